@@ -1,0 +1,21 @@
+package io.github.nccl4j.library;
+
+import java.util.Locale;
+
+/** What stands behind NCCL's functions. Chosen by the system property {@code nccl4j.engine} or {@code NCCL4J_ENGINE}. */
+public enum Engine {
+    /** NVIDIA's NCCL, or VCCL: {@code libnccl.so.2}. The default. */
+    NCCL,
+
+    /** AMD's RCCL: {@code librccl.so.1}. */
+    RCCL,
+
+    /** The host engine of artifact {@code nccl-host}: host memory and Unix sockets, no GPU. For tests, not for speed. */
+    HOST;
+
+    /** The name as the property spells it. */
+    @Override
+    public String toString() {
+        return name().toLowerCase(Locale.ROOT);
+    }
+}
