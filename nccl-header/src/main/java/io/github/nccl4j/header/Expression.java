@@ -1,0 +1,169 @@
+package io.github.nccl4j.header;
+
+import java.util.List;
+import java.util.function.Function;
+
+/**
+ * Computes integer expressions of C: those of {@code #if} and of enumerators. {@code sizeof} is that of an int, which is
+ * right for the enumerations it is used on in {@code nccl.h}; the check's C++ probe proves it.
+ */
+final class Expression {
+    private static final List<List<String>> LEVELS = List.of(
+            List.of("||"),
+            List.of("&&"),
+            List.of("|"),
+            List.of("^"),
+            List.of("&"),
+            List.of("==", "!="),
+            List.of("<", ">", "<=", ">="),
+            List.of("<<", ">>"),
+            List.of("+", "-"),
+            List.of("*", "/", "%"));
+
+    private final List<Token> tokens;
+    private final Function<String, Long> names;
+    private int at;
+
+    private Expression(List<Token> tokens, Function<String, Long> names) {
+        this.tokens = tokens;
+        this.names = names;
+    }
+
+    /**
+     * The value of an expression.
+     *
+     * @param tokens the expression, without comments
+     * @param names gives the value of a name; null if it has none
+     * @throws IllegalArgumentException if it is no such expression
+     */
+    static long value(List<Token> tokens, Function<String, Long> names) {
+        Expression expression = new Expression(tokens, names);
+        long value = expression.choice();
+        if (expression.at != tokens.size()) {
+            throw expression.failure();
+        }
+        return value;
+    }
+
+    private long choice() {
+        long condition = binary(0);
+        if (!accept("?")) {
+            return condition;
+        }
+        long yes = choice();
+        expect(":");
+        long no = choice();
+        return condition != 0 ? yes : no;
+    }
+
+    private long binary(int level) {
+        if (level == LEVELS.size()) {
+            return unary();
+        }
+        long left = binary(level + 1);
+        while (at < tokens.size() && LEVELS.get(level).contains(tokens.get(at).text())) {
+            String operator = tokens.get(at++).text();
+            left = apply(operator, left, binary(level + 1));
+        }
+        return left;
+    }
+
+    private long apply(String operator, long a, long b) {
+        return switch (operator) {
+            case "||" -> truth(a != 0 || b != 0);
+            case "&&" -> truth(a != 0 && b != 0);
+            case "|" -> a | b;
+            case "^" -> a ^ b;
+            case "&" -> a & b;
+            case "==" -> truth(a == b);
+            case "!=" -> truth(a != b);
+            case "<" -> truth(a < b);
+            case ">" -> truth(a > b);
+            case "<=" -> truth(a <= b);
+            case ">=" -> truth(a >= b);
+            case "<<" -> a << b;
+            case ">>" -> a >> b;
+            case "+" -> a + b;
+            case "-" -> a - b;
+            case "*" -> a * b;
+            default -> {
+                if (b == 0) {
+                    throw failure();
+                }
+                yield operator.equals("/") ? a / b : a % b;
+            }
+        };
+    }
+
+    private static long truth(boolean value) {
+        return value ? 1 : 0;
+    }
+
+    private long unary() {
+        if (accept("!")) {
+            return truth(unary() == 0);
+        }
+        if (accept("-")) {
+            return -unary();
+        }
+        if (accept("+")) {
+            return unary();
+        }
+        if (accept("~")) {
+            return ~unary();
+        }
+        if (accept("(")) {
+            long value = choice();
+            expect(")");
+            return value;
+        }
+        if (accept("sizeof")) {
+            expect("(");
+            while (!accept(")")) {
+                next();
+            }
+            return Integer.BYTES;
+        }
+        Token token = next();
+        if (token.kind() == Token.Kind.NUMBER) {
+            return number(token.text());
+        }
+        Long value = token.isWord() ? names.apply(token.text()) : null;
+        if (value == null) {
+            throw failure();
+        }
+        return value;
+    }
+
+    private long number(String text) {
+        try {
+            return Long.decode(text.replaceAll("[uUlL]+$", ""));
+        } catch (NumberFormatException e) {
+            throw new IllegalArgumentException("no integer: " + text, e);
+        }
+    }
+
+    private Token next() {
+        if (at == tokens.size()) {
+            throw failure();
+        }
+        return tokens.get(at++);
+    }
+
+    private boolean accept(String text) {
+        boolean found = at < tokens.size() && tokens.get(at).is(text);
+        at += found ? 1 : 0;
+        return found;
+    }
+
+    private void expect(String text) {
+        if (!accept(text)) {
+            throw failure();
+        }
+    }
+
+    private IllegalArgumentException failure() {
+        return new IllegalArgumentException("not an integer expression: "
+                + String.join(" ", tokens.stream().map(Token::text).toList()));
+    }
+}

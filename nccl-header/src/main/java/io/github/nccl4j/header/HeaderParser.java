@@ -1,0 +1,313 @@
+package io.github.nccl4j.header;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalLong;
+import java.util.Set;
+import java.util.stream.Collectors;
+
+/** Reads the declarations of a header. */
+final class HeaderParser {
+    private static final Set<String> SPECIFIERS = Set.of("extern", "static", "inline", "__inline__", "NCCL_API");
+    private static final Set<String> TYPE_WORDS = Set.of(
+            "void",
+            "char",
+            "short",
+            "int",
+            "long",
+            "float",
+            "double",
+            "signed",
+            "unsigned",
+            "const",
+            "volatile",
+            "bool",
+            "struct",
+            "enum",
+            "union");
+
+    private final List<Token> tokens;
+    private final Map<String, Macro> macros;
+    private final Map<String, Function> functions = new LinkedHashMap<>();
+    private final Map<String, EnumType> enums = new LinkedHashMap<>();
+    private final Map<String, StructType> structs = new LinkedHashMap<>();
+    private final Map<String, Alias> aliases = new LinkedHashMap<>();
+    private final Map<String, Long> constants = new HashMap<>();
+    private int at;
+    private String doc = "";
+
+    private HeaderParser(String text) {
+        Preprocessor preprocessor = Preprocessor.run(text);
+        tokens = preprocessor.active();
+        macros = preprocessor.macros();
+    }
+
+    static Header parse(String text) {
+        HeaderParser parser = new HeaderParser(text);
+        parser.declarations();
+        return new Header(parser.functions, parser.macros, parser.enums, parser.structs, parser.aliases);
+    }
+
+    private void declarations() {
+        while (at < tokens.size()) {
+            Token token = tokens.get(at);
+            if (token.kind() == Token.Kind.COMMENT) {
+                doc = token.text();
+                at++;
+            } else if (token.kind() == Token.Kind.NEWLINE || token.is("}") || token.is(";")) {
+                at++;
+            } else if (token.is("extern") && peekCode(1).kind() == Token.Kind.STRING) {
+                skipTo("{");
+            } else {
+                declaration();
+                doc = "";
+            }
+        }
+    }
+
+    /** The n-th token from here that is code; the last token if there are fewer. */
+    private Token peekCode(int n) {
+        int left = n;
+        for (int i = at; i < tokens.size(); i++) {
+            if (isCode(tokens.get(i)) && left-- == 0) {
+                return tokens.get(i);
+            }
+        }
+        return tokens.get(tokens.size() - 1);
+    }
+
+    private static boolean isCode(Token token) {
+        return token.kind() != Token.Kind.COMMENT && token.kind() != Token.Kind.NEWLINE;
+    }
+
+    private void skipTo(String mark) {
+        while (at < tokens.size() && !tokens.get(at).is(mark)) {
+            at++;
+        }
+        at++;
+    }
+
+    /** One declaration: its tokens up to the semicolon, or up to the end of a function's body. */
+    private void declaration() {
+        String since = Comments.since(doc);
+        List<Token> all = new ArrayList<>();
+        int depth = 0;
+        for (; at < tokens.size(); at++) {
+            Token token = tokens.get(at);
+            all.add(token);
+            if (token.is("{") || token.is("(")) {
+                depth++;
+            } else if (token.is("}") || token.is(")")) {
+                depth--;
+            }
+            boolean body = token.is("}") && !all.get(0).is("typedef") && isFunction(all);
+            if (depth == 0 && (token.is(";") || body)) {
+                at++;
+                break;
+            }
+        }
+        List<Token> code =
+                withoutAttributes(all.stream().filter(HeaderParser::isCode).toList());
+        if (code.isEmpty()) {
+            return;
+        }
+        int brace = indexOf(code, "{");
+        boolean typedef = code.get(0).is("typedef");
+        Token first = code.get(typedef ? 1 : 0);
+        if (brace >= 0 && (first.is("struct") || first.is("enum"))) {
+            type(first.is("enum"), code, all, since);
+        } else if (typedef) {
+            alias(code, since);
+        } else if (indexOf(code, "(") > 0) {
+            function(code, since);
+        }
+    }
+
+    private static boolean isFunction(List<Token> tokens) {
+        int parenthesis = indexOf(tokens, "(");
+        int brace = indexOf(tokens, "{");
+        return parenthesis >= 0 && parenthesis < brace;
+    }
+
+    private static int indexOf(List<Token> tokens, String mark) {
+        for (int i = 0; i < tokens.size(); i++) {
+            if (tokens.get(i).is(mark)) {
+                return i;
+            }
+        }
+        return -1;
+    }
+
+    private static List<Token> withoutAttributes(List<Token> tokens) {
+        List<Token> rest = new ArrayList<>();
+        for (int i = 0; i < tokens.size(); i++) {
+            Token token = tokens.get(i);
+            boolean brackets =
+                    token.is("[") && i + 1 < tokens.size() && tokens.get(i + 1).is("[");
+            if (token.is("__attribute__") || token.is("__declspec") || brackets) {
+                i = closing(tokens, brackets ? i : i + 1);
+            } else if (!SPECIFIERS.contains(token.text())) {
+                rest.add(token);
+            }
+        }
+        return rest;
+    }
+
+    /** The index of the bracket that closes the one at open. */
+    private static int closing(List<Token> tokens, int open) {
+        int depth = 0;
+        for (int i = open; i < tokens.size(); i++) {
+            Token token = tokens.get(i);
+            if (token.is("(") || token.is("[")) {
+                depth++;
+            } else if ((token.is(")") || token.is("]")) && --depth == 0) {
+                return i;
+            }
+        }
+        throw new IllegalArgumentException("bracket is not closed: " + text(tokens));
+    }
+
+    private void alias(List<Token> code, String since) {
+        String name = code.get(code.size() - 2).text();
+        aliases.put(name, new Alias(name, typeText(code.subList(1, code.size() - 2)), since));
+    }
+
+    private void function(List<Token> code, String since) {
+        int open = indexOf(code, "(");
+        int close = closing(code, open);
+        Token name = code.get(open - 1);
+        if (!name.isWord() || open < 2) {
+            throw new IllegalArgumentException("not a prototype: " + text(code.subList(0, close + 1)));
+        }
+        List<Parameter> parameters = new ArrayList<>();
+        List<Token> parameter = new ArrayList<>();
+        for (Token token : code.subList(open + 1, close + 1)) {
+            if (token.is(",") || token == code.get(close)) {
+                addParameter(parameters, parameter);
+                parameter.clear();
+            } else {
+                parameter.add(token);
+            }
+        }
+        functions.put(name.text(), new Function(typeText(code.subList(0, open - 1)), name.text(), parameters, since));
+    }
+
+    private static void addParameter(List<Parameter> parameters, List<Token> tokens) {
+        boolean none = tokens.isEmpty() || (tokens.size() == 1 && tokens.get(0).is("void"));
+        if (none) {
+            return;
+        }
+        int bracket = indexOf(tokens, "[");
+        List<Token> words = bracket < 0 ? tokens : tokens.subList(0, bracket);
+        Token last = words.get(words.size() - 1);
+        boolean named = words.size() > 1 && last.isWord() && !TYPE_WORDS.contains(last.text());
+        String type = typeText(named ? words.subList(0, words.size() - 1) : words) + (bracket < 0 ? "" : "*");
+        parameters.add(new Parameter(type, named ? last.text() : ""));
+    }
+
+    private void type(boolean isEnum, List<Token> code, List<Token> all, String since) {
+        int open = indexOf(code, "{");
+        Token beforeBrace = code.get(open - 1);
+        String tag = beforeBrace.is("struct") || beforeBrace.is("enum") ? "" : beforeBrace.text();
+        Token last = code.get(code.size() - 2);
+        String name = last.isWord() ? last.text() : tag;
+        List<Member> members = members(all, isEnum ? "," : ";");
+        if (isEnum) {
+            enums.put(name, new EnumType(tag, name, enumerators(members), since));
+        } else {
+            structs.put(name, new StructType(tag, name, fields(members), since));
+        }
+    }
+
+    /** The code of one field or enumerator, and the release in the comment behind or above it. */
+    private record Member(List<Token> code, String since) {}
+
+    private static List<Member> members(List<Token> all, String separator) {
+        List<Member> members = new ArrayList<>();
+        List<Token> code = new ArrayList<>();
+        boolean behind = false;
+        for (Token token : all.subList(indexOf(all, "{") + 1, all.size())) {
+            if (token.kind() == Token.Kind.COMMENT) {
+                String since = Comments.release(token.text());
+                // The last enumerator has no comma before its comment.
+                boolean last = separator.equals(",") && !code.isEmpty();
+                if (!since.isEmpty() && last) {
+                    members.add(new Member(List.copyOf(code), since));
+                    code.clear();
+                } else if (!since.isEmpty() && behind) {
+                    int previous = members.size() - 1;
+                    members.set(previous, new Member(members.get(previous).code(), since));
+                }
+            } else if (token.kind() == Token.Kind.NEWLINE) {
+                behind = false;
+            } else if (token.is(separator) || token.is("}")) {
+                if (!code.isEmpty()) {
+                    members.add(new Member(List.copyOf(code), ""));
+                    code.clear();
+                }
+                behind = true;
+                if (token.is("}")) {
+                    break;
+                }
+            } else {
+                code.add(token);
+            }
+        }
+        return members;
+    }
+
+    private List<Enumerator> enumerators(List<Member> members) {
+        List<Enumerator> enumerators = new ArrayList<>();
+        OptionalLong next = OptionalLong.of(0);
+        for (Member member : members) {
+            String name = member.code().get(0).text();
+            List<Token> expression =
+                    withoutAttributes(member.code().subList(1, member.code().size()));
+            if (!expression.isEmpty()) {
+                next = evaluate(expression.subList(1, expression.size()));
+            }
+            String text = expression.isEmpty() ? "" : text(expression.subList(1, expression.size()));
+            enumerators.add(new Enumerator(name, text, next, member.since()));
+            next.ifPresent(value -> constants.put(name, value));
+            next = next.isPresent() ? OptionalLong.of(next.getAsLong() + 1) : next;
+        }
+        return enumerators;
+    }
+
+    private OptionalLong evaluate(List<Token> expression) {
+        try {
+            return OptionalLong.of(Expression.value(expression, constants::get));
+        } catch (IllegalArgumentException e) {
+            return OptionalLong.empty();
+        }
+    }
+
+    private static List<Field> fields(List<Member> members) {
+        List<Field> fields = new ArrayList<>();
+        for (Member member : members) {
+            List<Token> code = member.code();
+            int bracket = indexOf(code, "[");
+            int end = bracket < 0 ? code.size() : bracket;
+            String array = bracket < 0 ? "" : text(code.subList(bracket + 1, code.size() - 1));
+            fields.add(new Field(
+                    typeText(code.subList(0, end - 1)), code.get(end - 1).text(), array, member.since()));
+        }
+        return fields;
+    }
+
+    /** A type in one spelling: words apart by one space, stars without. */
+    private static String typeText(List<Token> tokens) {
+        StringBuilder text = new StringBuilder();
+        for (Token token : tokens) {
+            text.append(token.isWord() && !text.isEmpty() ? " " : "").append(token.text());
+        }
+        return text.toString();
+    }
+
+    private static String text(List<Token> tokens) {
+        return tokens.stream().map(Token::text).collect(Collectors.joining(" "));
+    }
+}

@@ -1,0 +1,162 @@
+package io.github.nccl4j.header;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/**
+ * Takes the directives out of a header: what a C program for Linux would see of it, with the 16-bit float types of CUDA
+ * present. Macros are recorded, not expanded.
+ */
+final class Preprocessor {
+    /** Names that real headers test and that a Linux program has, or can have, defined. */
+    private static final Map<String, Long> PREDEFINED = Map.of(
+            "NCCL_OS_LINUX", 1L,
+            "__linux__", 1L,
+            "__CUDA_BF16_TYPES_EXIST__", 1L,
+            "__CUDA_FP16_TYPES_EXIST__", 1L,
+            "__CUDA_FP8_TYPES_EXIST__", 1L,
+            "CUDART_VERSION", 13000L);
+
+    private static final Set<String> CONDITIONS = Set.of("if", "ifdef", "ifndef");
+
+    private final List<Token> source;
+    private final List<Token> active = new ArrayList<>();
+    private final Map<String, Macro> macros = new LinkedHashMap<>();
+    /** One element per open condition: whether its current branch is read, and whether any branch was. */
+    private final Deque<Branch> branches = new ArrayDeque<>();
+
+    private record Branch(boolean read, boolean anyRead, boolean enclosingRead) {}
+
+    private Preprocessor(String text) {
+        source = Lexer.tokens(text);
+    }
+
+    static Preprocessor run(String text) {
+        Preprocessor preprocessor = new Preprocessor(text);
+        preprocessor.run();
+        return preprocessor;
+    }
+
+    /** The tokens outside of directives, with comments and line ends. */
+    List<Token> active() {
+        return active;
+    }
+
+    /** The macros that are defined at the end, in the order of their definitions. */
+    Map<String, Macro> macros() {
+        return macros;
+    }
+
+    private void run() {
+        List<Token> line = new ArrayList<>();
+        for (Token token : source) {
+            line.add(token);
+            if (token.kind() == Token.Kind.NEWLINE) {
+                line(line);
+                line.clear();
+            }
+        }
+        if (!branches.isEmpty()) {
+            throw new IllegalArgumentException(branches.size() + " #if without #endif");
+        }
+    }
+
+    private void line(List<Token> line) {
+        List<Token> code = line.stream()
+                .filter(t -> t.kind() != Token.Kind.COMMENT && t.kind() != Token.Kind.NEWLINE)
+                .toList();
+        if (code.isEmpty() || !code.get(0).is("#")) {
+            if (reading()) {
+                active.addAll(line);
+            }
+            return;
+        }
+        if (code.size() > 1) {
+            directive(code.get(1).text(), code.subList(2, code.size()), line);
+        }
+    }
+
+    private boolean reading() {
+        return branches.isEmpty() || branches.peek().read();
+    }
+
+    private void directive(String name, List<Token> rest, List<Token> line) {
+        if (CONDITIONS.contains(name)) {
+            boolean enclosing = reading();
+            boolean read = enclosing && condition(name, rest);
+            branches.push(new Branch(read, read, enclosing));
+        } else if (name.equals("elif")) {
+            Branch branch = branches.pop();
+            boolean read = branch.enclosingRead() && !branch.anyRead() && condition("if", rest);
+            branches.push(new Branch(read, branch.anyRead() || read, branch.enclosingRead()));
+        } else if (name.equals("else")) {
+            Branch branch = branches.pop();
+            branches.push(new Branch(branch.enclosingRead() && !branch.anyRead(), true, branch.enclosingRead()));
+        } else if (name.equals("endif")) {
+            branches.pop();
+        } else if (reading() && name.equals("define")) {
+            define(rest, line);
+        } else if (reading() && name.equals("undef")) {
+            macros.remove(rest.get(0).text());
+        }
+    }
+
+    private boolean condition(String name, List<Token> rest) {
+        return switch (name) {
+            case "ifdef" -> isDefined(rest.get(0).text());
+            case "ifndef" -> !isDefined(rest.get(0).text());
+            default -> Expression.value(replaceDefined(rest), word -> value(word, 0)) != 0;
+        };
+    }
+
+    private boolean isDefined(String name) {
+        return macros.containsKey(name) || PREDEFINED.containsKey(name);
+    }
+
+    private List<Token> replaceDefined(List<Token> tokens) {
+        List<Token> replaced = new ArrayList<>();
+        for (int i = 0; i < tokens.size(); i++) {
+            if (!tokens.get(i).is("defined")) {
+                replaced.add(tokens.get(i));
+                continue;
+            }
+            boolean parenthesis = tokens.get(i + 1).is("(");
+            String name = tokens.get(i + (parenthesis ? 2 : 1)).text();
+            replaced.add(new Token(Token.Kind.NUMBER, isDefined(name) ? "1" : "0", true));
+            i += parenthesis ? 3 : 1;
+        }
+        return replaced;
+    }
+
+    /** The value of a name in a condition; as in C, a name that is no macro is 0. */
+    private long value(String name, int depth) {
+        Macro macro = macros.get(name);
+        if (macro == null || depth > 8) {
+            return PREDEFINED.getOrDefault(name, 0L);
+        }
+        List<Token> tokens = Lexer.tokens(macro.text());
+        return Expression.value(tokens.subList(0, tokens.size() - 1), word -> value(word, depth + 1));
+    }
+
+    private void define(List<Token> rest, List<Token> line) {
+        String name = rest.get(0).text();
+        boolean functionLike =
+                rest.size() > 1 && rest.get(1).is("(") && !rest.get(1).spaced();
+        StringBuilder text = new StringBuilder();
+        for (Token token : rest.subList(1, rest.size())) {
+            text.append(token.spaced() && !text.isEmpty() ? " " : "").append(token.text());
+        }
+        String since = line.stream()
+                .filter(t -> t.kind() == Token.Kind.COMMENT)
+                .map(t -> Comments.release(t.text()))
+                .filter(s -> !s.isEmpty())
+                .findFirst()
+                .orElse("");
+        macros.put(name, new Macro(name, text.toString(), functionLike, since));
+    }
+}

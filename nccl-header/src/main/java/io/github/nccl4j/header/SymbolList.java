@@ -1,0 +1,90 @@
+package io.github.nccl4j.header;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+
+/**
+ * Writes the list of functions that the native code needs, from the header that it is built against:
+ * {@code nccl_functions.inc}, one line {@code NCCL4J_FUNCTION(name, "release")} per function, and
+ * {@code nccl_redirect.inc}, which sends every call of a function to its slot of the table.
+ */
+public final class SymbolList {
+    /** The functions that have two forms under one name, and so their own redirection. */
+    private static final List<String> OVERLOADED = List.of("ncclAlltoAllv", "pncclAlltoAllv");
+
+    private static final String UNKNOWN = "an unknown release";
+
+    private final Header header;
+    private final Header reference;
+
+    /**
+     * A list.
+     *
+     * @param header the header that the build compiles against
+     * @param reference our header, whose comments say which release added a function
+     */
+    public SymbolList(Header header, Header reference) {
+        this.header = header;
+        this.reference = reference;
+    }
+
+    /**
+     * Runs it: {@code --header FILE --reference FILE --output DIR}.
+     *
+     * @param args the command line
+     * @throws IOException if a file can't be read or written
+     */
+    public static void main(String... args) throws IOException {
+        Arguments arguments = new Arguments("SymbolList --header FILE --reference FILE --output DIR", args);
+        Path output = arguments.path("output");
+        SymbolList list =
+                new SymbolList(Header.parse(arguments.path("header")), Header.parse(arguments.path("reference")));
+        Files.createDirectories(output);
+        GeneratedFile.write(output.resolve("nccl_functions.inc"), list.functions());
+        GeneratedFile.write(output.resolve("nccl_redirect.inc"), list.redirections());
+    }
+
+    /**
+     * The names: all functions of the header, and the all-to-all-v whether or not it has it.
+     *
+     * @return the names, in the order of the header
+     */
+    public Set<String> names() {
+        Set<String> names = new LinkedHashSet<>(header.functions().keySet());
+        names.addAll(OVERLOADED);
+        return names;
+    }
+
+    /**
+     * The text of {@code nccl_functions.inc}.
+     *
+     * @return one line per function
+     */
+    public String functions() {
+        StringBuilder text = new StringBuilder();
+        for (String name : names()) {
+            String since = reference.since(name).orElse(UNKNOWN);
+            text.append("NCCL4J_FUNCTION(%s, \"%s\")%n".formatted(name, since));
+        }
+        return text.toString();
+    }
+
+    /**
+     * The text of {@code nccl_redirect.inc}. A name may be a macro already: some headers have empty ones.
+     *
+     * @return two lines per function
+     */
+    public String redirections() {
+        StringBuilder text = new StringBuilder();
+        for (String name : names()) {
+            if (!OVERLOADED.contains(name)) {
+                text.append("#undef %s%n#define %s (NCCL4J_SYMBOL(%s))%n".formatted(name, name, name));
+            }
+        }
+        return text.toString();
+    }
+}
