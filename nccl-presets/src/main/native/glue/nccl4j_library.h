@@ -118,6 +118,7 @@ inline void* openCandidate(const std::string& candidate, std::string& why) {
   if (!handle) {
     const char* error = dlerror();
     why = error ? error : "dlopen failed";
+    if (why.rfind(candidate + ": ", 0) == 0) why.erase(0, candidate.size() + 2);
     return nullptr;
   }
   if (!dlsym(handle, "ncclGetVersion")) {

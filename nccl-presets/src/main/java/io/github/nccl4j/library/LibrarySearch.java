@@ -86,7 +86,7 @@ final class LibrarySearch {
                 for (String name : List.of("site-packages", "dist-packages")) {
                     Path packages = python.resolve(name);
                     if (Files.isDirectory(packages)) {
-                        found.add(packages);
+                        found.add(packages.toRealPath());
                     }
                 }
             }

@@ -7,9 +7,11 @@ import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.net.URL;
 import java.util.List;
+import java.util.Locale;
 import java.util.Objects;
 import org.bytedeco.javacpp.Loader;
 import org.bytedeco.javacpp.annotation.Cast;
+import org.bytedeco.javacpp.annotation.Name;
 import org.bytedeco.javacpp.annotation.Namespace;
 import org.bytedeco.javacpp.annotation.Properties;
 
@@ -21,12 +23,12 @@ import org.bytedeco.javacpp.annotation.Properties;
  * or {@code NCCL4J_ENGINE}: {@code nccl} (the default), {@code rccl}, {@code host}, or {@code auto}, which takes NCCL
  * where a library and a GPU are there and else the host engine, with a warning. A property wins over a variable.
  *
- * {@snippet :
+ * <pre>{@code
  * System.out.println(NcclLibrary.path() + ", NCCL " + NcclLibrary.version());
  * if (NcclLibrary.provides("ncclAlltoAll")) {
  *     nccl.ncclAlltoAll(send, recv, count, nccl.ncclFloat, comm, stream);
  * }
- * }
+ * }</pre>
  *
  * <p>Methods that need the library load it, and throw {@link NcclLibraryException} with every place that was tried when
  * that fails; a later call tries again. All methods may be called from any thread.
@@ -57,7 +59,7 @@ public final class NcclLibrary {
      * An engine and why it was chosen.
      *
      * @param engine the engine
-     * @param reason why, as a clause: "2 GPUs and libnccl are there"
+     * @param reason why, as a clause: "no GPU was found"
      */
     public record EngineChoice(Engine engine, String reason) {}
 
@@ -127,7 +129,7 @@ public final class NcclLibrary {
      * @throws NcclLibraryException if no library can be loaded
      */
     @Namespace("nccl4j")
-    @org.bytedeco.javacpp.annotation.Name("alltoAllvForm")
+    @Name("alltoAllvForm")
     public static native int alltoAllvArguments() throws NcclLibraryException;
 
     /**
@@ -263,7 +265,7 @@ public final class NcclLibrary {
     private static String setting(String property) {
         String value = System.getProperty(property);
         if (value == null) {
-            value = System.getenv(property.toUpperCase(java.util.Locale.ROOT).replace('.', '_'));
+            value = System.getenv(property.toUpperCase(Locale.ROOT).replace('.', '_'));
         }
         return value == null ? "" : value.strip();
     }
