@@ -104,7 +104,8 @@ public final class GeneratedJava {
         StringBuilder kept = new StringBuilder();
         for (Parameter parameter : parameters) {
             declared.add(parameter.type() + " " + parameter.name());
-            if (PASSED_AS_THEY_ARE.contains(parameter.type()) || parameter.type().endsWith("[]")) {
+            if (PASSED_AS_THEY_ARE.contains(parameter.type())
+                    || parameter.type().endsWith("[]")) {
                 passed.add(parameter.name());
             } else {
                 passed.add("addressOf(" + parameter.name() + ")");
@@ -118,8 +119,7 @@ public final class GeneratedJava {
                 public static %s %s(%s) throws %s {
                     %s result = %s(%s);
                 %s    return result;
-                }"""
-                .formatted(
+                }""".formatted(
                         returnType,
                         name,
                         String.join(", ", declared),

@@ -184,9 +184,10 @@ public final class NcclLibrary {
     private static void configureFromSettings() {
         String candidates = "";
         String problem = "";
-        String advice = "Set the system property nccl4j.library or the environment variable NCCL4J_LIBRARY to the path of the"
-                + " library; NVIDIA's package libnccl2 and pip's nvidia-nccl-cu13 have it. Without a GPU, the engine"
-                + " \"host\" (nccl4j.engine or NCCL4J_ENGINE) runs in host memory.";
+        String advice =
+                "Set the system property nccl4j.library or the environment variable NCCL4J_LIBRARY to the path of the"
+                        + " library; NVIDIA's package libnccl2 and pip's nvidia-nccl-cu13 have it. Without a GPU, the engine"
+                        + " \"host\" (nccl4j.engine or NCCL4J_ENGINE) runs in host memory.";
         int form = 0;
         try {
             form = declaredForm();
@@ -195,7 +196,8 @@ public final class NcclLibrary {
                 candidates = lines(candidatesOf(setting(ENGINE)));
             } else {
                 candidates = library;
-                advice = "It was chosen by the system property nccl4j.library or the environment variable NCCL4J_LIBRARY.";
+                advice =
+                        "It was chosen by the system property nccl4j.library or the environment variable NCCL4J_LIBRARY.";
             }
         } catch (IllegalArgumentException | UncheckedIOException e) {
             // Not thrown here, where it would make the class unusable and be seen once: every call will say it.
@@ -242,7 +244,8 @@ public final class NcclLibrary {
         try {
             return Loader.cacheResource(url).getAbsolutePath();
         } catch (IOException e) {
-            throw new UncheckedIOException("The host engine could not be extracted from " + url + ": " + e.getMessage(), e);
+            throw new UncheckedIOException(
+                    "The host engine could not be extracted from " + url + ": " + e.getMessage(), e);
         }
     }
 

@@ -22,7 +22,8 @@ import org.bytedeco.javacpp.tools.InfoMapper;
                 @Platform(
                         value = {"linux-x86_64", "linux-arm64"},
                         compiler = "cpp17",
-                        // The default, jninccl, is in the jar of JavaCPP Presets CUDA, and only one of a name is loaded.
+                        // The default, jninccl, is in the jar of JavaCPP Presets CUDA, and only one of a name is
+                        // loaded.
                         library = "jninccl4j",
                         include = {"<nccl.h>", "nccl4j_library.h", "vccl_alltoallv10.h"},
                         // Parsed, but not compiled: C knows one ncclAlltoAllv only.
@@ -92,7 +93,12 @@ public class nccl implements InfoMapper {
     /** C enums are ints: libraries may return codes that no enum lists, and programs create operators. */
     private static void enums(InfoMap map) {
         String[] enums = {
-            "ncclResult_t", "ncclRedOp_t", "ncclDataType_t", "ncclScalarResidence_t", "ncclCommMemStat_t", "ncclRedOp_dummy_t"
+            "ncclResult_t",
+            "ncclRedOp_t",
+            "ncclDataType_t",
+            "ncclScalarResidence_t",
+            "ncclCommMemStat_t",
+            "ncclRedOp_dummy_t"
         };
         for (String type : enums) {
             number(map, type, "int", "Int");
@@ -101,7 +107,9 @@ public class nccl implements InfoMapper {
 
     private static void pointers(InfoMap map) {
         map.put(new Info("void").valueTypes("void").pointerTypes("Pointer", "@Cast(\"void*\") long"));
-        map.put(new Info("const void").valueTypes("void").pointerTypes("@Const Pointer", "@Cast(\"const void*\") long"));
+        map.put(new Info("const void")
+                .valueTypes("void")
+                .pointerTypes("@Const Pointer", "@Cast(\"const void*\") long"));
         number(map, "int", "int", "Int");
         number(map, "int8_t", "byte", "Byte");
         number(map, "uint8_t", "byte", "Byte");
@@ -112,10 +120,7 @@ public class nccl implements InfoMapper {
         number(map, "int64_t", "long", "Long");
         number(map, "uint64_t", "long", "Long");
         // No arrays or buffers: VCCL reads the matrices of ncclAlltoAllv after the call has returned.
-        map.put(new Info("const size_t")
-                .cast()
-                .valueTypes("long")
-                .pointerTypes("SizeTPointer", "long"));
+        map.put(new Info("const size_t").cast().valueTypes("long").pointerTypes("SizeTPointer", "long"));
     }
 
     /** A number that is passed by value, or written by the library before the call returns. */
