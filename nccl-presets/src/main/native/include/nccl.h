@@ -5,6 +5,8 @@
  *
  * The tag "@since" of a function is read by the build: it goes into the message of the exception that a call gives
  * when the loaded library lacks the function. Every function has a twin under the name p..., for profilers.
+ * The release that added a type is told the same way; that of a constant or a field opens the comment behind it.
+ * Where there is none, NCCL 2.18 has it already. The header check holds all of these against real releases.
  */
 #ifndef NCCL_H_
 #define NCCL_H_
@@ -31,8 +33,10 @@ typedef struct CUstream_st* cudaStream_t;
 
 /* Handles: opaque, owned by the library. */
 typedef struct ncclComm* ncclComm_t;
-#define NCCL_COMM_NULL NULL
+#define NCCL_COMM_NULL NULL /* 2.17.1 */
+/** A window. @since NCCL 2.27.3 */
 typedef struct ncclWindow_vidmem* ncclWindow_t;
+/** A parameter of the library. @since NCCL 2.30.4 */
 typedef struct ncclParamHandle* ncclParamHandle_t;
 
 /** Names a communicator that is being created; all ranks pass the same bytes. */
@@ -49,38 +53,38 @@ typedef enum {
   ncclInternalError = 3,
   ncclInvalidArgument = 4,
   ncclInvalidUsage = 5,
-  ncclRemoteError = 6,
-  ncclInProgress = 7,
-  ncclTimeout = 8,
+  ncclRemoteError = 6, /* 2.13.4 */
+  ncclInProgress = 7, /* 2.14.3 */
+  ncclTimeout = 8, /* 2.30.3 */
   ncclNumResults = 9
 } ncclResult_t;
 
 /* Values of ncclConfig_t fields that were not set. */
-#define NCCL_CONFIG_UNDEF_INT INT_MIN
-#define NCCL_CONFIG_UNDEF_PTR NULL
-#define NCCL_UNDEF_FLOAT -1.0f
+#define NCCL_CONFIG_UNDEF_INT INT_MIN /* 2.17.1 */
+#define NCCL_CONFIG_UNDEF_PTR NULL /* 2.17.1 */
+#define NCCL_UNDEF_FLOAT -1.0f /* 2.22.3 */
 
 /* The color of a rank that takes no part in any communicator of a split. */
-#define NCCL_SPLIT_NOCOLOR -1
+#define NCCL_SPLIT_NOCOLOR -1 /* 2.18.1 */
 
 /* Window flags. */
-#define NCCL_WIN_DEFAULT 0x00
-#define NCCL_WIN_COLL_SYMMETRIC 0x01
-#define NCCL_WIN_STRICT_ORDERING 0x02
-#define NCCL_WIN_REQUIRED_ALIGNMENT 4096
+#define NCCL_WIN_DEFAULT 0x00 /* 2.27.3 */
+#define NCCL_WIN_COLL_SYMMETRIC 0x01 /* 2.27.3 */
+#define NCCL_WIN_STRICT_ORDERING 0x02 /* 2.29.7 */
+#define NCCL_WIN_REQUIRED_ALIGNMENT 4096 /* 2.28.3 */
 
 /* Policies for the use of the GPU's multiprocessors. */
-#define NCCL_CTA_POLICY_DEFAULT 0x00
-#define NCCL_CTA_POLICY_EFFICIENCY 0x01
-#define NCCL_CTA_POLICY_ZERO 0x02
+#define NCCL_CTA_POLICY_DEFAULT 0x00 /* 2.27.3 */
+#define NCCL_CTA_POLICY_EFFICIENCY 0x01 /* 2.27.3 */
+#define NCCL_CTA_POLICY_ZERO 0x02 /* 2.28.3 */
 
 /* Flags of shrink, revoke and suspend. */
-#define NCCL_SHRINK_DEFAULT 0x00
-#define NCCL_SHRINK_ABORT 0x01
-#define NCCL_REVOKE_DEFAULT 0x00
-#define NCCL_SUSPEND_MEM 0x01
+#define NCCL_SHRINK_DEFAULT 0x00 /* 2.27.3 */
+#define NCCL_SHRINK_ABORT 0x01 /* 2.27.3 */
+#define NCCL_REVOKE_DEFAULT 0x00 /* 2.28.7 */
+#define NCCL_SUSPEND_MEM 0x01 /* 2.29.7 */
 
-#define NCCL_API_MAGIC 0xcafebeef
+#define NCCL_API_MAGIC 0xcafebeef /* 2.29.2 */
 
 /**
  * Configuration of a communicator: 96 bytes. It only ever grows at its end; size tells a library how much of it to
@@ -132,7 +136,10 @@ typedef struct ncclConfig_v23000 {
   NCCL_CONFIG_UNDEF_INT, /* graphStreamOrdering */ \
 }
 
-/** What ncclGroupSimulateEnd fills in. Start from NCCL_SIM_INFO_INITIALIZER. */
+/**
+ * What ncclGroupSimulateEnd fills in. Start from NCCL_SIM_INFO_INITIALIZER.
+ * @since NCCL 2.22.3
+ */
 typedef struct ncclSimInfo_v22200 {
   size_t size;
   unsigned int magic;
@@ -140,11 +147,14 @@ typedef struct ncclSimInfo_v22200 {
   float estimatedTime; /* microseconds */
 } ncclSimInfo_t;
 
-#define NCCL_SIM_INFO_INITIALIZER { \
+#define NCCL_SIM_INFO_INITIALIZER { /* 2.22.3 */ \
   sizeof(ncclSimInfo_t), 0x74685283, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), NCCL_UNDEF_FLOAT \
 }
 
-/** What ncclWaitSignal waits for: opCnt signals of peer at index sigIdx of context ctx. */
+/**
+ * What ncclWaitSignal waits for: opCnt signals of peer at index sigIdx of context ctx.
+ * @since NCCL 2.29.2
+ */
 typedef struct {
   int opCnt;
   int peer;
@@ -152,7 +162,10 @@ typedef struct {
   int ctx;
 } ncclWaitSignalDesc_t;
 
-/** Memory statistics, all in bytes. */
+/**
+ * Memory statistics, all in bytes.
+ * @since NCCL 2.29.7
+ */
 typedef enum {
   ncclStatGpuMemSuspend = 0,
   ncclStatGpuMemSuspended = 1,
@@ -167,7 +180,7 @@ typedef enum {
   ncclProd = 1,
   ncclMax = 2,
   ncclMin = 3,
-  ncclAvg = 4,
+  ncclAvg = 4, /* 2.10.3 */
   ncclNumOps = 5,
   ncclMaxRedOp = 0x7fffffff >> (32 - 8 * sizeof(ncclRedOp_dummy_t))
 } ncclRedOp_t;
@@ -188,9 +201,9 @@ typedef enum {
   ncclFloat = 7,
   ncclFloat64 = 8,
   ncclDouble = 8,
-  ncclBfloat16 = 9,
-  ncclFloat8e4m3 = 10,
-  ncclFloat8e5m2 = 11,
+  ncclBfloat16 = 9, /* 2.10.3 */
+  ncclFloat8e4m3 = 10, /* 2.24.3 */
+  ncclFloat8e5m2 = 11, /* 2.24.3 */
   ncclNumTypes = 12
 } ncclDataType_t;
 

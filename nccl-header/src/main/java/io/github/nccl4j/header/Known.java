@@ -1,0 +1,59 @@
+package io.github.nccl4j.header;
+
+import java.util.Map;
+import java.util.Set;
+
+/** The differences between releases that mean nothing, and what else the check has to know of {@code nccl.h}. */
+final class Known {
+    /** Tells the release itself, and so is different in each. */
+    static final Set<String> VERSION_MACROS =
+            Set.of("NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH", "NCCL_SUFFIX", "NCCL_VERSION_CODE", "NCCL_H_");
+
+    /** Ours alone: the forward typedef in place of CUDA's header. */
+    static final Set<String> OWN_ALIASES = Set.of("cudaStream_t");
+
+    /** One more than the largest value before it, so it grows with the enumeration. */
+    static final Set<String> COUNTS = Set.of("ncclNumResults", "ncclNumOps", "ncclNumTypes");
+
+    /** The upper bound of an enumeration; no count follows from it. */
+    static final Set<String> BOUNDS = Set.of("ncclMaxRedOp");
+
+    /** The macros that initialise a structure. */
+    static final Map<String, String> INITIALIZERS =
+            Map.of("NCCL_CONFIG_INITIALIZER", "ncclConfig_t", "NCCL_SIM_INFO_INITIALIZER", "ncclSimInfo_t");
+
+    /** The fields whose initial value tells size or release. */
+    static final Set<String> RELEASE_FIELDS = Set.of("size", "version");
+
+    /** Other spellings of an opaque handle, as {@code theirs} by name of the typedef: the ABI is the same. */
+    private static final Map<String, String> HANDLES = Map.of(
+            // 2.27.3 to 2.27.7
+            "ncclWindow_t", "struct ncclWindow*",
+            // 2.30.4; there the functions take a pointer to it
+            "ncclParamHandle_t", "struct ncclParamHandle");
+
+    private static final String ALLTOALLV_10 = "ncclResult_t (const void*, const size_t*, const size_t*, void*, "
+            + "const size_t*, const size_t*, %s, ncclDataType_t, ncclComm_t, cudaStream_t)";
+
+    private Known() {}
+
+    static boolean sameHandle(String name, String theirs) {
+        return theirs.equals(HANDLES.get(name));
+    }
+
+    /** Whether a function's types are an accepted spelling of ours. */
+    static boolean sameFunction(Function ours, Function theirs, Header theirHeader) {
+        String signature = theirs.signature();
+        if (ours.name().endsWith("ncclAlltoAllv")) {
+            // VCCL's earlier form, which nccl4j binds as well.
+            return signature.equals(ALLTOALLV_10.formatted("void*"))
+                    || signature.equals(ALLTOALLV_10.formatted("const void*"));
+        }
+        Alias handle = theirHeader.aliases().get("ncclParamHandle_t");
+        if (handle == null || !sameHandle("ncclParamHandle_t", handle.type())) {
+            return false;
+        }
+        return signature.equals(ours.signature().replaceAll("ncclParamHandle_t(?!\\*)", "ncclParamHandle_t*"))
+                || signature.equals(ours.signature().replace("ncclParamHandle_t*", "ncclParamHandle_t**"));
+    }
+}

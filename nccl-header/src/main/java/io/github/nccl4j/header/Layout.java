@@ -1,0 +1,189 @@
+package io.github.nccl4j.header;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/** What a C++ compiler makes of a header: sizes, alignments, offsets and values, by a name for each. */
+final class Layout {
+    private static final int SECONDS_TO_COMPILE = 120;
+
+    /** A version of NCCL before, at and after each change of the formula. */
+    private static final List<String> VERSIONS = List.of("2, 4, 8", "2, 8, 4", "2, 9, 6", "2, 18, 1", "2, 30, 7");
+
+    private static final String START = """
+            #include <stddef.h>
+            #include <stdio.h>
+            #include <type_traits>
+
+            template <class T>
+            void show(const char* name, T value) {
+              if constexpr (std::is_floating_point_v<T>) printf("%s\\t%g\\n", name, (double)value);
+              else if constexpr (std::is_pointer_v<T>) printf("%s\\t%s\\n", name, value ? "set" : "NULL");
+              else printf("%s\\t%lld\\n", name, (long long)value);
+            }
+
+            int main() {
+            """;
+
+    /** There is no compiler to ask. */
+    static final class NoCompilerException extends Exception {
+        private static final long serialVersionUID = 1;
+
+        NoCompilerException(String message, Throwable cause) {
+            super(message, cause);
+        }
+    }
+
+    private final String compiler;
+    private final Path shim;
+
+    /**
+     * A way to ask.
+     *
+     * @param compiler the C++ compiler
+     * @param shim the folder with the stand-ins for CUDA's headers
+     */
+    Layout(String compiler, Path shim) {
+        this.compiler = compiler;
+        this.shim = shim;
+    }
+
+    /**
+     * Compiles and runs a program that tells the layout.
+     *
+     * @param file the header
+     * @param header the same, parsed
+     * @param names tells what to ask for: only names that are declared here too
+     * @throws IllegalStateException if the header does not compile; the message is the compiler's
+     */
+    Map<String, String> of(Path file, Header header, Header names) throws NoCompilerException {
+        try {
+            Path folder = Files.createTempDirectory("nccl4j-header");
+            try {
+                return run(folder, file, program(file, header, names));
+            } finally {
+                delete(folder);
+            }
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new IllegalStateException("interrupted", e);
+        }
+    }
+
+    private static void delete(Path folder) throws IOException {
+        try (Stream<Path> files = Files.walk(folder)) {
+            for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
+                Files.delete(file);
+            }
+        }
+    }
+
+    private static String program(Path file, Header header, Header names) {
+        StringBuilder text = new StringBuilder("#include \"%s\"%n".formatted(file.toAbsolutePath()));
+        text.append(START);
+        for (StructType struct : header.structs().values()) {
+            if (names.structs().containsKey(struct.name())) {
+                structure(text, struct, names.structs().get(struct.name()));
+            }
+        }
+        for (EnumType type : header.enums().values()) {
+            if (names.enums().containsKey(type.name())) {
+                show(text, "sizeof " + type.name(), "sizeof(%s)".formatted(type.name()));
+                type.enumerators().forEach(e -> show(text, "enumerator " + e.name(), e.name()));
+            }
+        }
+        for (Macro macro : header.macros().values()) {
+            if (names.macros().containsKey(macro.name())) {
+                macro(text, header, names, macro);
+            }
+        }
+        return text.append("  return 0;\n}\n").toString();
+    }
+
+    private static void structure(StringBuilder text, StructType struct, StructType names) {
+        String name = struct.name();
+        show(text, "sizeof " + name, "sizeof(%s)".formatted(name));
+        show(text, "alignof " + name, "alignof(%s)".formatted(name));
+        for (Field field : common(struct, names)) {
+            show(text, "offset " + name + "." + field.name(), "offsetof(%s, %s)".formatted(name, field.name()));
+            show(text, "size " + name + "." + field.name(), "sizeof(%s::%s)".formatted(name, field.name()));
+        }
+    }
+
+    private static List<Field> common(StructType struct, StructType names) {
+        var known = names.fields().stream().map(Field::name).collect(Collectors.toSet());
+        return struct.fields().stream()
+                .filter(field -> known.contains(field.name()))
+                .toList();
+    }
+
+    private static void macro(StringBuilder text, Header header, Header names, Macro macro) {
+        String initialized = Known.INITIALIZERS.get(macro.name());
+        if (initialized != null) {
+            text.append("  { %s value = %s;%n".formatted(initialized, macro.name()));
+            for (Field field :
+                    common(header.structs().get(initialized), names.structs().get(initialized))) {
+                if (!Known.RELEASE_FIELDS.contains(field.name())) {
+                    show(text, "initial " + initialized + "." + field.name(), "value." + field.name());
+                }
+            }
+            show(text, "initial size of " + initialized, "value.size == sizeof(value)");
+            text.append("  }\n");
+        } else if (macro.name().equals("NCCL_VERSION")) {
+            VERSIONS.forEach(v -> show(text, "NCCL_VERSION(" + v + ")", "NCCL_VERSION(" + v + ")"));
+        } else if (!macro.functionLike() && !macro.text().isEmpty() && !Known.VERSION_MACROS.contains(macro.name())) {
+            show(text, "constant " + macro.name(), macro.name());
+        }
+    }
+
+    private static void show(StringBuilder text, String name, String expression) {
+        text.append("  show(\"%s\", %s);%n".formatted(name, expression));
+    }
+
+    private Map<String, String> run(Path folder, Path file, String program)
+            throws IOException, InterruptedException, NoCompilerException {
+        Path source = Files.writeString(folder.resolve("layout.cpp"), program);
+        Path binary = folder.resolve("layout");
+        List<String> command = List.of(
+                compiler, "-std=c++17", "-w", "-I", shim.toString(), "-o", binary.toString(), source.toString());
+        Path output = folder.resolve("output");
+        try {
+            execute(command, output);
+        } catch (IOException e) {
+            throw new NoCompilerException("no C++ compiler: " + e.getMessage() + "; NCCL4J_CXX names one", e);
+        }
+        execute(List.of(binary.toString()), output);
+        Map<String, String> values = new LinkedHashMap<>();
+        for (String line : Files.readAllLines(output)) {
+            String[] columns = line.split("\t", 2);
+            values.put(columns[0], columns[1]);
+        }
+        return values;
+    }
+
+    private static void execute(List<String> command, Path output) throws IOException, InterruptedException {
+        Process process = new ProcessBuilder(command)
+                .redirectErrorStream(true)
+                .redirectOutput(output.toFile())
+                .start();
+        if (!process.waitFor(SECONDS_TO_COMPILE, TimeUnit.SECONDS)) {
+            process.destroyForcibly();
+            throw new IllegalStateException(command.get(0) + " did not end within " + SECONDS_TO_COMPILE + " s");
+        }
+        if (process.exitValue() != 0) {
+            throw new IllegalStateException(
+                    Files.readAllLines(output).stream().limit(10).collect(Collectors.joining("; ")));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+package io.github.nccl4j.header;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** The check finds what is planted in copies of our own header, and nothing else. */
+class HeaderCheckTest {
+    @TempDir
+    private Path folder;
+
+    private HeaderCheck.Report check(String theirs) throws Exception {
+        return check(theirs, "g++");
+    }
+
+    private HeaderCheck.Report check(String theirs, String compiler) throws Exception {
+        Path file = Files.writeString(folder.resolve("nccl.h"), theirs);
+        return new HeaderCheck(OurHeader.FILE, OurHeader.SHIM, compiler).check(file);
+    }
+
+    @Test
+    void ourHeaderEqualsItself() throws Exception {
+        HeaderCheck.Report report = check(OurHeader.text());
+        assertTrue(report.passed());
+        assertEquals(1, report.lines().size(), report.lines().toString());
+        assertTrue(report.lines().get(0).startsWith("nccl.h 2.30.7: 0 differences, "));
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "ncclResult_t ncclCommResume(ncclComm_t comm);|ncclResult_t ncclCommResume(int comm);|"
+                        + "function ncclCommResume: ours ncclResult_t (ncclComm_t), theirs ncclResult_t (int)",
+                "ncclResult_t ncclCommResume(ncclComm_t comm);|void ncclCommResume(ncclComm_t comm);|"
+                        + "function ncclCommResume: ours ncclResult_t (ncclComm_t), theirs void (ncclComm_t)",
+                "ncclResult_t ncclCommResume(ncclComm_t comm);|''|"
+                        + "function ncclCommResume is only in ours, which says NCCL 2.29.7",
+                "ncclResult_t ncclCommResume(ncclComm_t comm);|ncclResult_t ncclCommResume(ncclComm_t c); void ncclNew(int i);|"
+                        + "function ncclNew is not in ours",
+                "int shrinkShare; |''|field ncclConfig_t.shrinkShare is only in ours, which says NCCL 2.27.3",
+                "int trafficClass; |long trafficClass;|"
+                        + "field ncclConfig_t.trafficClass: ours int trafficClass, theirs long trafficClass",
+                "int trafficClass; |long trafficClass;|size ncclConfig_t.trafficClass: ours 4, theirs 8",
+                "int ctx;|int odd; int ctx;|field ncclWaitSignalDesc_t.odd is not in ours",
+                "int ctx;|int odd; int ctx;|offset ncclWaitSignalDesc_t.ctx: ours 12, theirs 16",
+                "#define NCCL_UNIQUE_ID_BYTES 128|#define NCCL_UNIQUE_ID_BYTES 256|"
+                        + "constant NCCL_UNIQUE_ID_BYTES: ours 128, theirs 256",
+                "#define NCCL_UNIQUE_ID_BYTES 128|#define NCCL_UNIQUE_ID_BYTES 256|"
+                        + "sizeof ncclUniqueId is 256, expected 128 from the fields in ours",
+                "#define NCCL_API_MAGIC 0xcafebeef|#define NCCL_API_MAGIC 0xcafebabe|"
+                        + "initial ncclConfig_t.magic: ours 3405692655, theirs 3405691582",
+                "0x74685283|0x74685284|initial ncclSimInfo_t.magic: ours 1952993923, theirs 1952993924",
+                "X) * 10000|X) * 100000|NCCL_VERSION(2, 30, 7): ours 23007, theirs 203007",
+                "ncclScalarDevice = 0|ncclScalarDevice = 1|enumerator ncclScalarDevice: ours 0, theirs 1",
+                "ncclNumResults = 9|ncclNumResults = 10|"
+                        + "enumerator ncclNumResults is 10, expected 9 from the comments in ours",
+                "struct ncclComm*|struct ncclCommunicator*|"
+                        + "type ncclComm_t: ours struct ncclComm*, theirs struct ncclCommunicator*",
+            })
+    void plantedDifferenceIsReported(String old, String replacement, String expected) throws Exception {
+        HeaderCheck.Report report = check(OurHeader.with(old, replacement));
+        assertFalse(report.passed());
+        assertTrue(
+                report.differences().contains(new Difference(Difference.Kind.DIFFERENT, expected)),
+                () -> String.join("\n", report.lines()));
+    }
+
+    @Test
+    void swappedFieldsAreReported() throws Exception {
+        HeaderCheck.Report report = check(OurHeader.with("int minCTAs; ", "int maxCTAs;")
+                .replaceFirst("int maxCTAs;( +/\\* 2.17.1: from 1 \\*/)", "int minCTAs;$1"));
+        assertTrue(
+                report.lines().stream().anyMatch(line -> line.contains("order of the fields of ncclConfig_t")),
+                () -> String.join("\n", report.lines()));
+    }
+
+    @Test
+    void swappedEnumeratorsAreReported() throws Exception {
+        HeaderCheck.Report report =
+                check(OurHeader.with("ncclMax = 2,", "ncclMin = 2,").replaceFirst("ncclMin = 3,", "ncclMax = 3,"));
+        assertEquals(2, report.differences().size(), report.lines().toString());
+        assertFalse(report.passed());
+    }
+
+    @Test
+    void commentsInOursAreHeldAgainstOlderReleases() throws Exception {
+        HeaderCheck.Report report = check(OurHeader.with("NCCL_MINOR 30", "NCCL_MINOR 29"));
+        assertTrue(report.lines().stream()
+                .anyMatch(line -> line.endsWith("function ncclParamGet is there, but ours says that 2.30.4 added it")));
+        assertTrue(report.lines().stream()
+                .anyMatch(
+                        line -> line.endsWith("enumerator ncclNumResults is 9, expected 8 from the comments in ours")));
+    }
+
+    @Test
+    void additionsOfANewerReleaseAreNoFault() throws Exception {
+        HeaderCheck.Report report = check(OurHeader.with("NCCL_MINOR 30", "NCCL_MINOR 31")
+                .replace("void ncclParamDumpAll(void);", "void ncclParamDumpAll(void); void ncclNew(int a);")
+                .replace("ncclNumResults = 9", "ncclAnother = 9, ncclNumResults = 10"));
+        assertTrue(report.passed(), report.lines().toString());
+        assertTrue(report.lines().contains("nccl.h 2.31.7: newer than nccl4j: function ncclNew is not in ours"));
+        assertEquals(3, report.differences().size(), report.lines().toString());
+    }
+
+    @Test
+    void headerThatDoesNotCompileIsAFault() throws Exception {
+        HeaderCheck.Report report = check(OurHeader.with("#include <stddef.h>", "#include <stddef.h>\n#error broken"));
+        assertFalse(report.passed());
+        assertTrue(
+                report.lines().get(0).contains("#error broken"), report.lines().toString());
+    }
+
+    @Test
+    void withoutCompilerTheDeclarationsAreCompared() throws Exception {
+        HeaderCheck.Report report =
+                check(OurHeader.with("ncclScalarDevice = 0", "ncclScalarDevice = 1"), "/nowhere/g++");
+        assertEquals(1, report.differences().size(), report.lines().toString());
+        assertTrue(report.lines().get(1).contains("layouts not compared: no C++ compiler: "));
+    }
+}

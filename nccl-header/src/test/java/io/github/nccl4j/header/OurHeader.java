@@ -1,0 +1,30 @@
+package io.github.nccl4j.header;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/** The header that nccl4j is built from. */
+final class OurHeader {
+    static final Path FILE = Path.of("../nccl-presets/src/main/native/include/nccl.h")
+            .toAbsolutePath()
+            .normalize();
+    static final Path SHIM =
+            Path.of("../nccl-presets/src/main/native/shim").toAbsolutePath().normalize();
+
+    private OurHeader() {}
+
+    static String text() throws IOException {
+        return Files.readString(FILE);
+    }
+
+    /** The header with one thing in it changed; fails if that is not there exactly once. */
+    static String with(String old, String replacement) throws IOException {
+        String text = text();
+        int at = text.indexOf(old);
+        if (at < 0 || text.indexOf(old, at + 1) >= 0) {
+            throw new IllegalArgumentException("not exactly once in the header: " + old);
+        }
+        return text.replace(old, replacement);
+    }
+}

@@ -1,0 +1,50 @@
+package io.github.nccl4j.header;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The lists that the native code is built from. */
+class SymbolListTest {
+    private static final String SMALL = "int ncclSend(int a);\nint pncclSend(int a);\nint ncclFuture(void);\n";
+
+    @Test
+    void functionsTellTheirRelease() throws Exception {
+        SymbolList list = new SymbolList(Header.parse(SMALL), Header.parse(OurHeader.FILE));
+        assertEquals("""
+                NCCL4J_FUNCTION(ncclSend, "NCCL 2.7.3")
+                NCCL4J_FUNCTION(pncclSend, "NCCL 2.7.3")
+                NCCL4J_FUNCTION(ncclFuture, "an unknown release")
+                NCCL4J_FUNCTION(ncclAlltoAllv, "VCCL a2av_base")
+                NCCL4J_FUNCTION(pncclAlltoAllv, "VCCL a2av_base")
+                """, list.functions());
+    }
+
+    @Test
+    void redirectionsLeaveTheOverloadsOut() throws Exception {
+        Header ours = Header.parse(OurHeader.FILE);
+        String text = new SymbolList(ours, ours).redirections();
+        assertTrue(text.contains("#undef ncclSend\n#define ncclSend (NCCL4J_SYMBOL(ncclSend))\n"));
+        assertFalse(text.contains("AlltoAllv"));
+        assertEquals(2 * 128, text.lines().count());
+    }
+
+    @Test
+    void filesThatDoNotChangeKeepTheirTime(@TempDir Path folder) throws Exception {
+        String[] args = {
+            "--header", OurHeader.FILE.toString(), "--reference", OurHeader.FILE.toString(), "--output", "" + folder
+        };
+        SymbolList.main(args);
+        Path file = folder.resolve("nccl_functions.inc");
+        FileTime old = FileTime.fromMillis(1_000_000);
+        Files.setLastModifiedTime(file, old);
+        SymbolList.main(args);
+        assertEquals(old, Files.getLastModifiedTime(file));
+    }
+}
