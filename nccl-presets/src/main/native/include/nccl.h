@@ -736,7 +736,7 @@ void ncclParamDumpAll(void);
 void pncclParamDumpAll(void);
 
 /* VCCL: all-to-all with a count and a displacement per pair of ranks, the form with 11 arguments.
-   VCCL's earlier form, of 10, is in vccl_alltoallv10.h: C has one symbol for both, nccl4j two overloads. */
+   VCCL's earlier form, of 10, is in vccl.h: C has one symbol for both, nccl4j two overloads. */
 
 /**
  * Counts and displacements are nranks*nranks matrices in elements, row i for rank i, the same on every rank; buffers

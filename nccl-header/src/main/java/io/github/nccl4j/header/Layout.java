@@ -13,7 +13,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /** What a C++ compiler makes of a header: sizes, alignments, offsets and values, by a name for each. */
-final class Layout {
+public final class Layout {
     private static final int SECONDS_TO_COMPILE = 120;
 
     /** A version of NCCL before, at and after each change of the formula. */
@@ -35,7 +35,7 @@ final class Layout {
             """;
 
     /** There is no compiler to ask. */
-    static final class NoCompilerException extends Exception {
+    public static final class NoCompilerException extends Exception {
         private static final long serialVersionUID = 1;
 
         NoCompilerException(String message, Throwable cause) {
@@ -52,7 +52,7 @@ final class Layout {
      * @param compiler the C++ compiler
      * @param shim the folder with the stand-ins for CUDA's headers
      */
-    Layout(String compiler, Path shim) {
+    public Layout(String compiler, Path shim) {
         this.compiler = compiler;
         this.shim = shim;
     }
@@ -63,9 +63,11 @@ final class Layout {
      * @param file the header
      * @param header the same, parsed
      * @param names tells what to ask for: only names that are declared here too
+     * @return sizes, alignments, offsets and values, such as {@code "offset ncclConfig_t.blocking"} to {@code "16"}
+     * @throws NoCompilerException if the compiler cannot be run
      * @throws IllegalStateException if the header does not compile; the message is the compiler's
      */
-    Map<String, String> of(Path file, Header header, Header names) throws NoCompilerException {
+    public Map<String, String> of(Path file, Header header, Header names) throws NoCompilerException {
         try {
             Path folder = Files.createTempDirectory("nccl4j-header");
             try {

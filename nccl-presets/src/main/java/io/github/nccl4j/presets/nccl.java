@@ -25,9 +25,9 @@ import org.bytedeco.javacpp.tools.InfoMapper;
                         // The default, jninccl, is in the jar of JavaCPP Presets CUDA, and only one of a name is
                         // loaded.
                         library = "jninccl4j",
-                        include = {"<nccl.h>", "nccl4j_library.h", "vccl_alltoallv10.h"},
+                        include = {"<nccl.h>", "nccl4j_library.h", "vccl.h"},
                         // Parsed, but not compiled: C knows one ncclAlltoAllv only.
-                        exclude = "vccl_alltoallv10.h"),
+                        exclude = "vccl.h"),
         target = "io.github.nccl4j.nccl",
         global = "io.github.nccl4j.global.nccl",
         helper = "io.github.nccl4j.library.LibraryBinding")
@@ -45,6 +45,7 @@ public class nccl implements InfoMapper {
         pointers(map);
         strings(map);
         addressesOfAddresses(map);
+        parameters(map);
         constants(map);
     }
 
@@ -56,7 +57,7 @@ public class nccl implements InfoMapper {
         // Stock headers: attributes and include guards that say nothing to Java.
         map.put(new Info("__attribute__", "deprecated").annotations().skip());
         map.put(new Info("__cplusplus").define(true));
-        map.put(new Info("__CUDA_BF16_TYPES_EXIST__", "__CUDA_FP8_TYPES_EXIST__").define(true));
+        map.put(new Info("defined(__CUDA_BF16_TYPES_EXIST__)").define(true));
     }
 
     /** Handles are classes of their own, or raw addresses. Handles that NCCL writes are cells that the caller owns. */
@@ -69,7 +70,10 @@ public class nccl implements InfoMapper {
                 .pointerTypes("@Cast(\"cudaStream_t*\") PointerPointer", "@Cast(\"cudaStream_t*\") long"));
         handle(map, "ncclComm_t", "ncclComm");
         handle(map, "ncclWindow_t", "ncclWindow");
-        handle(map, "ncclParamHandle_t", "ncclParamHandle");
+        // 2.30.4 gave the name to the struct, later releases to the pointer: ncclParam... are written out below.
+        map.put(new Info("ncclParamHandle", "ncclParamHandle_t")
+                .valueTypes("ncclParamHandle")
+                .pointerTypes("ncclParamHandle"));
         // The tag of the window's struct changed in 2.28.
         map.put(new Info("ncclWindow_vidmem").pointerTypes("ncclWindow"));
     }
@@ -111,13 +115,6 @@ public class nccl implements InfoMapper {
                 .valueTypes("void")
                 .pointerTypes("@Const Pointer", "@Cast(\"const void*\") long"));
         number(map, "int", "int", "Int");
-        number(map, "int8_t", "byte", "Byte");
-        number(map, "uint8_t", "byte", "Byte");
-        number(map, "int16_t", "short", "Short");
-        number(map, "uint16_t", "short", "Short");
-        number(map, "int32_t", "int", "Int");
-        number(map, "uint32_t", "int", "Int");
-        number(map, "int64_t", "long", "Long");
         number(map, "uint64_t", "long", "Long");
         // No arrays or buffers: VCCL reads the matrices of ncclAlltoAllv after the call has returned.
         map.put(new Info("const size_t").cast().valueTypes("long").pointerTypes("SizeTPointer", "long"));
@@ -172,11 +169,6 @@ public class nccl implements InfoMapper {
                             + " @Cast(\"void**\") long outUserPtr");
             both(
                     map,
-                    p + "ncclParamGetStr",
-                    "ncclParamHandle h, @Cast(\"const char**\") PointerPointer out",
-                    "@Cast(\"ncclParamHandle_t\") long h, @Cast(\"const char**\") long out");
-            both(
-                    map,
                     p + "ncclParamGetParameter",
                     "String key, @Cast(\"const char**\") PointerPointer value, int[] valueLen",
                     "@Cast(\"const char*\") long key, @Cast(\"const char**\") long value,"
@@ -187,6 +179,43 @@ public class nccl implements InfoMapper {
                     "@Cast(\"const char***\") PointerPointer table, int[] tableLen",
                     "@Cast(\"const char***\") long table, @Cast(\"int*\") long tableLen");
         }
+    }
+
+    /** The functions that take a parameter's handle. */
+    private static void parameters(InfoMap map) {
+        String handle = "@Cast(\"ncclParamHandle*\") long h, ";
+        for (String p : new String[] {"", "p"}) {
+            both(
+                    map,
+                    p + "ncclParamBind",
+                    "@Cast(\"ncclParamHandle**\") PointerPointer out, String key",
+                    "@Cast(\"ncclParamHandle**\") long out, @Cast(\"const char*\") long key");
+            for (String sign : new String[] {"I", "U"}) {
+                parameter(map, p + "ncclParamGet" + sign + 8, sign, 8, "byte");
+                parameter(map, p + "ncclParamGet" + sign + 16, sign, 16, "short");
+                parameter(map, p + "ncclParamGet" + sign + 32, sign, 32, "int");
+                parameter(map, p + "ncclParamGet" + sign + 64, sign, 64, "long");
+            }
+            both(
+                    map,
+                    p + "ncclParamGetStr",
+                    "ncclParamHandle h, @Cast(\"const char**\") PointerPointer out",
+                    handle + "@Cast(\"const char**\") long out");
+            both(
+                    map,
+                    p + "ncclParamGet",
+                    "ncclParamHandle h, Pointer out, int maxLen, @Cast(\"int*\") IntPointer len",
+                    handle + "@Cast(\"void*\") long out, int maxLen, @Cast(\"int*\") long len");
+        }
+    }
+
+    private static void parameter(InfoMap map, String function, String sign, int bits, String java) {
+        String cast = "@Cast(\"" + (sign.equals("U") ? "u" : "") + "int" + bits + "_t*\") ";
+        both(
+                map,
+                function,
+                "ncclParamHandle h, " + cast + java + "[] out",
+                "@Cast(\"ncclParamHandle*\") long h, " + cast + "long out");
     }
 
     private static void both(InfoMap map, String function, String pointerForm, String rawForm) {
