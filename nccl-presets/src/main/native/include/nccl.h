@@ -34,9 +34,15 @@ typedef struct CUstream_st* cudaStream_t;
 /* Handles: opaque, owned by the library. */
 typedef struct ncclComm* ncclComm_t;
 #define NCCL_COMM_NULL NULL /* 2.17.1 */
-/** A window. @since NCCL 2.27.3 */
+/**
+ * A window.
+ * @since NCCL 2.27.3
+ */
 typedef struct ncclWindow_vidmem* ncclWindow_t;
-/** A parameter of the library. @since NCCL 2.30.4 */
+/**
+ * A parameter of the library.
+ * @since NCCL 2.30.4
+ */
 typedef struct ncclParamHandle* ncclParamHandle_t;
 
 /** Names a communicator that is being created; all ranks pass the same bytes. */
