@@ -131,7 +131,8 @@ public final class HeaderCheck {
             }
         }
         if (others.isEmpty()) {
-            throw new IllegalArgumentException("usage: HeaderCheck PATH... [--ours FILE]");
+            System.err.println("usage: HeaderCheck PATH... [--ours FILE]");
+            System.exit(2);
         }
         HeaderCheck check = new HeaderCheck(ours);
         boolean passed = true;
