@@ -1,0 +1,19 @@
+// abi.h: the NCCL C API with default visibility.
+// The engine is compiled with hidden visibility; only what nccl.h declares (and nccl4jHostEngineVersion) is exported.
+#pragma once
+
+#include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(default)
+#include <nccl.h>
+extern "C" const char* nccl4jHostEngineVersion(void);
+#pragma GCC visibility pop
+
+/** Exports the profiler name of a function that is defined above in the same file. */
+#define HOST_PROFILER_ALIAS(name) \
+  extern "C" decltype(name) p##name __attribute__((alias(#name), visibility("default")));
+
+static_assert(sizeof(void*) == 8, "the host engine is written for 64-bit Linux");
+static_assert(sizeof(ncclConfig_t) == 96, "layout of ncclConfig_t");

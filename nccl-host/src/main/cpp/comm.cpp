@@ -1,0 +1,234 @@
+// comm.cpp: life, state and farewell of a communicator.
+
+#include "comm.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace host {
+namespace {
+
+// Never destroyed: helper threads may outlive static destructors.
+struct Registry {
+  std::mutex mutex;
+  std::map<ncclComm_t, std::shared_ptr<Comm>> comms;
+};
+
+Registry& registry() {
+  static Registry& instance = *new Registry;
+  return instance;
+}
+
+std::atomic<uint64_t> nextSerial{1};
+
+}  // namespace
+
+void Peer::queue(const Frame& frame) {
+  out.emplace_back();
+  out.back().frame = frame;
+  out.back().size = sizeof frame;
+}
+
+void Peer::queue(const void* data, size_t size) {
+  if (size == 0) return;
+  out.emplace_back();
+  out.back().data = static_cast<const char*>(data);
+  out.back().size = size;
+}
+
+Comm::Comm(int rankOfComm, int ranksOfComm, int deviceOfComm, bool isBlocking)
+    : serial(nextSerial++),
+      pid(getpid()),
+      rank(rankOfComm),
+      ranks(ranksOfComm),
+      device(deviceOfComm),
+      blocking(isBlocking),
+      operationTimeout(secondsFromEnvironment("NCCL4J_HOST_OP_TIMEOUT", 0)),
+      wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!wake.valid()) failErrno("cannot create an eventfd");
+}
+
+Comm::~Comm() {
+  if (initThread.joinable()) {
+    // The helper itself may hold the last reference.
+    if (initThread.get_id() == std::this_thread::get_id()) {
+      initThread.detach();
+    } else {
+      initThread.join();
+    }
+  }
+}
+
+ncclComm_t Comm::handle() const {
+  // Outside of the addresses that a process can have, so that code which wrongly looks behind the handle stops there.
+  return reinterpret_cast<ncclComm_t>(static_cast<uintptr_t>(0x6e63636c00000000u + serial * 16));
+}
+
+ncclResult_t Comm::error() const {
+  std::lock_guard<std::mutex> lock(stateMutex_);
+  return error_;
+}
+
+std::string Comm::errorText() const {
+  std::lock_guard<std::mutex> lock(stateMutex_);
+  return errorText_;
+}
+
+void Comm::throwIfFailed() const {
+  std::lock_guard<std::mutex> lock(stateMutex_);
+  if (error_ != ncclSuccess) throw Failure(error_, errorText_);
+}
+
+void Comm::setError(ncclResult_t code, const std::string& text) {
+  std::lock_guard<std::mutex> lock(stateMutex_);
+  if (error_ != ncclSuccess) return;
+  error_ = code;
+  errorText_ = text;
+}
+
+void Comm::breakDown(ncclResult_t code, const std::string& text) {
+  setError(code, text);
+  for (Peer& peer : peers) {
+    peer.out.clear();
+    tell(peer, ControlKind::Fault, code, text);
+    // No more elements will come from here; what is already on its way can still be read.
+    if (peer.data.valid()) shutdown(peer.data.get(), SHUT_WR);
+  }
+}
+
+void Comm::badNews(ncclResult_t code, const std::string& text) {
+  if (badNewsCode_ != ncclSuccess) return;
+  badNewsCode_ = code;
+  badNewsText_ = text;
+}
+
+void Comm::tell(Peer& peer, ControlKind kind, ncclResult_t code, const std::string& text) {
+  if (!peer.control.valid() || peer.controlEnded) return;
+  Control message;
+  message.kind = kind;
+  message.code = code;
+  size_t length = std::min(text.size(), sizeof message.text - 1);
+  memcpy(message.text, text.data(), length);
+  // Control streams carry a handful of short messages in all, so their buffer always has room.
+  sendSome(peer.control.get(), &message, sizeof message);
+}
+
+void Comm::readControl(Peer& peer, const char* during) {
+  while (peer.control.valid() && !peer.controlEnded) {
+    char* into = reinterpret_cast<char*>(&peer.message) + peer.messageBytes;
+    long got = receiveSome(peer.control.get(), into, sizeof peer.message - peer.messageBytes);
+    if (got == 0) return;
+    if (got < 0) {
+      peer.controlEnded = true;
+      if (!peer.saidBye) {
+        badNews(
+            ncclRemoteError, format("rank %d (pid %d) went away %s", peer.rank, static_cast<int>(peer.pid), during));
+      }
+      return;
+    }
+    peer.messageBytes += static_cast<size_t>(got);
+    if (peer.messageBytes < sizeof peer.message) continue;
+    peer.messageBytes = 0;
+    peer.message.text[sizeof peer.message.text - 1] = '\0';
+    switch (peer.message.kind) {
+      case ControlKind::Bye: peer.saidBye = true; break;
+      case ControlKind::Abort:
+        peer.saidBye = true;
+        badNews(ncclRemoteError, format("rank %d aborted its communicator %s", peer.rank, during));
+        break;
+      case ControlKind::Fault: badNews(static_cast<ncclResult_t>(peer.message.code), peer.message.text); break;
+    }
+  }
+}
+
+void Comm::readAllControl(const char* during) {
+  for (Peer& peer : peers) readControl(peer, during);
+}
+
+void Comm::leave(ControlKind kind) {
+  for (Peer& peer : peers) {
+    tell(peer, kind, ncclSuccess, "");
+    peer.data.reset();
+    peer.control.reset();
+    peer.out.clear();
+  }
+  scratch.reset();
+  scratchBytes = 0;
+}
+
+void Comm::requestAbort() {
+  aborted = true;
+  uint64_t one = 1;
+  ssize_t written = write(wake.get(), &one, sizeof one);
+  (void)written;  // fails only when the counter is full, that is, readable already
+}
+
+char* Comm::scratchOf(size_t bytes) {
+  if (bytes > scratchBytes) {
+    scratch.reset();
+    scratchBytes = 0;
+    scratch.reset(new char[bytes]);
+    scratchBytes = bytes;
+  }
+  return scratch.get();
+}
+
+void registerComm(const std::shared_ptr<Comm>& comm) {
+  std::lock_guard<std::mutex> lock(registry().mutex);
+  registry().comms[comm->handle()] = comm;
+}
+
+void unregisterComm(const Comm& comm) {
+  std::shared_ptr<Comm> last;  // released after the lock
+  std::lock_guard<std::mutex> lock(registry().mutex);
+  auto found = registry().comms.find(comm.handle());
+  if (found == registry().comms.end()) return;
+  last = std::move(found->second);
+  registry().comms.erase(found);
+}
+
+std::shared_ptr<Comm> findComm(ncclComm_t handle) {
+  if (handle == nullptr) return nullptr;
+  std::lock_guard<std::mutex> lock(registry().mutex);
+  auto found = registry().comms.find(handle);
+  return found == registry().comms.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<Comm> requireComm(ncclComm_t handle, const char* call) {
+  if (handle == nullptr) fail(ncclInvalidArgument, "%s : comm argument is NULL", call);
+  std::shared_ptr<Comm> comm = findComm(handle);
+  if (!comm) {
+    fail(
+        ncclInvalidArgument,
+        "%s : Error: corrupted comm object detected (%p is no live communicator: destroyed, aborted, or never made)",
+        call, static_cast<void*>(handle));
+  }
+  if (comm->pid != getpid()) {
+    fail(
+        ncclInvalidUsage, "%s : this communicator was made in process %d and cannot be used after fork in process %d",
+        call, static_cast<int>(comm->pid), static_cast<int>(getpid()));
+  }
+  return comm;
+}
+
+std::shared_ptr<Comm> requireReadyComm(ncclComm_t handle, const char* call) {
+  std::shared_ptr<Comm> comm = requireComm(handle, call);
+  comm->throwIfFailed();
+  if (comm->initializing || comm->pendingSplits > 0) {
+    fail(
+        ncclInvalidArgument,
+        "%s : Attempt to use communicator before the previous operation returned ncclSuccess: poll "
+        "ncclCommGetAsyncError until it is no longer ncclInProgress",
+        call);
+  }
+  if (comm->finalized) fail(ncclInvalidUsage, "%s : rank %d has finalized this communicator", call, comm->rank);
+  return comm;
+}
+
+}  // namespace host

@@ -1,0 +1,154 @@
+// comm.h: a communicator of one rank, its connections to the other ranks, and the registry of live communicators.
+//
+// Handles given to callers are numbers from a counter, never addresses: a handle that was destroyed, or was never one,
+// is recognised without touching memory, and no later communicator gets the same number.
+//
+// After fork() a child must not use the communicators of its parent: both would read from the same sockets. Calls from
+// the child are refused. Note that the child also keeps the sockets open until it calls exec or exits, so the death of
+// the parent is noticed only then.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "error.h"
+#include "socket.h"
+#include "wire.h"
+
+namespace host {
+
+/** Bytes on their way out: a frame that is kept here, or memory of the caller. */
+struct Outgoing {
+  Frame frame;
+  const char* data = nullptr;  // NULL: the frame itself
+  size_t size = 0;
+  size_t sent = 0;
+};
+
+/** The connection to one other rank. Used only by the thread that holds Comm::operation. */
+struct Peer {
+  int rank = -1;
+  pid_t pid = 0;
+  Fd data;
+  Fd control;
+
+  std::deque<Outgoing> out;
+  bool sendBroken = false;
+  bool dataEnded = false;
+
+  Frame frame;            // being received
+  size_t frameBytes = 0;  // of it so far
+
+  // Send and Recv calls of the peer that this rank has not matched yet.
+  std::deque<Frame> remoteSends;
+  std::deque<Frame> remoteRecvs;
+
+  Control message;
+  size_t messageBytes = 0;
+  bool controlEnded = false;
+  bool saidBye = false;
+
+  void queue(const Frame& frame);
+  void queue(const void* data, size_t size);
+};
+
+/** A reduction operator made with ncclRedOpCreatePreMulSum. */
+struct PreMulSum {
+  ncclDataType_t type = ncclInt8;
+  bool onDevice = false;
+  const void* address = nullptr;
+  uint64_t value = 0;
+};
+
+class Comm {
+ public:
+  Comm(int rank, int ranks, int device, bool blocking);
+  ~Comm();
+  Comm(const Comm&) = delete;
+
+  const uint64_t serial;
+  const pid_t pid;
+  int rank;
+  int ranks;
+  int device;
+  const bool blocking;
+  const double operationTimeout;  // seconds, 0 for none
+
+  ncclComm_t handle() const;
+
+  /** Held by the thread that communicates; abort waits for it. */
+  std::mutex operation;
+  std::vector<Peer> peers;        // by rank; the own entry has no sockets
+  std::unique_ptr<char[]> scratch;  // windows of the fold
+  size_t scratchBytes = 0;
+
+  /** Set by ncclCommAbort; wake is readable from then on. */
+  std::atomic<bool> aborted{false};
+  Fd wake;
+
+  std::atomic<bool> initializing{false};
+  std::atomic<int> pendingSplits{0};  // children being made by helper threads
+  std::atomic<bool> finalized{false};
+  std::thread initThread;
+
+  // State, readable at any time.
+  ncclResult_t error() const;
+  std::string errorText() const;
+  /** Throws the first error of this communicator, if it had one. */
+  void throwIfFailed() const;
+  /** Keeps the first error only. */
+  void setError(ncclResult_t code, const std::string& text);
+  /** setError, and tells all other ranks. Needs `operation`. */
+  void breakDown(ncclResult_t code, const std::string& text);
+
+  /** Reads the control streams without waiting. Needs `operation`. */
+  void readControl(Peer& peer, const char* during);
+  void readAllControl(const char* during);
+  /** Bad news from a peer that is not yet this communicator's error: running data is taken in first. */
+  bool hasBadNews() const { return badNewsCode_ != ncclSuccess; }
+  ncclResult_t badNewsCode() const { return badNewsCode_; }
+  const std::string& badNewsText() const { return badNewsText_; }
+  void badNews(ncclResult_t code, const std::string& text);
+
+  /** Says farewell and closes all sockets. Needs `operation`. */
+  void leave(ControlKind kind);
+  void requestAbort();
+
+  char* scratchOf(size_t bytes);
+
+  std::mutex redOpsMutex;
+  std::map<int, PreMulSum> redOps;
+  int nextRedOp = ncclNumOps;
+
+ private:
+  void tell(Peer& peer, ControlKind kind, ncclResult_t code, const std::string& text);
+
+  mutable std::mutex stateMutex_;
+  ncclResult_t error_ = ncclSuccess;
+  std::string errorText_;
+  ncclResult_t badNewsCode_ = ncclSuccess;
+  std::string badNewsText_;
+};
+
+/** Makes a communicator known under its handle. */
+void registerComm(const std::shared_ptr<Comm>& comm);
+void unregisterComm(const Comm& comm);
+
+/** The live communicator behind a handle, or empty. */
+std::shared_ptr<Comm> findComm(ncclComm_t handle);
+
+/** The communicator of a call; throws when it is NULL, unknown, or belongs to the parent of this forked process. */
+std::shared_ptr<Comm> requireComm(ncclComm_t handle, const char* call);
+
+/** As requireComm; also throws when the communicator is not ready for communication. */
+std::shared_ptr<Comm> requireReadyComm(ncclComm_t handle, const char* call);
+
+}  // namespace host

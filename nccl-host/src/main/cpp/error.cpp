@@ -1,0 +1,147 @@
+// error.cpp: texts of errors and the exported functions that tell them.
+
+#include "error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <mutex>
+#include <new>
+#include <system_error>
+
+#include "comm.h"
+
+namespace host {
+namespace {
+
+struct GlobalError {
+  std::mutex mutex;
+  std::string text;
+};
+
+// Never destroyed: a helper thread may still report while the process ends.
+GlobalError& globalError() {
+  static GlobalError& error = *new GlobalError;
+  return error;
+}
+
+// NCCL keeps one text for the whole process. Where ranks are threads of one process, the text would often be another
+// rank's; so a thread whose last communication failed gets its own text, everybody else the newest of the process.
+struct ThreadError {
+  bool fresh = false;
+  std::string text;
+  std::string returned;  // what the last ncclGetLastError of this thread pointed to
+};
+
+ThreadError& threadError() {
+  thread_local ThreadError error;
+  return error;
+}
+
+std::string formatList(const char* pattern, va_list args) {
+  va_list again;
+  va_copy(again, args);
+  int length = vsnprintf(nullptr, 0, pattern, again);
+  va_end(again);
+  std::string text(length > 0 ? static_cast<size_t>(length) : 0, '\0');
+  if (length > 0) vsnprintf(&text[0], text.size() + 1, pattern, args);
+  return text;
+}
+
+}  // namespace
+
+std::string format(const char* pattern, ...) {
+  va_list args;
+  va_start(args, pattern);
+  std::string text = formatList(pattern, args);
+  va_end(args);
+  return text;
+}
+
+void fail(ncclResult_t code, const char* pattern, ...) {
+  va_list args;
+  va_start(args, pattern);
+  std::string text = formatList(pattern, args);
+  va_end(args);
+  throw Failure(code, std::move(text));
+}
+
+void failErrno(const char* what) {
+  int code = errno;
+  throw Failure(ncclSystemError, std::string(what) + ": " + std::generic_category().message(code));
+}
+
+std::string rankList(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank" : "ranks";
+  for (size_t i = 0; i < ranks.size(); i++) text += (i == 0 ? " " : ", ") + std::to_string(ranks[i]);
+  return text;
+}
+
+void recordError(const std::string& text) {
+  threadError().fresh = true;
+  threadError().text = text;
+  std::lock_guard<std::mutex> lock(globalError().mutex);
+  globalError().text = text;
+}
+
+void forgetThreadError() { threadError().fresh = false; }
+
+const char* lastErrorText(const std::string& commText) {
+  ThreadError& mine = threadError();
+  if (mine.fresh) {
+    mine.returned = mine.text;
+  } else if (!commText.empty()) {
+    mine.returned = commText;
+  } else {
+    std::lock_guard<std::mutex> lock(globalError().mutex);
+    mine.returned = globalError().text;
+  }
+  return mine.returned.c_str();
+}
+
+ncclResult_t currentExceptionToResult() {
+  try {
+    throw;
+  } catch (const Failure& failure) {
+    recordError(failure.text());
+    return failure.code();
+  } catch (const std::bad_alloc&) {
+    recordError("out of host memory");
+    return ncclSystemError;
+  } catch (const std::exception& other) {
+    recordError(other.what());
+    return ncclInternalError;
+  }
+}
+
+}  // namespace host
+
+using namespace host;
+
+extern "C" const char* ncclGetErrorString(ncclResult_t result) {
+  switch (static_cast<int>(result)) {
+    case ncclSuccess: return "no error";
+    case ncclUnhandledCudaError: return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
+    case ncclSystemError: return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
+    case ncclInternalError: return "internal error - please report this issue to the NCCL developers";
+    case ncclInvalidArgument: return "invalid argument (run with NCCL_DEBUG=WARN for details)";
+    case ncclInvalidUsage: return "invalid usage (run with NCCL_DEBUG=WARN for details)";
+    case ncclRemoteError: return "remote process exited or there was a network error";
+    case ncclInProgress: return "NCCL operation in progress";
+    case ncclTimeout: return "timeout";
+    default: return "unknown result code";
+  }
+}
+HOST_PROFILER_ALIAS(ncclGetErrorString)
+
+extern "C" const char* ncclGetLastError(ncclComm_t comm) {
+  try {
+    std::shared_ptr<Comm> known = findComm(comm);
+    return lastErrorText(known ? known->errorText() : std::string());
+  } catch (...) {
+    return "";
+  }
+}
+HOST_PROFILER_ALIAS(ncclGetLastError)

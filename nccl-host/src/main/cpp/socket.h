@@ -1,0 +1,76 @@
+// socket.h: file descriptors and Unix sockets in the abstract name space.
+// Abstract names are no files: the kernel drops them with the last descriptor, so nothing is left behind after SIGKILL.
+// They have no permissions either; every accepted connection is therefore checked for the peer's user id.
+#pragma once
+
+#include <stddef.h>
+
+#include <string>
+#include <utility>
+
+namespace host {
+
+/** Owns a file descriptor. */
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    if (this != &other) {
+      reset();
+      fd_ = std::exchange(other.fd_, -1);
+    }
+    return *this;
+  }
+  ~Fd() { reset(); }
+
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+  void reset();
+
+ private:
+  int fd_ = -1;
+};
+
+/** count bytes of the kernel's randomness. */
+void randomBytes(void* out, size_t count);
+
+/** Seconds of a clock that never jumps. */
+double now();
+
+/** A positive number of seconds from the environment, or fallback when unset or not a positive number. */
+double secondsFromEnvironment(const char* name, double fallback);
+
+/** A non-blocking listener under an abstract name. */
+Fd listenAt(const std::string& name);
+
+/** A connection of the same user, or an invalid Fd when none is waiting. */
+Fd acceptFrom(const Fd& listener);
+
+enum class Connect { Done, TryAgain, Refused };
+
+/** Connects to an abstract name without waiting; refused when nobody listens there or it is another user's. */
+Connect connectTo(const std::string& name, Fd& out);
+
+/** Asks for large buffers; what the system grants is good enough. */
+void enlargeBuffers(const Fd& socket);
+
+/** Sends what the socket takes now: the number of bytes, 0 when it would block, -1 when the connection is broken. */
+long sendSome(int fd, const void* data, size_t size);
+
+/** Receives what is there now: the number of bytes, 0 when it would block, -1 at the end of the connection. */
+long receiveSome(int fd, void* data, size_t size);
+
+/** Blocks all signals in this thread while it starts helper threads: those inherit the mask. */
+class SignalsBlocked {
+ public:
+  SignalsBlocked();
+  ~SignalsBlocked();
+  SignalsBlocked(const SignalsBlocked&) = delete;
+
+ private:
+  unsigned char saved_[128];  // a sigset_t
+};
+
+}  // namespace host

@@ -1,0 +1,68 @@
+// types.cpp: tables behind types.h.
+
+#include "types.h"
+
+namespace host {
+
+const char* callName(Call call) {
+  switch (call) {
+    case Call::AllReduce: return "AllReduce";
+    case Call::Broadcast: return "Broadcast";
+    case Call::Reduce: return "Reduce";
+    case Call::AllGather: return "AllGather";
+    case Call::ReduceScatter: return "ReduceScatter";
+    case Call::AlltoAll: return "AlltoAll";
+    case Call::Gather: return "Gather";
+    case Call::Scatter: return "Scatter";
+    case Call::AlltoAllv: return "AlltoAllv";
+    case Call::CommSplit: return "CommSplit";
+    case Call::CommSplitId: return "CommSplit";
+    case Call::Send: return "Send";
+    case Call::Recv: return "Recv";
+  }
+  return "an unknown call";
+}
+
+bool isPointToPoint(Call call) { return call == Call::Send || call == Call::Recv; }
+
+bool isReduction(Call call) {
+  return call == Call::AllReduce || call == Call::Reduce || call == Call::ReduceScatter;
+}
+
+bool isRooted(Call call) {
+  return call == Call::Broadcast || call == Call::Reduce || call == Call::Gather || call == Call::Scatter;
+}
+
+bool validType(int type) { return type >= 0 && type < ncclNumTypes; }
+
+size_t typeSize(ncclDataType_t type) {
+  switch (type) {
+    case ncclInt8:
+    case ncclUint8:
+    case ncclFloat8e4m3:
+    case ncclFloat8e5m2: return 1;
+    case ncclFloat16:
+    case ncclBfloat16: return 2;
+    case ncclInt32:
+    case ncclUint32:
+    case ncclFloat32: return 4;
+    case ncclInt64:
+    case ncclUint64:
+    case ncclFloat64: return 8;
+    default: return 0;
+  }
+}
+
+const char* typeName(int type) {
+  static const char* const names[] = {"ncclInt8",    "ncclUint8",   "ncclInt32",   "ncclUint32",
+                                      "ncclInt64",   "ncclUint64",  "ncclFloat16", "ncclFloat32",
+                                      "ncclFloat64", "ncclBfloat16", "ncclFloat8e4m3", "ncclFloat8e5m2"};
+  return validType(type) ? names[type] : "an invalid type";
+}
+
+const char* opName(int op) {
+  static const char* const names[] = {"ncclSum", "ncclProd", "ncclMax", "ncclMin", "ncclAvg", "PreMulSum"};
+  return op >= 0 && op <= kPreMulSum ? names[op] : "an invalid operator";
+}
+
+}  // namespace host

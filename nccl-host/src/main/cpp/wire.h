@@ -1,0 +1,54 @@
+// wire.h: what travels between the ranks of a communicator.
+// A pair of ranks has two streams. The data stream carries frames and elements. The control stream carries bad news and
+// farewells, which must get through however full the data stream is. Both ends run on one machine and come from the
+// same build, so plain structs are sent.
+#pragma once
+
+#include <string>
+
+#include "types.h"
+
+namespace host {
+
+constexpr uint32_t kWireMagic = 0x34484a4e;
+constexpr uint32_t kWireVersion = 1;
+
+enum class FrameKind : uint8_t {
+  Collective,  // "I am in this collective"; both sides compare
+  Post,        // "I called Send or Recv for you"
+  Data,        // the elements of the next matched Send follow
+};
+
+/** A signature of a call, sent before its elements. */
+struct Frame {
+  uint32_t magic = kWireMagic;
+  FrameKind kind = FrameKind::Collective;
+  Call call = Call::AllReduce;
+  uint8_t type = 0;
+  uint8_t unused = 0;
+  int32_t op = 0;    // reductions: ncclRedOp_t or kPreMulSum, else 0
+  int32_t root = 0;  // rooted calls: the root; Send and Recv: the peer; else 0
+  uint64_t count = 0;
+  uint64_t bytes = 0;   // Data: how many bytes follow
+  uint64_t scalar = 0;  // PreMulSum: this rank's scalar
+  uint64_t extra[5] = {};  // AlltoAllv: see AlltoAllvExtra; CommSplit: color and key
+};
+static_assert(sizeof(Frame) == 80, "no padding in frames");
+
+/** Meaning of Frame::extra for AlltoAllv: hashes of matrices that must agree, and the two counts of this pair. */
+enum AlltoAllvExtra { kHashSendCounts, kHashRecvCounts, kHashRecvDisplacements, kSendCount, kRecvCount };
+
+enum class ControlKind : uint32_t { Bye = 1, Fault, Abort };
+
+/** A message of the control stream. */
+struct Control {
+  ControlKind kind = ControlKind::Bye;
+  int32_t code = 0;
+  char text[504] = {};
+};
+static_assert(sizeof(Control) == 512, "no padding in control messages");
+
+/** The call that a frame announces, as a user would write it down: "AllReduce(ncclFloat32, count 10, ncclSum)". */
+std::string describe(const Frame& frame);
+
+}  // namespace host
