@@ -1,0 +1,267 @@
+// bootstrap.cpp: a rank's way from the unique id to connections with all other ranks.
+
+#include "bootstrap.h"
+
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace host {
+namespace {
+
+// The server speaks first about a deadline, since it knows who is missing; a rank's own comes later.
+constexpr double kOwnMargin = 2;
+
+/** First message on a connection between two ranks. */
+struct PairHello {
+  uint32_t magic = kWireMagic;
+  int32_t from = 0;
+  int32_t to = 0;
+  uint32_t control = 0;
+  char nonce[kNonceBytes] = {};
+};
+
+struct Arriving {
+  Fd fd;
+  PairHello hello;
+  size_t bytes = 0;
+};
+
+class Bootstrap {
+ public:
+  Bootstrap(Comm& comm, const ncclUniqueId& id) : comm_(comm) {
+    memcpy(&id_, id.internal, sizeof id_);
+    deadline_ = now() + initTimeout() + kOwnMargin;
+  }
+
+  void run() {
+    char listenerNonce[kNonceBytes];
+    randomBytes(listenerNonce, sizeof listenerNonce);
+    listener_ = listenAt(socketName(listenerNonce));
+    joinServer(listenerNonce);
+    std::string body = await(AnswerKind::Table);
+    table_.resize(static_cast<size_t>(comm_.ranks));
+    if (body.size() != table_.size() * sizeof(TableEntry)) fail(ncclInternalError, "the list of ranks is malformed");
+    memcpy(table_.data(), body.data(), body.size());
+    deadline_ = now() + initTimeout() + kOwnMargin;
+    Report report;
+    try {
+      connectPairs();
+    } catch (const Failure& failure) {
+      std::string text = format("rank %d could not connect: %s", comm_.rank, failure.text().c_str());
+      report.code = failure.code();
+      memcpy(report.text, text.data(), std::min(text.size(), sizeof report.text - 1));
+      sendSome(server_.get(), &report, sizeof report);
+      throw;
+    }
+    sendSome(server_.get(), &report, sizeof report);
+    await(AnswerKind::Go);
+  }
+
+ private:
+  void joinServer(const char* listenerNonce) {
+    Hello hello;
+    hello.rank = comm_.rank;
+    hello.ranks = comm_.ranks;
+    hello.pid = getpid();
+    hello.timeout = initTimeout();
+    memcpy(hello.nonce, id_.nonce, kNonceBytes);
+    memcpy(hello.listener, listenerNonce, kNonceBytes);
+    for (;;) {
+      Connect result = connectTo(socketName(id_.nonce), server_);
+      if (result == Connect::Done) break;
+      if (result == Connect::Refused) {
+        fail(
+            ncclRemoteError,
+            "rank %d of %d found nobody behind the unique id: process %d, which made it, is gone or runs as another "
+            "user, or all its ranks have connected already, or its init timeout is over",
+            comm_.rank, comm_.ranks, static_cast<int>(id_.pid));
+      }
+      waitFor({}, 1);
+    }
+    sendSome(server_.get(), &hello, sizeof hello);
+  }
+
+  /** One poll of the given descriptors, the server and abort; throws at the deadline and on abort. */
+  void waitFor(std::vector<pollfd> polled, int milliseconds) {
+    polled.push_back({comm_.wake.get(), POLLIN, 0});
+    if (server_.valid()) polled.push_back({server_.get(), POLLIN, 0});
+    double left = deadline_ - now();
+    if (left <= 0) {
+      fail(
+          ncclTimeout, "rank %d of %d got no answer from process %d, which made the unique id, within %.1f s",
+          comm_.rank, comm_.ranks, static_cast<int>(id_.pid), initTimeout());
+    }
+    poll(polled.data(), polled.size(), std::min(milliseconds, static_cast<int>(std::min(left, 1000.0) * 1000) + 1));
+    if (comm_.aborted) {
+      fail(ncclInternalError, "the init of rank %d was aborted by ncclCommAbort", comm_.rank);
+    }
+  }
+
+  /** Takes in what the server says; throws its errors. True when an answer is complete. */
+  bool readServer() {
+    for (;;) {
+      char buffer[4096];
+      size_t whole = answer_.size() < sizeof(Answer) ? sizeof(Answer) : sizeof(Answer) + header().bytes;
+      size_t want = whole - answer_.size();
+      if (want == 0) return true;
+      long got = receiveSome(server_.get(), buffer, std::min(want, sizeof buffer));
+      if (got == 0) return false;
+      if (got < 0) {
+        fail(
+            ncclRemoteError, "process %d, which made the unique id, went away during the init of rank %d of %d",
+            static_cast<int>(id_.pid), comm_.rank, comm_.ranks);
+      }
+      answer_.append(buffer, static_cast<size_t>(got));
+      if (answer_.size() < sizeof(Answer) || answer_.size() < sizeof(Answer) + header().bytes) continue;
+      if (header().kind == AnswerKind::Error) {
+        Report report;
+        memcpy(&report, answer_.data() + sizeof(Answer), std::min(sizeof report, answer_.size() - sizeof(Answer)));
+        report.text[sizeof report.text - 1] = '\0';
+        throw Failure(static_cast<ncclResult_t>(report.code), report.text);
+      }
+      return true;
+    }
+  }
+
+  Answer header() const {
+    Answer answer;
+    memcpy(&answer, answer_.data(), sizeof answer);
+    return answer;
+  }
+
+  std::string await(AnswerKind kind) {
+    while (!readServer()) waitFor({}, 1000);
+    if (header().kind != kind) fail(ncclInternalError, "the server of the unique id gave an unexpected answer");
+    std::string body = answer_.substr(sizeof(Answer));
+    answer_.clear();
+    return body;
+  }
+
+  /** Connects to all lower ranks and accepts all higher ones, two streams each. */
+  void connectPairs() {
+    comm_.peers.resize(static_cast<size_t>(comm_.ranks));
+    for (int rank = 0; rank < comm_.ranks; rank++) {
+      peer(rank).rank = rank;
+      peer(rank).pid = table_[static_cast<size_t>(rank)].pid;
+    }
+    int nextLower = 0;
+    int missing = 2 * (comm_.ranks - 1 - comm_.rank);
+    while (nextLower < comm_.rank || missing > 0) {
+      bool busy = false;
+      while (nextLower < comm_.rank) {
+        if (!connectLower(nextLower)) {
+          busy = true;
+          break;
+        }
+        nextLower++;
+      }
+      missing -= acceptHigher();
+      if (nextLower == comm_.rank && missing == 0) break;
+      // The server tells when a rank that is awaited here has died.
+      readServer();
+      std::vector<pollfd> polled{{listener_.get(), POLLIN, 0}};
+      for (const auto& arriving : arriving_) polled.push_back({arriving->fd.get(), POLLIN, 0});
+      waitFor(std::move(polled), busy ? 1 : 1000);
+    }
+    arriving_.clear();
+    listener_.reset();
+  }
+
+  bool connectLower(int rank) {
+    for (Fd* target : {&peer(rank).data, &peer(rank).control}) {
+      if (target->valid()) continue;
+      Connect result = connectTo(socketName(table_[static_cast<size_t>(rank)].listener), *target);
+      if (result == Connect::TryAgain) return false;
+      if (result == Connect::Refused) {
+        fail(
+            ncclRemoteError, "rank %d (pid %d) went away during the init of the communicator", rank,
+            static_cast<int>(peer(rank).pid));
+      }
+      PairHello hello;
+      hello.from = comm_.rank;
+      hello.to = rank;
+      hello.control = target == &peer(rank).control;
+      memcpy(hello.nonce, id_.nonce, kNonceBytes);
+      sendSome(target->get(), &hello, sizeof hello);
+      if (!hello.control) enlargeBuffers(*target);
+    }
+    return true;
+  }
+
+  int acceptHigher() {
+    for (;;) {
+      Fd fd = acceptFrom(listener_);
+      if (!fd.valid()) break;
+      arriving_.push_back(std::make_unique<Arriving>());
+      arriving_.back()->fd = std::move(fd);
+    }
+    int complete = 0;
+    for (auto& arriving : arriving_) {
+      char* into = reinterpret_cast<char*>(&arriving->hello) + arriving->bytes;
+      long got = receiveSome(arriving->fd.get(), into, sizeof arriving->hello - arriving->bytes);
+      if (got == 0) continue;
+      if (got > 0) arriving->bytes += static_cast<size_t>(got);
+      if (got > 0 && arriving->bytes < sizeof arriving->hello) continue;
+      const PairHello& hello = arriving->hello;
+      if (got > 0 && hello.magic == kWireMagic && memcmp(hello.nonce, id_.nonce, kNonceBytes) == 0 &&
+          hello.to == comm_.rank && hello.from > comm_.rank && hello.from < comm_.ranks) {
+        Fd& place = hello.control ? peer(hello.from).control : peer(hello.from).data;
+        if (!place.valid()) {
+          place = std::move(arriving->fd);
+          if (!hello.control) enlargeBuffers(place);
+          complete++;
+        }
+      }
+      arriving.reset();
+    }
+    arriving_.erase(std::remove(arriving_.begin(), arriving_.end(), nullptr), arriving_.end());
+    return complete;
+  }
+
+  Peer& peer(int rank) { return comm_.peers[static_cast<size_t>(rank)]; }
+
+  Comm& comm_;
+  UniqueIdLayout id_;
+  double deadline_;
+  Fd listener_;
+  Fd server_;
+  std::string answer_;
+  std::vector<TableEntry> table_;
+  std::vector<std::unique_ptr<Arriving>> arriving_;
+};
+
+}  // namespace
+
+double initTimeout() { return secondsFromEnvironment("NCCL4J_HOST_INIT_TIMEOUT", 60); }
+
+std::string socketName(const char* nonce) {
+  std::string name = "nccl4j-";
+  for (size_t i = 0; i < kNonceBytes; i++) name += format("%02x", static_cast<unsigned char>(nonce[i]));
+  return name;
+}
+
+void checkUniqueId(const ncclUniqueId& id, const char* call) {
+  if (memcmp(id.internal, "nccl4jH1", 8) != 0) {
+    fail(
+        ncclInvalidArgument,
+        "%s : commId was not made by ncclGetUniqueId of the host engine (all ranks must use the same engine)", call);
+  }
+}
+
+void cancelUniqueId(const ncclUniqueId& id) {
+  UniqueIdLayout layout;
+  memcpy(&layout, id.internal, sizeof layout);
+  Fd server;
+  if (connectTo(socketName(layout.nonce), server) != Connect::Done) return;
+  Hello hello;
+  hello.kind = HelloKind::Cancel;
+  memcpy(hello.nonce, layout.nonce, kNonceBytes);
+  sendSome(server.get(), &hello, sizeof hello);
+}
+
+void connectRanks(Comm& comm, const ncclUniqueId& id) { Bootstrap(comm, id).run(); }
+
+}  // namespace host

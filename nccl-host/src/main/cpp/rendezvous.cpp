@@ -1,0 +1,283 @@
+// rendezvous.cpp: the server behind a unique id; bootstrap.h tells its part in the whole.
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "bootstrap.h"
+
+namespace host {
+namespace {
+
+// How long an id that nobody used stays open after the init timeout.
+constexpr double kUnusedMargin = 10;
+
+struct Joined {
+  Fd fd;
+  Hello hello;
+  size_t helloBytes = 0;
+  Report report;
+  size_t reportBytes = 0;
+  bool ended = false;
+  std::string out;  // what the socket has not taken yet
+
+  bool hasJoined() const { return helloBytes == sizeof hello; }
+  bool connected() const { return reportBytes == sizeof report; }
+};
+
+class Server {
+ public:
+  Server(Fd listener, const UniqueIdLayout& id)
+      : listener_(std::move(listener)), id_(id), created_(now()), deadline_(created_ + initTimeout() + kUnusedMargin) {}
+
+  void run() {
+    while (!finished_) {
+      std::vector<pollfd> polled;
+      polled.push_back({listener_.get(), POLLIN, 0});
+      for (const auto& rank : connections_) {
+        polled.push_back({rank->fd.get(), static_cast<short>(POLLIN | (rank->out.empty() ? 0 : POLLOUT)), 0});
+      }
+      double left = deadline_ - now();
+      if (left <= 0) {
+        expire();
+        flush();
+        return;
+      }
+      poll(polled.data(), polled.size(), static_cast<int>(std::min(left, 1000.0) * 1000) + 1);
+      acceptAll();
+      for (size_t i = 0; i < connections_.size() && !finished_; i++) receive(*connections_[i]);
+      flush();
+      connections_.erase(
+          std::remove_if(connections_.begin(), connections_.end(), [](const auto& c) { return c->ended; }),
+          connections_.end());
+    }
+    flush();
+  }
+
+ private:
+  void acceptAll() {
+    for (;;) {
+      Fd fd = acceptFrom(listener_);
+      if (!fd.valid()) return;
+      connections_.push_back(std::make_unique<Joined>());
+      connections_.back()->fd = std::move(fd);
+    }
+  }
+
+  void receive(Joined& from) {
+    while (!from.ended && !finished_) {
+      bool hello = !from.hasJoined();
+      char* into = hello ? reinterpret_cast<char*>(&from.hello) : reinterpret_cast<char*>(&from.report);
+      size_t& have = hello ? from.helloBytes : from.reportBytes;
+      size_t size = hello ? sizeof from.hello : sizeof from.report;
+      if (have == size) {
+        // Nothing more is expected: only the end of the connection can come.
+        char byte;
+        if (receiveSome(from.fd.get(), &byte, 1) == 0) return;
+        lost(from);
+        return;
+      }
+      long got = receiveSome(from.fd.get(), into + have, size - have);
+      if (got == 0) return;
+      if (got < 0) {
+        lost(from);
+        return;
+      }
+      have += static_cast<size_t>(got);
+      if (have < size) continue;
+      if (hello) {
+        join(from);
+      } else {
+        report(from);
+      }
+    }
+  }
+
+  void lost(Joined& from) {
+    from.ended = true;
+    if (!from.hasJoined() || broken_) return;
+    broken(
+        ncclRemoteError, format(
+                             "rank %d (pid %d) went away during the init of the communicator", from.hello.rank,
+                             static_cast<int>(from.hello.pid)));
+  }
+
+  void join(Joined& from) {
+    const Hello& hello = from.hello;
+    bool plausible = hello.kind == HelloKind::Cancel || (hello.rank >= 0 && hello.rank < hello.ranks);
+    if (hello.magic != kWireMagic || memcmp(hello.nonce, id_.nonce, kNonceBytes) != 0 || !plausible) {
+      // A stranger: let it go without a word.
+      from.helloBytes = 0;
+      from.ended = true;
+      return;
+    }
+    if (hello.kind == HelloKind::Cancel) {
+      finished_ = true;
+      return;
+    }
+    came_++;
+    if (expected_ == 0) {
+      expected_ = hello.ranks;
+      firstRank_ = hello.rank;
+      firstJoin_ = now();
+      deadline_ = firstJoin_ + hello.timeout;
+    }
+    deadline_ = std::min(deadline_, now() + hello.timeout);
+    leastExpected_ = leastExpected_ == 0 ? hello.ranks : std::min(leastExpected_, hello.ranks);
+    if (broken_) {
+      sendError(from);
+      closeWhenAllKnow();
+      return;
+    }
+    if (hello.version != kWireVersion) {
+      broken(
+          ncclInvalidUsage,
+          format("rank %d (pid %d) uses another version of the host engine", hello.rank, static_cast<int>(hello.pid)));
+      return;
+    }
+    if (hello.ranks != expected_) {
+      broken(
+          ncclInvalidUsage, format(
+                                "rank %d was started with nranks %d while rank %d was started with nranks %d",
+                                hello.rank, hello.ranks, firstRank_, expected_));
+      return;
+    }
+    for (const auto& other : connections_) {
+      if (other.get() == &from || !other->hasJoined() || other->hello.rank != hello.rank) continue;
+      broken(
+          ncclInvalidUsage, format(
+                                "rank %d of %d was started twice: by pid %d and by pid %d", hello.rank, hello.ranks,
+                                static_cast<int>(other->hello.pid), static_cast<int>(hello.pid)));
+      return;
+    }
+    if (came_ == expected_) sendTable();
+  }
+
+  void sendTable() {
+    std::vector<TableEntry> table(static_cast<size_t>(expected_));
+    for (const auto& rank : connections_) {
+      if (!rank->hasJoined()) continue;
+      TableEntry& entry = table[static_cast<size_t>(rank->hello.rank)];
+      entry.pid = rank->hello.pid;
+      memcpy(entry.listener, rank->hello.listener, kNonceBytes);
+    }
+    for (const auto& rank : connections_) {
+      if (rank->hasJoined()) send(*rank, AnswerKind::Table, table.data(), table.size() * sizeof(TableEntry));
+    }
+    deadline_ = now() + deadline_ - firstJoin_;
+    tableSent_ = true;
+  }
+
+  void report(Joined& from) {
+    if (broken_) return;
+    if (from.report.code != ncclSuccess) {
+      from.report.text[sizeof from.report.text - 1] = '\0';
+      broken(static_cast<ncclResult_t>(from.report.code), from.report.text);
+      return;
+    }
+    for (const auto& rank : connections_) {
+      if (rank->hasJoined() && !rank->connected()) return;
+    }
+    for (const auto& rank : connections_) {
+      if (rank->hasJoined()) send(*rank, AnswerKind::Go, nullptr, 0);
+    }
+    finished_ = true;
+  }
+
+  void expire() {
+    if (broken_ || expected_ == 0) return;
+    std::vector<bool> there(static_cast<size_t>(expected_));
+    for (const auto& rank : connections_) {
+      if (rank->hasJoined() && (!tableSent_ || rank->connected())) there[static_cast<size_t>(rank->hello.rank)] = true;
+    }
+    std::vector<int> missing;
+    for (int rank = 0; rank < expected_; rank++) {
+      if (!there[static_cast<size_t>(rank)]) missing.push_back(rank);
+    }
+    broken(
+        ncclTimeout, format(
+                         "waited %.1f s for %s of %d%s", now() - firstJoin_, rankList(missing).c_str(), expected_,
+                         tableSent_ ? " to connect" : ""));
+  }
+
+  /** Tells everybody. Ranks that come later are told too, until as many have come as were expected. */
+  void broken(ncclResult_t code, const std::string& text) {
+    if (broken_) return;
+    broken_ = true;
+    error_.code = code;
+    memcpy(error_.text, text.data(), std::min(text.size(), sizeof error_.text - 1));
+    for (const auto& rank : connections_) {
+      if (rank->hasJoined()) sendError(*rank);
+    }
+    closeWhenAllKnow();
+  }
+
+  void closeWhenAllKnow() {
+    if (came_ >= leastExpected_) finished_ = true;
+  }
+
+  void sendError(Joined& to) { send(to, AnswerKind::Error, &error_, sizeof error_); }
+
+  void send(Joined& to, AnswerKind kind, const void* body, size_t bytes) {
+    Answer answer;
+    answer.kind = kind;
+    answer.bytes = static_cast<uint32_t>(bytes);
+    to.out.append(reinterpret_cast<const char*>(&answer), sizeof answer);
+    to.out.append(static_cast<const char*>(body), bytes);
+  }
+
+  void flush() {
+    for (const auto& rank : connections_) {
+      if (rank->out.empty() || rank->ended) continue;
+      long sent = sendSome(rank->fd.get(), rank->out.data(), rank->out.size());
+      if (sent < 0) {
+        rank->out.clear();
+      } else {
+        rank->out.erase(0, static_cast<size_t>(sent));
+      }
+    }
+  }
+
+  Fd listener_;
+  const UniqueIdLayout id_;
+  const double created_;
+  double deadline_;
+  double firstJoin_ = 0;
+  int firstRank_ = 0;
+  int expected_ = 0;
+  int leastExpected_ = 0;
+  int came_ = 0;
+  bool tableSent_ = false;
+  bool broken_ = false;
+  bool finished_ = false;
+  Report error_;
+  std::vector<std::unique_ptr<Joined>> connections_;
+};
+
+}  // namespace
+
+ncclUniqueId makeUniqueId() {
+  UniqueIdLayout layout{};
+  memcpy(layout.magic, "nccl4jH1", sizeof layout.magic);
+  randomBytes(layout.nonce, sizeof layout.nonce);
+  layout.pid = getpid();
+  auto server = std::make_shared<Server>(listenAt(socketName(layout.nonce)), layout);
+  {
+    SignalsBlocked blocked;
+    std::thread([server] {
+      try {
+        server->run();
+      } catch (const std::exception&) {
+        // The ranks see the end of their connections and report that the server is gone.
+      }
+    }).detach();
+  }
+  ncclUniqueId id;
+  memcpy(id.internal, &layout, sizeof layout);
+  return id;
+}
+
+}  // namespace host
