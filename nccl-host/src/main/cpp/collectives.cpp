@@ -1,0 +1,357 @@
+// collectives.cpp: every collective as direct exchanges between pairs of ranks.
+//
+// 1. All ranks exchange frames that describe their calls; a difference fails both sides before any element moves. (Up to
+//    kEager bytes per pair travel right behind the frame, to save a round.)
+// 2. Elements go directly to the ranks that need them. Reductions are folded where their result is needed, in windows.
+// 3. A large AllReduce folds chunk r at rank r only, and then passes the folded chunks around.
+
+#include <string.h>
+
+#include <algorithm>
+
+#include "reduce.h"
+#include "task.h"
+
+namespace host {
+namespace {
+
+constexpr size_t kEager = 8 << 10;
+constexpr size_t kWindow = 256 << 10;
+
+class Collective : public Task {
+ public:
+  Collective(Comm& comm, Operation operation)
+      : Task(comm), operation_(std::move(operation)), mine_(operation_.frame()), pairs_(comm.peers.size()) {}
+
+  void start() override {
+    plan();
+    // Both ends of a pair must come to the same answer. Rows of AlltoAllv have no cheap common bound.
+    eager_ = operation_.call != Call::AlltoAllv && operation_.bytes() <= kEager;
+    for (Peer& peer : comm_.peers) {
+      if (peer.rank == comm_.rank) continue;
+      peer.queue(frameFor(peer));
+      if (eager_) peer.queue(pairOf(peer).out.data, pairOf(peer).out.size);
+      unverified_++;
+    }
+    advance();
+  }
+
+  Space want(Peer& peer) override {
+    if (peer.rank == comm_.rank) return {};
+    Pair& pair = pairOf(peer);
+    if (!pair.verified) {
+      // A Send or Recv that this rank has not answered: the peer waits in it, and cannot be in this collective.
+      if (!peer.remoteSends.empty()) failMismatch(peer, peer.remoteSends.front(), mine_);
+      if (!peer.remoteRecvs.empty()) failMismatch(peer, peer.remoteRecvs.front(), mine_);
+      return {reinterpret_cast<char*>(&peer.frame) + peer.frameBytes, sizeof peer.frame - peer.frameBytes};
+    }
+    if (folding_) {
+      if (!folded_) return {window(peer.rank) + pair.inWindow, windowBytes() - pair.inWindow};
+    } else if (pair.in.size > 0) {
+      return pair.in;
+    }
+    return pair.in2;
+  }
+
+  void received(Peer& peer, size_t bytes) override {
+    Pair& pair = pairOf(peer);
+    if (!pair.verified) {
+      peer.frameBytes += bytes;
+      if (peer.frameBytes < sizeof peer.frame) return;
+      peer.frameBytes = 0;
+      verify(peer);
+      pair.verified = true;
+      unverified_--;
+    } else if (folding_ && !folded_) {
+      pair.inWindow += bytes;
+    } else {
+      Space& space = pair.in.size > 0 ? pair.in : pair.in2;
+      space.data += bytes;
+      space.size -= bytes;
+    }
+    advance();
+  }
+
+  bool complete() const override {
+    if (!finishing_) return false;
+    for (const Pair& pair : pairs_) {
+      if (pair.in.size > 0 || pair.in2.size > 0) return false;
+    }
+    return true;
+  }
+
+  bool needs(Peer& peer) override { return want(peer).size > 0; }
+
+  std::string name() const override { return callName(operation_.call); }
+  std::string description() const override { return describe(mine_); }
+
+ private:
+  /** What goes to and comes from one rank. */
+  struct Pair {
+    bool verified = false;
+    uint64_t scalar = 0;  // of PreMulSum
+    Space out;            // after the frames
+    Space in;             // not used by folds: those receive into windows
+    size_t inWindow = 0;  // of the current window
+    Space in2;            // folded chunk of a large AllReduce
+  };
+
+  Pair& pairOf(const Peer& peer) { return pairs_[static_cast<size_t>(peer.rank)]; }
+  Pair& pairOf(int rank) { return pairs_[static_cast<size_t>(rank)]; }
+  bool iAmRoot() const { return operation_.root == comm_.rank; }
+
+  /** Sends only read; Space is shared with receives. */
+  static Space readable(const char* data, size_t size) { return {const_cast<char*>(data), size}; }
+
+  static void copy(char* to, const char* from, size_t size) {
+    if (to != from && size > 0) memmove(to, from, size);
+  }
+
+  void plan() {
+    const Operation& op = operation_;
+    size_t bytes = op.bytes();
+    size_t me = static_cast<size_t>(comm_.rank);
+    auto each = [&](auto&& action) {
+      for (size_t rank = 0; rank < pairs_.size(); rank++) {
+        if (rank != me) action(rank, pairs_[rank]);
+      }
+    };
+    switch (op.call) {
+      case Call::AllReduce:
+        if (bytes <= kEager) {
+          // Everybody folds everything. In place, the result would overwrite what is still being sent: send a copy.
+          staged_.assign(op.send, op.send + bytes);
+          each([&](size_t, Pair& pair) { pair.out = readable(staged_.data(), bytes); });
+          foldInto(op.recv, staged_.data(), op.count);
+        } else {
+          each([&](size_t rank, Pair& pair) {
+            pair.out = readable(op.send + chunkStart(rank), chunkStart(rank + 1) - chunkStart(rank));
+            pair.in2 = {op.recv + chunkStart(rank), chunkStart(rank + 1) - chunkStart(rank)};
+          });
+          size_t start = chunkStart(me);
+          foldInto(op.recv + start, op.send + start, (chunkStart(me + 1) - start) / typeSize(op.type));
+          shareFolded_ = true;
+        }
+        break;
+      case Call::Reduce:
+        if (iAmRoot()) {
+          foldInto(op.recv, op.send, op.count);
+        } else {
+          pairOf(op.root).out = readable(op.send, bytes);
+        }
+        break;
+      case Call::ReduceScatter:
+        each([&](size_t rank, Pair& pair) { pair.out = readable(op.send + rank * bytes, bytes); });
+        foldInto(op.recv, op.send + me * bytes, op.count);
+        break;
+      case Call::Broadcast:
+        if (iAmRoot()) {
+          each([&](size_t, Pair& pair) { pair.out = readable(op.send, bytes); });
+          copy(op.recv, op.send, bytes);
+        } else {
+          pairOf(op.root).in = {op.recv, bytes};
+        }
+        break;
+      case Call::AllGather:
+      case Call::CommSplitId:
+        each([&](size_t rank, Pair& pair) {
+          pair.out = readable(op.send, bytes);
+          pair.in = {op.recv + rank * bytes, bytes};
+        });
+        copy(op.recv + me * bytes, op.send, bytes);
+        break;
+      case Call::AlltoAll: {
+        const char* from = op.send;
+        if (op.send == op.recv && bytes > 0) {
+          staged_.assign(op.send, op.send + bytes * pairs_.size());
+          from = staged_.data();
+        }
+        each([&](size_t rank, Pair& pair) {
+          pair.out = readable(from + rank * bytes, bytes);
+          pair.in = {op.recv + rank * bytes, bytes};
+        });
+        copy(op.recv + me * bytes, from + me * bytes, bytes);
+        break;
+      }
+      case Call::Gather:
+        if (iAmRoot()) {
+          each([&](size_t rank, Pair& pair) { pair.in = {op.recv + rank * bytes, bytes}; });
+          copy(op.recv + me * bytes, op.send, bytes);
+        } else {
+          pairOf(op.root).out = readable(op.send, bytes);
+        }
+        break;
+      case Call::Scatter:
+        if (iAmRoot()) {
+          each([&](size_t rank, Pair& pair) { pair.out = readable(op.send + rank * bytes, bytes); });
+          copy(op.recv, op.send + me * bytes, bytes);
+        } else {
+          pairOf(op.root).in = {op.recv, bytes};
+        }
+        break;
+      case Call::AlltoAllv: {
+        size_t element = typeSize(op.type);
+        each([&](size_t rank, Pair& pair) {
+          pair.out = readable(op.send + op.sendDisplacements[rank] * element, op.sendCounts[rank] * element);
+          pair.in = {op.recv + op.recvDisplacements[rank] * element, op.recvCounts[rank] * element};
+        });
+        copy(
+            op.recv + op.recvDisplacements[me] * element, op.send + op.sendDisplacements[me] * element,
+            op.sendCounts[me] * element);
+        break;
+      }
+      case Call::CommSplit:
+        (*op.colors)[me] = {op.color, op.key};
+        break;
+      case Call::Send:
+      case Call::Recv: break;
+    }
+  }
+
+  /** Start of a rank's chunk in bytes, on element boundaries. */
+  size_t chunkStart(size_t rank) const {
+    size_t ranks = pairs_.size();
+    size_t whole = operation_.count / ranks;
+    size_t rest = operation_.count % ranks;
+    return (whole * rank + std::min(rank, rest)) * typeSize(operation_.type);
+  }
+
+  void foldInto(char* target, const char* own, size_t count) {
+    folding_ = true;
+    foldTarget_ = target;
+    foldOwn_ = own;
+    foldLeft_ = count;
+    size_t element = typeSize(operation_.type);
+    windowElements_ = std::min(count, kWindow / element);
+    // Each window starts on a cache line.
+    windowStride_ = (windowElements_ * element + 63) / 64 * 64;
+    scratch_ = comm_.scratchOf(windowStride_ * pairs_.size());
+  }
+
+  char* window(int rank) const { return scratch_ + windowStride_ * static_cast<size_t>(rank); }
+
+  size_t windowBytes() const { return std::min(windowElements_, foldLeft_) * typeSize(operation_.type); }
+
+  /** Does whatever has become possible. */
+  void advance() {
+    if (unverified_ == 0 && !released_) {
+      released_ = true;
+      if (!eager_) {
+        for (Peer& peer : comm_.peers) {
+          if (peer.rank != comm_.rank) peer.queue(pairOf(peer).out.data, pairOf(peer).out.size);
+        }
+      }
+    }
+    if (folding_ && !folded_) foldWindows();
+    if (!released_ || (folding_ && !folded_)) return;
+    if (!finishing_ && shareFolded_) {
+      size_t start = chunkStart(static_cast<size_t>(comm_.rank));
+      size_t size = chunkStart(static_cast<size_t>(comm_.rank) + 1) - start;
+      for (Peer& peer : comm_.peers) {
+        if (peer.rank != comm_.rank) peer.queue(operation_.recv + start, size);
+      }
+    }
+    finishing_ = true;
+  }
+
+  void foldWindows() {
+    size_t element = typeSize(operation_.type);
+    while (foldLeft_ > 0) {
+      for (Pair& pair : pairs_) {
+        if (&pair != &pairOf(comm_.rank) && pair.inWindow < windowBytes()) return;
+      }
+      if (!released_) return;
+      size_t count = std::min(windowElements_, foldLeft_);
+      std::vector<const void*> inputs(pairs_.size());
+      std::vector<uint64_t> scalars(pairs_.size());
+      for (size_t rank = 0; rank < pairs_.size(); rank++) {
+        bool own = static_cast<int>(rank) == comm_.rank;
+        inputs[rank] = own ? foldOwn_ : window(static_cast<int>(rank));
+        scalars[rank] = own ? operation_.scalar : pairs_[rank].scalar;
+      }
+      fold(operation_.type, operation_.op, foldTarget_, inputs.data(), comm_.ranks, count, scalars.data());
+      foldTarget_ += count * element;
+      foldOwn_ += count * element;
+      foldLeft_ -= count;
+      for (Pair& pair : pairs_) pair.inWindow = 0;
+    }
+    folded_ = true;
+  }
+
+  Frame frameFor(const Peer& peer) const {
+    Frame frame = mine_;
+    if (operation_.call == Call::AlltoAllv) {
+      frame.extra[kSendCount] = operation_.sendCounts[static_cast<size_t>(peer.rank)];
+      frame.extra[kRecvCount] = operation_.recvCounts[static_cast<size_t>(peer.rank)];
+    }
+    return frame;
+  }
+
+  void verify(const Peer& peer) {
+    const Frame& theirs = peer.frame;
+    if (theirs.magic != kWireMagic) fail(ncclInternalError, "rank %d sent something unintelligible", peer.rank);
+    if (theirs.kind != FrameKind::Collective || theirs.call != mine_.call || theirs.type != mine_.type ||
+        theirs.op != mine_.op || theirs.root != mine_.root || theirs.count != mine_.count) {
+      failMismatch(peer, theirs, mine_);
+    }
+    if (mine_.call == Call::AlltoAllv) verifyMatrices(peer, frameFor(peer));
+    if (mine_.call == Call::CommSplit) {
+      (*operation_.colors)[static_cast<size_t>(peer.rank)] = {
+          static_cast<int64_t>(theirs.extra[0]), static_cast<int64_t>(theirs.extra[1])};
+    }
+    pairOf(peer).scalar = theirs.scalar;
+  }
+
+  void verifyMatrices(const Peer& peer, const Frame& mine) const {
+    const Frame& theirs = peer.frame;
+    auto differs = [&](int sender, int receiver, uint64_t sent, uint64_t expected) {
+      fail(
+          ncclInvalidUsage,
+          "AlltoAllv: rank %d sends %llu elements to rank %d (sendcounts[%d][%d]) while rank %d expects %llu "
+          "(recvcounts[%d][%d])",
+          sender, static_cast<unsigned long long>(sent), receiver, sender, receiver, receiver,
+          static_cast<unsigned long long>(expected), receiver, sender);
+    };
+    if (theirs.extra[kSendCount] != mine.extra[kRecvCount]) {
+      differs(peer.rank, comm_.rank, theirs.extra[kSendCount], mine.extra[kRecvCount]);
+    }
+    if (theirs.extra[kRecvCount] != mine.extra[kSendCount]) {
+      differs(comm_.rank, peer.rank, mine.extra[kSendCount], theirs.extra[kRecvCount]);
+    }
+    static const char* const names[] = {"sendcounts", "recvcounts", "rdispls"};
+    for (int matrix = kHashSendCounts; matrix <= kHashRecvDisplacements; matrix++) {
+      if (theirs.extra[matrix] == mine.extra[matrix]) continue;
+      fail(
+          ncclInvalidUsage, "AlltoAllv: rank %d and rank %d passed different %s: every rank must pass the same matrices",
+          peer.rank, comm_.rank, names[matrix]);
+    }
+  }
+
+  const Operation operation_;
+  const Frame mine_;
+  std::vector<Pair> pairs_;
+  std::vector<char> staged_;
+  bool eager_ = false;
+  int unverified_ = 0;
+  bool released_ = false;   // all ranks are in this call, elements may flow
+  bool finishing_ = false;  // everything that this rank sends is queued
+
+  // The fold: windows of all ranks' elements, and where the result goes.
+  bool folding_ = false;
+  bool folded_ = false;
+  bool shareFolded_ = false;
+  char* foldTarget_ = nullptr;
+  const char* foldOwn_ = nullptr;
+  size_t foldLeft_ = 0;  // elements
+  size_t windowElements_ = 0;
+  size_t windowStride_ = 0;
+  char* scratch_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Task> makeCollective(Comm& comm, Operation operation) {
+  return std::make_unique<Collective>(comm, std::move(operation));
+}
+
+}  // namespace host

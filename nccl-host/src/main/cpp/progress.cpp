@@ -1,0 +1,297 @@
+// progress.cpp: the loop that moves bytes for all communicators of a thread's group.
+//
+// Bad news (a rank died, aborted, or failed) does not stop a task at once: what that rank had sent before is taken in
+// first, and only when nothing moves any more the task fails. So an operation that a rank completed before it went away
+// completes at the others too.
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include "task.h"
+
+namespace host {
+namespace {
+
+/** Bytes that one rank may move in a turn before others get theirs. */
+constexpr size_t kTurn = 1 << 20;
+
+class Runner {
+ public:
+  explicit Runner(Work work) : work_(std::move(work)), lock_(work_.comm->operation), started_(now()) {}
+
+  bool finished() const { return finished_; }
+  const Failure* failure() const { return failure_.get(); }
+  bool hasDeadline() const { return !finished_ && comm().operationTimeout > 0; }
+  double deadline() const { return started_ + comm().operationTimeout; }
+
+  /** Moves what can be moved now; true when something did. */
+  bool advance() {
+    return attempt([&] {
+      bool moved = false;
+      if (comm().aborted) {
+        throw Failure(
+            ncclInternalError,
+            format("%s was aborted: ncclCommAbort was called on rank %d", what().c_str(), comm().rank));
+      }
+      if (!begun_) {
+        begun_ = true;
+        comm().throwIfFailed();
+        if (!work_.tasks.empty()) task().start();
+      }
+      while (next_ < work_.tasks.size()) {
+        moved |= transfer();
+        if (!task().complete() || !allSent()) return moved;
+        moved = true;
+        if (++next_ < work_.tasks.size()) task().start();
+      }
+      end();
+      return true;
+    });
+  }
+
+  /** Called when nothing moved: fails if nothing more can come. True when the work ended. */
+  bool judge() {
+    return attempt([&] {
+      if (comm().hasBadNews()) throw Failure(comm().badNewsCode(), comm().badNewsText());
+      for (Peer& peer : comm().peers) {
+        if (!peer.saidBye || !(task().needs(peer) || !peer.out.empty())) continue;
+        throw Failure(
+            ncclInvalidUsage, format(
+                                  "rank %d destroyed its communicator, but rank %d called %s", peer.rank, comm().rank,
+                                  task().description().c_str()));
+      }
+      if (comm().operationTimeout > 0 && now() >= deadline()) {
+        std::vector<int> missing;
+        for (Peer& peer : comm().peers) {
+          if (peer.rank != comm().rank && (task().needs(peer) || !peer.out.empty())) missing.push_back(peer.rank);
+        }
+        throw Failure(
+            ncclTimeout, format(
+                             "rank %d waited %.1f s in %s for %s", comm().rank, now() - started_,
+                             task().description().c_str(), rankList(missing).c_str()));
+      }
+      return false;
+    });
+  }
+
+  void collectDescriptors(std::vector<pollfd>& polled) {
+    firstPolled_ = polled.size();
+    // Control streams come first, in the order of the ranks: readControl relies on it.
+    for (Peer& peer : comm().peers) {
+      if (peer.control.valid() && !peer.controlEnded) polled.push_back({peer.control.get(), POLLIN, 0});
+    }
+    polled.push_back({comm().wake.get(), POLLIN, 0});
+    for (Peer& peer : comm().peers) {
+      if (!peer.data.valid()) continue;
+      short events = 0;
+      if (!peer.dataEnded && task().want(peer).size > 0) events |= POLLIN;
+      if (!peer.out.empty()) events |= POLLOUT;
+      if (events != 0) polled.push_back({peer.data.get(), events, 0});
+    }
+  }
+
+  void readControl(const std::vector<pollfd>& polled) {
+    size_t at = firstPolled_;
+    for (Peer& peer : comm().peers) {
+      if (!peer.control.valid() || peer.controlEnded) continue;
+      if (polled[at++].revents != 0) comm().readControl(peer, ("during " + what()).c_str());
+    }
+  }
+
+ private:
+  template <class Body>
+  bool attempt(Body&& body) {
+    try {
+      return body();
+    } catch (const Failure& failure) {
+      stop(failure);
+    } catch (const std::bad_alloc&) {
+      stop(Failure(ncclSystemError, "out of host memory in " + what()));
+    }
+    return true;
+  }
+
+  bool transfer() {
+    bool moved = false;
+    for (Peer& peer : comm().peers) moved |= sendTo(peer);
+    for (Peer& peer : comm().peers) moved |= receiveFrom(peer);
+    // What was received may have allowed more to be sent.
+    for (Peer& peer : comm().peers) moved |= sendTo(peer);
+    return moved;
+  }
+
+  bool sendTo(Peer& peer) {
+    size_t total = 0;
+    while (!peer.out.empty() && total < kTurn) {
+      // A frame and the elements behind it go out in one call.
+      iovec parts[2];
+      size_t count = std::min<size_t>(peer.out.size(), 2);
+      for (size_t i = 0; i < count; i++) {
+        Outgoing& out = peer.out[i];
+        const char* data = out.data != nullptr ? out.data : reinterpret_cast<const char*>(&out.frame);
+        parts[i].iov_base = const_cast<char*>(data) + out.sent;
+        parts[i].iov_len = out.size - out.sent;
+      }
+      long sent = sendParts(peer.data.get(), parts, count);
+      if (sent < 0) {
+        peer.out.clear();
+        peer.sendBroken = true;
+        lookForReason(peer);
+        return true;
+      }
+      if (sent == 0) break;
+      total += static_cast<size_t>(sent);
+      for (size_t left = static_cast<size_t>(sent); left > 0;) {
+        Outgoing& out = peer.out.front();
+        size_t step = std::min(left, out.size - out.sent);
+        out.sent += step;
+        left -= step;
+        if (out.sent == out.size) peer.out.pop_front();
+      }
+    }
+    return total > 0;
+  }
+
+  bool receiveFrom(Peer& peer) {
+    size_t total = 0;
+    while (!peer.dataEnded && total < kTurn) {
+      Space space = task().want(peer);
+      if (space.size == 0) break;
+      long got = receiveSome(peer.data.get(), space.data, space.size);
+      if (got < 0) {
+        peer.dataEnded = true;
+        lookForReason(peer);
+        break;
+      }
+      if (got == 0) break;
+      total += static_cast<size_t>(got);
+      task().received(peer, static_cast<size_t>(got));
+      // A partial read means that the socket is empty now, most likely.
+      if (static_cast<size_t>(got) < space.size) break;
+    }
+    return total > 0;
+  }
+
+  /** The data stream of a rank ended: its control stream says why; when it does not, the rank is gone. */
+  void lookForReason(Peer& peer) {
+    std::string during = "during " + what();
+    comm().readControl(peer, during.c_str());
+    if (!peer.saidBye) {
+      comm().badNews(
+          ncclRemoteError,
+          format("rank %d (pid %d) went away %s", peer.rank, static_cast<int>(peer.pid), during.c_str()));
+    }
+  }
+
+  bool allSent() const {
+    for (const Peer& peer : work_.comm->peers) {
+      if (!peer.out.empty()) return false;
+    }
+    return true;
+  }
+
+  void end() {
+    // News that came too late for this work concern the next.
+    if (comm().hasBadNews()) comm().breakDown(comm().badNewsCode(), comm().badNewsText());
+    release();
+  }
+
+  void stop(const Failure& failure) {
+    failure_ = std::make_unique<Failure>(failure);
+    if (comm().aborted) {
+      comm().setError(failure.code(), failure.text());
+    } else {
+      comm().breakDown(failure.code(), failure.text());
+    }
+    release();
+  }
+
+  /** Lets others use the communicator even while the rest of the group goes on: an abort may be waiting. */
+  void release() {
+    finished_ = true;
+    lock_.unlock();
+  }
+
+  Comm& comm() const { return *work_.comm; }
+  Task& task() const { return *work_.tasks[next_]; }
+  std::string what() const { return next_ < work_.tasks.size() ? task().name() : "an operation"; }
+
+  static long sendParts(int fd, iovec* parts, size_t count) {
+    msghdr message{};
+    message.msg_iov = parts;
+    message.msg_iovlen = count;
+    for (;;) {
+      ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent >= 0) return sent;
+      if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == ENOMEM) return 0;
+      if (errno != EINTR) return -1;
+    }
+  }
+
+  Work work_;
+  std::unique_lock<std::mutex> lock_;
+  const double started_;
+  size_t next_ = 0;
+  size_t firstPolled_ = 0;
+  bool begun_ = false;
+  bool finished_ = false;
+  std::unique_ptr<Failure> failure_;
+};
+
+}  // namespace
+
+void runWork(std::vector<Work> work) {
+  // Locks are taken in one order everywhere, so that two threads with the same communicators cannot block each other.
+  std::sort(work.begin(), work.end(), [](const Work& a, const Work& b) { return a.comm->serial < b.comm->serial; });
+  std::vector<std::unique_ptr<Runner>> runners;
+  for (Work& one : work) runners.push_back(std::make_unique<Runner>(std::move(one)));
+
+  std::unique_ptr<Failure> first;
+  std::vector<pollfd> polled;
+  for (;;) {
+    bool moved = false;
+    bool running = false;
+    for (auto& runner : runners) {
+      if (runner->finished()) continue;
+      moved |= runner->advance();
+      running |= !runner->finished();
+    }
+    if (running && !moved) {
+      for (auto& runner : runners) {
+        if (!runner->finished()) moved |= runner->judge();
+      }
+    }
+    if (!first) {
+      for (auto& runner : runners) {
+        if (!runner->failure()) continue;
+        first = std::make_unique<Failure>(*runner->failure());
+        break;
+      }
+    }
+    if (!running) break;
+    if (moved) continue;
+
+    polled.clear();
+    int wait = -1;
+    for (auto& runner : runners) {
+      if (runner->finished()) continue;
+      runner->collectDescriptors(polled);
+      if (runner->hasDeadline()) {
+        double left = std::max(0.0, std::min(runner->deadline() - now(), 1e6));
+        int milliseconds = static_cast<int>(left * 1000) + 1;
+        wait = wait < 0 ? milliseconds : std::min(wait, milliseconds);
+      }
+    }
+    poll(polled.data(), polled.size(), wait);
+    for (auto& runner : runners) {
+      if (!runner->finished()) runner->readControl(polled);
+    }
+  }
+  if (first) throw Failure(*first);
+}
+
+}  // namespace host

@@ -1,0 +1,43 @@
+// task.cpp: descriptions of calls, and the complaint about calls that do not fit together.
+
+#include "task.h"
+
+namespace host {
+
+Frame Operation::frame() const {
+  Frame frame;
+  frame.call = call;
+  frame.type = static_cast<uint8_t>(type);
+  frame.op = op;
+  frame.root = root;
+  frame.count = count;
+  frame.scalar = scalar;
+  if (call == Call::AlltoAllv) {
+    for (size_t i = 0; i < 3; i++) frame.extra[i] = hashes[i];
+  }
+  if (call == Call::CommSplit) {
+    frame.extra[0] = static_cast<uint64_t>(color);
+    frame.extra[1] = static_cast<uint64_t>(key);
+  }
+  return frame;
+}
+
+std::string describe(const Frame& frame) {
+  std::string text = callName(frame.call);
+  if (frame.call == Call::CommSplit || frame.call == Call::CommSplitId) return text;
+  text += format("(%s", typeName(frame.type));
+  if (frame.call != Call::AlltoAllv) text += format(", count %llu", static_cast<unsigned long long>(frame.count));
+  if (isReduction(frame.call)) text += format(", %s", opName(frame.op));
+  if (isRooted(frame.call)) text += format(", root %d", frame.root);
+  if (frame.call == Call::Send) text += format(", to rank %d", frame.root);
+  if (frame.call == Call::Recv) text += format(", from rank %d", frame.root);
+  return text + ")";
+}
+
+void Task::failMismatch(const Peer& peer, const Frame& theirs, const Frame& mine) const {
+  fail(
+      ncclInvalidUsage, "rank %d called %s while rank %d called %s", peer.rank, describe(theirs).c_str(), comm_.rank,
+      describe(mine).c_str());
+}
+
+}  // namespace host
