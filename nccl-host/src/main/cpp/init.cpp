@@ -1,0 +1,336 @@
+// init.cpp: exported functions that make, query and end communicators.
+//
+// Non-blocking communicators (config.blocking = 0): the handle is written at once, a helper thread connects the ranks,
+// ncclCommGetAsyncError gives ncclInProgress meanwhile. Their other calls complete before they return, as those of
+// blocking communicators do.
+
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "bootstrap.h"
+#include "group.h"
+
+using namespace host;
+
+namespace {
+
+/** The caller's configuration, read only as far as its size says; the rest keeps the values for "not set". */
+ncclConfig_t readConfig(const ncclConfig_t* given, const char* call) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  if (given == nullptr) return config;
+  constexpr size_t kHeader = offsetof(ncclConfig_t, blocking);
+  size_t size;
+  memcpy(&size, given, sizeof size);
+  // Reading the magic word of something that is no ncclConfig_t is what NCCL does as well.
+  if (given->magic != NCCL_API_MAGIC || size < kHeader) {
+    fail(
+        ncclInvalidArgument,
+        "%s : config was not initialized with NCCL_CONFIG_INITIALIZER (size %zu, magic 0x%x, expected magic 0x%x)", call,
+        size, given->magic, NCCL_API_MAGIC);
+  }
+  memcpy(&config, given, std::min(size, sizeof config));
+  auto check = [&](const char* field, int value, int least, int most) {
+    if (value == NCCL_CONFIG_UNDEF_INT || (value >= least && value <= most)) return;
+    if (most == INT_MAX) {
+      fail(ncclInvalidArgument, "%s : config.%s is %d, but must be at least %d", call, field, value, least);
+    }
+    fail(ncclInvalidArgument, "%s : config.%s is %d, but must be in %d..%d", call, field, value, least, most);
+  };
+  check("blocking", config.blocking, 0, 1);
+  check("cgaClusterSize", config.cgaClusterSize, 0, 8);
+  check("minCTAs", config.minCTAs, 1, INT_MAX);
+  check("maxCTAs", config.maxCTAs, 1, INT_MAX);
+  check("splitShare", config.splitShare, 0, 1);
+  check("collnetEnable", config.collnetEnable, 0, 1);
+  check("CTAPolicy", config.CTAPolicy, 0, 3);
+  check("shrinkShare", config.shrinkShare, 0, 1);
+  check("nvlsCTAs", config.nvlsCTAs, 1, INT_MAX);
+  check("nChannelsPerNetPeer", config.nChannelsPerNetPeer, 1, INT_MAX);
+  check("nvlinkCentricSched", config.nvlinkCentricSched, 0, 1);
+  check("graphUsageMode", config.graphUsageMode, 0, 2);
+  check("numRmaCtx", config.numRmaCtx, 0, INT_MAX);
+  check("maxP2pPeers", config.maxP2pPeers, 1, INT_MAX);
+  check("graphStreamOrdering", config.graphStreamOrdering, 0, 1);
+  if (config.minCTAs != NCCL_CONFIG_UNDEF_INT && config.maxCTAs != NCCL_CONFIG_UNDEF_INT &&
+      config.minCTAs > config.maxCTAs) {
+    fail(
+        ncclInvalidArgument, "%s : config.minCTAs is %d, but config.maxCTAs is %d", call, config.minCTAs,
+        config.maxCTAs);
+  }
+  return config;
+}
+
+bool isBlocking(const ncclConfig_t& config, bool inherited) {
+  return config.blocking == NCCL_CONFIG_UNDEF_INT ? inherited : config.blocking != 0;
+}
+
+InitJob initJob(
+    ncclComm_t* out, int ranks, const ncclUniqueId& id, int rank, int device, bool blocking, const char* call) {
+  if (out == nullptr) fail(ncclInvalidArgument, "%s : comm argument is NULL", call);
+  if (ranks < 1) fail(ncclInvalidArgument, "%s : invalid nranks %d, expected at least 1", call, ranks);
+  if (rank < 0 || rank >= ranks) {
+    fail(ncclInvalidArgument, "%s : invalid rank %d (rank should be in the 0..%d range)", call, rank, ranks - 1);
+  }
+  checkUniqueId(id, call);
+  InitJob job;
+  job.comm = std::make_shared<Comm>(rank, ranks, device, blocking);
+  job.out = out;
+  job.connect = [id](Comm& comm) { connectRanks(comm, id); };
+  return job;
+}
+
+ncclResult_t initOne(InitJob job) {
+  std::vector<InitJob> jobs;
+  jobs.push_back(std::move(job));
+  return submit(std::move(jobs));
+}
+
+/** Runs one collective of the engine itself on a communicator. */
+void runInternal(const std::shared_ptr<Comm>& comm, Operation operation) {
+  std::vector<Work> work(1);
+  work[0].comm = comm;
+  work[0].tasks.push_back(makeCollective(*comm, std::move(operation)));
+  runWork(std::move(work));
+}
+
+/** The collective part of a split: who goes where, and the ids of the new communicators. */
+void connectSplit(const std::shared_ptr<Comm>& parent, int color, int key, Comm& child) {
+  std::vector<std::pair<int64_t, int64_t>> colors(static_cast<size_t>(parent->ranks));
+  Operation exchange;
+  exchange.call = Call::CommSplit;
+  exchange.color = color;
+  exchange.key = key;
+  exchange.colors = &colors;
+  runInternal(parent, std::move(exchange));
+
+  // Ranks of one color, ordered by key and then by the rank in the parent. The first serves the rendezvous.
+  std::vector<std::pair<int64_t, int>> members;
+  for (int rank = 0; rank < parent->ranks; rank++) {
+    auto [otherColor, otherKey] = colors[static_cast<size_t>(rank)];
+    if (color >= 0 && otherColor == color) members.emplace_back(otherKey, rank);
+  }
+  std::sort(members.begin(), members.end());
+  bool first = !members.empty() && members.front().second == parent->rank;
+
+  ncclUniqueId mine{};
+  std::unique_ptr<Failure> noServer;
+  if (first) {
+    try {
+      mine = makeUniqueId();
+    } catch (const Failure& failure) {
+      noServer = std::make_unique<Failure>(failure);  // after the exchange, which all ranks of the parent take part in
+    }
+  }
+  std::vector<ncclUniqueId> ids(static_cast<size_t>(parent->ranks));
+  Operation exchangeIds;
+  exchangeIds.call = Call::CommSplitId;
+  exchangeIds.send = mine.internal;
+  exchangeIds.recv = ids[0].internal;
+  exchangeIds.count = sizeof mine;
+  runInternal(parent, std::move(exchangeIds));
+  if (noServer) throw Failure(*noServer);
+
+  if (members.empty()) {
+    child.ranks = 0;
+    return;
+  }
+  child.ranks = static_cast<int>(members.size());
+  for (size_t i = 0; i < members.size(); i++) {
+    if (members[i].second == parent->rank) child.rank = static_cast<int>(i);
+  }
+  const ncclUniqueId& id = ids[static_cast<size_t>(members.front().second)];
+  if (id.internal[0] == 0) {
+    fail(
+        ncclRemoteError, "CommSplit: rank %d of the parent could not start the rendezvous of color %d",
+        members.front().second, color);
+  }
+  connectRanks(child, id);
+}
+
+void end(const std::shared_ptr<Comm>& comm, ControlKind farewell) {
+  unregisterComm(*comm);
+  if (comm->initializing || farewell == ControlKind::Abort) comm->requestAbort();
+  if (comm->initThread.joinable()) comm->initThread.join();
+  std::lock_guard<std::mutex> lock(comm->operation);
+  comm->leave(farewell);
+}
+
+}  // namespace
+
+extern "C" ncclResult_t ncclGetUniqueId(ncclUniqueId* uniqueId) {
+  return guarded([&]() -> ncclResult_t {
+    if (uniqueId == nullptr) fail(ncclInvalidArgument, "GetUniqueId : uniqueId argument is NULL");
+    *uniqueId = makeUniqueId();
+    return ncclSuccess;
+  });
+}
+HOST_PROFILER_ALIAS(ncclGetUniqueId)
+
+extern "C" ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank) {
+  return guardedCall([&] { return initOne(initJob(comm, nranks, commId, rank, 0, true, "CommInitRank")); });
+}
+HOST_PROFILER_ALIAS(ncclCommInitRank)
+
+extern "C" ncclResult_t ncclCommInitRankConfig(
+    ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t* config) {
+  return guardedCall([&] {
+    bool blocking = isBlocking(readConfig(config, "CommInitRankConfig"), true);
+    return initOne(initJob(comm, nranks, commId, rank, 0, blocking, "CommInitRankConfig"));
+  });
+}
+HOST_PROFILER_ALIAS(ncclCommInitRankConfig)
+
+extern "C" ncclResult_t ncclCommInitRankScalable(
+    ncclComm_t* newcomm, int nranks, int myrank, int nId, ncclUniqueId* commIds, ncclConfig_t* config) {
+  return guardedCall([&] {
+    const char* call = "CommInitRankScalable";
+    if (commIds == nullptr) fail(ncclInvalidArgument, "%s : commIds argument is NULL", call);
+    if (nId < 1 || nId > nranks) {
+      fail(ncclInvalidArgument, "%s : invalid nId %d (nId should be in the 1..%d range)", call, nId, nranks);
+    }
+    for (int i = 0; i < nId; i++) checkUniqueId(commIds[i], call);
+    bool blocking = isBlocking(readConfig(config, call), true);
+    InitJob job = initJob(newcomm, nranks, commIds[0], myrank, 0, blocking, call);
+    // On one machine a single rendezvous is enough: the first id's. The servers of the others end.
+    for (int i = 1; i < nId && myrank == 0; i++) cancelUniqueId(commIds[i]);
+    return initOne(std::move(job));
+  });
+}
+HOST_PROFILER_ALIAS(ncclCommInitRankScalable)
+
+extern "C" ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
+  return guardedCall([&] {
+    if (comm == nullptr) fail(ncclInvalidArgument, "CommInitAll : comm argument is NULL");
+    if (ndev < 1) fail(ncclInvalidArgument, "CommInitAll : invalid ndev %d, expected at least 1", ndev);
+    std::set<int> seen;
+    for (int i = 0; devlist != nullptr && i < ndev; i++) {
+      if (devlist[i] < 0) fail(ncclInvalidArgument, "CommInitAll : invalid device %d at devlist[%d]", devlist[i], i);
+      if (!seen.insert(devlist[i]).second) {
+        fail(ncclInvalidUsage, "CommInitAll : device %d is in devlist more than once", devlist[i]);
+      }
+    }
+    ncclUniqueId id = makeUniqueId();
+    std::vector<InitJob> jobs;
+    for (int i = 0; i < ndev; i++) {
+      jobs.push_back(initJob(comm + i, ndev, id, i, devlist != nullptr ? devlist[i] : i, true, "CommInitAll"));
+    }
+    return submit(std::move(jobs));
+  });
+}
+HOST_PROFILER_ALIAS(ncclCommInitAll)
+
+extern "C" ncclResult_t ncclCommSplit(
+    ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config) {
+  return guardedCall([&] {
+    std::shared_ptr<Comm> parent = requireReadyComm(comm, "CommSplit");
+    if (newcomm == nullptr) fail(ncclInvalidArgument, "CommSplit : newcomm argument is NULL");
+    if (color < 0 && color != NCCL_SPLIT_NOCOLOR) {
+      fail(ncclInvalidArgument, "CommSplit : invalid color %d, expected at least 0, or NCCL_SPLIT_NOCOLOR", color);
+    }
+    bool blocking = isBlocking(readConfig(config, "CommSplit"), parent->blocking);
+    // A rank without color has no handle to poll later; it takes its part in the exchange before it returns.
+    if (color == NCCL_SPLIT_NOCOLOR) blocking = true;
+    InitJob job;
+    job.comm = std::make_shared<Comm>(0, 0, parent->device, blocking);
+    job.parent = parent;
+    job.out = newcomm;
+    job.connect = [parent, color, key](Comm& child) { connectSplit(parent, color, key, child); };
+    return initOne(std::move(job));
+  });
+}
+HOST_PROFILER_ALIAS(ncclCommSplit)
+
+extern "C" ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  return guarded([&]() -> ncclResult_t {
+    if (comm == nullptr) return ncclSuccess;
+    // Nothing is ever outstanding: every call completes before it returns.
+    requireReadyComm(comm, "CommFinalize")->finalized = true;
+    return ncclSuccess;
+  });
+}
+HOST_PROFILER_ALIAS(ncclCommFinalize)
+
+extern "C" ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  return guarded([&]() -> ncclResult_t {
+    if (comm == nullptr) return ncclSuccess;
+    std::shared_ptr<Comm> known = requireComm(comm, "CommDestroy");
+    if (!known->initializing) {
+      std::unique_lock<std::mutex> lock(known->operation, std::try_to_lock);
+      if (!lock.owns_lock() || known->pendingSplits > 0) {
+        fail(
+            ncclInvalidUsage,
+            "CommDestroy : another thread is inside an operation of rank %d: wait for it, or use ncclCommAbort",
+            known->rank);
+      }
+    }
+    end(known, ControlKind::Bye);
+    return ncclSuccess;
+  });
+}
+HOST_PROFILER_ALIAS(ncclCommDestroy)
+
+extern "C" ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  return guarded([&]() -> ncclResult_t {
+    if (comm == nullptr) return ncclSuccess;
+    end(requireComm(comm, "CommAbort"), ControlKind::Abort);
+    return ncclSuccess;
+  });
+}
+HOST_PROFILER_ALIAS(ncclCommAbort)
+
+extern "C" ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {
+  return guarded([&]() -> ncclResult_t {
+    std::shared_ptr<Comm> known = requireComm(comm, "CommGetAsyncError");
+    if (asyncError == nullptr) fail(ncclInvalidArgument, "CommGetAsyncError : asyncError argument is NULL");
+    if (known->initializing || known->pendingSplits > 0) {
+      *asyncError = ncclInProgress;
+      return ncclSuccess;
+    }
+    // Between operations nobody listens to the other ranks; do it here, so that a watchdog learns of their death.
+    std::unique_lock<std::mutex> lock(known->operation, std::try_to_lock);
+    if (lock.owns_lock() && known->error() == ncclSuccess) {
+      known->readAllControl("while no operation was running");
+      if (known->hasBadNews()) known->breakDown(known->badNewsCode(), known->badNewsText());
+    }
+    *asyncError = known->error();
+    forgetThreadError();
+    return ncclSuccess;
+  });
+}
+HOST_PROFILER_ALIAS(ncclCommGetAsyncError)
+
+namespace {
+
+ncclResult_t query(ncclComm_t comm, int* out, const char* call, const char* name, int Comm::*field) {
+  return guarded([&]() -> ncclResult_t {
+    std::shared_ptr<Comm> known = requireComm(comm, call);
+    if (out == nullptr) fail(ncclInvalidArgument, "%s : %s argument is NULL", call, name);
+    if (known->initializing) {
+      fail(
+          ncclInvalidArgument, "%s : Attempt to use communicator before the previous operation returned ncclSuccess",
+          call);
+    }
+    *out = (*known).*field;
+    return ncclSuccess;
+  });
+}
+
+}  // namespace
+
+extern "C" ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
+  return query(comm, count, "CommCount", "count", &Comm::ranks);
+}
+HOST_PROFILER_ALIAS(ncclCommCount)
+
+extern "C" ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device) {
+  return query(comm, device, "CommCuDevice", "device", &Comm::device);
+}
+HOST_PROFILER_ALIAS(ncclCommCuDevice)
+
+extern "C" ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
+  return query(comm, rank, "CommUserRank", "rank", &Comm::rank);
+}
+HOST_PROFILER_ALIAS(ncclCommUserRank)

@@ -1,0 +1,313 @@
+// operations.cpp: exported collectives, Send, Recv, and the reduction operators of ranks. Arguments are checked here;
+// what is left to go wrong later concerns other ranks.
+
+#include <string.h>
+
+#include "group.h"
+
+using namespace host;
+
+namespace {
+
+/** Arguments of an exported call, on their way to an Operation. */
+struct Arguments {
+  Call call;
+  const void* send;
+  void* recv;
+  size_t count;
+  ncclDataType_t type;
+  int op = 0;
+  int root = 0;
+  ncclComm_t comm = nullptr;
+};
+
+void checkType(const char* name, int type) {
+  if (validType(type)) return;
+  fail(ncclInvalidArgument, "%s : invalid type %d, expected 0 to %d", name, type, ncclNumTypes - 1);
+}
+
+void checkReduction(const char* name, const Arguments& arguments, Comm& comm, Operation& operation) {
+  int op = arguments.op;
+  if (op >= 0 && op < ncclNumOps) {
+    operation.op = op;
+    return;
+  }
+  std::lock_guard<std::mutex> lock(comm.redOpsMutex);
+  auto found = comm.redOps.find(op);
+  if (found == comm.redOps.end()) {
+    fail(
+        ncclInvalidArgument,
+        "%s : invalid reduction operation %d: neither one of 0 to %d nor made by ncclRedOpCreatePreMulSum for this "
+        "communicator",
+        name, op, ncclNumOps - 1);
+  }
+  const PreMulSum& made = found->second;
+  if (made.type != arguments.type) {
+    fail(
+        ncclInvalidArgument, "%s : reduction operation %d was made for %s, but the datatype of this call is %s", name, op,
+        typeName(made.type), typeName(arguments.type));
+  }
+  operation.op = kPreMulSum;
+  operation.scalar = made.value;
+  // A scalar "on the device" is read at each call.
+  if (made.onDevice) memcpy(&operation.scalar, made.address, typeSize(made.type));
+}
+
+ncclResult_t run(const Arguments& arguments) {
+  return guardedCall([&]() -> ncclResult_t {
+    const char* name = callName(arguments.call);
+    std::shared_ptr<Comm> comm = requireReadyComm(arguments.comm, name);
+    checkType(name, arguments.type);
+    Operation operation;
+    operation.call = arguments.call;
+    operation.send = static_cast<const char*>(arguments.send);
+    operation.recv = static_cast<char*>(arguments.recv);
+    operation.count = arguments.count;
+    operation.type = arguments.type;
+    operation.root = arguments.root;
+    if (isReduction(arguments.call)) checkReduction(name, arguments, *comm, operation);
+    bool rooted = isRooted(arguments.call);
+    bool messages = isPointToPoint(arguments.call);
+    if ((rooted || messages) && (arguments.root < 0 || arguments.root >= comm->ranks)) {
+      const char* what = rooted ? "root" : "peer";
+      fail(
+          ncclInvalidArgument, "%s : invalid %s %d (%s should be in the 0..%d range)", name, what, arguments.root, what,
+          comm->ranks - 1);
+    }
+    size_t total;
+    if (__builtin_mul_overflow(arguments.count, typeSize(arguments.type), &total) ||
+        __builtin_mul_overflow(total, static_cast<size_t>(comm->ranks), &total) || total > PTRDIFF_MAX) {
+      fail(
+          ncclInvalidArgument, "%s : count %zu of %s for %d ranks is more than memory can hold", name, arguments.count,
+          typeName(arguments.type), comm->ranks);
+    }
+    // Only the root reads the source of Broadcast and Scatter, and only it writes the result of Reduce and Gather.
+    bool root = arguments.root == comm->rank;
+    bool sends = arguments.call != Call::Recv &&
+                 (root || (arguments.call != Call::Broadcast && arguments.call != Call::Scatter));
+    bool receives = arguments.call != Call::Send &&
+                    (root || (arguments.call != Call::Reduce && arguments.call != Call::Gather));
+    if (arguments.count > 0) {
+      auto missing = [&](const char* buffer) {
+        fail(
+            ncclInvalidArgument, "%s : %s argument is NULL, but count is %zu (rank %d)", name, buffer, arguments.count,
+            comm->rank);
+      };
+      if (sends && arguments.send == nullptr) missing("sendbuff");
+      if (receives && arguments.recv == nullptr) missing("recvbuff");
+    }
+    submit(comm, std::move(operation));
+    return ncclSuccess;
+  });
+}
+
+/** A hash for the comparison of matrices between ranks (FNV-1a over 64-bit words). */
+uint64_t hashOf(const size_t* matrix, size_t elements) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (size_t i = 0; i < elements; i++) {
+    hash = (hash ^ matrix[i]) * 0x100000001b3u;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+/** Throws unless the block fits into the address space; zero counts may have any displacement. */
+void checkBlock(
+    const char* counts, const char* displacements, int row, int column, size_t count, size_t start, size_t element) {
+  size_t end;
+  if (count == 0) return;
+  if (!__builtin_add_overflow(count, start, &end) && !__builtin_mul_overflow(end, element, &end) && end <= PTRDIFF_MAX) {
+    return;
+  }
+  fail(
+      ncclInvalidArgument, "AlltoAllv : %s[%d][%d] = %zu from %s[%d][%d] = %zu is more than memory can hold", counts, row,
+      column, count, displacements, row, column, start);
+}
+
+}  // namespace
+
+extern "C" ncclResult_t ncclAllReduce(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+    cudaStream_t) {
+  return run({Call::AllReduce, sendbuff, recvbuff, count, datatype, op, 0, comm});
+}
+HOST_PROFILER_ALIAS(ncclAllReduce)
+
+extern "C" ncclResult_t ncclReduce(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, int root,
+    ncclComm_t comm, cudaStream_t) {
+  return run({Call::Reduce, sendbuff, recvbuff, count, datatype, op, root, comm});
+}
+HOST_PROFILER_ALIAS(ncclReduce)
+
+extern "C" ncclResult_t ncclReduceScatter(
+    const void* sendbuff, void* recvbuff, size_t recvcount, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+    cudaStream_t) {
+  return run({Call::ReduceScatter, sendbuff, recvbuff, recvcount, datatype, op, 0, comm});
+}
+HOST_PROFILER_ALIAS(ncclReduceScatter)
+
+extern "C" ncclResult_t ncclBroadcast(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+    cudaStream_t) {
+  return run({Call::Broadcast, sendbuff, recvbuff, count, datatype, 0, root, comm});
+}
+HOST_PROFILER_ALIAS(ncclBroadcast)
+
+// To the other ranks Bcast is a Broadcast; the two may be mixed.
+extern "C" ncclResult_t ncclBcast(
+    void* buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t) {
+  return run({Call::Broadcast, buff, buff, count, datatype, 0, root, comm});
+}
+HOST_PROFILER_ALIAS(ncclBcast)
+
+extern "C" ncclResult_t ncclAllGather(
+    const void* sendbuff, void* recvbuff, size_t sendcount, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t) {
+  return run({Call::AllGather, sendbuff, recvbuff, sendcount, datatype, 0, 0, comm});
+}
+HOST_PROFILER_ALIAS(ncclAllGather)
+
+extern "C" ncclResult_t ncclAlltoAll(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t) {
+  return run({Call::AlltoAll, sendbuff, recvbuff, count, datatype, 0, 0, comm});
+}
+HOST_PROFILER_ALIAS(ncclAlltoAll)
+
+extern "C" ncclResult_t ncclGather(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+    cudaStream_t) {
+  return run({Call::Gather, sendbuff, recvbuff, count, datatype, 0, root, comm});
+}
+HOST_PROFILER_ALIAS(ncclGather)
+
+extern "C" ncclResult_t ncclScatter(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+    cudaStream_t) {
+  return run({Call::Scatter, sendbuff, recvbuff, count, datatype, 0, root, comm});
+}
+HOST_PROFILER_ALIAS(ncclScatter)
+
+extern "C" ncclResult_t ncclSend(
+    const void* sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t) {
+  return run({Call::Send, sendbuff, nullptr, count, datatype, 0, peer, comm});
+}
+HOST_PROFILER_ALIAS(ncclSend)
+
+extern "C" ncclResult_t ncclRecv(
+    void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t) {
+  return run({Call::Recv, nullptr, recvbuff, count, datatype, 0, peer, comm});
+}
+HOST_PROFILER_ALIAS(ncclRecv)
+
+// The form with eleven arguments. Matrices are copied here; the caller may reuse them at once, also inside a group.
+// Windows are not required and the relay buffer is not used. The same matrices are expected on every rank, except for
+// sdispls, of which only this rank's row matters. In place is refused: the original would overwrite what it still sends.
+extern "C" ncclResult_t ncclAlltoAllv(
+    const void* sendbuff, const size_t* sendcounts, const size_t* sdispls, void* recvbuff, const size_t* recvcounts,
+    const size_t* rdispls, void*, size_t, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t) {
+  return guardedCall([&]() -> ncclResult_t {
+    // The communicator comes before everything else: nccl4j tells the two forms of this function apart by that check.
+    std::shared_ptr<Comm> known = requireReadyComm(comm, "AlltoAllv");
+    checkType("AlltoAllv", datatype);
+    const std::pair<const char*, const size_t*> matrices[] = {
+        {"sendcounts", sendcounts}, {"sdispls", sdispls}, {"recvcounts", recvcounts}, {"rdispls", rdispls}};
+    for (const auto& matrix : matrices) {
+      if (matrix.second == nullptr) fail(ncclInvalidArgument, "AlltoAllv : %s argument is NULL", matrix.first);
+    }
+    int ranks = known->ranks;
+    size_t n = static_cast<size_t>(ranks);
+    for (int from = 0; from < ranks; from++) {
+      for (int to = 0; to < ranks; to++) {
+        size_t sent = sendcounts[static_cast<size_t>(from) * n + static_cast<size_t>(to)];
+        size_t expected = recvcounts[static_cast<size_t>(to) * n + static_cast<size_t>(from)];
+        if (sent == expected) continue;
+        fail(
+            ncclInvalidArgument,
+            "AlltoAllv : sendcounts[%d][%d] = %zu differs from recvcounts[%d][%d] = %zu (matrices passed by rank %d)",
+            from, to, sent, to, from, expected, known->rank);
+      }
+    }
+    Operation operation;
+    operation.call = Call::AlltoAllv;
+    operation.send = static_cast<const char*>(sendbuff);
+    operation.recv = static_cast<char*>(recvbuff);
+    operation.type = datatype;
+    size_t row = static_cast<size_t>(known->rank) * n;
+    operation.sendCounts.assign(sendcounts + row, sendcounts + row + n);
+    operation.sendDisplacements.assign(sdispls + row, sdispls + row + n);
+    operation.recvCounts.assign(recvcounts + row, recvcounts + row + n);
+    operation.recvDisplacements.assign(rdispls + row, rdispls + row + n);
+    operation.hashes[kHashSendCounts] = hashOf(sendcounts, n * n);
+    operation.hashes[kHashRecvCounts] = hashOf(recvcounts, n * n);
+    operation.hashes[kHashRecvDisplacements] = hashOf(rdispls, n * n);
+    bool sends = false, receives = false;
+    for (int rank = 0; rank < ranks; rank++) {
+      size_t at = static_cast<size_t>(rank);
+      size_t element = typeSize(datatype);
+      checkBlock(
+          "sendcounts", "sdispls", known->rank, rank, operation.sendCounts[at], operation.sendDisplacements[at],
+          element);
+      checkBlock(
+          "recvcounts", "rdispls", known->rank, rank, operation.recvCounts[at], operation.recvDisplacements[at],
+          element);
+      sends |= operation.sendCounts[at] > 0;
+      receives |= operation.recvCounts[at] > 0;
+    }
+    if (sends && sendbuff == nullptr) {
+      fail(ncclInvalidArgument, "AlltoAllv : sendbuff argument is NULL, but rank %d sends elements", known->rank);
+    }
+    if (receives && recvbuff == nullptr) {
+      fail(ncclInvalidArgument, "AlltoAllv : recvbuff argument is NULL, but rank %d receives elements", known->rank);
+    }
+    if (sends && receives && sendbuff == recvbuff) {
+      fail(
+          ncclInvalidArgument, "AlltoAllv : sendbuff and recvbuff are the same at rank %d: it has no in-place form",
+          known->rank);
+    }
+    submit(known, std::move(operation));
+    return ncclSuccess;
+  });
+}
+HOST_PROFILER_ALIAS(ncclAlltoAllv)
+
+extern "C" ncclResult_t ncclRedOpCreatePreMulSum(
+    ncclRedOp_t* op, void* scalar, ncclDataType_t datatype, ncclScalarResidence_t residence, ncclComm_t comm) {
+  return guarded([&]() -> ncclResult_t {
+    const char* name = "RedOpCreatePreMulSum";
+    std::shared_ptr<Comm> known = requireReadyComm(comm, name);
+    if (op == nullptr) fail(ncclInvalidArgument, "%s : op argument is NULL", name);
+    if (scalar == nullptr) fail(ncclInvalidArgument, "%s : scalar argument is NULL", name);
+    checkType(name, datatype);
+    if (residence != ncclScalarDevice && residence != ncclScalarHostImmediate) {
+      fail(
+          ncclInvalidArgument, "%s : invalid residence %d, expected ncclScalarDevice (0) or ncclScalarHostImmediate (1)",
+          name, static_cast<int>(residence));
+    }
+    PreMulSum made;
+    made.type = datatype;
+    made.onDevice = residence == ncclScalarDevice;
+    made.address = scalar;
+    if (!made.onDevice) memcpy(&made.value, scalar, typeSize(datatype));
+    std::lock_guard<std::mutex> lock(known->redOpsMutex);
+    *op = static_cast<ncclRedOp_t>(known->nextRedOp++);
+    known->redOps[*op] = made;
+    return ncclSuccess;
+  });
+}
+HOST_PROFILER_ALIAS(ncclRedOpCreatePreMulSum)
+
+extern "C" ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
+  return guarded([&]() -> ncclResult_t {
+    std::shared_ptr<Comm> known = requireComm(comm, "RedOpDestroy");
+    int number = op;
+    if (number >= 0 && number < ncclNumOps) {
+      fail(ncclInvalidArgument, "RedOpDestroy : operator %d (%s) is builtin", number, opName(number));
+    }
+    std::lock_guard<std::mutex> lock(known->redOpsMutex);
+    if (known->redOps.erase(number) == 0) {
+      fail(ncclInvalidArgument, "RedOpDestroy : operator %d was not made for this communicator", number);
+    }
+    return ncclSuccess;
+  });
+}
+HOST_PROFILER_ALIAS(ncclRedOpDestroy)
