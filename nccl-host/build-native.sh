@@ -1,0 +1,24 @@
+#!/bin/sh
+# Compiles the host engine: build-native.sh CXX OUTPUT. One object a source, two at a time; done anew only when a source,
+# a header or this script is younger than OUTPUT.
+set -eu
+cxx=$1
+output=$2
+here=$(cd "$(dirname "$0")" && pwd)
+sources=$here/src/main/cpp
+api=$here/../nccl-presets/src/main/native/include
+objects=$(dirname "$output")/../../../../../objects
+
+if [ -f "$output" ] && [ -z "$(find "$sources" "$api" "$0" -newer "$output" -type f)" ]; then
+  exit 0
+fi
+mkdir -p "$(dirname "$output")" "$objects"
+rm -f "$objects"/*.o
+flags="-std=c++17 -O2 -fPIC -fvisibility=hidden -Wall -Wextra -Werror -pthread"
+for source in "$sources"/*.cpp; do
+  echo "$source"
+done | xargs -P 2 -I {} sh -c "$cxx $flags -I'$api' -c '{}' -o '$objects'/\"\$(basename '{}' .cpp)\".o"
+# shellcheck disable=SC2086 # the compiler may be given with options
+$cxx -shared -pthread -s -Wl,-z,defs -Wl,-z,noexecstack -Wl,--version-script="$here/src/main/cpp/exports.map" \
+  -o "$output.new" "$objects"/*.o
+mv "$output.new" "$output"
