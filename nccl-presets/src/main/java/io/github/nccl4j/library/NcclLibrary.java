@@ -155,6 +155,18 @@ public final class NcclLibrary {
     }
 
     /**
+     * Chooses the engine for this process, over all settings. Its library is loaded when it is first needed.
+     *
+     * @param engine the engine, such as {@link #automaticEngine} proposes it
+     * @throws NcclLibraryException if a library is loaded already
+     * @throws IllegalArgumentException if it is the host engine and that is not on the class path
+     */
+    public static void use(Engine engine) {
+        String candidates = lines(candidatesOf(engine.toString()));
+        configure(candidates, "", "The engine was chosen by NcclLibrary.use.", declaredForm());
+    }
+
+    /**
      * How many GPUs the CUDA driver shows to this process. Initialises the driver, but creates no context.
      *
      * @return the number of GPUs, 0 where there is no driver
