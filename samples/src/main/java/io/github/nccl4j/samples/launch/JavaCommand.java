@@ -1,0 +1,65 @@
+package io.github.nccl4j.samples.launch;
+
+import java.io.File;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Properties;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/** Builds the command line of a rank's JVM: this JVM's {@code java} and class path, quick start, no files left behind. */
+public final class JavaCommand {
+
+    /** What the launcher decides for all ranks and passes in the environment instead. */
+    private static final Set<String> NOT_FORWARDED = Set.of("nccl4j.engine", "nccl4j.library", LauncherWatch.PROPERTY);
+
+    private JavaCommand() {}
+
+    /**
+     * The command that runs a class of this class path in a JVM of its own.
+     *
+     * <p>System properties whose name begins with {@code nccl4j.} or {@code org.bytedeco.} are handed on, except those that choose
+     * the library, which the launcher decides once for all ranks.
+     *
+     * @param jvmOptions further options of the JVM
+     * @param mainClass the class to run
+     * @param arguments its arguments
+     * @return the command, program first
+     */
+    public static List<String> of(List<String> jvmOptions, String mainClass, List<String> arguments) {
+        List<String> command = new ArrayList<>();
+        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        // perf data would stay in /tmp/hsperfdata_* when a rank is killed
+        command.add("-XX:-UsePerfData");
+        // a rank keeps next to nothing on the heap: no need for a collector with a thread per core in each of them
+        command.add("-XX:+UseSerialGC");
+        command.add("--enable-native-access=ALL-UNNAMED");
+        command.add(
+                "-D" + LauncherWatch.PROPERTY + "=" + ProcessHandle.current().pid());
+        command.addAll(forwarded(System.getProperties()));
+        command.addAll(jvmOptions);
+        command.add("-cp");
+        command.add(absolute(System.getProperty("java.class.path")));
+        command.add(mainClass);
+        command.addAll(arguments);
+        return command;
+    }
+
+    static List<String> forwarded(Properties properties) {
+        return new TreeSet<>(properties.stringPropertyNames())
+                .stream()
+                        .filter(name -> name.startsWith("nccl4j.") || name.startsWith("org.bytedeco."))
+                        .filter(name -> !NOT_FORWARDED.contains(name))
+                        .map(name -> "-D" + name + "=" + properties.getProperty(name))
+                        .toList();
+    }
+
+    private static String absolute(String classPath) {
+        return Stream.of(classPath.split(File.pathSeparator))
+                .map(entry -> Path.of(entry).toAbsolutePath().toString())
+                .collect(Collectors.joining(File.pathSeparator));
+    }
+}

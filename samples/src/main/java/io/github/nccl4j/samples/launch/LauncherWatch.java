@@ -1,0 +1,49 @@
+package io.github.nccl4j.samples.launch;
+
+import java.io.FileDescriptor;
+import java.io.FileInputStream;
+import java.io.IOException;
+import java.io.InputStream;
+
+/**
+ * Ends a rank whose launcher is gone.
+ *
+ * <p>The launcher holds the other end of each rank's standard input and never writes to it. However the launcher ends, also by
+ * {@code kill -9}, the kernel closes that end, and the rank reads end-of-file.
+ */
+public final class LauncherWatch {
+
+    /** Set, to the launcher's process id, in each JVM that {@link JavaCommand} starts. */
+    static final String PROPERTY = "nccl4j.launcher";
+
+    /** 128 + SIGTERM: what a rank ends with when its launcher is gone. */
+    private static final int ORPHANED = 143;
+
+    private LauncherWatch() {}
+
+    /** {@return whether this JVM was started by a {@link Launcher}} */
+    public static boolean launched() {
+        return System.getProperty(PROPERTY) != null;
+    }
+
+    /** Starts watching, if this JVM was started by a {@link Launcher}; to be called first thing in {@code main}. */
+    public static void start() {
+        if (launched()) {
+            Thread watch = new Thread(LauncherWatch::awaitEnd, "launcher-watch");
+            watch.setDaemon(true);
+            watch.start();
+        }
+    }
+
+    /** Halts instead of exits: a shutdown hook may wait for ranks that will never answer. */
+    private static void awaitEnd() {
+        try (InputStream in = new FileInputStream(FileDescriptor.in)) {
+            while (in.read() >= 0) {
+                // The launcher sends nothing; whatever comes is not for us.
+            }
+        } catch (IOException gone) {
+            // Same meaning as end-of-file.
+        }
+        Runtime.getRuntime().halt(ORPHANED);
+    }
+}

@@ -1,0 +1,52 @@
+package io.github.nccl4j.samples.launch;
+
+import java.util.Map;
+
+/**
+ * How one rank's process ended.
+ *
+ * @param rank the rank
+ * @param pid its process id
+ * @param code the exit code as {@link Process#exitValue()} gives it: 128 + signal for a killed process
+ */
+record RankExit(int rank, long pid, int code) {
+
+    private static final int SIGNAL_BASE = 128;
+    private static final int LAST_SIGNAL = 64;
+    private static final Map<Integer, String> NAMES = Map.ofEntries(
+            Map.entry(1, "SIGHUP"),
+            Map.entry(2, "SIGINT"),
+            Map.entry(3, "SIGQUIT"),
+            Map.entry(4, "SIGILL"),
+            Map.entry(5, "SIGTRAP"),
+            Map.entry(6, "SIGABRT"),
+            Map.entry(7, "SIGBUS"),
+            Map.entry(8, "SIGFPE"),
+            Map.entry(9, "SIGKILL"),
+            Map.entry(10, "SIGUSR1"),
+            Map.entry(11, "SIGSEGV"),
+            Map.entry(12, "SIGUSR2"),
+            Map.entry(13, "SIGPIPE"),
+            Map.entry(14, "SIGALRM"),
+            Map.entry(15, "SIGTERM"),
+            Map.entry(24, "SIGXCPU"),
+            Map.entry(31, "SIGSYS"));
+
+    boolean failed() {
+        return code != 0;
+    }
+
+    boolean killed() {
+        return code > SIGNAL_BASE && code <= SIGNAL_BASE + LAST_SIGNAL;
+    }
+
+    String describe() {
+        String who = "rank " + rank + " (pid " + pid + ")";
+        if (!killed()) {
+            return who + " exited with code " + code;
+        }
+        int signal = code - SIGNAL_BASE;
+        String name = NAMES.get(signal);
+        return who + " was killed by signal " + signal + (name == null ? "" : " (" + name + ")");
+    }
+}
