@@ -1,0 +1,82 @@
+package io.github.nccl4j.samples.support;
+
+/**
+ * Test data: small whole numbers that depend on the index and a seed, with a prime period.
+ *
+ * <p>Sums of them over ranks are exact in float, in whatever order they are added.
+ */
+public final class Pattern {
+
+    /** A prime, so that data shifted by a power of two never looks right. */
+    private static final int PERIOD = 1009;
+
+    private static final int VALUES = 127;
+    private static final int STEP = 31;
+
+    private final float[] table;
+
+    private Pattern(float[] table) {
+        this.table = table;
+    }
+
+    /**
+     * One rank's data.
+     *
+     * @param seed different for each rank and each test
+     * @return the pattern
+     */
+    public static Pattern of(long seed) {
+        float[] table = new float[PERIOD];
+        for (int i = 0; i < PERIOD; i++) {
+            long mixed = (i + Math.floorMod(seed, PERIOD)) * STEP + i * (long) i;
+            table[i] = mixed % VALUES + 1;
+        }
+        return new Pattern(table);
+    }
+
+    /**
+     * Adds, element by element.
+     *
+     * @param other another pattern
+     * @return the pattern of the sums
+     */
+    public Pattern plus(Pattern other) {
+        float[] sum = table.clone();
+        for (int i = 0; i < PERIOD; i++) {
+            sum[i] += other.table[i];
+        }
+        return new Pattern(sum);
+    }
+
+    /**
+     * One element.
+     *
+     * @param index its index, at least 0
+     * @return its value
+     */
+    public float at(long index) {
+        return table[(int) (index % PERIOD)];
+    }
+
+    void fill(float[] to, int count, long from) {
+        int phase = (int) (from % PERIOD);
+        for (int i = 0; i < count; i++) {
+            to[i] = table[phase];
+            phase = phase + 1 == PERIOD ? 0 : phase + 1;
+        }
+    }
+
+    Mismatch compare(float[] got, int count, long from, long offset) {
+        int phase = (int) (from % PERIOD);
+        long wrong = 0;
+        int first = -1;
+        for (int i = 0; i < count; i++) {
+            if (got[i] != table[phase]) {
+                first = wrong == 0 ? i : first;
+                wrong++;
+            }
+            phase = phase + 1 == PERIOD ? 0 : phase + 1;
+        }
+        return wrong == 0 ? Mismatch.NONE : new Mismatch(wrong, offset + first, at(from + first), got[first]);
+    }
+}
