@@ -1,0 +1,124 @@
+package io.github.nccl4j.samples;
+
+import io.github.nccl4j.samples.launch.LauncherWatch;
+import java.io.PrintWriter;
+import java.util.List;
+import java.util.concurrent.Callable;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.IParameterExceptionHandler;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+import picocli.CommandLine.UnmatchedArgumentException;
+
+/**
+ * The command {@code nccl4j}. Exit codes: 0 success, 1 failure, 2 wrong arguments; {@code run} returns that of the first rank that failed.
+ */
+@Command(
+        name = "nccl4j",
+        mixinStandardHelpOptions = true,
+        versionProvider = Main.Version.class,
+        description = "Runs nccl4j's samples, one JVM per rank.",
+        synopsisSubcommandLabel = "COMMAND",
+        footer = {
+            "",
+            "Examples:",
+            "  nccl4j run 01-all-reduce -n 4",
+            "  nccl4j run 03 -n 2 --engine host",
+            "  torchrun --no-python --nproc-per-node 2 nccl4j run 01-all-reduce"
+        })
+public final class Main implements Callable<Integer> {
+
+    @Spec
+    private CommandSpec spec;
+
+    private Main() {}
+
+    /**
+     * Runs the command and ends this JVM with its exit code.
+     *
+     * @param args the arguments
+     */
+    public static void main(String[] args) {
+        LauncherWatch.start();
+        int code = commandLine().execute(args);
+        System.out.flush();
+        System.err.flush();
+        System.exit(code);
+    }
+
+    /**
+     * The whole command, for {@code main} and for tests.
+     *
+     * @return a new command line
+     */
+    static CommandLine commandLine() {
+        CommandLine run = new CommandLine(new RunCommand());
+        for (Sample sample : samples()) {
+            run.addSubcommand(sample);
+        }
+        CommandLine nccl4j = new CommandLine(new Main());
+        nccl4j.addSubcommand(run);
+        nccl4j.addSubcommand(new ListCommand());
+        nccl4j.setParameterExceptionHandler(new ArgumentErrors());
+        nccl4j.setExecutionExceptionHandler((failure, command, parsed) -> {
+            command.getErr().println("nccl4j: " + (failure.getMessage() == null ? failure : failure.getMessage()));
+            return CommandLine.ExitCode.SOFTWARE;
+        });
+        return nccl4j;
+    }
+
+    /** All samples, in the order of their numbers. */
+    static List<Sample> samples() {
+        return List.of(new AllReduce(), new SendRecv(), new AllToAllV());
+    }
+
+    /** Without a command: the help. */
+    @Override
+    public Integer call() {
+        spec.commandLine().usage(spec.commandLine().getOut());
+        return CommandLine.ExitCode.OK;
+    }
+
+    /** One line that says what is wrong, one that says where to read on. */
+    private static final class ArgumentErrors implements IParameterExceptionHandler {
+
+        @Override
+        public int handleParseException(ParameterException problem, String[] args) {
+            CommandLine command = problem.getCommandLine();
+            PrintWriter err = command.getErr();
+            err.println("nccl4j: " + text(problem));
+            err.println("See: " + command.getCommandSpec().qualifiedName() + " --help");
+            return CommandLine.ExitCode.USAGE;
+        }
+
+        private static String text(ParameterException problem) {
+            if (problem.getCommandLine().getCommand() instanceof RunCommand
+                    && problem instanceof UnmatchedArgumentException unmatched
+                    && !unmatched.getUnmatched().get(0).startsWith("-")) {
+                return "no such sample: '" + unmatched.getUnmatched().get(0) + "'; there are " + names();
+            }
+            return problem.getMessage();
+        }
+    }
+
+    /** The samples' names, for messages. */
+    static String names() {
+        return String.join(", ", samples().stream().map(Sample::name).toList());
+    }
+
+    /** The version that the jar's manifest names. */
+    static final class Version implements CommandLine.IVersionProvider {
+
+        @Override
+        public String[] getVersion() {
+            return new String[] {"nccl4j " + number()};
+        }
+
+        static String number() {
+            String version = Main.class.getPackage().getImplementationVersion();
+            return version == null ? "(not packaged)" : version;
+        }
+    }
+}
