@@ -182,8 +182,8 @@ final class AllReduce extends Sample {
         System.out.println("#");
         System.out.println(empty + "           out-of-place                       in-place          ");
         System.out.println(format("# %10s  %12s  %8s  %6s  %6s", "size", "count", "type", "redop", "root")
-                + format("  %7s  %6s  %6s  %6s", "time", "algbw", "busbw", "#wrong")
-                + format("  %7s  %6s  %6s %6s", "time", "algbw", "busbw", "#wrong"));
+                + format("  %7s  %6s  %6s %6s", "time", "algbw", "busbw", "#wrong")
+                        .repeat(2));
         System.out.println(format("# %10s  %12s  %8s  %6s  %6s", "(B)", "(elements)", "", "", "")
                 + format("  %7s  %6s  %6s  %5s", "(us)", "(GB/s)", "(GB/s)", "").repeat(2));
     }

@@ -1,0 +1,132 @@
+package io.github.nccl4j.samples;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.samples.launch.JavaCommand;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.net.ServerSocket;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The samples as users start them, on the host engine. */
+@Timeout(120)
+class SamplesTest {
+
+    private static Process start(Map<String, String> environment, String arguments) throws IOException {
+        ProcessBuilder builder = new ProcessBuilder(
+                        JavaCommand.of(List.of(), Main.class.getName(), List.of(arguments.split(" "))))
+                .redirectErrorStream(true);
+        builder.environment().keySet().removeIf(name -> name.startsWith("NCCL4J_"));
+        builder.environment().putAll(environment);
+        return builder.start();
+    }
+
+    private static BufferedReader lines(Process process) {
+        return new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
+    }
+
+    private static List<String> output(Process process) throws IOException {
+        try (BufferedReader lines = lines(process)) {
+            return lines.lines().toList();
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "run 01-all-reduce -n 4 -e 256K",
+                "run 01 -n 1 -e 1K",
+                "run 02-send-recv -n 3 -e 256K",
+                "run 03-all-to-all-v -n 4",
+                "run 03 -n 3 --send-recv"
+            })
+    void succeeds(String arguments) throws Exception {
+        Process process = start(Map.of(), arguments + " --engine host");
+        List<String> output = output(process);
+        assertEquals(0, process.waitFor(), () -> String.join("\n", output));
+        assertTrue(output.get(0).startsWith("[0] # nccl4j"), output.get(0));
+        assertTrue(output.get(0).contains(", engine host, NCCL "), output.get(0));
+    }
+
+    /** As under torchrun: no launcher of ours, the variables come from outside. */
+    @Test
+    void runsAsOneRankOfAnOuterLauncher() throws Exception {
+        int port;
+        try (ServerSocket socket = new ServerSocket(0)) {
+            port = socket.getLocalPort();
+        }
+        List<Process> ranks = new ArrayList<>();
+        for (int rank = 0; rank < 2; rank++) {
+            ProcessBuilder builder = new ProcessBuilder(
+                            ProcessHandle.current().info().command().orElse("java"),
+                            "-cp",
+                            System.getProperty("java.class.path"),
+                            Main.class.getName(),
+                            "run",
+                            "03",
+                            "--engine",
+                            "host")
+                    .redirectErrorStream(true);
+            builder.environment()
+                    .putAll(Map.of(
+                            "RANK",
+                            Integer.toString(rank),
+                            "WORLD_SIZE",
+                            "2",
+                            "LOCAL_RANK",
+                            Integer.toString(rank),
+                            "LOCAL_WORLD_SIZE",
+                            "2",
+                            "MASTER_ADDR",
+                            "127.0.0.1",
+                            "MASTER_PORT",
+                            Integer.toString(port)));
+            ranks.add(builder.start());
+        }
+        for (Process rank : ranks) {
+            List<String> output = output(rank);
+            assertEquals(0, rank.waitFor(), () -> String.join("\n", output));
+            String last = output.get(output.size() - 1);
+            assertTrue(last.endsWith("every element checked"), last);
+        }
+    }
+
+    @Test
+    void aKilledRankEndsTheRunAndIsNamed() throws Exception {
+        Process launcher = start(Map.of(), "run 01 -n 4 --engine host -e 8 -i 1000000000");
+        try (BufferedReader lines = lines(launcher)) {
+            String line = lines.readLine();
+            while (!line.contains("(us)")) {
+                line = lines.readLine();
+            }
+            List<ProcessHandle> ranks = launcher.children().toList();
+            assertEquals(4, ranks.size());
+            ProcessHandle victim = ranks.get(2);
+            victim.destroyForcibly();
+            long start = System.nanoTime();
+            List<String> rest = lines.lines().toList();
+            assertEquals(137, launcher.waitFor());
+            assertTrue(System.nanoTime() - start < TimeUnit.SECONDS.toNanos(5));
+            String last = rest.get(rest.size() - 1);
+            assertTrue(
+                    last.matches(
+                            "nccl4j: rank \\d \\(pid " + victim.pid() + "\\) was killed by signal 9 \\(SIGKILL\\)"),
+                    last);
+            ranks.forEach(rank -> assertFalse(rank.isAlive()));
+        } finally {
+            launcher.descendants().forEach(ProcessHandle::destroyForcibly);
+            launcher.destroyForcibly();
+        }
+    }
+}
