@@ -19,7 +19,7 @@ import picocli.CommandLine.UnmatchedArgumentException;
         name = "nccl4j",
         mixinStandardHelpOptions = true,
         versionProvider = Main.Version.class,
-        description = "Runs nccl4j's samples, one JVM per rank.",
+        description = "Runs nccl4j's samples, one JVM per rank, and looks at NCCL installations.",
         synopsisSubcommandLabel = "COMMAND",
         footer = {
             "",
@@ -61,6 +61,7 @@ public final class Main implements Callable<Integer> {
         CommandLine nccl4j = new CommandLine(new Main());
         nccl4j.addSubcommand(run);
         nccl4j.addSubcommand(new ListCommand());
+        nccl4j.addSubcommand(new CheckHeaderCommand());
         nccl4j.setParameterExceptionHandler(new ArgumentErrors());
         nccl4j.setExecutionExceptionHandler((failure, command, parsed) -> {
             command.getErr().println("nccl4j: " + (failure.getMessage() == null ? failure : failure.getMessage()));

@@ -1,0 +1,97 @@
+package io.github.nccl4j.samples;
+
+import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.header.HeaderCheck;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.Callable;
+import java.util.stream.Stream;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** {@code nccl4j check-header}: whether installations' headers say what the bindings were generated from. */
+@Command(
+        name = "check-header",
+        description = {
+            "Compares nccl.h of NCCL installations with the one that nccl4j's bindings are made from.",
+            "",
+            "Every function, constant, enumeration and struct of theirs must be in ours with the same types, values and "
+                    + "offsets; what only ours has must be newer. Layouts are compared with a C++ compiler, g++ or the one that "
+                    + "NCCL4J_CXX names. Exit code 1 if there is a difference.",
+            ""
+        })
+final class CheckHeaderCommand implements Callable<Integer> {
+    /** Where the bindings' jar has the header, and stand-ins for the CUDA headers that others include. */
+    private static final String RESOURCES = "/io/github/nccl4j/";
+
+    private static final List<String> SHIMS = List.of("cuda_runtime.h", "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h");
+
+    @Option(
+            names = {"-h", "--help"},
+            usageHelp = true,
+            description = "Show this help.")
+    private boolean help;
+
+    @Parameters(paramLabel = "PATH", arity = "1..*", description = "An nccl.h, or the folder with it.")
+    private List<Path> paths;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() throws IOException {
+        for (Path path : paths) {
+            if (!Files.exists(path)) {
+                throw new ParameterException(spec.commandLine(), "there is no " + path);
+            }
+        }
+        PrintWriter out = spec.commandLine().getOut();
+        Path folder = Files.createTempDirectory("nccl4j-check-header");
+        try {
+            Path ours = extract("include/nccl.h", folder.resolve("nccl.h"));
+            Path shim = Files.createDirectory(folder.resolve("shim"));
+            for (String name : SHIMS) {
+                extract("shim/" + name, shim.resolve(name));
+            }
+            String compiler = Objects.requireNonNullElse(System.getenv("NCCL4J_CXX"), "g++");
+            HeaderCheck check = new HeaderCheck(ours, shim, compiler);
+            boolean passed = true;
+            for (Path path : paths) {
+                HeaderCheck.Report report = check.check(path);
+                report.lines().forEach(out::println);
+                passed &= report.passed();
+            }
+            return passed ? 0 : 1;
+        } finally {
+            delete(folder);
+        }
+    }
+
+    private static Path extract(String resource, Path file) throws IOException {
+        try (InputStream text = nccl.class.getResourceAsStream(RESOURCES + resource)) {
+            if (text == null) {
+                throw new IOException("the jar of the bindings has no " + RESOURCES + resource);
+            }
+            Files.copy(text, file);
+        }
+        return file;
+    }
+
+    private static void delete(Path folder) throws IOException {
+        try (Stream<Path> files = Files.walk(folder)) {
+            for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
+                Files.delete(file);
+            }
+        }
+    }
+}
