@@ -1,0 +1,83 @@
+package io.github.nccl4j.tests;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+
+/** A JVM of its own for code that decides what a process can decide only once, such as its library, or that is to be killed. */
+public final class ChildJvm {
+    private static final Duration LIMIT = Duration.ofSeconds(60);
+
+    private final List<String> options = new ArrayList<>();
+    private final Map<String, String> environment = new LinkedHashMap<>();
+
+    /** What a finished JVM left. */
+    public record Outcome(int exitCode, String output) {}
+
+    /** A JVM that runs. */
+    public record Running(Process process, CompletableFuture<String> output) {
+        public Outcome await() {
+            try {
+                if (!process.waitFor(LIMIT.toSeconds(), TimeUnit.SECONDS)) {
+                    process.destroyForcibly();
+                    throw new AssertionError("still running after " + LIMIT + ": " + output.join());
+                }
+                return new Outcome(process.exitValue(), output.join());
+            } catch (InterruptedException e) {
+                process.destroyForcibly();
+                throw new AssertionError(e);
+            }
+        }
+    }
+
+    public ChildJvm property(String name, Object value) {
+        options.add("-D" + name + "=" + value);
+        return this;
+    }
+
+    public ChildJvm environment(String name, String value) {
+        environment.put(name, value);
+        return this;
+    }
+
+    public Outcome run(Class<?> main, String... args) {
+        return start(main, args).await();
+    }
+
+    /** Starts the class's main method; output and errors arrive in one text. */
+    public Running start(Class<?> main, String... args) {
+        List<String> command = new ArrayList<>();
+        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        command.addAll(List.of("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto"));
+        if (Runtime.version().feature() >= 22) {
+            command.add("--enable-native-access=ALL-UNNAMED");
+        }
+        command.addAll(options);
+        command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
+        command.addAll(List.of(args));
+        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+        builder.environment().keySet().removeIf(name -> name.startsWith("NCCL4J_"));
+        builder.environment().putAll(environment);
+        try {
+            Process process = builder.start();
+            process.getOutputStream().close();
+            return new Running(process, CompletableFuture.supplyAsync(() -> {
+                try {
+                    return new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+                } catch (IOException e) {
+                    throw new UncheckedIOException(e);
+                }
+            }));
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+}

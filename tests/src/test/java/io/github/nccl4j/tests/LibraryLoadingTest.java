@@ -1,0 +1,260 @@
+package io.github.nccl4j.tests;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.tests.ChildJvm.Outcome;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Which library is loaded, and what is said when it is not, or lacks what is called. */
+class LibraryLoadingTest {
+    @TempDir
+    static Path folder;
+
+    private static Outcome run(Map<String, Object> properties, Map<String, String> environment, String... scenario) {
+        ChildJvm jvm = new ChildJvm();
+        properties.forEach(jvm::property);
+        environment.forEach(jvm::environment);
+        Outcome outcome = jvm.run(LoadingScenarios.class, scenario);
+        assertEquals(0, outcome.exitCode(), outcome.output());
+        return outcome;
+    }
+
+    private static Outcome run(Map<String, Object> properties, String... scenario) {
+        return run(properties, Map.of(), scenario);
+    }
+
+    private static void assertContains(String output, String... parts) {
+        for (String part : parts) {
+            assertTrue(output.contains(part), () -> "'" + part + "' is not in:\n" + output);
+        }
+    }
+
+    @Test
+    void aPropertyChoosesTheLibrary() throws IOException {
+        Path library = StubLibraries.small(folder, 21801);
+        String output = run(Map.of("nccl4j.library", library), "describe").output();
+        assertContains(output, "path " + library, "version 2.18.1 21801", "engine nccl", "form 0");
+    }
+
+    @Test
+    void aVariableChoosesTheLibrary() throws IOException {
+        Path library = StubLibraries.small(folder, 21903);
+        String output = run(Map.of(), Map.of("NCCL4J_LIBRARY", library.toString()), "describe")
+                .output();
+        assertContains(output, "path " + library, "version 2.19.3 21903");
+    }
+
+    @Test
+    void aPropertyWinsOverAVariableAndALibraryOverAnEngine() throws IOException {
+        Path library = StubLibraries.small(folder, 22005);
+        Map<String, String> environment = Map.of("NCCL4J_LIBRARY", "/other.so", "NCCL4J_ENGINE", "rccl");
+        String output =
+                run(Map.of("nccl4j.library", library), environment, "describe").output();
+        assertContains(output, "path " + library);
+    }
+
+    @Test
+    void aCallChoosesTheLibraryWithoutLoadingIt() throws IOException {
+        Path library = StubLibraries.small(folder, 22105);
+        String output = run(Map.of(), "choose", library.toString()).output();
+        assertContains(output, "loaded false\nloaded false\npath " + library, "loaded true");
+    }
+
+    @Test
+    void theHostEngineIsChosenByName() {
+        String output = run(Map.of("nccl4j.engine", "host"), "describe").output();
+        assertContains(output, "libnccl4j_host.so", "engine host", "form 11");
+        output = run(Map.of(), Map.of("NCCL4J_ENGINE", "host"), "describe").output();
+        assertContains(output, "engine host");
+    }
+
+    @Test
+    void automaticWithoutAGpuIsTheHostEngineWithOneWarning() {
+        String output = run(Map.of("nccl4j.engine", "auto"), Map.of("CUDA_VISIBLE_DEVICES", ""), "describe")
+                .output();
+        assertContains(output, "engine host");
+        assertEquals(2, output.split("no GPU was found: running on the host engine", -1).length, output);
+    }
+
+    @Test
+    void anUnknownEngineIsNamedByEveryCall() {
+        String output =
+                run(Map.of("nccl4j.engine", "cuda"), "call", "ncclGetVersion").output();
+        String message = "nccl4j.engine (NCCL4J_ENGINE) is 'cuda'; it must be nccl, rccl, host or auto";
+        assertEquals(message + "\n" + message + "\n", output);
+    }
+
+    @Test
+    void aMissingLibraryIsReportedWithItsPath() {
+        String output = run(Map.of("nccl4j.library", folder.resolve("libnone.so")), "call", "ncclGetVersion")
+                .output();
+        assertContains(
+                output,
+                "NCCL could not be loaded; tried in this order:\n  " + folder.resolve("libnone.so")
+                        + ": No such file or directory\n",
+                "It was chosen by the system property nccl4j.library");
+    }
+
+    @Test
+    void withoutAnyLibraryEveryPlaceThatWasTriedIsNamed() throws IOException {
+        Path home = Files.createDirectories(folder.resolve("home"));
+        Path packages = Files.createDirectories(home.resolve(".local/lib/python3.12/site-packages"));
+        Map<String, String> environment = Map.of(
+                "HOME", home.toString(), "CUDA_HOME", folder.resolve("cuda").toString());
+        String output = run(Map.of("nccl4j.engine", "rccl"), environment, "call", "ncclGetVersion")
+                .output();
+        assertContains(output, "  librccl.so.1: ", "  librccl.so: ", "  /opt/rocm/lib/librccl.so.1: ");
+        if (Files.exists(Path.of("/usr/local/cuda/lib64/libnccl.so.2")) || linkerKnowsNccl()) {
+            return; // The rest needs a machine without NCCL.
+        }
+        output = run(Map.of(), environment, "call", "ncclGetVersion").output();
+        assertContains(
+                output,
+                "  libnccl.so.2: cannot open shared object file",
+                "  libnccl.so: cannot open shared object file",
+                "  " + folder.resolve("cuda/lib64/libnccl.so.2") + ": No such file or directory",
+                "  /usr/local/cuda/lib64/libnccl.so.2: No such file or directory",
+                "  " + packages.resolve("nvidia/nccl/lib/libnccl.so.2") + ": No such file or directory",
+                "nccl4j.library",
+                "NCCL4J_LIBRARY");
+    }
+
+    private static boolean linkerKnowsNccl() throws IOException {
+        return Cxx.output(List.of("/sbin/ldconfig", "-p")).contains("libnccl.so");
+    }
+
+    @Test
+    void aLibraryOfAPythonPackageIsFound() throws IOException {
+        Path prefix = folder.resolve("venv");
+        Path lib = Files.createDirectories(prefix.resolve("lib/python3.12/site-packages/nvidia/nccl/lib"));
+        Files.copy(StubLibraries.small(folder, 22809), lib.resolve("libnccl.so.2"));
+        if (linkerKnowsNccl()) {
+            return; // The dynamic linker's is preferred.
+        }
+        String output = run(Map.of(), Map.of("VIRTUAL_ENV", prefix.toString()), "describe")
+                .output();
+        assertContains(output, "path " + lib.resolve("libnccl.so.2"), "version 2.28.9");
+    }
+
+    @Test
+    void filesThatAreNoLibraryAreReportedNotMapped() throws IOException {
+        Path text = Files.writeString(folder.resolve("text.so"), "not a library");
+        assertContains(
+                run(Map.of("nccl4j.library", text), "call", "ncclGetVersion").output(),
+                text + ": not a shared library (no ELF header)");
+
+        byte[] whole = Files.readAllBytes(StubLibraries.small(folder, 22304));
+        Path half = Files.write(folder.resolve("half.so"), java.util.Arrays.copyOf(whole, 5000));
+        assertContains(
+                run(Map.of("nccl4j.library", half), "call", "ncclGetVersion").output(),
+                half + ": truncated: it has 5000 bytes and needs ");
+
+        assertContains(
+                run(Map.of("nccl4j.library", folder), "call", "ncclGetVersion").output(),
+                folder + ": not a regular file");
+
+        Path other = Cxx.library(folder, "other", "extern \"C\" int something() { return 1; }");
+        assertContains(
+                run(Map.of("nccl4j.library", other), "call", "ncclGetVersion").output(),
+                other + ": not an NCCL library (no ncclGetVersion)");
+    }
+
+    @Test
+    void aFunctionThatTheLibraryLacksIsNamedWithItsReleaseAndTheLibrary() throws IOException {
+        Path library = StubLibraries.small(folder, 22703);
+        String output =
+                run(Map.of("nccl4j.library", library), "call", "ncclCommGrow").output();
+        String message = "ncclCommGrow is not provided by " + library + " (NCCL 2.27.3); it came with NCCL 2.29.2";
+        assertEquals(message + "\n" + message + "\n", output);
+    }
+
+    @Test
+    void aLoadedLibraryCannotBeExchanged() throws IOException {
+        Path first = StubLibraries.small(folder, 22602);
+        Path second = StubLibraries.small(folder, 22807);
+        String output = run(Map.of(), "late-switch", first.toString(), second.toString())
+                .output();
+        assertContains(
+                output,
+                "NCCL is already loaded from " + first + " (NCCL 2.26.2) and stays so for the life of this process;"
+                        + " it cannot be changed to " + second,
+                "path " + first);
+    }
+
+    @Test
+    void bothFormsOfAlltoAllvAreToldApartAndGuarded() throws IOException {
+        Path ten = StubLibraries.vccl10(folder);
+        String wrong = " was called with 11 arguments, but " + ten + " (NCCL 2.29.2) takes 10";
+        assertEquals(
+                String.join(
+                        "\n",
+                        "form 10",
+                        "ncclAlltoAllv" + wrong,
+                        "raw 10 returned 0",
+                        "pncclAlltoAllv" + wrong,
+                        "profiler 10 returned 0",
+                        "ncclAlltoAllv" + wrong,
+                        "pointer 10 returned 4",
+                        ""),
+                run(Map.of("nccl4j.library", ten), "forms").output());
+
+        Path eleven = StubLibraries.vccl11(folder);
+        wrong = " was called with 10 arguments, but " + eleven + " (NCCL 2.29.2) takes 11";
+        assertEquals(
+                String.join(
+                        "\n",
+                        "form 11",
+                        "raw 11 returned 0",
+                        "ncclAlltoAllv" + wrong,
+                        "profiler 11 returned 0",
+                        "pncclAlltoAllv" + wrong,
+                        "pointer 11 returned 4",
+                        "ncclAlltoAllv" + wrong,
+                        ""),
+                run(Map.of("nccl4j.library", eleven), "forms").output());
+    }
+
+    @Test
+    void aFormThatCannotBeToldIsRefusedUnlessDeclared() throws IOException {
+        Path library = StubLibraries.vcclOfAnotherForm(folder);
+        String output = run(Map.of("nccl4j.library", library), "forms").output();
+        assertContains(
+                output,
+                "form -1",
+                "ncclAlltoAllv was called with 11 arguments, but which form " + library
+                        + " (NCCL 2.31.0) has could not be told (its answer was 'something else')",
+                "nccl4j.vccl.alltoallv");
+        output = run(Map.of("nccl4j.library", library, "nccl4j.vccl.alltoallv", 10), "forms")
+                .output();
+        assertContains(output, "form 10", "raw 10 returned 5");
+        output = run(Map.of("nccl4j.library", library, "nccl4j.vccl.alltoallv", 12), "call", "ncclGetVersion")
+                .output();
+        assertContains(output, "nccl4j.vccl.alltoallv (NCCL4J_VCCL_ALLTOALLV) is '12'; it must be 10, 11 or auto");
+    }
+
+    @Test
+    void aLibraryWithoutAlltoAllvSaysWhoHasIt() throws IOException {
+        Path library = StubLibraries.small(folder, 23007);
+        String output = run(Map.of("nccl4j.library", library), "forms").output();
+        assertContains(
+                output,
+                "form 0",
+                "ncclAlltoAllv is not provided by " + library + " (NCCL 2.30.7); it came with VCCL a2av_base");
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {1, 2, 3})
+    void thirtyTwoThreadsMakeTheFirstUseTogether(int repetition) {
+        String output = run(Map.of("nccl4j.engine", "host"), "race").output();
+        assertEquals("0 23007 true true\n".repeat(32), output);
+    }
+}

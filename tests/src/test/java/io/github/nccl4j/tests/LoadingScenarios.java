@@ -1,0 +1,126 @@
+package io.github.nccl4j.tests;
+
+import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.library.NcclLibrary;
+import io.github.nccl4j.library.NcclLibraryException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import org.bytedeco.javacpp.SizeTPointer;
+
+/** What the tests of the choice of library do in a JVM of its own: {@code main(scenario, argument)}. Prints what it saw. */
+final class LoadingScenarios {
+    private LoadingScenarios() {}
+
+    public static void main(String... args) throws Exception {
+        switch (args[0]) {
+            case "describe" -> describe();
+            case "call" -> call(args[1]);
+            case "late-switch" -> lateSwitch(args[1], args[2]);
+            case "choose" -> choose(args[1]);
+            case "forms" -> forms();
+            case "race" -> race();
+            default -> throw new IllegalArgumentException(args[0]);
+        }
+    }
+
+    private static void describe() {
+        System.out.println("path " + NcclLibrary.path());
+        System.out.println("version " + NcclLibrary.version() + " " + NcclLibrary.versionCode());
+        System.out.println("engine " + NcclLibrary.engine());
+        System.out.println("form " + NcclLibrary.alltoAllvArguments());
+    }
+
+    /** Calls functions twice, to see that a failure harms no other call. */
+    private static void call(String function) {
+        for (int i = 0; i < 2; i++) {
+            try {
+                switch (function) {
+                    case "ncclCommGrow" -> nccl.ncclCommGrow(0L, 2, 0L, 0, 0L, 0L);
+                    case "ncclGetVersion" -> nccl.ncclGetVersion(new int[1]);
+                    default -> throw new IllegalArgumentException(function);
+                }
+                System.out.println("returned");
+            } catch (NcclLibraryException e) {
+                System.out.println(e.getMessage());
+            }
+        }
+    }
+
+    private static void lateSwitch(String first, String second) {
+        NcclLibrary.use(first);
+        nccl.ncclGetVersion(new int[1]);
+        try {
+            NcclLibrary.use(second);
+            System.out.println("switched");
+        } catch (NcclLibraryException e) {
+            System.out.println(e.getMessage());
+        }
+        System.out.println("path " + NcclLibrary.path());
+    }
+
+    private static void choose(String library) {
+        System.out.println("loaded " + NcclLibrary.isLoaded());
+        NcclLibrary.use(library);
+        System.out.println("loaded " + NcclLibrary.isLoaded());
+        describe();
+        System.out.println("loaded " + NcclLibrary.isLoaded());
+    }
+
+    /** Both forms, each in raw-address and in Pointer form; the stub libraries return what shows how they were called. */
+    private static void forms() {
+        System.out.println("form " + NcclLibrary.alltoAllvArguments());
+        try (SizeTPointer counts = new SizeTPointer(1).put(7)) {
+            List<Runnable> calls = List.of(
+                    () -> print("raw 11", nccl.ncclAlltoAllv(1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L, 9, 10L, 11L)),
+                    () -> print("raw 10", nccl.ncclAlltoAllv(1L, 2L, 3L, 4L, 5L, 6L, 7L, 9, 10L, 11L)),
+                    () -> print("profiler 11", nccl.pncclAlltoAllv(1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L, 9, 10L, 11L)),
+                    () -> print("profiler 10", nccl.pncclAlltoAllv(1L, 2L, 3L, 4L, 5L, 6L, 7L, 9, 10L, 11L)),
+                    () -> print(
+                            "pointer 11",
+                            nccl.ncclAlltoAllv(null, counts, counts, null, counts, counts, null, 8, 9, null, null)),
+                    () -> print(
+                            "pointer 10",
+                            nccl.ncclAlltoAllv(null, counts, counts, null, counts, counts, null, 9, null, null)));
+            for (Runnable call : calls) {
+                try {
+                    call.run();
+                } catch (NcclLibraryException e) {
+                    System.out.println(e.getMessage());
+                }
+            }
+        }
+    }
+
+    private static void print(String call, int result) {
+        System.out.println(call + " returned " + result);
+    }
+
+    /** 32 threads make the first use of the bindings at the same moment, each of another function. */
+    private static void race() throws Exception {
+        int threads = 32;
+        CyclicBarrier start = new CyclicBarrier(threads);
+        ExecutorService pool = Executors.newFixedThreadPool(threads, task -> {
+            Thread thread = new Thread(task);
+            thread.setDaemon(true);
+            return thread;
+        });
+        List<Future<String>> results = new ArrayList<>();
+        for (int i = 0; i < threads; i++) {
+            int thread = i;
+            results.add(pool.submit(() -> {
+                start.await();
+                int[] version = new int[1];
+                int result = thread % 2 == 0 ? nccl.ncclGetVersion(version) : nccl.pncclGetVersion(version);
+                String text = nccl.ncclGetErrorString(thread % 8);
+                return result + " " + version[0] + " " + !text.isEmpty() + " " + NcclLibrary.provides("ncclBcast");
+            }));
+        }
+        for (Future<String> result : results) {
+            System.out.println(result.get());
+        }
+    }
+}

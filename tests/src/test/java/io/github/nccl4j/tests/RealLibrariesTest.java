@@ -1,0 +1,174 @@
+package io.github.nccl4j.tests;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.header.Header;
+import io.github.nccl4j.header.HeaderCheck;
+import io.github.nccl4j.header.Release;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * The same jars on real releases of NCCL, without a GPU: those that {@code .ci/fetch-nccl} put into its cache. Each is
+ * loaded in a JVM of its own.
+ */
+class RealLibrariesTest {
+    /** What a machine without releases has instead of one, so that the skip is reported. */
+    private static final Path NONE = Path.of("none");
+
+    @TempDir
+    static Path folder;
+
+    static List<Path> releases() throws IOException {
+        Path cache = cache();
+        if (!Files.isDirectory(cache)) {
+            return List.of(NONE);
+        }
+        try (Stream<Path> folders = Files.list(cache)) {
+            List<Path> releases = folders.filter(folder -> Files.exists(folder.resolve("libnccl.so.2"))
+                            && Files.exists(folder.resolve("nccl.h"))
+                            && Release.of(folder.getFileName().toString()).isPresent())
+                    .sorted()
+                    .toList();
+            return releases.isEmpty() ? List.of(NONE) : releases;
+        }
+    }
+
+    private static Path cache() {
+        for (String root : new String[] {System.getProperty("nccl4j.test.cache"), System.getenv("NCCL4J_CACHE")}) {
+            if (root != null && !root.isEmpty()) {
+                return Path.of(root, "nccl");
+            }
+        }
+        String root = System.getenv("XDG_CACHE_HOME");
+        return root == null || root.isEmpty()
+                ? Path.of(System.getProperty("user.home"), ".cache", "nccl4j", "nccl")
+                : Path.of(root, "nccl4j", "nccl");
+    }
+
+    private static void assumeThere(Path release) {
+        if (release.equals(NONE)) {
+            System.out.println("Skipped: no NCCL release in " + cache() + "; .ci/fetch-nccl fetches some");
+        }
+        assumeTrue(!release.equals(NONE), () -> "no NCCL release in " + cache());
+    }
+
+    private static Path ourHeader() throws IOException {
+        Path file = folder.resolve("nccl.h");
+        try (var text = nccl.class.getResourceAsStream("/io/github/nccl4j/include/nccl.h")) {
+            Files.write(file, text.readAllBytes());
+        }
+        return file;
+    }
+
+    @ParameterizedTest
+    @MethodSource("releases")
+    void theHeaderAgreesWithOurs(Path release) throws IOException {
+        assumeThere(release);
+        Path shim = Path.of("../nccl-presets/src/main/native/shim").toAbsolutePath();
+        HeaderCheck.Report report = new HeaderCheck(ourHeader(), shim, System.getProperty("nccl4j.test.cxx", "g++"))
+                .check(release.resolve("nccl.h"));
+        System.out.println(report.lines().get(report.lines().size() - 1));
+        assertTrue(report.passed() && report.note().isEmpty(), () -> String.join("\n", report.lines()));
+        assertTrue(report.compared() > 100, report.compared() + " declarations compared");
+    }
+
+    @ParameterizedTest
+    @MethodSource("releases")
+    void theLibraryAnswersAndProvidesWhatItsReleaseHas(Path release) throws IOException {
+        assumeThere(release);
+        Release expected = Release.of(release.getFileName().toString()).orElseThrow();
+        ChildJvm.Outcome outcome = new ChildJvm()
+                .property("nccl4j.library", release.resolve("libnccl.so.2"))
+                .run(RealLibraryScenario.class);
+        assertEquals(0, outcome.exitCode(), outcome.output());
+        Map<String, String> seen = outcome.output()
+                .lines()
+                .distinct()
+                .filter(line -> line.contains("\t"))
+                .map(line -> line.split("\t", 2))
+                .collect(Collectors.toMap(line -> line[0], line -> line[1]));
+
+        assertEquals(expected.toString(), seen.get("version"));
+        assertEquals("nccl", seen.get("engine"));
+        assertEquals("0", seen.get("alltoallv form"));
+        assertEquals("0, 128 bytes, not all zero", seen.get("unique id"));
+        assertEquals("no error", seen.get("error string 0"));
+        assertEquals("unknown result code", seen.get("error string 100"));
+
+        Header header = Header.parse(ourHeader());
+        Set<String> provided = new TreeSet<>();
+        for (String function : header.functions().keySet()) {
+            String since = header.since(function).orElseThrow();
+            if (since.startsWith("NCCL ")
+                    && Release.of(since.substring("NCCL ".length()))
+                                    .orElseThrow()
+                                    .compareTo(expected)
+                            <= 0) {
+                provided.add(function);
+            }
+        }
+        assertEquals(provided, Set.copyOf(List.of(seen.get("provided").split(" "))));
+
+        for (String function : header.functions().keySet()) {
+            if (!provided.contains(function)) {
+                assertEquals(
+                        function + " is not provided by " + seen.get("path") + " (NCCL " + expected + "); it came with "
+                                + header.since(function).orElseThrow(),
+                        seen.get("call " + function));
+            }
+        }
+        resultCodes(seen, provided);
+    }
+
+    /** What the calls of {@link RealLibraryScenario} give where there is no driver. */
+    private static void resultCodes(Map<String, String> seen, Set<String> provided) {
+        Map<String, String> expected = new TreeMap<>(Map.of(
+                "ncclGetVersion(null)", "4",
+                "ncclGetUniqueId(null)", "4",
+                "ncclGroupStart", "0",
+                "ncclGroupEnd", "0",
+                "ncclGroupEnd again", "5",
+                "ncclCommDestroy(null)", "0",
+                "ncclCommAbort(null)", "0",
+                "ncclCommFinalize(null)", "0",
+                "ncclCommCount(null)", "4",
+                "ncclAllReduce(null)", "4 AllReduce : comm argument is NULL"));
+        if (seen.get("gpus").equals("0")) {
+            expected.put("ncclCommInitRank", "1");
+            if (provided.contains("ncclMemAlloc")) {
+                expected.put("ncclMemAlloc", "1");
+            }
+        } else {
+            System.out.println("Left out: result codes without a driver; there are " + seen.get("gpus") + " GPUs");
+        }
+        Map<String, String> results = new TreeMap<>();
+        seen.forEach((what, answer) -> {
+            if (what.startsWith("result ")) {
+                results.put(what.substring("result ".length()), answer);
+            }
+        });
+        assertEquals(expected, results);
+    }
+
+    @Test
+    void releasesOfTheCacheAreNamed() throws IOException {
+        System.out.println("NCCL releases tested: "
+                + releases().stream().map(Path::getFileName).toList());
+    }
+}

@@ -1,0 +1,116 @@
+package io.github.nccl4j.tests;
+
+import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.library.NcclLibrary;
+import io.github.nccl4j.library.NcclLibraryException;
+import io.github.nccl4j.nccl.ncclUniqueId;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.TreeSet;
+import org.bytedeco.javacpp.Pointer;
+import org.bytedeco.javacpp.PointerPointer;
+
+/** Prints what a real library answers to calls that need no GPU, a line each: what, a tab, the answer. */
+final class RealLibraryScenario {
+    private RealLibraryScenario() {}
+
+    public static void main(String... args) throws Exception {
+        print("path", NcclLibrary.path());
+        print("version", NcclLibrary.version());
+        print("engine", NcclLibrary.engine());
+        print("gpus", NcclLibrary.gpuCount());
+        print("alltoallv form", NcclLibrary.alltoAllvArguments());
+        uniqueId();
+        for (int code : new int[] {0, 1, 2, 3, 4, 5, 6, 7, 100, -1}) {
+            print("error string " + code, nccl.ncclGetErrorString(code));
+        }
+        functions();
+        results();
+        System.out.flush();
+        // The library's own threads wait for ranks that never come.
+        Runtime.getRuntime().halt(0);
+    }
+
+    private static void uniqueId() {
+        try (ncclUniqueId id = new ncclUniqueId()) {
+            int result = nccl.ncclGetUniqueId(id);
+            int sum = 0;
+            for (int i = 0; i < nccl.NCCL_UNIQUE_ID_BYTES; i++) {
+                sum |= id.internal(i);
+            }
+            print("unique id", result + ", " + id.sizeof() + " bytes, " + (sum == 0 ? "all zero" : "not all zero"));
+        }
+    }
+
+    /** Which functions there are; those that are not, are called. */
+    private static void functions() throws IllegalAccessException {
+        List<String> provided = new ArrayList<>();
+        TreeSet<String> names = new TreeSet<>();
+        for (Method method : nccl.class.getDeclaredMethods()) {
+            if (method.getName().matches("p?nccl(?!MaxRedOp)[A-Z].*")) {
+                names.add(method.getName());
+            }
+        }
+        for (String name : names) {
+            if (NcclLibrary.provides(name)) {
+                provided.add(name);
+                continue;
+            }
+            for (Method method : nccl.class.getDeclaredMethods()) {
+                boolean raw = Arrays.stream(method.getParameterTypes()).allMatch(Class::isPrimitive);
+                if (method.getName().equals(name) && raw) {
+                    print("call " + name, call(method));
+                }
+            }
+        }
+        print("provided", String.join(" ", provided));
+    }
+
+    private static String call(Method method) throws IllegalAccessException {
+        Object[] zeros = Arrays.stream(method.getParameterTypes())
+                .map(type -> type == long.class ? (Object) 0L : (Object) 0)
+                .toArray();
+        try {
+            return "returned " + method.invoke(null, zeros);
+        } catch (InvocationTargetException e) {
+            return e.getCause() instanceof NcclLibraryException missing
+                    ? missing.getMessage()
+                    : e.getCause().toString();
+        }
+    }
+
+    private static void results() {
+        result("ncclGetVersion(null)", nccl.ncclGetVersion(0L));
+        result("ncclGetUniqueId(null)", nccl.ncclGetUniqueId(0L));
+        result("ncclGroupStart", nccl.ncclGroupStart());
+        result("ncclGroupEnd", nccl.ncclGroupEnd());
+        result("ncclGroupEnd again", nccl.ncclGroupEnd());
+        result("ncclCommDestroy(null)", nccl.ncclCommDestroy(0L));
+        result("ncclCommAbort(null)", nccl.ncclCommAbort(0L));
+        result("ncclCommFinalize(null)", nccl.ncclCommFinalize(0L));
+        result("ncclCommCount(null)", nccl.ncclCommCount(0L, new int[1]));
+        int result = nccl.ncclAllReduce(0L, 0L, 1, nccl.ncclFloat, nccl.ncclSum, 0L, 0L);
+        print("result ncclAllReduce(null)", result + " " + nccl.ncclGetLastError(0L));
+        if (NcclLibrary.gpuCount() == 0) {
+            try (PointerPointer<Pointer> cell = new PointerPointer<>(1);
+                    ncclUniqueId id = new ncclUniqueId()) {
+                nccl.ncclGetUniqueId(id);
+                result("ncclCommInitRank", nccl.ncclCommInitRank(cell, 1, id, 0));
+                if (NcclLibrary.provides("ncclMemAlloc")) {
+                    result("ncclMemAlloc", nccl.ncclMemAlloc(cell, 1024));
+                }
+            }
+        }
+    }
+
+    private static void result(String call, int result) {
+        print("result " + call, result);
+    }
+
+    private static void print(String what, Object answer) {
+        System.out.println(what + "\t" + answer);
+    }
+}

@@ -1,0 +1,317 @@
+package io.github.nccl4j.tests.host;
+
+import io.github.nccl4j.global.nccl;
+import java.math.BigInteger;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import org.bytedeco.javacpp.BytePointer;
+import org.bytedeco.javacpp.SizeTPointer;
+
+/**
+ * Every collective, with every type and operator, out of place and in place, with several counts: what one rank does, and
+ * what it must see. Inputs follow from the rank and the case alone, so each rank knows those of the others.
+ */
+final class CollectiveSuite {
+    private static final int[] COUNTS = {0, 1, 5, 1000};
+    /** Larger than a socket's buffer, and no multiple of anything. */
+    private static final int LARGE = 100_003;
+
+    /** Larger than what the engine reduces at a time. */
+    private static final int HUGE = 2_000_003;
+
+    private final Rank self;
+    private final Map<ElementType, BytePointer> scalars = new EnumMap<>(ElementType.class);
+    private int cases;
+
+    CollectiveSuite(Rank self) {
+        this.self = self;
+    }
+
+    /** Runs all cases; the number of cases that were checked. */
+    int run() {
+        for (ElementType type : ElementType.values()) {
+            for (int count : COUNTS) {
+                for (Reduction op : Reduction.values()) {
+                    reductions(type, op, count);
+                }
+                copies(type, count);
+            }
+        }
+        reductions(ElementType.INT32, Reduction.SUM, LARGE);
+        reductions(ElementType.BFLOAT16, Reduction.AVG, LARGE);
+        copies(ElementType.FLOAT64, LARGE);
+        copies(ElementType.INT8, LARGE);
+        hugeAllReduce();
+        allToAllV();
+        return cases;
+    }
+
+    private void reductions(ElementType type, Reduction op, int count) {
+        int n = self.count();
+        int code = op == Reduction.PRE_MUL_SUM ? createPreMulSum(type) : op.code;
+        for (boolean inPlace : new boolean[] {false, true}) {
+            String what = type + " " + op + " of " + count + (inPlace ? " in place" : "");
+            long stream = 0;
+            try (Buffers b = new Buffers(type, count, count, inPlace ? 0 : -1)) {
+                check(
+                        nccl.ncclAllReduce(b.send, b.recv, count, type.code, code, self.comm(), stream),
+                        "AllReduce " + what);
+                b.expectReduced(op, 0, count, "AllReduce " + what);
+            }
+            int root = cases % n;
+            try (Buffers b = new Buffers(type, count, count, inPlace ? 0 : -1)) {
+                check(
+                        nccl.ncclReduce(b.send, b.recv, count, type.code, code, root, self.comm(), stream),
+                        "Reduce " + what);
+                if (self.rank() == root) {
+                    b.expectReduced(op, 0, count, "Reduce " + what);
+                }
+            }
+            try (Buffers b = new Buffers(type, n * count, count, inPlace ? self.rank() * count : -1)) {
+                check(
+                        nccl.ncclReduceScatter(b.send, b.recv, count, type.code, code, self.comm(), stream),
+                        "ReduceScatter " + what);
+                b.expectReduced(op, self.rank() * count, count, "ReduceScatter " + what);
+            }
+        }
+        if (op == Reduction.PRE_MUL_SUM) {
+            check(nccl.ncclRedOpDestroy(code, self.comm()), "ncclRedOpDestroy");
+        }
+    }
+
+    private void hugeAllReduce() {
+        ElementType type = ElementType.FLOAT32;
+        for (int place : new int[] {-1, 0}) {
+            try (Buffers b = new Buffers(type, HUGE, HUGE, place)) {
+                check(
+                        nccl.ncclAllReduce(b.send, b.recv, HUGE, type.code, nccl.ncclSum, self.comm(), 0),
+                        "AllReduce of " + HUGE);
+                b.expectReduced(Reduction.SUM, 0, HUGE, "AllReduce of " + HUGE);
+            }
+        }
+    }
+
+    /** With a scalar on the host for types of even code, on the device for the others. */
+    private int createPreMulSum(ElementType type) {
+        int[] op = new int[1];
+        int residence = type.code % 2 == 0 ? nccl.ncclScalarHostImmediate : nccl.ncclScalarDevice;
+        long scalar = scalars.computeIfAbsent(type, this::scalar).address();
+        check(
+                nccl.ncclRedOpCreatePreMulSum(op, scalar, type.code, residence, self.comm()),
+                "ncclRedOpCreatePreMulSum " + type);
+        return op[0];
+    }
+
+    private BytePointer scalar(ElementType type) {
+        BytePointer memory = new BytePointer(8);
+        ByteBuffer buffer = memory.asByteBuffer().order(ByteOrder.nativeOrder());
+        int value = Reduction.scalar(self.rank());
+        if (type.isInteger()) {
+            type.putInteger(buffer, 0, BigInteger.valueOf(value));
+        } else {
+            type.putNumber(buffer, 0, value);
+        }
+        return memory;
+    }
+
+    private void copies(ElementType type, int count) {
+        int n = self.count();
+        int me = self.rank();
+        for (boolean inPlace : new boolean[] {false, true}) {
+            String what = type + " of " + count + (inPlace ? " in place" : "");
+            int root = cases % n;
+            long stream = 0;
+            try (Buffers b = new Buffers(type, count, count, inPlace ? 0 : -1)) {
+                check(
+                        nccl.ncclBroadcast(b.send, b.recv, count, type.code, root, self.comm(), stream),
+                        "Broadcast " + what);
+                b.expectCopied(root, 0, 0, count, "Broadcast " + what);
+            }
+            try (Buffers b = new Buffers(type, count, count, 0)) {
+                check(nccl.ncclBcast(b.recv, count, type.code, root, self.comm(), stream), "Bcast " + what);
+                b.expectCopied(root, 0, 0, count, "Bcast " + what);
+            }
+            try (Buffers b = new Buffers(type, count, n * count, inPlace ? -2 - me * count : -1)) {
+                check(nccl.ncclAllGather(b.send, b.recv, count, type.code, self.comm(), stream), "AllGather " + what);
+                for (int r = 0; r < n; r++) {
+                    b.expectCopied(r, 0, r * count, count, "AllGather " + what);
+                }
+            }
+            try (Buffers b = new Buffers(type, count, n * count, inPlace && me == root ? -2 - me * count : -1)) {
+                check(nccl.ncclGather(b.send, b.recv, count, type.code, root, self.comm(), stream), "Gather " + what);
+                for (int r = 0; r < n && me == root; r++) {
+                    b.expectCopied(r, 0, r * count, count, "Gather " + what);
+                }
+            }
+            try (Buffers b = new Buffers(type, n * count, count, inPlace && me == root ? me * count : -1)) {
+                check(nccl.ncclScatter(b.send, b.recv, count, type.code, root, self.comm(), stream), "Scatter " + what);
+                b.expectCopied(root, me * count, 0, count, "Scatter " + what);
+            }
+        }
+        String what = type + " of " + count;
+        try (Buffers b = new Buffers(type, n * count, n * count, -1)) {
+            check(nccl.ncclAlltoAll(b.send, b.recv, count, type.code, self.comm(), 0), "AlltoAll " + what);
+            for (int r = 0; r < n; r++) {
+                b.expectCopied(r, me * count, r * count, count, "AlltoAll " + what);
+            }
+        }
+        try (Buffers b = new Buffers(type, n * count, n * count, -1)) {
+            // Sends first, all of them: only a group makes this end.
+            check(nccl.ncclGroupStart(), "ncclGroupStart");
+            for (int r = 0; r < n; r++) {
+                long offset = (long) r * count * type.size;
+                check(nccl.ncclSend(b.send + offset, count, type.code, r, self.comm(), 0), "Send " + what);
+            }
+            for (int r = 0; r < n; r++) {
+                long offset = (long) r * count * type.size;
+                check(nccl.ncclRecv(b.recv + offset, count, type.code, r, self.comm(), 0), "Recv " + what);
+            }
+            check(nccl.ncclGroupEnd(), "ncclGroupEnd " + what);
+            for (int r = 0; r < n; r++) {
+                b.expectCopied(r, me * count, r * count, count, "Send and Recv " + what);
+            }
+        }
+    }
+
+    /** Uneven counts, some of them zero; VCCL's matrices. */
+    private void allToAllV() {
+        int n = self.count();
+        int me = self.rank();
+        ElementType type = ElementType.INT32;
+        try (SizeTPointer sendCounts = new SizeTPointer((long) n * n);
+                SizeTPointer sendOffsets = new SizeTPointer((long) n * n);
+                SizeTPointer recvCounts = new SizeTPointer((long) n * n);
+                SizeTPointer recvOffsets = new SizeTPointer((long) n * n)) {
+            int largest = 0;
+            for (int i = 0; i < n; i++) {
+                int sent = 0;
+                int received = 0;
+                for (int j = 0; j < n; j++) {
+                    sendCounts.put((long) i * n + j, count(i, j));
+                    sendOffsets.put((long) i * n + j, sent);
+                    sent += count(i, j);
+                    recvCounts.put((long) i * n + j, count(j, i));
+                    recvOffsets.put((long) i * n + j, received);
+                    received += count(j, i);
+                }
+                largest = Math.max(largest, Math.max(sent, received));
+            }
+            try (Buffers b = new Buffers(type, largest, largest, -1)) {
+                check(
+                        nccl.ncclAlltoAllv(
+                                b.send,
+                                sendCounts.address(),
+                                sendOffsets.address(),
+                                b.recv,
+                                recvCounts.address(),
+                                recvOffsets.address(),
+                                0,
+                                0,
+                                type.code,
+                                self.comm(),
+                                0),
+                        "AlltoAllv");
+                for (int r = 0; r < n; r++) {
+                    int from = (int) sendOffsets.get((long) r * n + me);
+                    int to = (int) recvOffsets.get((long) me * n + r);
+                    b.expectCopied(r, from, to, count(r, me), "AlltoAllv");
+                }
+            }
+        }
+    }
+
+    private static int count(int from, int to) {
+        return (from + to) % 3 == 0 ? 0 : 100 * from + 7 * to + 1;
+    }
+
+    private static void check(int result, String call) {
+        Rank.check(result, call);
+    }
+
+    /** The buffers of one case: this rank's filled with its input, and what the others have. */
+    private final class Buffers implements AutoCloseable {
+        private final ElementType type;
+        private final int sendCount;
+        private final BytePointer sendMemory;
+        private final BytePointer recvMemory;
+        private final ByteBuffer received;
+        private final List<ByteBuffer> inputs = new ArrayList<>();
+        final long send;
+        final long recv;
+
+        /**
+         * Place -1 is out of place. From 0 on, the receive buffer is the part of the send buffer from that element on. From
+         * -2 down, the send buffer is the part of the receive buffer from element -2 - place on.
+         */
+        Buffers(ElementType type, int sendCount, int recvCount, int place) {
+            this.type = type;
+            this.sendCount = sendCount;
+            for (int r = 0; r < self.count(); r++) {
+                ByteBuffer input = ByteBuffer.allocate(sendCount * type.size).order(ByteOrder.nativeOrder());
+                Random random = new Random(31L * cases + r);
+                for (int i = 0; i < sendCount; i++) {
+                    type.putRandom(input, i, random);
+                }
+                inputs.add(input);
+            }
+            sendMemory = new BytePointer(Math.max(sendCount, place < -1 ? recvCount : 0) * (long) type.size + 8);
+            recvMemory = new BytePointer((long) recvCount * type.size + 8);
+            recvMemory.fill(0x5a);
+            sendMemory.fill(0x5a);
+            long sendOffset = place < -1 ? (-2L - place) * type.size : 0;
+            send = sendMemory.address() + sendOffset;
+            long recvOffset = place >= 0 ? (long) place * type.size : 0;
+            BytePointer target = place == -1 ? recvMemory : sendMemory;
+            recv = target.address() + recvOffset;
+            received = new BytePointer(target)
+                    .position(recvOffset)
+                    .capacity(recvOffset + (long) recvCount * type.size)
+                    .asByteBuffer()
+                    .slice()
+                    .order(ByteOrder.nativeOrder());
+            new BytePointer(sendMemory)
+                    .position(sendOffset)
+                    .put(inputs.get(self.rank()).array());
+            cases++;
+        }
+
+        void expectReduced(Reduction op, int from, int count, String what) {
+            ByteBuffer expected = ByteBuffer.allocate(count * type.size).order(ByteOrder.nativeOrder());
+            for (int i = 0; i < count; i++) {
+                op.put(type, inputs, from + i, expected, i);
+                if (type.bits(expected, i) != type.bits(received, i)) {
+                    fail(what, i, type.bits(expected, i), type.bits(received, i));
+                }
+            }
+        }
+
+        /** The elements of a rank's input from {@code from} on must be received from {@code to} on. */
+        void expectCopied(int rank, int from, int to, int count, String what) {
+            if (from + count > sendCount) {
+                throw new IllegalArgumentException(what + ": " + from + " + " + count + " > " + sendCount);
+            }
+            for (int i = 0; i < count; i++) {
+                long expected = type.bits(inputs.get(rank), from + i);
+                if (expected != type.bits(received, to + i)) {
+                    fail(what + " from rank " + rank, to + i, expected, type.bits(received, to + i));
+                }
+            }
+        }
+
+        private void fail(String what, int index, long expected, long seen) {
+            throw new AssertionError("rank " + self.rank() + " of " + self.count() + ", " + what + ", element " + index
+                    + ": expected bits " + Long.toHexString(expected) + ", received " + Long.toHexString(seen));
+        }
+
+        @Override
+        public void close() {
+            sendMemory.close();
+            recvMemory.close();
+        }
+    }
+}

@@ -1,0 +1,441 @@
+package io.github.nccl4j.tests.host;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.header.Header;
+import io.github.nccl4j.library.NcclLibrary;
+import io.github.nccl4j.nccl.ncclComm;
+import io.github.nccl4j.nccl.ncclConfig_t;
+import io.github.nccl4j.nccl.ncclUniqueId;
+import io.github.nccl4j.tests.ChildJvm;
+import io.github.nccl4j.tests.Cxx;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.bytedeco.javacpp.FloatPointer;
+import org.bytedeco.javacpp.IntPointer;
+import org.bytedeco.javacpp.Pointer;
+import org.bytedeco.javacpp.PointerPointer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The host engine's results and lifecycle. Ranks are threads of this JVM, or JVMs of their own. */
+@Timeout(value = 120, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class HostEngineTest {
+
+    /** What a rank does with its communicator. */
+    interface RankBody<T> {
+        T run(Rank self) throws Exception;
+    }
+
+    /** Runs the body on each rank, a thread each; the results by rank. */
+    static <T> List<T> inThreads(int count, RankBody<T> body) throws Exception {
+        String id = Rank.newId();
+        List<Callable<T>> ranks = new ArrayList<>();
+        for (int r = 0; r < count; r++) {
+            int rank = r;
+            ranks.add(() -> {
+                Rank self = Rank.join(id, rank, count);
+                try {
+                    return body.run(self);
+                } catch (Throwable failure) {
+                    // The other ranks must not wait for this one.
+                    nccl.ncclCommAbort(self.comm());
+                    throw failure;
+                }
+            });
+        }
+        return together(ranks);
+    }
+
+    static <T> List<T> together(List<Callable<T>> tasks) throws Exception {
+        ExecutorService pool = Executors.newFixedThreadPool(tasks.size());
+        try {
+            List<T> results = new ArrayList<>();
+            ExecutionException first = null;
+            for (Future<T> result : pool.invokeAll(tasks, 100, TimeUnit.SECONDS)) {
+                try {
+                    results.add(result.get());
+                } catch (ExecutionException e) {
+                    // An assertion is the cause; that calls failed at the other ranks, a consequence.
+                    if (first == null || e.getCause() instanceof AssertionError) {
+                        first = e;
+                    }
+                }
+            }
+            if (first != null) {
+                throw first;
+            }
+            return results;
+        } finally {
+            pool.shutdownNow();
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {1, 3})
+    void everyCollectiveBetweenThreads(int count) throws Exception {
+        List<Integer> cases = inThreads(count, self -> {
+            int run = new CollectiveSuite(self).run();
+            self.destroy();
+            return run;
+        });
+        assertEquals(1, Set.copyOf(cases).size(), cases.toString());
+        assertTrue(cases.get(0) > 2000, cases.toString());
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {2, 3, 4})
+    void everyCollectiveBetweenProcesses(int count) throws Exception {
+        String id = Rank.newId();
+        List<ChildJvm.Running> ranks = new ArrayList<>();
+        for (int rank = 0; rank < count; rank++) {
+            ranks.add(new ChildJvm()
+                    .property("nccl4j.engine", "host")
+                    .start(HostEngineScenarios.class, "suite", id, "" + rank, "" + count));
+        }
+        List<ChildJvm.Outcome> outcomes =
+                ranks.stream().map(ChildJvm.Running::await).toList();
+        for (ChildJvm.Outcome outcome : outcomes) {
+            assertEquals(0, outcome.exitCode(), outcomes.toString());
+            assertTrue(outcome.output().matches("(?s).*\\d{4} cases\n"), outcome.output());
+        }
+    }
+
+    @Test
+    void everySymbolOfTheHeaderIsExportedAndNothingElse() throws IOException {
+        String symbols = Cxx.output(List.of("nm", "-D", "--defined-only", NcclLibrary.path()));
+        Set<String> exported = symbols.lines()
+                .map(line -> line.split(" "))
+                .map(columns -> columns[columns.length - 1])
+                .collect(Collectors.toCollection(TreeSet::new));
+        String header;
+        try (var text = nccl.class.getResourceAsStream("/io/github/nccl4j/include/nccl.h")) {
+            header = new String(text.readAllBytes(), StandardCharsets.UTF_8);
+        }
+        Set<String> declared = new TreeSet<>(Header.parse(header).functions().keySet());
+        declared.add("nccl4jHostEngineVersion");
+        assertEquals(declared, exported);
+        String needed = Cxx.output(List.of("readelf", "-d", NcclLibrary.path()));
+        Set<String> libraries = needed.lines()
+                .filter(line -> line.contains("NEEDED"))
+                .map(line -> line.replaceAll(".*\\[(.*)]", "$1"))
+                .collect(Collectors.toSet());
+        libraries.removeIf(library -> library.startsWith("ld-linux"));
+        libraries.removeAll(Set.of("libstdc++.so.6", "libgcc_s.so.1", "libc.so.6", "libm.so.6", "libpthread.so.0"));
+        assertEquals(Set.of(), libraries);
+    }
+
+    @Test
+    void whatItLacksSaysSo() {
+        assertEquals(nccl.ncclInvalidUsage, nccl.ncclCommSuspend(0L, 0));
+        assertEquals("ncclCommSuspend is not supported by the host engine", nccl.ncclGetLastError(0L));
+        assertEquals(nccl.ncclInvalidUsage, nccl.ncclParamGetParameter(0L, 0L, 0L));
+        assertEquals("ncclParamGetParameter is not supported by the host engine", nccl.ncclGetLastError(0L));
+    }
+
+    @Test
+    void codesAndTextsAreThoseOfNccl() {
+        int[] version = new int[1];
+        assertEquals(nccl.ncclSuccess, nccl.ncclGetVersion(version));
+        assertEquals(nccl.NCCL_VERSION_CODE, version[0]);
+        assertEquals(nccl.ncclInvalidArgument, nccl.ncclGetVersion(0L));
+        assertEquals("no error", nccl.ncclGetErrorString(0));
+        assertEquals("unknown result code", nccl.ncclGetErrorString(100));
+        assertEquals(nccl.ncclSuccess, nccl.ncclGroupStart());
+        assertEquals(nccl.ncclSuccess, nccl.ncclGroupEnd());
+        assertEquals(nccl.ncclInvalidUsage, nccl.ncclGroupEnd());
+        assertEquals(nccl.ncclSuccess, nccl.ncclCommDestroy(0L));
+        assertEquals(nccl.ncclInvalidArgument, nccl.ncclAllReduce(0L, 0L, 1, nccl.ncclFloat, nccl.ncclSum, 0L, 0L));
+        assertEquals("AllReduce : comm argument is NULL", nccl.ncclGetLastError(0L));
+        try (FloatPointer notAComm = new FloatPointer(1000)) {
+            assertEquals(
+                    nccl.ncclInvalidArgument,
+                    nccl.ncclAllReduce(0L, 0L, 1, nccl.ncclFloat, nccl.ncclSum, notAComm.address(), 0L));
+            assertTrue(nccl.ncclGetLastError(0L).contains("corrupted comm object"), nccl.ncclGetLastError(0L));
+        }
+    }
+
+    @Test
+    void argumentsOutOfRangeAreNamedWithTheRange() throws Exception {
+        inThreads(1, self -> {
+            try (FloatPointer data = new FloatPointer(4)) {
+                long p = data.address();
+                assertInvalid(nccl.ncclAllReduce(p, p, 4, 12, nccl.ncclSum, self.comm(), 0), "12");
+                assertInvalid(nccl.ncclAllReduce(p, p, 4, nccl.ncclFloat, 77, self.comm(), 0), "77");
+                assertInvalid(nccl.ncclBroadcast(p, p, 4, nccl.ncclFloat, 1, self.comm(), 0), "root 1", "0..0");
+                assertInvalid(nccl.ncclSend(p, 4, nccl.ncclFloat, -1, self.comm(), 0), "-1");
+                assertInvalid(nccl.ncclAllReduce(0L, p, 4, nccl.ncclFloat, nccl.ncclSum, self.comm(), 0), "sendbuff");
+            }
+            self.destroy();
+            return null;
+        });
+    }
+
+    private static void assertInvalid(int result, String... words) {
+        assertEquals(nccl.ncclInvalidArgument, result);
+        String text = nccl.ncclGetLastError(0L);
+        for (String word : words) {
+            assertTrue(text.contains(word), () -> "'" + word + "' is not in: " + text);
+        }
+    }
+
+    @Test
+    void aCommunicatorTellsWhoItIs() throws Exception {
+        List<String> ranks = inThreads(3, self -> {
+            int[] value = new int[1];
+            Rank.check(nccl.ncclCommCount(self.comm(), value), "ncclCommCount");
+            String text = value[0] + " ";
+            Rank.check(nccl.ncclCommUserRank(self.comm(), value), "ncclCommUserRank");
+            text += value[0] + " ";
+            Rank.check(nccl.ncclCommCuDevice(self.comm(), value), "ncclCommCuDevice");
+            Rank.check(nccl.ncclCommGetAsyncError(self.comm(), value), "ncclCommGetAsyncError");
+            text += value[0];
+            Rank.check(nccl.ncclCommFinalize(self.comm()), "ncclCommFinalize");
+            self.destroy();
+            return text;
+        });
+        assertEquals(List.of("3 0 0", "3 1 0", "3 2 0"), ranks);
+    }
+
+    /** All ranks of a communicator in one thread: only a group can drive them, nested or not. */
+    @Test
+    void oneThreadDrivesAllRanks() {
+        int n = 5;
+        try (PointerPointer<ncclComm> cells = new PointerPointer<>(n);
+                FloatPointer data = new FloatPointer(n)) {
+            Rank.check(nccl.ncclCommInitAll(cells, n, (int[]) null), "ncclCommInitAll");
+            Rank.check(nccl.ncclGroupStart(), "ncclGroupStart");
+            for (int r = 0; r < n; r++) {
+                data.put(r, r + 1);
+                Rank.check(nccl.ncclGroupStart(), "ncclGroupStart");
+                long element = data.address() + 4L * r;
+                Rank.check(
+                        nccl.ncclAllReduce(element, element, 1, nccl.ncclFloat, nccl.ncclProd, comm(cells, r), 0),
+                        "ncclAllReduce");
+                Rank.check(nccl.ncclGroupEnd(), "inner ncclGroupEnd");
+                assertEquals(r + 1, data.get(r), "an inner group must not launch");
+            }
+            Rank.check(nccl.ncclGroupEnd(), "ncclGroupEnd");
+            for (int r = 0; r < n; r++) {
+                assertEquals(120, data.get(r));
+            }
+            for (int r = 0; r < n; r++) {
+                Rank.check(nccl.ncclCommDestroy(comm(cells, r)), "ncclCommDestroy");
+            }
+        }
+    }
+
+    private static long comm(PointerPointer<ncclComm> cells, int index) {
+        return cells.get(ncclComm.class, index).address();
+    }
+
+    @Test
+    void communicatorsAreCreatedInsideAGroup() {
+        int n = 3;
+        try (PointerPointer<ncclComm> cells = new PointerPointer<>(n);
+                ncclUniqueId id = new ncclUniqueId();
+                ncclConfig_t config = new ncclConfig_t();
+                IntPointer data = new IntPointer(n)) {
+            Rank.check(nccl.ncclGetUniqueId(id), "ncclGetUniqueId");
+            Rank.check(nccl.ncclGroupStart(), "ncclGroupStart");
+            for (int r = 0; r < n; r++) {
+                Rank.check(
+                        nccl.ncclCommInitRankConfig(cells.address() + 8L * r, n, id.address(), r, config.address()),
+                        "ncclCommInitRankConfig");
+            }
+            Rank.check(nccl.ncclGroupEnd(), "ncclGroupEnd");
+            Rank.check(nccl.ncclGroupStart(), "ncclGroupStart");
+            for (int r = 0; r < n; r++) {
+                data.put(r, r);
+                Rank.check(
+                        nccl.ncclBcast(data.address() + 4L * r, 1, nccl.ncclInt32, 2, comm(cells, r), 0), "ncclBcast");
+            }
+            Rank.check(nccl.ncclGroupEnd(), "ncclGroupEnd");
+            for (int r = 0; r < n; r++) {
+                assertEquals(2, data.get(r));
+                Rank.check(nccl.ncclCommDestroy(comm(cells, r)), "ncclCommDestroy");
+            }
+        }
+    }
+
+    @Test
+    void severalIdsMakeOneCommunicator() throws Exception {
+        int n = 3;
+        try (ncclUniqueId ids = new ncclUniqueId(2)) {
+            Rank.check(nccl.ncclGetUniqueId(ids), "ncclGetUniqueId");
+            Rank.check(nccl.ncclGetUniqueId(ids.getPointer(1)), "ncclGetUniqueId");
+            List<Callable<Float>> ranks = new ArrayList<>();
+            for (int r = 0; r < n; r++) {
+                int rank = r;
+                ranks.add(() -> {
+                    try (PointerPointer<ncclComm> cell = new PointerPointer<>(1)) {
+                        Rank.check(
+                                nccl.ncclCommInitRankScalable(cell.address(), n, rank, 2, ids.address(), 0L),
+                                "ncclCommInitRankScalable");
+                        return sumOfRanks(new Rank(rank, n, comm(cell, 0)));
+                    }
+                });
+            }
+            assertEquals(List.of(3f, 3f, 3f), together(ranks));
+        }
+    }
+
+    private static float sumOfRanks(Rank self) {
+        try (FloatPointer data = new FloatPointer((float) self.rank())) {
+            Rank.check(
+                    nccl.ncclAllReduce(data.address(), data.address(), 1, nccl.ncclFloat, nccl.ncclSum, self.comm(), 0),
+                    "ncclAllReduce");
+            self.destroy();
+            return data.get();
+        }
+    }
+
+    @Test
+    void aCommunicatorIsSplitByColorInTheOrderOfKeys() throws Exception {
+        List<String> ranks = inThreads(5, self -> {
+            int color = self.rank() == 4 ? nccl.NCCL_SPLIT_NOCOLOR : self.rank() % 2;
+            try (PointerPointer<ncclComm> cell = new PointerPointer<>(1)) {
+                Rank.check(nccl.ncclCommSplit(self.comm(), color, -self.rank(), cell.address(), 0L), "ncclCommSplit");
+                ncclComm half = cell.get(ncclComm.class);
+                String text = "none";
+                if (half != null) {
+                    int[] rank = new int[1];
+                    int[] count = new int[1];
+                    Rank.check(nccl.ncclCommUserRank(half, rank), "ncclCommUserRank");
+                    Rank.check(nccl.ncclCommCount(half, count), "ncclCommCount");
+                    // The new communicator is independent of the old one, which goes first.
+                    self.destroy();
+                    text = rank[0] + " of " + count[0] + ": " + sumOfRanks(new Rank(rank[0], count[0], half.address()));
+                } else {
+                    self.destroy();
+                }
+                return text;
+            }
+        });
+        assertEquals(List.of("1 of 2: 1.0", "1 of 2: 1.0", "0 of 2: 1.0", "0 of 2: 1.0", "none"), ranks);
+    }
+
+    @Test
+    void twoCommunicatorsInOneGroupAndTwoThreadsAtOnce() throws Exception {
+        String second = Rank.newId();
+        List<Float> results = inThreads(3, first -> {
+            Rank other = Rank.join(second, first.rank(), 3);
+            try (FloatPointer data = new FloatPointer(2)) {
+                for (int i = 0; i < 200; i++) {
+                    data.put(0, first.rank()).put(1, first.rank());
+                    Rank.check(nccl.ncclGroupStart(), "ncclGroupStart");
+                    List<Rank> order = first.rank() % 2 == 0 ? List.of(first, other) : List.of(other, first);
+                    for (Rank rank : order) {
+                        long element = data.address() + (rank == first ? 0 : 4);
+                        Rank.check(
+                                nccl.ncclAllReduce(element, element, 1, nccl.ncclFloat, nccl.ncclSum, rank.comm(), 0),
+                                "ncclAllReduce");
+                    }
+                    Rank.check(nccl.ncclGroupEnd(), "ncclGroupEnd");
+                }
+                first.destroy();
+                other.destroy();
+                return data.get(0) + data.get(1);
+            }
+        });
+        assertEquals(List.of(6f, 6f, 6f), results);
+    }
+
+    @Test
+    void nothingIsLeftOpen() throws Exception {
+        inThreads(3, HostEngineTest::sumOfRanks);
+        settle();
+        long before = descriptors();
+        for (int i = 0; i < 5; i++) {
+            inThreads(3, HostEngineTest::sumOfRanks);
+        }
+        settle();
+        assertEquals(before, descriptors());
+    }
+
+    /** The thread that served the last id may need a moment to end. */
+    private static void settle() throws InterruptedException {
+        Thread.sleep(300);
+    }
+
+    private static long descriptors() throws IOException {
+        try (Stream<Path> files = Files.list(Path.of("/proc/self/fd"))) {
+            // Sockets and events alone: the JVM opens jars as it likes.
+            return files.filter(file -> {
+                        try {
+                            String target = Files.readSymbolicLink(file).toString();
+                            return target.startsWith("socket:") || target.contains("event");
+                        } catch (IOException closedMeanwhile) {
+                            return false;
+                        }
+                    })
+                    .count();
+        }
+    }
+
+    @Test
+    void memoryIsAlignedAndFreed() {
+        try (PointerPointer<Pointer> cell = new PointerPointer<>(1)) {
+            Rank.check(nccl.ncclMemAlloc(cell, 100_000), "ncclMemAlloc");
+            long address = cell.get(Pointer.class, 0).address();
+            assertNotEquals(0, address);
+            assertEquals(0, address % nccl.NCCL_WIN_REQUIRED_ALIGNMENT);
+            Rank.check(nccl.ncclMemFree(address), "ncclMemFree");
+            Rank.check(nccl.ncclMemFree(0L), "ncclMemFree(null)");
+        }
+    }
+
+    @Test
+    void aBadConfigurationIsRefused() {
+        try (PointerPointer<ncclComm> cell = new PointerPointer<>(1);
+                ncclUniqueId id = new ncclUniqueId();
+                ncclConfig_t config = new ncclConfig_t()) {
+            Rank.check(nccl.ncclGetUniqueId(id), "ncclGetUniqueId");
+            config.magic(0);
+            assertEquals(
+                    nccl.ncclInvalidArgument,
+                    nccl.ncclCommInitRankConfig(cell.address(), 1, id.address(), 0, config.address()));
+            assertTrue(nccl.ncclGetLastError(0L).contains("magic"), nccl.ncclGetLastError(0L));
+        }
+    }
+
+    @Test
+    void theSuiteWouldSeeAWrongElement() {
+        SmallFloat half = new SmallFloat(5, 10, SmallFloat.Top.INFINITY);
+        assertEquals(0x3c00, half.encode(1f));
+        assertEquals(0x7bff, half.encode(65504f));
+        assertEquals(0x7c00, half.encode(65520f));
+        assertEquals(0x3c00, half.encode(1f + 1f / 2048), "ties go to even");
+        assertEquals(0x3c02, half.encode(1f + 3f / 2048), "ties go to even");
+        SmallFloat e4m3 = new SmallFloat(4, 3, SmallFloat.Top.SATURATING);
+        assertEquals(0x7e, e4m3.encode(1000f));
+        assertEquals(448f, e4m3.decode(0x7e));
+        assertTrue(Float.isNaN(e4m3.decode(0x7f)));
+        assertEquals(-2f, e4m3.decode(0xc0));
+        assertTrue(Arrays.stream(ElementType.values())
+                        .map(type -> type.code)
+                        .distinct()
+                        .count()
+                == 12);
+    }
+}
