@@ -1,9 +1,9 @@
 // bootstrap.h: how ranks that share a unique id find and connect to each other.
 //
-// Whoever makes a unique id serves it in a small thread: every rank connects there, says who it is, and gets the list of
-// all ranks when the last has come. Each pair of ranks then connects directly, the higher rank to the lower. The
-// connections to the server stay open until all pairs are connected, so that everybody learns when somebody dies between
-// two steps. The server ends when all ranks are connected, when an error was told to all, or at its deadline.
+// Whoever makes a unique id serves it in a small thread: every rank connects there, says who it is, and gets the list
+// of all ranks when the last has come. Each pair of ranks then connects directly, the higher rank to the lower. The
+// connections to the server stay open until all pairs are connected, so that everybody learns when somebody dies
+// between two steps. The server ends when all ranks are connected, when an error was told to all, or at its deadline.
 #pragma once
 
 #include "comm.h"

@@ -1,7 +1,7 @@
 // collectives.cpp: every collective as direct exchanges between pairs of ranks.
 //
-// 1. All ranks exchange frames that describe their calls; a difference fails both sides before any element moves. (Up to
-//    kEager bytes per pair travel right behind the frame, to save a round.)
+// 1. All ranks exchange frames that describe their calls; a difference fails both sides before any element moves. (Up
+//    to kEager bytes per pair travel right behind the frame, to save a round.)
 // 2. Elements go directly to the ranks that need them. Reductions are folded where their result is needed, in windows.
 // 3. A large AllReduce folds chunk r at rank r only, and then passes the folded chunks around.
 
@@ -322,8 +322,9 @@ class Collective : public Task {
     for (int matrix = kHashSendCounts; matrix <= kHashRecvDisplacements; matrix++) {
       if (theirs.extra[matrix] == mine.extra[matrix]) continue;
       fail(
-          ncclInvalidUsage, "AlltoAllv: rank %d and rank %d passed different %s: every rank must pass the same matrices",
-          peer.rank, comm_.rank, names[matrix]);
+          ncclInvalidUsage,
+          "AlltoAllv: rank %d and rank %d passed different %s: every rank must pass the same matrices", peer.rank,
+          comm_.rank, names[matrix]);
     }
   }
 

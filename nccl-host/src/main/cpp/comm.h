@@ -6,6 +6,9 @@
 // After fork() a child must not use the communicators of its parent: both would read from the same sockets. Calls from
 // the child are refused. Note that the child also keeps the sockets open until it calls exec or exits, so the death of
 // the parent is noticed only then.
+//
+// The death of a rank shows at once, as the end of its sockets. A rank that is stopped (SIGSTOP) or hangs looks like a
+// slow one: only a deadline for operations, NCCL4J_HOST_OP_TIMEOUT, ends the waiting for it.
 #pragma once
 
 #include <sys/types.h>

@@ -28,8 +28,8 @@ ncclConfig_t readConfig(const ncclConfig_t* given, const char* call) {
   if (given->magic != NCCL_API_MAGIC || size < kHeader) {
     fail(
         ncclInvalidArgument,
-        "%s : config was not initialized with NCCL_CONFIG_INITIALIZER (size %zu, magic 0x%x, expected magic 0x%x)", call,
-        size, given->magic, NCCL_API_MAGIC);
+        "%s : config was not initialized with NCCL_CONFIG_INITIALIZER (size %zu, magic 0x%x, expected magic 0x%x)",
+        call, size, given->magic, NCCL_API_MAGIC);
   }
   memcpy(&config, given, std::min(size, sizeof config));
   auto check = [&](const char* field, int value, int least, int most) {

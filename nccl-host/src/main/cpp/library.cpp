@@ -73,7 +73,9 @@ HOST_PROFILER_ALIAS(ncclMemFree)
 extern "C" ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, size_t size, void** handle) {
   return guarded([&]() -> ncclResult_t {
     requireReadyComm(comm, "CommRegister");
-    if (buff == nullptr || size == 0) fail(ncclInvalidArgument, "CommRegister : invalid buffer %p, size %zu", buff, size);
+    if (buff == nullptr || size == 0) {
+      fail(ncclInvalidArgument, "CommRegister : invalid buffer %p, size %zu", buff, size);
+    }
     if (handle == nullptr) fail(ncclInvalidArgument, "CommRegister : handle argument is NULL");
     *handle = buff;
     return ncclSuccess;

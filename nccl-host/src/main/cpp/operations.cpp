@@ -44,8 +44,8 @@ void checkReduction(const char* name, const Arguments& arguments, Comm& comm, Op
   const PreMulSum& made = found->second;
   if (made.type != arguments.type) {
     fail(
-        ncclInvalidArgument, "%s : reduction operation %d was made for %s, but the datatype of this call is %s", name, op,
-        typeName(made.type), typeName(arguments.type));
+        ncclInvalidArgument, "%s : reduction operation %d was made for %s, but the datatype of this call is %s", name,
+        op, typeName(made.type), typeName(arguments.type));
   }
   operation.op = kPreMulSum;
   operation.scalar = made.value;
@@ -116,12 +116,11 @@ void checkBlock(
     const char* counts, const char* displacements, int row, int column, size_t count, size_t start, size_t element) {
   size_t end;
   if (count == 0) return;
-  if (!__builtin_add_overflow(count, start, &end) && !__builtin_mul_overflow(end, element, &end) && end <= PTRDIFF_MAX) {
-    return;
-  }
+  bool overflows = __builtin_add_overflow(count, start, &end) || __builtin_mul_overflow(end, element, &end);
+  if (!overflows && end <= PTRDIFF_MAX) return;
   fail(
-      ncclInvalidArgument, "AlltoAllv : %s[%d][%d] = %zu from %s[%d][%d] = %zu is more than memory can hold", counts, row,
-      column, count, displacements, row, column, start);
+      ncclInvalidArgument, "AlltoAllv : %s[%d][%d] = %zu from %s[%d][%d] = %zu is more than memory can hold", counts,
+      row, column, count, displacements, row, column, start);
 }
 
 }  // namespace
@@ -201,7 +200,7 @@ HOST_PROFILER_ALIAS(ncclRecv)
 
 // The form with eleven arguments. Matrices are copied here; the caller may reuse them at once, also inside a group.
 // Windows are not required and the relay buffer is not used. The same matrices are expected on every rank, except for
-// sdispls, of which only this rank's row matters. In place is refused: the original would overwrite what it still sends.
+// sdispls, of which only this rank's row matters. In place is refused: VCCL would overwrite what it still sends.
 extern "C" ncclResult_t ncclAlltoAllv(
     const void* sendbuff, const size_t* sendcounts, const size_t* sdispls, void* recvbuff, const size_t* recvcounts,
     const size_t* rdispls, void*, size_t, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t) {
@@ -280,8 +279,9 @@ extern "C" ncclResult_t ncclRedOpCreatePreMulSum(
     checkType(name, datatype);
     if (residence != ncclScalarDevice && residence != ncclScalarHostImmediate) {
       fail(
-          ncclInvalidArgument, "%s : invalid residence %d, expected ncclScalarDevice (0) or ncclScalarHostImmediate (1)",
-          name, static_cast<int>(residence));
+          ncclInvalidArgument,
+          "%s : invalid residence %d, expected ncclScalarDevice (0) or ncclScalarHostImmediate (1)", name,
+          static_cast<int>(residence));
     }
     PreMulSum made;
     made.type = datatype;

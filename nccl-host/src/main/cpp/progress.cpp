@@ -2,7 +2,7 @@
 //
 // Bad news (a rank died, aborted, or failed) does not stop a task at once: what that rank had sent before is taken in
 // first, and only when nothing moves any more the task fails. So an operation that a rank completed before it went away
-// completes at the others too.
+// completes at the others that are in it too.
 
 #include <errno.h>
 #include <poll.h>
@@ -40,6 +40,10 @@ class Runner {
       if (!begun_) {
         begun_ = true;
         comm().throwIfFailed();
+        // A rank that failed or went away earlier may have sent its part of this call before: do not go by that, or
+        // some ranks would complete a call that failed at the others.
+        comm().readAllControl(("during " + what()).c_str());
+        if (comm().hasBadNews()) throw Failure(comm().badNewsCode(), comm().badNewsText());
         if (!work_.tasks.empty()) task().start();
       }
       while (next_ < work_.tasks.size()) {

@@ -1,6 +1,6 @@
 // reduce.cpp: the fold for 12 datatypes and 6 operators; rules in reduce.h.
-// Elements are handled in blocks that stay in the first-level cache: each rank's block is loaded into the fold's type, and
-// then combined, in separate plain loops that compilers vectorise.
+// Elements are handled in blocks that stay in the first-level cache: each rank's block is loaded into the fold's type,
+// and then combined, in separate plain loops that compilers vectorise.
 
 #include "reduce.h"
 

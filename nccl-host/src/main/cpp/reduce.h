@@ -5,8 +5,8 @@
 // - ncclFloat16, ncclBfloat16 and the two 8-bit floats are converted to float, folded in float, and rounded once, to
 //   nearest even. ncclFloat8e4m3 has no infinity: everything beyond 448 becomes 448 (with its sign), NaN stays NaN.
 //   The other small floats overflow to infinity.
-// - ncclAvg divides the sum by the number of ranks: in the type of the fold for floats; for integers the sum is taken in
-//   128 bits and the quotient is truncated toward zero.
+// - ncclAvg divides the sum by the number of ranks: in the type of the fold for floats; for integers the sum is taken
+//   in 128 bits and the quotient is truncated toward zero.
 // - Integer sums and products wrap.
 // - ncclMax and ncclMin pass over NaN, as fmax and fmin do, unless all inputs are NaN; +0 is greater than -0.
 // - PreMulSum multiplies every rank's input by that rank's scalar, in the type of the fold: for small floats the scalar
@@ -19,7 +19,7 @@ namespace host {
 
 /**
  * Folds inputs[0..ranks-1], count elements each, into dst. dst may be one of the inputs, no other overlap is allowed.
- * op is one of ncclSum to ncclAvg or kPreMulSum; scalars (one per rank, the scalar's bytes first) is read only for that.
+ * op is one of ncclSum to ncclAvg or kPreMulSum; scalars (one per rank, its bytes first) is read only for the latter.
  */
 void fold(
     ncclDataType_t type, int op, void* dst, const void* const* inputs, int ranks, size_t count,
