@@ -223,7 +223,7 @@ std::shared_ptr<Comm> requireReadyComm(ncclComm_t handle, const char* call) {
   if (comm->initializing || comm->pendingSplits > 0) {
     fail(
         ncclInvalidArgument,
-        "%s : Attempt to use communicator before the previous operation returned ncclSuccess: poll "
+        "%s : the communicator is still being made: poll "
         "ncclCommGetAsyncError until it is no longer ncclInProgress",
         call);
   }

@@ -123,13 +123,13 @@ using namespace host;
 extern "C" const char* ncclGetErrorString(ncclResult_t result) {
   switch (static_cast<int>(result)) {
     case ncclSuccess: return "no error";
-    case ncclUnhandledCudaError: return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
-    case ncclSystemError: return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
-    case ncclInternalError: return "internal error - please report this issue to the NCCL developers";
-    case ncclInvalidArgument: return "invalid argument (run with NCCL_DEBUG=WARN for details)";
-    case ncclInvalidUsage: return "invalid usage (run with NCCL_DEBUG=WARN for details)";
-    case ncclRemoteError: return "remote process exited or there was a network error";
-    case ncclInProgress: return "NCCL operation in progress";
+    case ncclUnhandledCudaError: return "CUDA error";
+    case ncclSystemError: return "system error";
+    case ncclInternalError: return "internal error";
+    case ncclInvalidArgument: return "invalid argument";
+    case ncclInvalidUsage: return "invalid usage";
+    case ncclRemoteError: return "another rank failed or went away";
+    case ncclInProgress: return "operation in progress";
     case ncclTimeout: return "timeout";
     default: return "unknown result code";
   }

@@ -310,7 +310,7 @@ ncclResult_t query(ncclComm_t comm, int* out, const char* call, const char* name
     if (out == nullptr) fail(ncclInvalidArgument, "%s : %s argument is NULL", call, name);
     if (known->initializing) {
       fail(
-          ncclInvalidArgument, "%s : Attempt to use communicator before the previous operation returned ncclSuccess",
+          ncclInvalidArgument, "%s : the communicator is still being made",
           call);
     }
     *out = (*known).*field;

@@ -12,8 +12,8 @@
 namespace host {
 namespace {
 
-// How long an id that nobody used stays open after the init timeout.
-constexpr double kUnusedMargin = 10;
+// How long an id that nobody has used yet stays open: programs may take their time to hand it to the ranks.
+constexpr double kUnusedSeconds = 3600;
 
 struct Joined {
   Fd fd;
@@ -31,7 +31,7 @@ struct Joined {
 class Server {
  public:
   Server(Fd listener, const UniqueIdLayout& id)
-      : listener_(std::move(listener)), id_(id), created_(now()), deadline_(created_ + initTimeout() + kUnusedMargin) {}
+      : listener_(std::move(listener)), id_(id), deadline_(now() + kUnusedSeconds) {}
 
   void run() {
     while (!finished_) {
@@ -243,7 +243,6 @@ class Server {
 
   Fd listener_;
   const UniqueIdLayout id_;
-  const double created_;
   double deadline_;
   double firstJoin_ = 0;
   int firstRank_ = 0;
