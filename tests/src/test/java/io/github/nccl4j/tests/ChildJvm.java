@@ -54,6 +54,11 @@ public final class ChildJvm {
 
     /** Starts the class's main method; output and errors arrive in one text. */
     public Running start(Class<?> main, String... args) {
+        return start(main.getName(), args);
+    }
+
+    /** Starts a class by its name, or a source file by its path. */
+    public Running start(String main, String... args) {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.addAll(List.of("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto"));
@@ -61,7 +66,7 @@ public final class ChildJvm {
             command.add("--enable-native-access=ALL-UNNAMED");
         }
         command.addAll(options);
-        command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
+        command.addAll(List.of("-cp", System.getProperty("java.class.path"), main));
         command.addAll(List.of(args));
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
         builder.environment().keySet().removeIf(name -> name.startsWith("NCCL4J_"));
