@@ -14,6 +14,11 @@ import java.util.stream.Collectors;
 public record Function(String returnType, String name, List<Parameter> parameters, String since) {
     /**
      * Copies the list.
+     *
+     * @param returnType the type of the result, as in {@code ncclResult_t}
+     * @param name the name
+     * @param parameters the parameters; none for both {@code ()} and {@code (void)}
+     * @param since what the doc comment says after {@code @since}; empty if it says nothing
      */
     public Function {
         parameters = List.copyOf(parameters);

@@ -32,6 +32,12 @@ public record Header(
         Map<String, Alias> aliases) {
     /**
      * Copies the maps, keeping their order.
+     *
+     * @param functions the prototypes by name, in the order of the header
+     * @param macros the macros by name, function-like ones too
+     * @param enums the enumerations by typedef name
+     * @param structs the structures with fields by typedef name
+     * @param aliases the other typedefs by name
      */
     public Header {
         functions = copy(functions);

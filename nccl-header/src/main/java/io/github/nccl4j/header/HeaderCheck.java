@@ -40,6 +40,11 @@ public final class HeaderCheck {
     public record Report(Release release, int compared, List<Difference> differences, String note) {
         /**
          * Copies the list.
+         *
+         * @param release the release of the other header
+         * @param compared how many declarations both headers have
+         * @param differences all differences
+         * @param note why layouts were not compared; empty if they were
          */
         public Report {
             differences = List.copyOf(differences);
