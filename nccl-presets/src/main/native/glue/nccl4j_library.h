@@ -224,7 +224,7 @@ inline std::vector<std::string> lines(const char* text) {
   return result;
 }
 
-/* What io.github.nccl4j.library.NcclLibrary calls. */
+/* What io.github.nccl4j.library.NativeLibrary calls. */
 
 /** Sets what the first call will open. `candidates` are separated by newlines. */
 inline void configure(const char* candidates, const char* problem, const char* advice, int declaredForm) {

@@ -8,7 +8,7 @@ import org.bytedeco.javacpp.Pointer;
  */
 public class LibraryBinding extends io.github.nccl4j.presets.nccl {
     static {
-        NcclLibrary.initialize();
+        NativeLibrary.initialize();
     }
 
     /** Not for programs. */

@@ -1,7 +1,7 @@
 package io.github.nccl4j.samples;
 
 import io.github.nccl4j.global.nccl;
-import io.github.nccl4j.library.NcclLibrary;
+import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.samples.support.CountMatrix;
 import io.github.nccl4j.samples.support.Pattern;
 import io.github.nccl4j.samples.support.RankSession;
@@ -53,7 +53,7 @@ final class AllToAllV extends Sample {
     @Override
     void run(RankSession session) {
         int ranks = session.self().worldSize();
-        int form = sendRecv ? 0 : NcclLibrary.alltoAllvArguments();
+        int form = sendRecv ? 0 : NativeLibrary.alltoAllvArguments();
         boolean direct = form == SHORT_FORM || form == LONG_FORM;
         try (CountMatrix counts = new CountMatrix(ranks, this::count);
                 WindowMemory memory = WindowMemory.open(session, direct, counts.largestBuffer() * Float.BYTES)) {

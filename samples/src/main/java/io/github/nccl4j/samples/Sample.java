@@ -1,6 +1,6 @@
 package io.github.nccl4j.samples;
 
-import io.github.nccl4j.library.NcclLibrary;
+import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.samples.support.Mismatch;
 import io.github.nccl4j.samples.support.RankInfo;
 import io.github.nccl4j.samples.support.RankSession;
@@ -91,8 +91,8 @@ abstract class Sample implements Callable<Integer> {
 
     private static void printEngine(RankSession session) {
         if (session.self().rank() == 0) {
-            System.out.println("# nccl4j " + Main.Version.number() + ", engine " + NcclLibrary.engine() + ", NCCL "
-                    + NcclLibrary.version() + ", library " + NcclLibrary.path());
+            System.out.println("# nccl4j " + Main.Version.number() + ", engine " + NativeLibrary.engine() + ", NCCL "
+                    + NativeLibrary.version() + ", library " + NativeLibrary.path());
             int ranks = session.self().worldSize();
             System.out.println("# " + ranks + (ranks == 1 ? " rank" : " ranks") + ", rank 0 on "
                     + session.device().describe());

@@ -1,7 +1,7 @@
 package io.github.nccl4j.tests;
 
 import io.github.nccl4j.global.nccl;
-import io.github.nccl4j.library.NcclLibrary;
+import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclLibraryException;
 import java.util.ArrayList;
 import java.util.List;
@@ -28,10 +28,10 @@ final class LoadingScenarios {
     }
 
     private static void describe() {
-        System.out.println("path " + NcclLibrary.path());
-        System.out.println("version " + NcclLibrary.version() + " " + NcclLibrary.versionCode());
-        System.out.println("engine " + NcclLibrary.engine());
-        System.out.println("form " + NcclLibrary.alltoAllvArguments());
+        System.out.println("path " + NativeLibrary.path());
+        System.out.println("version " + NativeLibrary.version() + " " + NativeLibrary.versionCode());
+        System.out.println("engine " + NativeLibrary.engine());
+        System.out.println("form " + NativeLibrary.alltoAllvArguments());
     }
 
     /** Calls functions twice, to see that a failure harms no other call. */
@@ -51,28 +51,28 @@ final class LoadingScenarios {
     }
 
     private static void lateSwitch(String first, String second) {
-        NcclLibrary.use(first);
+        NativeLibrary.use(first);
         nccl.ncclGetVersion(new int[1]);
         try {
-            NcclLibrary.use(second);
+            NativeLibrary.use(second);
             System.out.println("switched");
         } catch (NcclLibraryException e) {
             System.out.println(e.getMessage());
         }
-        System.out.println("path " + NcclLibrary.path());
+        System.out.println("path " + NativeLibrary.path());
     }
 
     private static void choose(String library) {
-        System.out.println("loaded " + NcclLibrary.isLoaded());
-        NcclLibrary.use(library);
-        System.out.println("loaded " + NcclLibrary.isLoaded());
+        System.out.println("loaded " + NativeLibrary.isLoaded());
+        NativeLibrary.use(library);
+        System.out.println("loaded " + NativeLibrary.isLoaded());
         describe();
-        System.out.println("loaded " + NcclLibrary.isLoaded());
+        System.out.println("loaded " + NativeLibrary.isLoaded());
     }
 
     /** Both forms, each in raw-address and in Pointer form; the stub libraries return what shows how they were called. */
     private static void forms() {
-        System.out.println("form " + NcclLibrary.alltoAllvArguments());
+        System.out.println("form " + NativeLibrary.alltoAllvArguments());
         try (SizeTPointer counts = new SizeTPointer(1).put(7)) {
             List<Runnable> calls = List.of(
                     () -> print("raw 11", nccl.ncclAlltoAllv(1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L, 9, 10L, 11L)),
@@ -116,7 +116,7 @@ final class LoadingScenarios {
                 int[] version = new int[1];
                 int result = thread % 2 == 0 ? nccl.ncclGetVersion(version) : nccl.pncclGetVersion(version);
                 String text = nccl.ncclGetErrorString(thread % 8);
-                return result + " " + version[0] + " " + !text.isEmpty() + " " + NcclLibrary.provides("ncclBcast");
+                return result + " " + version[0] + " " + !text.isEmpty() + " " + NativeLibrary.provides("ncclBcast");
             }));
         }
         for (Future<String> result : results) {

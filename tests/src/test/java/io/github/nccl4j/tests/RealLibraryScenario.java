@@ -1,7 +1,7 @@
 package io.github.nccl4j.tests;
 
 import io.github.nccl4j.global.nccl;
-import io.github.nccl4j.library.NcclLibrary;
+import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclLibraryException;
 import io.github.nccl4j.nccl.ncclUniqueId;
 import java.lang.reflect.InvocationTargetException;
@@ -18,11 +18,11 @@ final class RealLibraryScenario {
     private RealLibraryScenario() {}
 
     public static void main(String... args) throws Exception {
-        print("path", NcclLibrary.path());
-        print("version", NcclLibrary.version());
-        print("engine", NcclLibrary.engine());
-        print("gpus", NcclLibrary.gpuCount());
-        print("alltoallv form", NcclLibrary.alltoAllvArguments());
+        print("path", NativeLibrary.path());
+        print("version", NativeLibrary.version());
+        print("engine", NativeLibrary.engine());
+        print("gpus", NativeLibrary.gpuCount());
+        print("alltoallv form", NativeLibrary.alltoAllvArguments());
         uniqueId();
         for (int code : new int[] {0, 1, 2, 3, 4, 5, 6, 7, 100, -1}) {
             print("error string " + code, nccl.ncclGetErrorString(code));
@@ -55,7 +55,7 @@ final class RealLibraryScenario {
             }
         }
         for (String name : names) {
-            if (NcclLibrary.provides(name)) {
+            if (NativeLibrary.provides(name)) {
                 provided.add(name);
                 continue;
             }
@@ -94,12 +94,12 @@ final class RealLibraryScenario {
         result("ncclCommCount(null)", nccl.ncclCommCount(0L, new int[1]));
         int result = nccl.ncclAllReduce(0L, 0L, 1, nccl.ncclFloat, nccl.ncclSum, 0L, 0L);
         print("result ncclAllReduce(null)", result + " " + nccl.ncclGetLastError(0L));
-        if (NcclLibrary.gpuCount() == 0) {
+        if (NativeLibrary.gpuCount() == 0) {
             try (PointerPointer<Pointer> cell = new PointerPointer<>(1);
                     ncclUniqueId id = new ncclUniqueId()) {
                 nccl.ncclGetUniqueId(id);
                 result("ncclCommInitRank", nccl.ncclCommInitRank(cell, 1, id, 0));
-                if (NcclLibrary.provides("ncclMemAlloc")) {
+                if (NativeLibrary.provides("ncclMemAlloc")) {
                     result("ncclMemAlloc", nccl.ncclMemAlloc(cell, 1024));
                 }
             }

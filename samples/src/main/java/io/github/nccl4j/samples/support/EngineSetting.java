@@ -1,7 +1,7 @@
 package io.github.nccl4j.samples.support;
 
 import io.github.nccl4j.library.Engine;
-import io.github.nccl4j.library.NcclLibrary;
+import io.github.nccl4j.library.NativeLibrary;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
@@ -81,7 +81,7 @@ public record EngineSetting(String engine, String library) {
             return new Decision(this, Optional.empty());
         }
         keepQuiet();
-        NcclLibrary.EngineChoice choice = NcclLibrary.automaticEngine(localRanks);
+        NativeLibrary.EngineChoice choice = NativeLibrary.automaticEngine(localRanks);
         Optional<String> warning = choice.engine() == Engine.HOST
                 ? Optional.of("warning: " + choice.reason()
                         + ": running on the host engine (host memory and Unix sockets; for tests, not for speed)")
@@ -92,7 +92,7 @@ public record EngineSetting(String engine, String library) {
     /** {@return the number of GPUs of this machine that the driver shows, 0 without a driver} */
     public static int gpus() {
         keepQuiet();
-        return NcclLibrary.gpuCount();
+        return NativeLibrary.gpuCount();
     }
 
     /** Settings are read with the first use of the class, which would choose, and warn, by itself for {@code auto}. */
@@ -110,9 +110,9 @@ public record EngineSetting(String engine, String library) {
     /** Makes this, which must not be automatic any more, the setting of this process, before it loads a library. */
     public void apply() {
         if (library == null) {
-            NcclLibrary.use(Engine.valueOf(engine.toUpperCase(Locale.ROOT)));
+            NativeLibrary.use(Engine.valueOf(engine.toUpperCase(Locale.ROOT)));
         } else {
-            NcclLibrary.use(library);
+            NativeLibrary.use(library);
         }
     }
 }

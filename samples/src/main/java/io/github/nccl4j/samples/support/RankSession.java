@@ -2,7 +2,7 @@ package io.github.nccl4j.samples.support;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.library.Engine;
-import io.github.nccl4j.library.NcclLibrary;
+import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.nccl.ncclUniqueId;
 import java.nio.ByteBuffer;
 import java.time.Duration;
@@ -37,9 +37,10 @@ public final class RankSession implements AutoCloseable {
      * @return the session
      */
     public static RankSession open(RankInfo self, Duration timeout) {
-        Engine engine = NcclLibrary.engine();
+        Engine engine = NativeLibrary.engine();
         if (engine == Engine.RCCL) {
-            throw new NcclError("the samples have no access to the memory of AMD GPUs; library: " + NcclLibrary.path());
+            throw new NcclError(
+                    "the samples have no access to the memory of AMD GPUs; library: " + NativeLibrary.path());
         }
         Device device = engine == Engine.HOST ? new HostDevice(self.rank()) : CudaRuntime.open(self);
         RankSession session = new RankSession(self, device, engine == Engine.HOST);

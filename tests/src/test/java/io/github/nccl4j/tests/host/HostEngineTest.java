@@ -6,7 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.header.Header;
-import io.github.nccl4j.library.NcclLibrary;
+import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.nccl.ncclComm;
 import io.github.nccl4j.nccl.ncclConfig_t;
 import io.github.nccl4j.nccl.ncclUniqueId;
@@ -123,7 +123,7 @@ class HostEngineTest {
 
     @Test
     void everySymbolOfTheHeaderIsExportedAndNothingElse() throws IOException {
-        String symbols = Cxx.output(List.of("nm", "-D", "--defined-only", NcclLibrary.path()));
+        String symbols = Cxx.output(List.of("nm", "-D", "--defined-only", NativeLibrary.path()));
         Set<String> exported = symbols.lines()
                 .map(line -> line.split(" "))
                 .map(columns -> columns[columns.length - 1])
@@ -135,7 +135,7 @@ class HostEngineTest {
         Set<String> declared = new TreeSet<>(Header.parse(header).functions().keySet());
         declared.add("nccl4jHostEngineVersion");
         assertEquals(declared, exported);
-        String needed = Cxx.output(List.of("readelf", "-d", NcclLibrary.path()));
+        String needed = Cxx.output(List.of("readelf", "-d", NativeLibrary.path()));
         Set<String> libraries = needed.lines()
                 .filter(line -> line.contains("NEEDED"))
                 .map(line -> line.replaceAll(".*\\[(.*)]", "$1"))

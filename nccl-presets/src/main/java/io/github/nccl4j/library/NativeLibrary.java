@@ -24,8 +24,8 @@ import org.bytedeco.javacpp.annotation.Properties;
  * where a library and a GPU are there and else the host engine, with a warning. A property wins over a variable.
  *
  * <pre>{@code
- * System.out.println(NcclLibrary.path() + ", NCCL " + NcclLibrary.version());
- * if (NcclLibrary.provides("ncclAlltoAll")) {
+ * System.out.println(NativeLibrary.path() + ", NCCL " + NativeLibrary.version());
+ * if (NativeLibrary.provides("ncclAlltoAll")) {
  *     nccl.ncclAlltoAll(send, recv, count, nccl.ncclFloat, comm, stream);
  * }
  * }</pre>
@@ -34,7 +34,7 @@ import org.bytedeco.javacpp.annotation.Properties;
  * that fails; a later call tries again. All methods may be called from any thread.
  */
 @Properties(inherit = io.github.nccl4j.presets.nccl.class)
-public final class NcclLibrary {
+public final class NativeLibrary {
     private static final String LIBRARY = "nccl4j.library";
     private static final String ENGINE = "nccl4j.engine";
     private static final String ALL_TO_ALL_V = "nccl4j.vccl.alltoallv";
@@ -42,7 +42,7 @@ public final class NcclLibrary {
 
     static {
         try {
-            Loader.load(NcclLibrary.class);
+            Loader.load(NativeLibrary.class);
         } catch (UnsatisfiedLinkError e) {
             UnsatisfiedLinkError clear = new UnsatisfiedLinkError("nccl4j's native code for " + Loader.getPlatform()
                     + " cannot be loaded. Add io.github.nccl4j:nccl-platform to the class path, or io.github.nccl4j:nccl"
@@ -53,7 +53,7 @@ public final class NcclLibrary {
         configureFromSettings();
     }
 
-    private NcclLibrary() {}
+    private NativeLibrary() {}
 
     /**
      * An engine and why it was chosen.
@@ -151,7 +151,7 @@ public final class NcclLibrary {
         if (library.isBlank() || library.indexOf('\n') >= 0) {
             throw new IllegalArgumentException("library must be a path or a name: '" + library + "'");
         }
-        configure(library, "", "It was chosen by NcclLibrary.use.", declaredForm());
+        configure(library, "", "It was chosen by NativeLibrary.use.", declaredForm());
     }
 
     /**
@@ -163,7 +163,7 @@ public final class NcclLibrary {
      */
     public static void use(Engine engine) {
         String candidates = lines(candidatesOf(engine.toString()));
-        configure(candidates, "", "The engine was chosen by NcclLibrary.use.", declaredForm());
+        configure(candidates, "", "The engine was chosen by NativeLibrary.use.", declaredForm());
     }
 
     /**
@@ -248,7 +248,7 @@ public final class NcclLibrary {
     /** The path of the host engine, which JavaCPP extracts from its jar into its cache. */
     private static String hostEngine() {
         String resource = String.format(HOST_RESOURCE, Loader.getPlatform());
-        URL url = NcclLibrary.class.getResource(resource);
+        URL url = NativeLibrary.class.getResource(resource);
         if (url == null) {
             throw new IllegalArgumentException("The host engine was chosen, but is not on the class path: add"
                     + " io.github.nccl4j:nccl-host with the classifier " + Loader.getPlatform());
