@@ -1,0 +1,63 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.global.nccl;
+import java.util.List;
+
+/**
+ * How the elements of the ranks become one.
+ *
+ * <p>Not an enumeration, because NCCL lets programs create operators at run time; programs cannot extend this class.
+ * Instances are immutable.
+ *
+ * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html">NCCL: types</a>
+ */
+public class ReduceOp {
+    /** The sum; integers wrap around. */
+    public static final ReduceOp SUM = new ReduceOp(nccl.ncclSum, "SUM");
+
+    /** The product; integers wrap around. */
+    public static final ReduceOp PROD = new ReduceOp(nccl.ncclProd, "PROD");
+
+    /** The largest. */
+    public static final ReduceOp MAX = new ReduceOp(nccl.ncclMax, "MAX");
+
+    /** The smallest. */
+    public static final ReduceOp MIN = new ReduceOp(nccl.ncclMin, "MIN");
+
+    /** The sum, divided by the number of ranks. */
+    public static final ReduceOp AVG = new ReduceOp(nccl.ncclAvg, "AVG");
+
+    private static final List<ReduceOp> BUILT_IN = List.of(SUM, PROD, MAX, MIN, AVG);
+
+    private final int code;
+    private final String name;
+
+    ReduceOp(int code, String name) {
+        this.code = code;
+        this.name = name;
+    }
+
+    /**
+     * The operators that NCCL has itself.
+     *
+     * @return an immutable list, by code
+     */
+    public static List<ReduceOp> builtIn() {
+        return BUILT_IN;
+    }
+
+    /**
+     * The value of {@code ncclRedOp_t}.
+     *
+     * @return the code
+     */
+    public final int code() {
+        return code;
+    }
+
+    /** The operator's name, such as "SUM". */
+    @Override
+    public String toString() {
+        return name;
+    }
+}

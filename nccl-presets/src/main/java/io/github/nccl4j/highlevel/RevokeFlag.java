@@ -1,0 +1,26 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.global.nccl;
+
+/**
+ * How {@code ncclCommRevoke} stops a communicator.
+ */
+public enum RevokeFlag {
+    /** The only way so far. */
+    DEFAULT(nccl.NCCL_REVOKE_DEFAULT);
+
+    private final int code;
+
+    RevokeFlag(int code) {
+        this.code = code;
+    }
+
+    /**
+     * The value in {@code nccl.h}.
+     *
+     * @return the bits
+     */
+    public int code() {
+        return code;
+    }
+}

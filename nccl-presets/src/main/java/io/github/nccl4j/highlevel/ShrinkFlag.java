@@ -1,0 +1,29 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.global.nccl;
+
+/**
+ * How {@code ncclCommShrink} treats what the communicator still does.
+ */
+public enum ShrinkFlag {
+    /** The communicator is healthy and its work has finished. */
+    DEFAULT(nccl.NCCL_SHRINK_DEFAULT),
+
+    /** A rank is lost: outstanding work is ended first. */
+    ABORT(nccl.NCCL_SHRINK_ABORT);
+
+    private final int code;
+
+    ShrinkFlag(int code) {
+        this.code = code;
+    }
+
+    /**
+     * The value in {@code nccl.h}.
+     *
+     * @return the bits
+     */
+    public int code() {
+        return code;
+    }
+}

@@ -1,0 +1,26 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.global.nccl;
+
+/**
+ * What {@code ncclCommSuspend} gives back.
+ */
+public enum SuspendFlag {
+    /** The memory of the GPU that can be taken again on resume. */
+    MEM(nccl.NCCL_SUSPEND_MEM);
+
+    private final int code;
+
+    SuspendFlag(int code) {
+        this.code = code;
+    }
+
+    /**
+     * The value in {@code nccl.h}.
+     *
+     * @return the bits
+     */
+    public int code() {
+        return code;
+    }
+}

@@ -1,0 +1,55 @@
+package io.github.nccl4j.highlevel;
+
+import java.util.Comparator;
+
+/**
+ * A release of NCCL, such as 2.28.3. Releases are ordered by age.
+ *
+ * <p>Instances are immutable.
+ *
+ * @param major the first number
+ * @param minor the second number
+ * @param patch the third number
+ */
+public record Version(int major, int minor, int patch) implements Comparable<Version> {
+    private static final Comparator<Version> ORDER = Comparator.comparingInt(Version::major)
+            .thenComparingInt(Version::minor)
+            .thenComparingInt(Version::patch);
+
+    /**
+     * The release of a version code.
+     *
+     * @param code what {@code ncclGetVersion} writes: 22803 for 2.28.3, 2708 for 2.7.8
+     * @return the release
+     * @throws IllegalArgumentException if the code is negative
+     */
+    public static Version of(int code) {
+        if (code < 0) {
+            throw new IllegalArgumentException("a version code must be >= 0: " + code);
+        }
+        // The minor number has had two digits since 2.9.
+        int thousands = code < 10000 ? 1000 : 10000;
+        return new Version(code / thousands, code % thousands / 100, code % 100);
+    }
+
+    /**
+     * Whether this release has what came with another one.
+     *
+     * @param other the other release
+     * @return whether it is the same or an older one
+     */
+    public boolean isAtLeast(Version other) {
+        return compareTo(other) >= 0;
+    }
+
+    @Override
+    public int compareTo(Version other) {
+        return ORDER.compare(this, other);
+    }
+
+    /** As people write it: "2.28.3". */
+    @Override
+    public String toString() {
+        return major + "." + minor + "." + patch;
+    }
+}

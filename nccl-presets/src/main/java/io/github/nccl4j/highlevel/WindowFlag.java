@@ -1,0 +1,46 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.global.nccl;
+
+/**
+ * What a window is for. Flags are combined by {@code |} of their codes.
+ */
+public enum WindowFlag {
+    /** No flag: the window speeds up communication of its memory. */
+    DEFAULT(nccl.NCCL_WIN_DEFAULT, new Version(2, 27, 3)),
+
+    /** All ranks call collectives with the same offsets into the window. */
+    COLL_SYMMETRIC(nccl.NCCL_WIN_COLL_SYMMETRIC, new Version(2, 27, 3)),
+
+    /** Writes to the window arrive in the order in which they were made. */
+    STRICT_ORDERING(nccl.NCCL_WIN_STRICT_ORDERING, new Version(2, 29, 7));
+
+    /** What the address and the size of a window must be multiples of, in bytes. */
+    public static final int REQUIRED_ALIGNMENT = nccl.NCCL_WIN_REQUIRED_ALIGNMENT;
+
+    private final int code;
+    private final Version since;
+
+    WindowFlag(int code, Version since) {
+        this.code = code;
+        this.since = since;
+    }
+
+    /**
+     * The value in {@code nccl.h}.
+     *
+     * @return the bits
+     */
+    public int code() {
+        return code;
+    }
+
+    /**
+     * The release of NCCL that added it.
+     *
+     * @return the release
+     */
+    public Version since() {
+        return since;
+    }
+}
