@@ -247,6 +247,13 @@ inline bool provides(const char* function) {
   return dlsym(opened().handle.load(std::memory_order_relaxed), function) != nullptr;
 }
 
+/** What added a function, as text: "NCCL 2.28.3". Empty for a name that is not in nccl.h. Loads nothing. */
+inline const char* releaseOf(const char* function) {
+  for (const Function& f : functions)
+    if (strcmp(f.name, function) == 0) return f.release;
+  return "";
+}
+
 /** Whether one of the candidates could be opened; the one that could stays open, and nothing is chosen. */
 inline bool canOpen(const char* candidates) {
   std::string why;

@@ -121,6 +121,16 @@ public final class NativeLibrary {
     public static native boolean provides(@Cast("const char*") String function) throws NcclLibraryException;
 
     /**
+     * What added a function. Loads nothing.
+     *
+     * @param function a C name, such as {@code "ncclCommGrow"}
+     * @return such as "NCCL 2.29.2" or "VCCL a2av_base"; empty for a name that is not in the header
+     */
+    @Namespace("nccl4j")
+    @Name("releaseOf")
+    public static native String release(@Cast("const char*") String function);
+
+    /**
      * The form of VCCL's {@code ncclAlltoAllv} in the loaded library. Both forms have one symbol and one version code;
      * the form is found by a call that either form refuses, or declared by the system property
      * {@code nccl4j.vccl.alltoallv} or the environment variable {@code NCCL4J_VCCL_ALLTOALLV}.

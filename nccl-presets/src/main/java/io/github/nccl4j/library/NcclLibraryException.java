@@ -1,13 +1,14 @@
 package io.github.nccl4j.library;
 
 /**
- * NCCL, or a function of it, is not there: no library could be loaded, the loaded one lacks the function that was
- * called, or has it in another form. The message names what was tried or called, and the path and version of the
- * library. Nothing has been called in the library when this is thrown, and other calls go on working.
+ * NCCL, or a part of it, is not there: no library could be loaded, or the loaded one lacks the function that was called,
+ * has it in another form, or would ignore a setting that was made. The message names what was tried or
+ * called, and the path and version of the library. Nothing has been called in the library when this is thrown, and other
+ * calls go on working.
  *
  * <p>Instances are immutable.
  */
-public class NcclLibraryException extends RuntimeException {
+public final class NcclLibraryException extends NcclException {
     private static final long serialVersionUID = 1L;
 
     /**

@@ -106,6 +106,8 @@ class RealLibrariesTest {
 
         assertEquals(expected.toString(), seen.get("version"));
         assertEquals("nccl", seen.get("engine"));
+        assertEquals("NCCL " + expected + " from " + release.resolve("libnccl.so.2"), seen.get("library"));
+        assertTrue(seen.get("cuda").matches("1[2-9]\\.\\d+"), seen.get("cuda"));
         assertEquals("0", seen.get("alltoallv form"));
         assertEquals("0, 128 bytes, not all zero", seen.get("unique id"));
         assertEquals("no error", seen.get("error string 0"));

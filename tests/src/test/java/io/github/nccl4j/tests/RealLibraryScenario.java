@@ -1,6 +1,7 @@
 package io.github.nccl4j.tests;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclLibraryException;
 import io.github.nccl4j.nccl.ncclUniqueId;
@@ -21,6 +22,8 @@ final class RealLibraryScenario {
         print("path", NativeLibrary.path());
         print("version", NativeLibrary.version());
         print("engine", NativeLibrary.engine());
+        print("library", NcclLibrary.get());
+        print("cuda", NcclLibrary.get().cudaVersion().orElse("unknown"));
         print("gpus", NativeLibrary.gpuCount());
         print("alltoallv form", NativeLibrary.alltoAllvArguments());
         uniqueId();

@@ -4,7 +4,7 @@ import java.io.IOException;
 import java.nio.file.Path;
 
 /** Small libraries with NCCL's names, made by the tests: what a real one answers, without a GPU and in known ways. */
-final class StubLibraries {
+public final class StubLibraries {
     private static final String COMMON = """
             #include <cstddef>
             #include <cstdint>
@@ -18,12 +18,24 @@ final class StubLibraries {
     private StubLibraries() {}
 
     /** Four functions and no more. */
-    static Path small(Path folder, int versionCode) throws IOException {
+    public static Path small(Path folder, int versionCode) throws IOException {
         return Cxx.library(folder, "small" + versionCode, COMMON.formatted(versionCode));
     }
 
+    /** As NCCL built for CUDA 12.9, whose unique ids fail with the result in the variable STUB_RESULT. */
+    public static Path failing(Path folder, int versionCode) throws IOException {
+        return Cxx.library(folder, "failing" + versionCode, COMMON.formatted(versionCode) + """
+                #include <cstdlib>
+                extern "C" const char* ncclBanner() { return "NCCL version 2.27.3+cuda12.9"; }
+                extern "C" int ncclGetUniqueId(void* id) {
+                  lastError = "no interface is up";
+                  return atoi(getenv("STUB_RESULT"));
+                }
+                """);
+    }
+
     /** As VCCL before 3e0ac2e: refuses a missing communicator first, as the real one does. */
-    static Path vccl10(Path folder) throws IOException {
+    public static Path vccl10(Path folder) throws IOException {
         return Cxx.library(folder, "vccl10", COMMON.formatted(22902) + """
                 extern "C" int ncclAlltoAllv(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls,
                     void* recvbuff, const size_t* recvcounts, const size_t* rdispls, const void* relaybuff,
@@ -39,7 +51,7 @@ final class StubLibraries {
     }
 
     /** As VCCL from 3e0ac2e on: looks into the communicator, which kills the process unless it points to memory. */
-    static Path vccl11(Path folder) throws IOException {
+    public static Path vccl11(Path folder) throws IOException {
         return Cxx.library(folder, "vccl11", COMMON.formatted(22902) + """
                 extern "C" int ncclAlltoAllv(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls,
                     void* recvbuff, const size_t* recvcounts, const size_t* rdispls, void* relaybuff,
@@ -58,7 +70,7 @@ final class StubLibraries {
     }
 
     /** A form that answers the probe as neither known one does. */
-    static Path vcclOfAnotherForm(Path folder) throws IOException {
+    public static Path vcclOfAnotherForm(Path folder) throws IOException {
         return Cxx.library(folder, "vcclother", COMMON.formatted(23100) + """
                 extern "C" int ncclAlltoAllv() { lastError = "something else"; return 5; }
                 extern "C" int pncclAlltoAllv() { return ncclAlltoAllv(); }
@@ -66,7 +78,7 @@ final class StubLibraries {
     }
 
     /** Keeps the addresses of the last call, in memory that a first call of ncclSend gave it. */
-    static Path addresses(Path folder) throws IOException {
+    public static Path addresses(Path folder) throws IOException {
         return Cxx.library(folder, "addresses", COMMON.formatted(23007) + """
                 static const void** seen;
                 extern "C" int ncclSend(const void* buffer) { seen = (const void**)buffer; return 0; }

@@ -1,0 +1,55 @@
+package io.github.nccl4j.highlevel;
+
+/**
+ * What is known of a call that failed.
+ *
+ * @param result what it returned
+ * @param operation the C function
+ * @param rank the rank that called it, or -1
+ * @param communicatorName the communicator's name, or empty
+ * @param libraryPath the path of the library
+ * @param versionCode what {@code ncclGetVersion} writes
+ * @param library the library in words
+ * @param lastError NCCL's text, or empty
+ */
+record Failure(
+        Result result,
+        String operation,
+        int rank,
+        String communicatorName,
+        String libraryPath,
+        int versionCode,
+        String library,
+        String lastError) {
+    String message() {
+        StringBuilder text = new StringBuilder(operation).append(" failed");
+        if (rank >= 0) {
+            text.append(" at rank ").append(rank);
+        }
+        if (!communicatorName.isEmpty()) {
+            text.append(" of communicator '").append(communicatorName).append('\'');
+        }
+        text.append(": ").append(result).append(", ").append(result.meaning()).append('.');
+        if (!lastError.isEmpty()) {
+            text.append(" NCCL says: ").append(lastError);
+        }
+        return text.append(" [")
+                .append(library)
+                .append("]\n")
+                .append(result.advice())
+                .toString();
+    }
+
+    NcclResultException exception() {
+        if (result.equals(Result.REMOTE_ERROR)) {
+            return new NcclRemoteException(this);
+        }
+        if (result.equals(Result.TIMEOUT)) {
+            return new NcclTimeoutException(this);
+        }
+        if (result.equals(Result.INVALID_ARGUMENT) || result.equals(Result.INVALID_USAGE)) {
+            return new NcclUsageException(this);
+        }
+        return new NcclResultException(this);
+    }
+}

@@ -1,0 +1,119 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.library.NcclException;
+import java.nio.file.Path;
+
+/**
+ * A function of NCCL returned an error. The message tells all that this object knows, and what to do:
+ *
+ * <pre>
+ * ncclCommInitRank failed at rank 3 of communicator 'train': ncclSystemError (2), a call of the operating system failed.
+ * NCCL says: Call to connect to 10.0.0.7 failed : Connection refused [NCCL 2.28.3 from /usr/lib/libnccl.so.2]
+ * Check network interfaces, firewalls, /dev/shm and limits; NCCL_DEBUG=WARN shows the call.
+ * </pre>
+ *
+ * <p>This class itself stands for errors of CUDA, of the system and within NCCL, and for codes that nccl4j does not know:
+ * the program cannot mend them by itself. What it can treat has subclasses: {@link NcclUsageException} (correct the
+ * program), {@link NcclRemoteException} (go on without the lost rank) and {@link NcclTimeoutException} (find who is late).
+ *
+ * <p>Instances are immutable.
+ */
+public sealed class NcclResultException extends NcclException
+        permits NcclRemoteException, NcclTimeoutException, NcclUsageException {
+    private static final long serialVersionUID = 1L;
+
+    /** The code that was returned. */
+    private final int code;
+
+    /** The C function. */
+    private final String operation;
+
+    /** The rank, or -1. */
+    private final int rank;
+
+    /** The communicator's name, or empty. */
+    private final String communicatorName;
+
+    /** The path of the library. */
+    private final String libraryPath;
+
+    /** What {@code ncclGetVersion} writes. */
+    private final int versionCode;
+
+    /** NCCL's text, or empty. */
+    private final String lastError;
+
+    NcclResultException(Failure failure) {
+        super(failure.message());
+        this.code = failure.result().code();
+        this.operation = failure.operation();
+        this.rank = failure.rank();
+        this.communicatorName = failure.communicatorName();
+        this.libraryPath = failure.libraryPath();
+        this.versionCode = failure.versionCode();
+        this.lastError = failure.lastError();
+    }
+
+    /**
+     * What the function returned.
+     *
+     * @return the result, one without a constant if the library is newer than nccl4j
+     */
+    public Result result() {
+        return Result.of(code);
+    }
+
+    /**
+     * The function that failed.
+     *
+     * @return a C name, such as "ncclAllReduce"
+     */
+    public String operation() {
+        return operation;
+    }
+
+    /**
+     * The rank that called the function.
+     *
+     * @return the rank; -1 if the function is not one of a communicator
+     */
+    public int rank() {
+        return rank;
+    }
+
+    /**
+     * The name of the communicator.
+     *
+     * @return the name; empty if it has none or the function is not one of a communicator
+     */
+    public String communicatorName() {
+        return communicatorName;
+    }
+
+    /**
+     * The library that returned the error.
+     *
+     * @return its path
+     */
+    public Path libraryPath() {
+        return Path.of(libraryPath);
+    }
+
+    /**
+     * The release of the library.
+     *
+     * @return its version
+     */
+    public Version libraryVersion() {
+        return Version.of(versionCode);
+    }
+
+    /**
+     * What NCCL wrote about the last error of this process. With several threads it may be that of another call.
+     *
+     * @return NCCL's text; empty if there is none
+     */
+    public String lastError() {
+        return lastError;
+    }
+}

@@ -1,0 +1,61 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.global.nccl;
+
+/** The one place where what a function returned becomes an exception. */
+final class Status {
+    private Status() {}
+
+    /** Checks a call that belongs to no communicator. As {@link #check(int, String, int, String, long)}. */
+    static void check(int result, String operation) {
+        if (result != nccl.ncclSuccess) {
+            throw failure(result, operation, -1, "", 0);
+        }
+    }
+
+    /**
+     * Checks a call that must have succeeded when it returns. "In progress" is an error here: it means that the
+     * communicator does not block, and the caller should have used {@link #isFinished}.
+     *
+     * @param result what the function returned
+     * @param operation its C name
+     * @param rank the rank that called it, or -1
+     * @param communicatorName the communicator's name, or empty
+     * @param communicator the communicator's handle, or 0
+     */
+    static void check(int result, String operation, int rank, String communicatorName, long communicator) {
+        if (result != nccl.ncclSuccess) {
+            throw failure(result, operation, rank, communicatorName, communicator);
+        }
+    }
+
+    /**
+     * Checks a call that may go on after it has returned.
+     *
+     * @return true if it succeeded, false if it is in progress
+     */
+    static boolean isFinished(int result, String operation, int rank, String communicatorName, long communicator) {
+        if (result == nccl.ncclInProgress) {
+            return false;
+        }
+        check(result, operation, rank, communicatorName, communicator);
+        return true;
+    }
+
+    /** The exception for a result that is known to be an error. */
+    static NcclResultException failure(
+            int result, String operation, int rank, String communicatorName, long communicator) {
+        NcclLibrary library = NcclLibrary.get();
+        String lastError = library.provides("ncclGetLastError") ? nccl.ncclGetLastError(communicator) : null;
+        return new Failure(
+                        Result.of(result),
+                        operation,
+                        rank,
+                        communicatorName,
+                        library.path().toString(),
+                        library.versionCode(),
+                        library.toString(),
+                        lastError == null ? "" : lastError.strip())
+                .exception();
+    }
+}

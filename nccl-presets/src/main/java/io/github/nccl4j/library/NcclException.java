@@ -1,0 +1,27 @@
+package io.github.nccl4j.library;
+
+/**
+ * What went wrong in NCCL: the superclass of all exceptions that tell it. Programs do not extend it.
+ *
+ * <ul>
+ *   <li>{@link NcclLibraryException}: there is no library, or it lacks what was asked for. Nothing was called.
+ *   <li>{@link io.github.nccl4j.highlevel.NcclResultException}: a function returned an error. Its subclasses are the
+ *       errors that programs treat in ways of their own.
+ * </ul>
+ *
+ * <p>Wrong arguments that nccl4j finds before it calls NCCL are no {@code NcclException}, but the exceptions of the JDK:
+ * {@link IllegalArgumentException}, {@link IllegalStateException}, {@link IndexOutOfBoundsException},
+ * {@link NullPointerException}.
+ */
+public abstract class NcclException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    /**
+     * Creates an exception.
+     *
+     * @param message what went wrong
+     */
+    protected NcclException(String message) {
+        super(message);
+    }
+}

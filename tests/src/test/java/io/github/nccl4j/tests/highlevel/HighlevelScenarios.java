@@ -1,0 +1,76 @@
+package io.github.nccl4j.tests.highlevel;
+
+import io.github.nccl4j.highlevel.NcclLibrary;
+import io.github.nccl4j.highlevel.NcclResultException;
+import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.library.NcclException;
+import java.nio.file.Path;
+import java.util.List;
+
+/** What the tests do in a JVM of its own, which has a library of its own: {@code main(scenario, argument)}. */
+final class HighlevelScenarios {
+    private HighlevelScenarios() {}
+
+    public static void main(String... args) {
+        switch (args[0]) {
+            case "describe" -> describe();
+            case "load" -> load(Path.of(args[1]), Path.of(args[2]));
+            case "load-host" -> {
+                attempt(() -> System.out.println(NcclLibrary.load(Engine.HOST).flavor()));
+                attempt(() -> NcclLibrary.load(Engine.NCCL));
+            }
+            case "fail" -> fail();
+            case "require" -> {
+                for (String function :
+                        List.of("ncclGetVersion", "ncclCommGrow", "pncclCommGrow", "ncclAlltoAllv", "ncclX")) {
+                    attempt(() -> NcclLibrary.get().require(function));
+                }
+            }
+            default -> throw new IllegalArgumentException(args[0]);
+        }
+    }
+
+    private static void attempt(Runnable action) {
+        try {
+            action.run();
+            System.out.println("ok");
+        } catch (NcclException e) {
+            System.out.println(e.getClass().getSimpleName() + ": " + e.getMessage());
+        }
+    }
+
+    private static void describe() {
+        NcclLibrary library = NcclLibrary.get();
+        System.out.println(library);
+        System.out.println("path " + library.path());
+        System.out.println("version " + library.version());
+        System.out.println("engine " + library.engine());
+        System.out.println("flavor " + library.flavor());
+        System.out.println("form " + library.alltoAllvForm());
+        System.out.println("cuda " + library.cudaVersion().orElse("unknown"));
+        System.out.println("cuda " + library.cudaVersion().orElse("unknown"));
+        System.out.println("same " + (library == NcclLibrary.get()));
+    }
+
+    private static void load(Path first, Path second) {
+        attempt(() -> NcclLibrary.load(Path.of("/nowhere/libnccl.so.2")));
+        System.out.println("loaded " + NcclLibrary.isLoaded());
+        attempt(() -> System.out.println(NcclLibrary.load(first)));
+        System.out.println("loaded " + NcclLibrary.isLoaded());
+        attempt(() -> NcclLibrary.load(second));
+        System.out.println(NcclLibrary.get());
+    }
+
+    private static void fail() {
+        try {
+            UniqueId.create();
+            System.out.println("created");
+        } catch (NcclResultException e) {
+            System.out.println(e.getClass().getSimpleName());
+            System.out.println(e.result() + ", " + e.operation() + ", " + e.rank() + ", '" + e.communicatorName()
+                    + "', " + e.libraryPath() + ", " + e.libraryVersion() + ", " + e.lastError());
+            System.out.println(e.getMessage());
+        }
+    }
+}
