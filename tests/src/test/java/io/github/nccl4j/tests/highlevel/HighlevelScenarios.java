@@ -1,5 +1,7 @@
 package io.github.nccl4j.tests.highlevel;
 
+import io.github.nccl4j.highlevel.CommunicatorConfig;
+import io.github.nccl4j.highlevel.CtaPolicy;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.NcclResultException;
 import io.github.nccl4j.highlevel.UniqueId;
@@ -27,6 +29,7 @@ final class HighlevelScenarios {
                     attempt(() -> NcclLibrary.get().require(function));
                 }
             }
+            case "config" -> config();
             default -> throw new IllegalArgumentException(args[0]);
         }
     }
@@ -72,5 +75,35 @@ final class HighlevelScenarios {
                     + "', " + e.libraryPath() + ", " + e.libraryVersion() + ", " + e.lastError());
             System.out.println(e.getMessage());
         }
+    }
+
+    private static void config() {
+        CommunicatorConfig old = CommunicatorConfig.builder()
+                .blocking(true)
+                .cgaClusterSize(4)
+                .maxCtas(8)
+                .netName("Socket")
+                .splitShare(false)
+                .build();
+        List<CommunicatorConfig> newer = List.of(
+                old,
+                CommunicatorConfig.builder().trafficClass(1).build(),
+                CommunicatorConfig.builder().commName("train").build(),
+                CommunicatorConfig.builder().ctaPolicy(CtaPolicy.EFFICIENCY).build(),
+                CommunicatorConfig.builder().ctaPolicy(CtaPolicy.ZERO).build(),
+                CommunicatorConfig.builder().nvlinkCentricSched(true).build(),
+                CommunicatorConfig.builder().numRmaCtx(2).build(),
+                CommunicatorConfig.builder().numRmaCtx(0).build(),
+                CommunicatorConfig.builder().maxP2pPeers(4).build(),
+                CommunicatorConfig.builder().graphStreamOrdering(true).build());
+        for (CommunicatorConfig config : newer) {
+            attempt(() -> config.requireSupportedBy(NcclLibrary.get()));
+        }
+        CommunicatorConfig ignoring = CommunicatorConfig.builder()
+                .maxCtas(2)
+                .maxP2pPeers(4)
+                .ignoreUnsupported()
+                .build();
+        attempt(() -> ignoring.requireSupportedBy(NcclLibrary.get()));
     }
 }

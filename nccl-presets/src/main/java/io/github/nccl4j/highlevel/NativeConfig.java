@@ -1,0 +1,63 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.library.NcclLibraryException;
+import io.github.nccl4j.nccl.ncclConfig_t;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.bytedeco.javacpp.BytePointer;
+
+/**
+ * A {@code ncclConfig_t} in native memory, to be handed to NCCL. Who creates one closes it, when the call that took it
+ * has returned: NCCL copies it, netName included, before it returns.
+ *
+ * <p>commName is what NCCL does not copy. It keeps the address in the communicator and hands it on to all that are split,
+ * shrunk or grown from it, so each name is put into native memory once and stays there.
+ *
+ * <p>Not for several threads.
+ */
+final class NativeConfig implements AutoCloseable {
+    private static final Map<String, BytePointer> COMMUNICATOR_NAMES = new ConcurrentHashMap<>();
+
+    private final ncclConfig_t config;
+    private BytePointer netName;
+
+    /**
+     * Fills a new one.
+     *
+     * @throws NcclLibraryException if the library does not take a field, and the configuration does not allow that
+     */
+    NativeConfig(CommunicatorConfig source, NcclLibrary library) {
+        // The check comes before the first allocation, so that nothing is left behind when it throws.
+        Map<ConfigField, Object> values = source.supportedBy(library);
+        config = new ncclConfig_t();
+        values.forEach((field, value) -> {
+            switch (field) {
+                case NET_NAME -> {
+                    netName = text((String) value);
+                    config.netName(netName);
+                }
+                case COMM_NAME ->
+                    config.commName(COMMUNICATOR_NAMES.computeIfAbsent((String) value, NativeConfig::text));
+                default -> field.write(config, value);
+            }
+        });
+    }
+
+    private static BytePointer text(String value) {
+        return new BytePointer(value, StandardCharsets.UTF_8);
+    }
+
+    /** The struct; valid until {@link #close}. */
+    ncclConfig_t struct() {
+        return config;
+    }
+
+    @Override
+    public void close() {
+        config.close();
+        if (netName != null) {
+            netName.close();
+        }
+    }
+}
