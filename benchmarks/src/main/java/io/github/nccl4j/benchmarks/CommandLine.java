@@ -1,0 +1,31 @@
+package io.github.nccl4j.benchmarks;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.List;
+
+/** Runs programs. */
+final class CommandLine {
+    private CommandLine() {}
+
+    /** What a program prints; its errors go where ours go. */
+    static String output(Path folder, List<String> command) throws IOException {
+        Process process = new ProcessBuilder(command)
+                .directory(folder.toFile())
+                .redirectError(ProcessBuilder.Redirect.INHERIT)
+                .start();
+        process.getOutputStream().close();
+        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        try {
+            int code = process.waitFor();
+            if (code != 0) {
+                throw new IOException(String.join(" ", command) + " exited with " + code + "\n" + output);
+            }
+        } catch (InterruptedException e) {
+            process.destroy();
+            throw new IOException("interrupted while it ran: " + String.join(" ", command), e);
+        }
+        return output;
+    }
+}

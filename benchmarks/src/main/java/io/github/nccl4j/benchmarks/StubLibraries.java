@@ -1,0 +1,86 @@
+package io.github.nccl4j.benchmarks;
+
+import io.github.nccl4j.global.nccl;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+
+/**
+ * The libraries that the benchmark makes: a libnccl that does nothing, and empty ones of CUDA's names, without which
+ * JavaCPP Presets CUDA does not load.
+ */
+final class StubLibraries {
+    /** The system property that tells a JVM of the benchmark where they are. */
+    static final String FOLDER = "nccl4j.benchmarks.libraries";
+
+    private static final String NCCL = "libnccl.so.2";
+    private static final List<String> CUDA = List.of("libcuda.so.1", "libcudart.so.12", "libcudart.so.13");
+
+    private StubLibraries() {}
+
+    /** Makes all of them, and the C program. */
+    static void make(Path folder) throws IOException {
+        copy("/io/github/nccl4j/include/nccl.h", folder.resolve("nccl.h"));
+        copy("nccl.cpp", folder.resolve("nccl.cpp"));
+        copy("call.cpp", folder.resolve("call.cpp"));
+        copy("call.py", folder.resolve("call.py"));
+        compile(folder, "-shared", "-fPIC", "-Wl,-soname," + NCCL, "-o", NCCL, "nccl.cpp");
+        compile(folder, "-o", "call", "call.cpp", "-l:" + NCCL, "-L.", "-Wl,-rpath," + folder);
+        Files.writeString(folder.resolve("empty.cpp"), "");
+        for (String name : CUDA) {
+            // A symbol version of the library's own name is what those who link against CUDA ask for.
+            Files.writeString(folder.resolve(name + ".map"), name + " { *; };");
+            compile(
+                    folder,
+                    "-shared",
+                    "-fPIC",
+                    "-Wl,-soname," + name,
+                    "-Wl,--version-script=" + name + ".map",
+                    "-o",
+                    name,
+                    "empty.cpp");
+        }
+    }
+
+    /** The libnccl, in a JVM of the benchmark. */
+    static Path nccl() {
+        return folder().resolve(NCCL);
+    }
+
+    /** Loads all of them, so that who asks the dynamic linker for their names gets them. */
+    static void load() {
+        for (String name : CUDA) {
+            System.load(folder().resolve(name).toString());
+        }
+        System.load(nccl().toString());
+    }
+
+    /** Looks at the result of a call with the operator ncclAvg. */
+    static void checkReached(int result) {
+        if (result != nccl.ncclAvg) {
+            throw new IllegalStateException("the call did not reach the benchmark's library: its result is " + result);
+        }
+    }
+
+    private static Path folder() {
+        return Path.of(Objects.requireNonNull(System.getProperty(FOLDER), FOLDER));
+    }
+
+    private static void copy(String resource, Path file) throws IOException {
+        try (InputStream in = StubLibraries.class.getResourceAsStream(resource)) {
+            Files.copy(Objects.requireNonNull(in, resource), file);
+        }
+    }
+
+    private static void compile(Path folder, String... arguments) throws IOException {
+        List<String> command =
+                new ArrayList<>(List.of(System.getProperty("nccl4j.cxx", "g++").split(" ")));
+        command.addAll(List.of("-std=c++17", "-O2", "-I.", "-Wall", "-Wextra", "-Werror"));
+        command.addAll(List.of(arguments));
+        CommandLine.output(folder, command);
+    }
+}

@@ -1,0 +1,25 @@
+package io.github.nccl4j.benchmarks;
+
+import java.lang.annotation.ElementType;
+import java.lang.annotation.Retention;
+import java.lang.annotation.RetentionPolicy;
+import java.lang.annotation.Target;
+
+/** A benchmark method that is one way to make the same call: a row of the table. */
+@Retention(RetentionPolicy.RUNTIME)
+@Target(ElementType.METHOD)
+public @interface Way {
+    /**
+     * What the table calls it.
+     *
+     * @return a few words
+     */
+    String value();
+
+    /**
+     * The first Java release that has it.
+     *
+     * @return the feature number
+     */
+    int since() default 17;
+}
