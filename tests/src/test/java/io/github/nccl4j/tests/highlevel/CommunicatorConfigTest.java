@@ -183,6 +183,7 @@ class CommunicatorConfigTest {
         assertEquals(2, taken(22662));
     }
 
+    /** How many of the scenario's configurations are taken, but for the one that ignores what is not. */
     private static long taken(int versionCode) throws IOException {
         return against(StubLibraries.small(folder, versionCode)).stream()
                         .filter("ok"::equals)

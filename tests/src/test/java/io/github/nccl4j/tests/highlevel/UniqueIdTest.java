@@ -2,6 +2,7 @@ package io.github.nccl4j.tests.highlevel;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -24,7 +25,7 @@ class UniqueIdTest {
         assertEquals(id.hashCode(), copy.hashCode());
         assertEquals(id.toString(), copy.toString());
         assertEquals(UniqueId.BYTES, id.toBytes().length);
-        assertNotEquals(new byte[UniqueId.BYTES], id.toBytes());
+        assertFalse(Arrays.equals(new byte[UniqueId.BYTES], id.toBytes()));
     }
 
     @Test
