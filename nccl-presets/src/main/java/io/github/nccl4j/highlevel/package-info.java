@@ -9,8 +9,12 @@
  *   <li>{@link io.github.nccl4j.highlevel.CommunicatorConfig}: how a communicator is to be, checked against the library.
  *   <li>{@link io.github.nccl4j.highlevel.DataType}, {@link io.github.nccl4j.highlevel.ReduceOp} and the flags: the
  *       constants of {@code nccl.h}, each with its code, which the calls of {@link io.github.nccl4j.global.nccl} take.
- *   <li>{@link io.github.nccl4j.library.NcclException}: everything that can go wrong in NCCL.
+ *   <li>{@link io.github.nccl4j.library.NcclException}: everything that can go wrong in NCCL, and
+ *       {@link io.github.nccl4j.highlevel.NcclResultException}: what its functions return as errors.
  * </ul>
+ *
+ * <p>Enumerations, records and all other objects here are immutable and may be used from any thread, unless their class
+ * says otherwise. No method takes or returns null.
  *
  * <pre>{@code
  * NcclLibrary library = NcclLibrary.get();

@@ -161,7 +161,7 @@ public final class NativeLibrary {
         if (library.isBlank() || library.indexOf('\n') >= 0) {
             throw new IllegalArgumentException("library must be a path or a name: '" + library + "'");
         }
-        configure(library, "", "It was chosen by NativeLibrary.use.", declaredForm());
+        configure(library, "", "The program chose this library.", declaredForm());
     }
 
     /**
@@ -173,7 +173,7 @@ public final class NativeLibrary {
      */
     public static void use(Engine engine) {
         String candidates = lines(candidatesOf(engine.toString()));
-        configure(candidates, "", "The engine was chosen by NativeLibrary.use.", declaredForm());
+        configure(candidates, "", "The program chose this engine.", declaredForm());
     }
 
     /**
