@@ -169,6 +169,10 @@ public final class Main {
         List<String> arguments = new ArrayList<>(given.getJvmArgsAppend().orElse(List.of()));
         properties.forEach((name, value) -> arguments.add("-D" + name + "=" + value));
         arguments.add("--enable-native-access=ALL-UNNAMED");
+        if (Runtime.version().feature() >= 23) {
+            // JMH's own use of it; else newer JVMs warn in the midst of the results.
+            arguments.add("--sun-misc-unsafe-memory-access=allow");
+        }
 
         OptionsBuilder options = new OptionsBuilder();
         options.parent(given);
