@@ -11,11 +11,20 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 
-/** Where a library of NCCL's ABI may lie when the program does not say so. Places are names for the dynamic linker or paths. */
-final class LibrarySearch {
+/**
+ * Where a library may lie when the program does not say so. Places are names for the dynamic linker or paths.
+ *
+ * <p>Instances are immutable and may be used in any thread.
+ */
+public final class LibrarySearch {
     private final Map<String, String> environment;
 
-    LibrarySearch(Map<String, String> environment) {
+    /**
+     * Creates a search.
+     *
+     * @param environment the environment variables that it follows
+     */
+    public LibrarySearch(Map<String, String> environment) {
         this.environment = environment;
     }
 
@@ -44,6 +53,45 @@ final class LibrarySearch {
         List<String> places = new ArrayList<>(List.of("librccl.so.1", "librccl.so"));
         String home = environment.getOrDefault("ROCM_PATH", "");
         places.add((home.isEmpty() ? "/opt/rocm" : home) + "/lib/librccl.so.1");
+        return List.copyOf(places);
+    }
+
+    /**
+     * Places of a library of CUDA's toolkit, best first. Of the fixed folders all are listed, so that a failure can name
+     * them.
+     *
+     * @param name its file name, with the version that programs link against: "libcudart.so.13"
+     * @return the places
+     */
+    public List<String> cuda(String name) {
+        String major = name.substring(name.lastIndexOf('.') + 1);
+        Collection<String> places = new LinkedHashSet<>();
+        places.add(name);
+        for (String variable : List.of("CUDA_HOME", "CUDA_PATH")) {
+            String home = environment.get(variable);
+            if (home != null && !home.isEmpty()) {
+                places.add(home + "/lib64/" + name);
+                places.add(home + "/lib/" + name);
+            }
+        }
+        places.add("/usr/local/cuda/lib64/" + name);
+        try (DirectoryStream<Path> versions = Files.newDirectoryStream(Path.of("/usr/local"), "cuda-" + major + "*")) {
+            for (Path version : versions) {
+                places.add(version.resolve("lib64").resolve(name).toString());
+            }
+        } catch (IOException noSuchFolder) {
+            // Then no toolkit is there.
+        }
+        for (Path packages : sitePackages()) {
+            // pip's packages for CUDA 13 share a folder; before, each had its own.
+            for (String folder : List.of("cu" + major, "cuda_runtime")) {
+                places.add(packages.resolve("nvidia")
+                        .resolve(folder)
+                        .resolve("lib")
+                        .resolve(name)
+                        .toString());
+            }
+        }
         return List.copyOf(places);
     }
 
