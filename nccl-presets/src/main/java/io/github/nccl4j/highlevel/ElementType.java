@@ -1,0 +1,167 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.highlevel.Element.Bfloat16;
+import io.github.nccl4j.highlevel.Element.Float16;
+import io.github.nccl4j.highlevel.Element.Float32;
+import io.github.nccl4j.highlevel.Element.Float64;
+import io.github.nccl4j.highlevel.Element.Float8e4m3;
+import io.github.nccl4j.highlevel.Element.Float8e5m2;
+import io.github.nccl4j.highlevel.Element.Int32;
+import io.github.nccl4j.highlevel.Element.Int64;
+import io.github.nccl4j.highlevel.Element.Int8;
+import io.github.nccl4j.highlevel.Element.Uint32;
+import io.github.nccl4j.highlevel.Element.Uint64;
+import io.github.nccl4j.highlevel.Element.Uint8;
+import java.util.List;
+
+/**
+ * One of NCCL's twelve element types, with its Java type for the compiler.
+ *
+ * <pre>{@code
+ * DeviceBuffer<Float32> gradients = device.allocate(ElementType.FLOAT32, 1024);
+ * }</pre>
+ *
+ * <p>Instances are immutable and may be used in any thread.
+ *
+ * @param <T> the same type for the compiler
+ */
+public final class ElementType<T extends Element> {
+    /** {@code ncclInt8}; {@code byte} in Java. */
+    public static final ElementType<Int8> INT8 = new ElementType<>("int8", nccl.ncclInt8, 1, byte.class);
+
+    /** {@code ncclUint8}; {@code byte} in Java. */
+    public static final ElementType<Uint8> UINT8 = new ElementType<>("uint8", nccl.ncclUint8, 1, byte.class);
+
+    /** {@code ncclInt32}; {@code int} in Java. */
+    public static final ElementType<Int32> INT32 = new ElementType<>("int32", nccl.ncclInt32, 4, int.class);
+
+    /** {@code ncclUint32}; {@code int} in Java. */
+    public static final ElementType<Uint32> UINT32 = new ElementType<>("uint32", nccl.ncclUint32, 4, int.class);
+
+    /** {@code ncclInt64}; {@code long} in Java. */
+    public static final ElementType<Int64> INT64 = new ElementType<>("int64", nccl.ncclInt64, 8, long.class);
+
+    /** {@code ncclUint64}; {@code long} in Java. */
+    public static final ElementType<Uint64> UINT64 = new ElementType<>("uint64", nccl.ncclUint64, 8, long.class);
+
+    /** {@code ncclFloat16}; {@code float} in Java, or {@code short} for the bits. */
+    public static final ElementType<Float16> FLOAT16 =
+            new ElementType<>("float16", nccl.ncclFloat16, 2, SmallFloatFormat.FLOAT16);
+
+    /** {@code ncclFloat32}; {@code float} in Java. */
+    public static final ElementType<Float32> FLOAT32 = new ElementType<>("float32", nccl.ncclFloat32, 4, float.class);
+
+    /** {@code ncclFloat64}; {@code double} in Java. */
+    public static final ElementType<Float64> FLOAT64 = new ElementType<>("float64", nccl.ncclFloat64, 8, double.class);
+
+    /** {@code ncclBfloat16}; {@code float} in Java, or {@code short} for the bits. */
+    public static final ElementType<Bfloat16> BFLOAT16 =
+            new ElementType<>("bfloat16", nccl.ncclBfloat16, 2, SmallFloatFormat.BFLOAT16);
+
+    /** {@code ncclFloat8e4m3}; {@code float} in Java, or {@code byte} for the bits. */
+    public static final ElementType<Float8e4m3> FLOAT8E4M3 =
+            new ElementType<>("float8e4m3", nccl.ncclFloat8e4m3, 1, SmallFloatFormat.FLOAT8E4M3);
+
+    /** {@code ncclFloat8e5m2}; {@code float} in Java, or {@code byte} for the bits. */
+    public static final ElementType<Float8e5m2> FLOAT8E5M2 =
+            new ElementType<>("float8e5m2", nccl.ncclFloat8e5m2, 1, SmallFloatFormat.FLOAT8E5M2);
+
+    private static final List<ElementType<?>> VALUES = List.of(
+            INT8, UINT8, INT32, UINT32, INT64, UINT64, FLOAT16, FLOAT32, FLOAT64, BFLOAT16, FLOAT8E4M3, FLOAT8E5M2);
+
+    private final String name;
+    private final int nativeCode;
+    private final int size;
+    private final Class<?> carrier;
+    private final SmallFloatFormat format;
+
+    private ElementType(String name, int nativeCode, int size, Class<?> carrier) {
+        this(name, nativeCode, size, carrier, null);
+    }
+
+    private ElementType(String name, int nativeCode, int size, SmallFloatFormat format) {
+        this(name, nativeCode, size, float.class, format);
+    }
+
+    private ElementType(String name, int nativeCode, int size, Class<?> carrier, SmallFloatFormat format) {
+        this.name = name;
+        this.nativeCode = nativeCode;
+        this.size = size;
+        this.carrier = carrier;
+        this.format = format;
+    }
+
+    /** {@return all twelve types, in the order of NCCL's codes} */
+    public static List<ElementType<?>> values() {
+        return VALUES;
+    }
+
+    /** {@return NCCL's code of the type, a {@code ncclDataType_t}} */
+    public int nativeCode() {
+        return nativeCode;
+    }
+
+    /** {@return the size of an element in bytes} */
+    public int sizeInBytes() {
+        return size;
+    }
+
+    /** {@return the Java type of an element's value, such as {@code float.class}; for 8 and 16 bit floats it is that, too} */
+    public Class<?> carrier() {
+        return carrier;
+    }
+
+    /** {@return whether elements are floating-point numbers} */
+    public boolean isFloat() {
+        return carrier == float.class || carrier == double.class;
+    }
+
+    /** {@return the name, such as "float32"} */
+    @Override
+    public String toString() {
+        return name;
+    }
+
+    /** The format of a float type of 8 or 16 bits, else null. */
+    SmallFloatFormat format() {
+        return format;
+    }
+
+    /** Whether arrays and buffers of a Java type hold elements of this type, as numbers or as bits. */
+    boolean accepts(Class<?> primitive) {
+        return primitive == carrier || primitive == byte.class && size == 1 || primitive == short.class && size == 2;
+    }
+
+    /** The bits of an integer, checked or rounded to this type. */
+    long bitsOf(long value) {
+        if (isFloat()) {
+            // From 2^53 on, double has not every long; then the nearest double is rounded.
+            return carrier == float.class && format == null
+                    ? Float.floatToRawIntBits((float) value)
+                    : bitsOf((double) value);
+        }
+        if (size < Long.BYTES) {
+            boolean signed = name.startsWith("int");
+            int bits = 8 * size;
+            long min = signed ? -1L << (bits - 1) : 0;
+            long max = (1L << (signed ? bits - 1 : bits)) - 1;
+            if (value < min || value > max) {
+                throw new IllegalArgumentException(
+                        "value must be in the range of " + name + ", " + min + " to " + max + ": " + value);
+            }
+        }
+        return value;
+    }
+
+    /** The bits of a number, rounded to this type, which is a float type. */
+    long bitsOf(double value) {
+        if (!isFloat()) {
+            throw new IllegalArgumentException(name + " has integers only: " + value + "; pass an integer");
+        }
+        if (carrier == double.class) {
+            return Double.doubleToRawLongBits(value);
+        }
+        return format == null ? Float.floatToRawIntBits((float) value) : format.encode(value);
+    }
+}
