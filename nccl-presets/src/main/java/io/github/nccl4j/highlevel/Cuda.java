@@ -1,0 +1,215 @@
+package io.github.nccl4j.highlevel;
+
+import org.bytedeco.cuda.cudart.CUctx_st;
+import org.bytedeco.cuda.cudart.CUevent_st;
+import org.bytedeco.cuda.cudart.CUstream_st;
+import org.bytedeco.cuda.global.cudart;
+import org.bytedeco.javacpp.BytePointer;
+import org.bytedeco.javacpp.LongPointer;
+import org.bytedeco.javacpp.PointerPointer;
+
+/**
+ * The calls of CUDA that this package makes: each on a given device, with the thread's current device as it was before,
+ * and each checked. Only code for CUDA devices may touch this class, after {@link CudaRuntime#require()}.
+ */
+final class Cuda {
+    private static final int MEMORY_DEFAULT_KIND = 4;
+    private static final int NON_BLOCKING = 1;
+    private static final int DISABLE_TIMING = 2;
+    private static final int UNLOADING = 4;
+    private static final int NOT_READY = 600;
+    private static final int DEINITIALIZED = 4;
+
+    /** Something to do on a device. */
+    @FunctionalInterface
+    interface Action<R> {
+        R run();
+    }
+
+    private Cuda() {}
+
+    /** The calling thread's current device. */
+    static int currentDevice() {
+        int[] device = new int[1];
+        check(cudart.cudaGetDevice(device), "cudaGetDevice");
+        return device[0];
+    }
+
+    /** A device's primary context, the one that CUDA's runtime and NCCL use. It is kept until the process ends. */
+    static long retainContext(int device) {
+        checkDriver(cudart.cuInit(0), "cuInit");
+        int[] handle = new int[1];
+        checkDriver(cudart.cuDeviceGet(handle, device), "cuDeviceGet(" + device + ")");
+        CUctx_st context = new CUctx_st();
+        checkDriver(cudart.cuDevicePrimaryCtxRetain(context, handle[0]), "cuDevicePrimaryCtxRetain(" + device + ")");
+        return context.address();
+    }
+
+    /**
+     * Makes calls on a device. Its context is pushed and popped: setting the device back with {@code cudaSetDevice} would
+     * make a context on a device that the thread has never used.
+     */
+    static <R> R on(Device device, Action<R> action) {
+        checkDriver(cudart.cuCtxPushCurrent(new CUctx_st(new Address(device.context()))), "cuCtxPushCurrent");
+        boolean done = false;
+        try {
+            R result = action.run();
+            done = true;
+            return result;
+        } finally {
+            int popped = cudart.cuCtxPopCurrent(new CUctx_st());
+            if (done && popped != DEINITIALIZED) {
+                checkDriver(popped, "cuCtxPopCurrent");
+            }
+        }
+    }
+
+    private static void run(Device device, Action<Integer> call, String name) {
+        check(on(device, call), name);
+    }
+
+    static long allocate(Device device, long bytes) {
+        try (LongPointer cell = new LongPointer(1)) {
+            cell.put(0);
+            run(device, () -> cudart.cudaMalloc(cell, bytes), "cudaMalloc(" + bytes + ")");
+            return cell.get();
+        }
+    }
+
+    static void free(Device device, long address) {
+        int result = on(device, () -> cudart.cudaFree(new Address(address)));
+        // While the process ends, the driver has freed everything already.
+        if (result != UNLOADING) {
+            check(result, "cudaFree");
+        }
+    }
+
+    /** Waits for everything on a device. */
+    static void synchronizeDevice(Device device) {
+        run(device, cudart::cudaDeviceSynchronize, "cudaDeviceSynchronize");
+    }
+
+    /** Copies between any two memories; the copy is done when this returns. */
+    static void copy(Device device, long target, long source, long bytes) {
+        run(
+                device,
+                () -> {
+                    int result =
+                            cudart.cudaMemcpy(new Address(target), new Address(source), bytes, MEMORY_DEFAULT_KIND);
+                    // A small copy from host memory may return before the device has it, as may one within a device.
+                    return result != cudart.cudaSuccess ? result : cudart.cudaStreamSynchronize(null);
+                },
+                "cudaMemcpy(" + bytes + ")");
+    }
+
+    /** Sets bytes; done when this returns. */
+    static void set(Device device, long address, int value, long bytes) {
+        run(
+                device,
+                () -> {
+                    int result = cudart.cudaMemset(new Address(address), value, bytes);
+                    return result != cudart.cudaSuccess ? result : cudart.cudaStreamSynchronize(null);
+                },
+                "cudaMemset(" + bytes + ")");
+    }
+
+    static long createStream(Device device, boolean nonBlocking) {
+        CUstream_st stream = new CUstream_st();
+        int flags = nonBlocking ? NON_BLOCKING : 0;
+        run(device, () -> cudart.cudaStreamCreateWithFlags(stream, flags), "cudaStreamCreateWithFlags(" + flags + ")");
+        return stream.address();
+    }
+
+    static void destroyStream(Device device, long stream) {
+        int result = on(device, () -> cudart.cudaStreamDestroy(stream(stream)));
+        if (result != UNLOADING) {
+            check(result, "cudaStreamDestroy");
+        }
+    }
+
+    static void synchronizeStream(Device device, long stream) {
+        run(device, () -> cudart.cudaStreamSynchronize(stream(stream)), "cudaStreamSynchronize");
+    }
+
+    static boolean streamIsDone(Device device, long stream) {
+        return isDone(on(device, () -> cudart.cudaStreamQuery(stream(stream))), "cudaStreamQuery");
+    }
+
+    static void streamWaits(Device device, long stream, long event) {
+        run(device, () -> cudart.cudaStreamWaitEvent(stream(stream), event(event), 0), "cudaStreamWaitEvent");
+    }
+
+    static long createEvent(Device device, boolean timing) {
+        CUevent_st event = new CUevent_st();
+        int flags = timing ? 0 : DISABLE_TIMING;
+        run(device, () -> cudart.cudaEventCreateWithFlags(event, flags), "cudaEventCreateWithFlags(" + flags + ")");
+        return event.address();
+    }
+
+    static void destroyEvent(Device device, long event) {
+        int result = on(device, () -> cudart.cudaEventDestroy(event(event)));
+        if (result != UNLOADING) {
+            check(result, "cudaEventDestroy");
+        }
+    }
+
+    static void recordEvent(Device device, long event, long stream) {
+        run(device, () -> cudart.cudaEventRecord(event(event), stream(stream)), "cudaEventRecord");
+    }
+
+    static void synchronizeEvent(Device device, long event) {
+        run(device, () -> cudart.cudaEventSynchronize(event(event)), "cudaEventSynchronize");
+    }
+
+    static boolean eventIsDone(Device device, long event) {
+        return isDone(on(device, () -> cudart.cudaEventQuery(event(event))), "cudaEventQuery");
+    }
+
+    static float elapsedMilliseconds(Device device, long start, long end) {
+        float[] milliseconds = new float[1];
+        run(device, () -> cudart.cudaEventElapsedTime(milliseconds, event(start), event(end)), "cudaEventElapsedTime");
+        return milliseconds[0];
+    }
+
+    private static CUstream_st stream(long handle) {
+        return handle == 0 ? null : new CUstream_st(new Address(handle));
+    }
+
+    private static CUevent_st event(long handle) {
+        return new CUevent_st(new Address(handle));
+    }
+
+    private static boolean isDone(int result, String call) {
+        if (result == NOT_READY) {
+            return false;
+        }
+        check(result, call);
+        return true;
+    }
+
+    private static void check(int result, String call) {
+        if (result != cudart.cudaSuccess) {
+            // Otherwise the next check of a launch by other code would find this error.
+            cudart.cudaGetLastError();
+            throw new CudaException(
+                    call, result, text(cudart.cudaGetErrorName(result)), text(cudart.cudaGetErrorString(result)));
+        }
+    }
+
+    private static void checkDriver(int result, String call) {
+        if (result != 0) {
+            try (PointerPointer<BytePointer> cell = new PointerPointer<>(1)) {
+                cell.put(0, (BytePointer) null);
+                cudart.cuGetErrorName(result, cell);
+                String name = text(cell.get(BytePointer.class));
+                cell.put(0, (BytePointer) null);
+                cudart.cuGetErrorString(result, cell);
+                throw new CudaException(call, result, name, text(cell.get(BytePointer.class)));
+            }
+        }
+    }
+
+    private static String text(BytePointer text) {
+        return text == null || text.isNull() ? "unknown error" : text.getString();
+    }
+}

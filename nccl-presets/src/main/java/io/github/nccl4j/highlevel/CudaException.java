@@ -1,0 +1,33 @@
+package io.github.nccl4j.highlevel;
+
+/**
+ * A call of CUDA failed. The message names the call, CUDA's code and what CUDA says about it.
+ *
+ * <p>Errors of work that was launched earlier, such as an illegal address in a kernel, may be reported by any later call;
+ * most of those leave the device unusable for the rest of the process. Instances are immutable.
+ */
+public final class CudaException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    /** The call that failed. */
+    private final String call;
+
+    /** CUDA's code. */
+    private final int code;
+
+    CudaException(String call, int code, String name, String text) {
+        super(call + " failed: " + text + " (" + name + ", " + code + ")");
+        this.call = call;
+        this.code = code;
+    }
+
+    /** {@return the call that failed, with the values that matter, such as "cudaMalloc(4096)"} */
+    public String call() {
+        return call;
+    }
+
+    /** {@return CUDA's code: a {@code cudaError_t}, or for a call that begins with "cu" a {@code CUresult}} */
+    public int code() {
+        return code;
+    }
+}

@@ -1,0 +1,14 @@
+package io.github.nccl4j.highlevel;
+
+/**
+ * A CUDA device was asked for, but CUDA can't be called: its runtime library was not found, or JavaCPP Presets CUDA is not
+ * on the class path. The message names each place that was tried, and what to do. Code for the host engine is not
+ * affected. Instances are immutable.
+ */
+public final class CudaLibraryException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    CudaLibraryException(String message, Throwable cause) {
+        super(message, cause);
+    }
+}

@@ -1,0 +1,98 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.library.LibrarySearch;
+import java.util.ArrayList;
+import java.util.List;
+import org.bytedeco.javacpp.Loader;
+import org.bytedeco.javacpp.annotation.Platform;
+import org.bytedeco.javacpp.annotation.Properties;
+
+/**
+ * Loads CUDA's runtime library and JavaCPP's class for it, from where the dynamic linker or {@link LibrarySearch} finds it.
+ *
+ * <p>JavaCPP's class {@code cudart} can't be used again once it failed to load. So the runtime library is loaded before:
+ * the dynamic linker takes a library that is in the process already when the name is the same.
+ */
+final class CudaRuntime {
+    private static boolean loaded;
+    private static CudaLibraryException failure;
+
+    private CudaRuntime() {}
+
+    /** Returns when {@link Cuda} can be used. */
+    static synchronized void require() {
+        if (loaded) {
+            return;
+        }
+        if (failure != null) {
+            throw new CudaLibraryException(failure.getMessage(), failure);
+        }
+        String name;
+        try {
+            name = Presets.runtimeName();
+        } catch (NoClassDefFoundError missing) {
+            throw new CudaLibraryException(
+                    "JavaCPP Presets CUDA is not on the class path: add org.bytedeco:cuda, and it once more with the"
+                            + " classifier " + Loader.getPlatform(),
+                    missing);
+        }
+        List<String> tried = new ArrayList<>();
+        preload(name, tried);
+        try {
+            Class.forName("org.bytedeco.cuda.global.cudart");
+            loaded = true;
+        } catch (UnsatisfiedLinkError | NoClassDefFoundError | ClassNotFoundException unusable) {
+            failure = new CudaLibraryException(message(name, tried, unusable), unusable);
+            throw failure;
+        }
+    }
+
+    private static void preload(String name, List<String> tried) {
+        for (String place : new LibrarySearch(System.getenv()).cuda(name)) {
+            try {
+                Loader.loadGlobal(place);
+                return;
+            } catch (UnsatisfiedLinkError unusable) {
+                String reason = unusable.getMessage();
+                tried.add(place.equals(name) ? "the dynamic linker" : missing(reason) ? place : reason);
+            }
+        }
+    }
+
+    private static boolean missing(String reason) {
+        return reason == null || reason.contains("No such file");
+    }
+
+    private static String message(String name, List<String> tried, Throwable unusable) {
+        String natives = "/org/bytedeco/cuda/" + Loader.getPlatform() + "/libjnicudart.so";
+        if (CudaRuntime.class.getResource(natives) == null) {
+            return "The native code of JavaCPP Presets CUDA is not on the class path: add org.bytedeco:cuda with the"
+                    + " classifier " + Loader.getPlatform() + ", in the version of the jar without one";
+        }
+        // JavaCPP's own message says only that its last attempt failed; the linker's is the cause.
+        Throwable reason = unusable;
+        while (reason.getCause() != null) {
+            reason = reason.getCause();
+        }
+        return "CUDA can't be used: " + reason.getMessage() + "; " + name + " was looked for by "
+                + String.join(", ", tried) + ". Set CUDA_HOME or LD_LIBRARY_PATH, install pip's nvidia-cuda-runtime,"
+                + " or use JavaCPP Presets CUDA of the installed CUDA's major version";
+    }
+
+    /** Apart, because it names a class that may be missing. */
+    private static final class Presets {
+        /** The runtime's file name of the CUDA that the presets were built for; their annotations say it: "cudart@.13". */
+        static String runtimeName() {
+            Properties properties = org.bytedeco.cuda.presets.cudart.class.getAnnotation(Properties.class);
+            for (Platform platform : properties.value()) {
+                for (String library : platform.link()) {
+                    if (library.startsWith("cudart@")) {
+                        return "libcudart.so"
+                                + library.substring("cudart@".length()).replace("#", "");
+                    }
+                }
+            }
+            return "libcudart.so";
+        }
+    }
+}

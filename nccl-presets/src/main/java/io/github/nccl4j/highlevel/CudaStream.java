@@ -1,0 +1,217 @@
+package io.github.nccl4j.highlevel;
+
+import java.time.Duration;
+import java.util.Objects;
+
+/**
+ * A queue of work on a device, in which each operation begins when the one before is done.
+ *
+ * <pre>{@code
+ * try (CudaStream stream = CudaStream.nonBlocking(device);
+ *         CudaEvent ready = CudaEvent.create(device)) {
+ *     ready.record(producer);
+ *     stream.waitFor(ready);
+ *     ...
+ *     stream.synchronize(Duration.ofSeconds(10));
+ * }
+ * }</pre>
+ *
+ * <p>On host memory everything is done when its call returns: a stream there is always empty, and code for streams runs
+ * unchanged.
+ *
+ * <p><b>Ownership.</b> A stream that was created is destroyed when closed, after the work that is in it; the default
+ * stream and wrapped ones are not. A stream is not destroyed by the garbage collector; with {@code -Dnccl4j.leaks=true}
+ * one that was dropped is logged. Every use of a closed stream is an {@link IllegalStateException}.
+ *
+ * <p><b>Threads.</b> A stream may be used in any thread, also in several at once. Closing waits for calls of this class
+ * in other threads that use it, {@link #synchronize()} among them.
+ */
+public final class CudaStream implements AutoCloseable {
+    private final Device device;
+    private final long handle;
+    private final boolean owner;
+    private final Lifetime lifetime = new Lifetime(this);
+
+    private CudaStream(Device device, long handle, boolean owner) {
+        this.device = device;
+        this.handle = handle;
+        this.owner = owner;
+        if (owner) {
+            lifetime.watch(this, toString());
+        }
+    }
+
+    /**
+     * Creates a stream that runs beside the default stream, without waiting for it: what collectives should use.
+     *
+     * @param device where it runs
+     * @return the stream, to be closed by the caller
+     * @throws CudaException if CUDA can't create it
+     */
+    public static CudaStream nonBlocking(Device device) {
+        return create(device, true);
+    }
+
+    /**
+     * Creates a stream that waits for work on the default stream, and is waited for by it.
+     *
+     * @param device where it runs
+     * @return the stream, to be closed by the caller
+     * @throws CudaException if CUDA can't create it
+     */
+    public static CudaStream blocking(Device device) {
+        return create(device, false);
+    }
+
+    private static CudaStream create(Device device, boolean nonBlocking) {
+        Objects.requireNonNull(device, "device");
+        return device.isHost()
+                ? new CudaStream(device, 0, true)
+                : new CudaStream(device, Cuda.createStream(device, nonBlocking), true);
+    }
+
+    /**
+     * The default stream of a device, the "legacy" one that blocking streams wait for.
+     *
+     * @param device where it runs
+     * @return the stream; closing it does not touch the device
+     */
+    public static CudaStream defaultOf(Device device) {
+        return new CudaStream(Objects.requireNonNull(device, "device"), 0, false);
+    }
+
+    /**
+     * A stream of someone else, who keeps it valid until this object is closed and destroys it.
+     *
+     * @param device where it runs
+     * @param handle its {@code cudaStream_t}; 0 for the default stream, and for host memory always 0
+     * @return the stream; closing it does not touch the device
+     * @throws IllegalArgumentException if the device is host memory and the handle is not 0
+     */
+    public static CudaStream wrap(Device device, long handle) {
+        Objects.requireNonNull(device, "device");
+        if (device.isHost() && handle != 0) {
+            throw new IllegalArgumentException("handle must be 0 on host memory: 0x" + Long.toHexString(handle));
+        }
+        return new CudaStream(device, handle, false);
+    }
+
+    /** {@return where it runs} */
+    public Device device() {
+        return device;
+    }
+
+    /** {@return whether it was not closed} */
+    public boolean isOpen() {
+        return lifetime.isOpen();
+    }
+
+    /**
+     * The handle for native code, valid as long as the stream is open.
+     *
+     * @return its {@code cudaStream_t}, 0 for the default stream and on host memory
+     * @throws IllegalStateException if it is closed
+     */
+    public long nativeHandle() {
+        lifetime.check();
+        return handle;
+    }
+
+    /**
+     * Whether all work in the stream is done. Does not wait.
+     *
+     * @return whether it is done
+     * @throws CudaException if work on the device failed
+     */
+    public boolean isDone() {
+        lifetime.acquire();
+        try {
+            return device.isHost() || Cuda.streamIsDone(device, handle);
+        } finally {
+            lifetime.release();
+        }
+    }
+
+    /**
+     * Waits until all work in the stream is done, for ever if a collective in it waits for a rank that never comes.
+     *
+     * @throws CudaException if work on the device failed
+     */
+    public void synchronize() {
+        lifetime.acquire();
+        try {
+            if (device.isCuda()) {
+                Cuda.synchronizeStream(device, handle);
+            }
+        } finally {
+            lifetime.release();
+        }
+    }
+
+    /**
+     * Waits until all work in the stream is done, but not longer than a limit. An interrupt does not end the waiting; the
+     * thread's interrupt status is kept. Asks again after pauses of up to a millisecond.
+     *
+     * @param timeout the limit; 0 asks once
+     * @throws StreamTimeoutException if the work is not done by then; it goes on
+     * @throws IllegalArgumentException if the limit is negative
+     * @throws CudaException if work on the device failed
+     */
+    public void synchronize(Duration timeout) {
+        Objects.requireNonNull(timeout, "timeout");
+        lifetime.check();
+        Waiting.until(this::isDone, this, timeout);
+    }
+
+    /**
+     * Makes work that comes into the stream from now on wait for an event. Returns at once.
+     *
+     * @param event the event, possibly of another CUDA device
+     * @throws IllegalStateException if the event was not recorded yet: nothing would be waited for
+     * @throws IllegalArgumentException if one is of host memory and the other is not
+     */
+    public void waitFor(CudaEvent event) {
+        Objects.requireNonNull(event, "event");
+        if (event.device().isHost() != device.isHost()) {
+            throw new IllegalArgumentException("event must be of a device that the stream can wait for: an event of "
+                    + event.device() + ", a stream of " + device);
+        }
+        lifetime.acquire();
+        try {
+            event.delay(this);
+        } finally {
+            lifetime.release();
+        }
+    }
+
+    /** Records an event, for {@link CudaEvent#record}. Streams are always locked before events. */
+    void record(CudaEvent event) {
+        lifetime.acquire();
+        try {
+            event.recordOn(handle);
+        } finally {
+            lifetime.release();
+        }
+    }
+
+    /**
+     * Destroys the stream if it was created here; work that is in it goes on to its end. Does nothing if the stream is
+     * closed already.
+     *
+     * @throws CudaException if CUDA reports an error, which may be one of earlier work; the stream is closed all the same
+     */
+    @Override
+    public void close() {
+        lifetime.close(() -> {
+            if (owner && device.isCuda()) {
+                Cuda.destroyStream(device, handle);
+            }
+        });
+    }
+
+    /** {@return what it is: "CudaStream 0x7f12 on CUDA device 0"} */
+    @Override
+    public String toString() {
+        return (handle == 0 ? "default CudaStream" : "CudaStream 0x" + Long.toHexString(handle)) + " on " + device;
+    }
+}

@@ -1,0 +1,890 @@
+package io.github.nccl4j.highlevel;
+
+import java.lang.ref.Reference;
+import java.nio.Buffer;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.DoubleBuffer;
+import java.nio.FloatBuffer;
+import java.nio.IntBuffer;
+import java.nio.LongBuffer;
+import java.nio.ReadOnlyBufferException;
+import java.nio.ShortBuffer;
+import java.util.Objects;
+import org.bytedeco.javacpp.Pointer;
+
+/**
+ * Memory of a device, as elements of one type. All lengths and offsets are in elements.
+ *
+ * <pre>{@code
+ * try (DeviceBuffer<Float16> weights = device.allocate(ElementType.FLOAT16, 1024)) {
+ *     weights.fill(1.5);
+ *     weights.slice(0, 3).copyFrom(new float[] {1, 2, 3});
+ *     float[] numbers = new float[1024];
+ *     weights.copyTo(numbers);
+ * }
+ * }</pre>
+ *
+ * <p><b>Ownership.</b> A buffer that was allocated owns its memory and frees it when closed. Wrapped memory and slices
+ * are not owned. Closing a buffer makes all slices of it unusable; closing a slice closes nothing else. A buffer is not
+ * freed by the garbage collector; with {@code -Dnccl4j.leaks=true} one that was dropped is logged, with the stack that
+ * allocated it. Every use of a closed buffer is an {@link IllegalStateException}.
+ *
+ * <p><b>Order.</b> Copies and fills are done when they return, and see what was launched on the default stream and on
+ * streams that wait for it. Work on other streams, such as {@link CudaStream#nonBlocking}, is not waited for:
+ * synchronize with the stream before reading what it writes or writing what it reads. Closing waits for all work on the
+ * CUDA device.
+ *
+ * <p><b>Threads.</b> A buffer may be used in any thread. Closing waits for copies and fills in other threads, and may be
+ * tried by several. What threads write to the same elements at once is undefined.
+ *
+ * @param <T> the type of the elements
+ */
+public final class DeviceBuffer<T extends Element> implements AutoCloseable {
+    /** Vector loads of any engine are content with it. */
+    private static final int HOST_ALIGNMENT = 64;
+
+    private static final int STAGING_BYTES = 1 << 20;
+    private static final int HOST_CHUNK_BYTES = 1 << 29;
+    private static final int FILL_BYTES = 1 << 16;
+
+    private final Device device;
+    private final ElementType<T> type;
+    private final long address;
+    private final long length;
+    /** The buffer that this is a slice of, else null. */
+    private final DeviceBuffer<T> parent;
+    /** What frees the memory; null if it is not owned. */
+    private final Runnable free;
+    /** A foreign object that must not be collected before. */
+    private final Object keptAlive;
+
+    private final Lifetime lifetime = new Lifetime(this);
+
+    private DeviceBuffer(
+            Device device,
+            ElementType<T> type,
+            long address,
+            long length,
+            DeviceBuffer<T> parent,
+            Runnable free,
+            Object keptAlive) {
+        this.device = device;
+        this.type = type;
+        this.address = address;
+        this.length = length;
+        this.parent = parent;
+        this.free = free;
+        this.keptAlive = keptAlive;
+        if (free != null) {
+            lifetime.watch(this, toString());
+        }
+    }
+
+    static <T extends Element> DeviceBuffer<T> allocate(Device device, ElementType<T> type, long length) {
+        long bytes = allocatedBytes(type, length);
+        if (device.isCuda()) {
+            long address = Cuda.allocate(device, bytes);
+            return new DeviceBuffer<>(device, type, address, length, null, () -> Cuda.free(device, address), null);
+        }
+        if (bytes > Long.MAX_VALUE - HOST_ALIGNMENT) {
+            throw new OutOfMemoryError("cannot allocate " + bytes + " bytes of host memory");
+        }
+        Pointer memory = Pointer.malloc(bytes + HOST_ALIGNMENT);
+        if (memory == null || memory.isNull()) {
+            throw new OutOfMemoryError("cannot allocate " + bytes + " bytes of host memory");
+        }
+        long address = (memory.address() + HOST_ALIGNMENT - 1) & -HOST_ALIGNMENT;
+        return new DeviceBuffer<>(device, type, address, length, null, () -> Pointer.free(memory), null);
+    }
+
+    static <T extends Element> DeviceBuffer<T> allocateForWindow(Device device, ElementType<T> type, long length) {
+        long bytes = allocatedBytes(type, length);
+        if (LoadedLibrary.isHostEngine() != device.isHost()) {
+            throw new IllegalStateException("memory for windows on " + device + " can't come from the loaded library, "
+                    + LoadedLibrary.path() + (device.isHost() ? ", which is not" : ", which is") + " the host engine");
+        }
+        if (device.isHost()) {
+            long address = LoadedLibrary.allocate(bytes);
+            return new DeviceBuffer<>(device, type, address, length, null, () -> LoadedLibrary.free(address), null);
+        }
+        long address = Cuda.on(device, () -> LoadedLibrary.allocate(bytes));
+        Runnable free = () -> {
+            // Unlike cudaFree, ncclMemFree takes memory away from work that still uses it.
+            Cuda.synchronizeDevice(device);
+            Cuda.on(device, () -> {
+                LoadedLibrary.free(address);
+                return null;
+            });
+        };
+        return new DeviceBuffer<>(device, type, address, length, null, free, null);
+    }
+
+    /** No buffer is without memory, so that each has an address. */
+    private static long allocatedBytes(ElementType<?> type, long length) {
+        return Math.max(1, bytes(type, length));
+    }
+
+    private static long bytes(ElementType<?> type, long length) {
+        Objects.requireNonNull(type, "type");
+        if (length < 0) {
+            throw new IllegalArgumentException("length must be >= 0: " + length);
+        }
+        if (length > Long.MAX_VALUE / type.sizeInBytes()) {
+            throw new IllegalArgumentException("length * size of " + type + " must be <= " + Long.MAX_VALUE + ": "
+                    + length + " * " + type.sizeInBytes());
+        }
+        return length * type.sizeInBytes();
+    }
+
+    /**
+     * Memory of someone else, who keeps it valid until this buffer is closed and frees it.
+     *
+     * @param <T> the type for the compiler
+     * @param device where the memory is
+     * @param type the type of the elements
+     * @param address its address
+     * @param length the number of elements
+     * @return the buffer
+     * @throws IllegalArgumentException if the length is negative or too large, or the address is 0 or not aligned to the
+     *     size of an element
+     */
+    public static <T extends Element> DeviceBuffer<T> wrap(
+            Device device, ElementType<T> type, long address, long length) {
+        return wrap(device, type, address, length, null);
+    }
+
+    /**
+     * Memory of a JavaCPP pointer, from its position on. The buffer keeps the pointer from being collected, but does not
+     * free it.
+     *
+     * @param <T> the type for the compiler
+     * @param device where the memory is
+     * @param type the type of the elements
+     * @param pointer the pointer
+     * @param length the number of elements
+     * @return the buffer
+     * @throws IllegalArgumentException as {@link #wrap(Device, ElementType, long, long)}
+     * @throws IndexOutOfBoundsException if the pointer has a limit and the elements go beyond it
+     */
+    public static <T extends Element> DeviceBuffer<T> wrap(
+            Device device, ElementType<T> type, Pointer pointer, long length) {
+        Objects.requireNonNull(pointer, "pointer");
+        long bytes = bytes(type, length);
+        if (pointer.isNull()) {
+            throw new IllegalArgumentException("pointer must not be NULL");
+        }
+        long size = pointer.sizeof();
+        if (pointer.limit() > 0 && bytes > (pointer.limit() - pointer.position()) * size) {
+            throw new IndexOutOfBoundsException("length * size of " + type + " must be <= the bytes of the pointer: "
+                    + length + " * " + type.sizeInBytes() + " > "
+                    + (pointer.limit() - pointer.position()) * size);
+        }
+        return wrap(device, type, pointer.address() + pointer.position() * size, length, pointer);
+    }
+
+    private static <T extends Element> DeviceBuffer<T> wrap(
+            Device device, ElementType<T> type, long address, long length, Object keptAlive) {
+        Objects.requireNonNull(device, "device");
+        bytes(type, length);
+        if (address == 0) {
+            throw new IllegalArgumentException("address must not be 0");
+        }
+        if (address % type.sizeInBytes() != 0) {
+            throw new IllegalArgumentException("address must be a multiple of the size of " + type + ": 0x"
+                    + Long.toHexString(address) + " % " + type.sizeInBytes() + " != 0");
+        }
+        return new DeviceBuffer<>(device, type, address, length, null, null, keptAlive);
+    }
+
+    /**
+     * A part of this buffer, which shares its memory and can be used as long as this buffer is open.
+     *
+     * @param offset its first element
+     * @param length the number of its elements
+     * @return the part
+     * @throws IndexOutOfBoundsException if it is not all within this buffer
+     */
+    public DeviceBuffer<T> slice(long offset, long length) {
+        check();
+        Bounds.check("offset", offset, length, "length()", this.length);
+        return new DeviceBuffer<>(device, type, address + offset * type.sizeInBytes(), length, this, null, null);
+    }
+
+    /** {@return where the memory is} */
+    public Device device() {
+        return device;
+    }
+
+    /** {@return the type of the elements} */
+    public ElementType<T> type() {
+        return type;
+    }
+
+    /** {@return the number of elements} */
+    public long length() {
+        return length;
+    }
+
+    /** {@return the size in bytes} */
+    public long sizeInBytes() {
+        return length * type.sizeInBytes();
+    }
+
+    /** {@return whether closing this buffer frees its memory} */
+    public boolean isOwner() {
+        return free != null;
+    }
+
+    /** {@return whether it can be used: neither it nor a buffer that it is a slice of was closed} */
+    public boolean isOpen() {
+        for (DeviceBuffer<T> buffer = this; buffer != null; buffer = buffer.parent) {
+            if (!buffer.lifetime.isOpen()) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /**
+     * The memory's address, for native code. It is valid as long as the buffer is open; that is the caller's concern.
+     *
+     * @return the address of the first element
+     * @throws IllegalStateException if the buffer is closed
+     */
+    public long address() {
+        check();
+        return address;
+    }
+
+    private void check() {
+        for (DeviceBuffer<T> buffer = this; buffer != null; buffer = buffer.parent) {
+            buffer.lifetime.check();
+        }
+    }
+
+    /** Begins a use of the memory, which keeps it from being freed. */
+    private DeviceBuffer<T> acquire() {
+        DeviceBuffer<T> root = this;
+        while (root.parent != null) {
+            root = root.parent;
+        }
+        root.lifetime.acquire();
+        try {
+            check();
+        } catch (IllegalStateException closed) {
+            root.lifetime.release();
+            throw closed;
+        }
+        return root;
+    }
+
+    private static void release(DeviceBuffer<?> root) {
+        root.lifetime.release();
+        Reference.reachabilityFence(root.keptAlive);
+    }
+
+    /**
+     * Sets every element. Done when this returns.
+     *
+     * @param value the value: in range for an integer type (as unsigned bits for {@link ElementType#UINT64}), rounded to
+     *     nearest for a float type
+     * @throws IllegalArgumentException if an integer type has not this value
+     */
+    public void fill(long value) {
+        fillBits(type.bitsOf(value));
+    }
+
+    /**
+     * Sets every element. Done when this returns.
+     *
+     * @param value the value, rounded to nearest, ties to even
+     * @throws IllegalArgumentException if the elements are integers
+     */
+    public void fill(double value) {
+        fillBits(type.bitsOf(value));
+    }
+
+    private void fillBits(long bits) {
+        DeviceBuffer<T> root = acquire();
+        try {
+            int size = type.sizeInBytes();
+            if (length == 0) {
+                return;
+            }
+            if (sameBytes(bits, size)) {
+                set((int) bits & 0xff);
+                return;
+            }
+            int first = (int) Math.min(length, FILL_BYTES / size);
+            ByteBuffer pattern = ByteBuffer.allocateDirect(first * size).order(ByteOrder.nativeOrder());
+            for (int i = 0; i < first; i++) {
+                switch (size) {
+                    case Short.BYTES -> pattern.putShort((short) bits);
+                    case Integer.BYTES -> pattern.putInt((int) bits);
+                    default -> pattern.putLong(bits);
+                }
+            }
+            copyMemory(address, new Pointer(pattern.rewind()).address(), pattern.capacity());
+            Reference.reachabilityFence(pattern);
+            long total = sizeInBytes();
+            for (long done = pattern.capacity(); done < total; done *= 2) {
+                copyMemory(address + done, address, Math.min(done, total - done));
+            }
+        } finally {
+            release(root);
+        }
+    }
+
+    private static boolean sameBytes(long bits, int size) {
+        for (int i = 1; i < size; i++) {
+            if ((bits >>> 8 * i & 0xff) != (bits & 0xff)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private void set(int value) {
+        if (device.isCuda()) {
+            Cuda.set(device, address, value, sizeInBytes());
+        } else {
+            Pointer.memset(new Address(address), value, sizeInBytes());
+        }
+    }
+
+    private void copyMemory(long target, long source, long bytes) {
+        if (device.isCuda()) {
+            Cuda.copy(device, target, source, bytes);
+        } else {
+            Pointer.memcpy(new Address(target), new Address(source), bytes);
+        }
+    }
+
+    /**
+     * Copies a whole buffer over this one; both have the same length. For a part, slice. Done when this returns.
+     *
+     * @param source what to copy, on any device
+     * @throws IllegalArgumentException if the lengths are different, or the buffers overlap without being the same
+     */
+    public void copyFrom(DeviceBuffer<T> source) {
+        Objects.requireNonNull(source, "source");
+        if (source.length != length) {
+            throw new IllegalArgumentException("source.length() must be length(): " + source.length + " != " + length);
+        }
+        long bytes = sizeInBytes();
+        if (device.equals(source.device) && address != source.address && Math.abs(address - source.address) < bytes) {
+            throw new IllegalArgumentException("source must not overlap this buffer: " + source + ", " + this);
+        }
+        DeviceBuffer<T> root = acquire();
+        try {
+            DeviceBuffer<T> sourceRoot = source.acquire();
+            try {
+                if (bytes > 0 && address != source.address) {
+                    Device cuda = device.isCuda() ? device : source.device;
+                    if (cuda.isCuda()) {
+                        Cuda.copy(cuda, address, source.address, bytes);
+                    } else {
+                        copyMemory(address, source.address, bytes);
+                    }
+                }
+            } finally {
+                release(sourceRoot);
+            }
+        } finally {
+            release(root);
+        }
+    }
+
+    /**
+     * Copies the rest of a NIO buffer to the beginning of this buffer, and moves its position to its limit. Done when
+     * this returns.
+     *
+     * @param source a buffer of the type that arrays have, in any byte order, or a {@link ByteBuffer} of whole elements as
+     *     the device has them, whatever its byte order
+     * @throws IllegalArgumentException if the buffer's type is another, or its bytes are not whole elements
+     * @throws IndexOutOfBoundsException if its rest is longer than this buffer
+     */
+    public void copyFrom(Buffer source) {
+        copyFrom(source, 0);
+    }
+
+    /**
+     * Copies the rest of a NIO buffer, as {@link #copyFrom(Buffer)}.
+     *
+     * @param source the buffer
+     * @param offset where it goes in this buffer, in elements
+     * @throws IllegalArgumentException if the buffer's type is another, or its bytes are not whole elements
+     * @throws IndexOutOfBoundsException if it goes beyond this buffer
+     */
+    public void copyFrom(Buffer source, long offset) {
+        Objects.requireNonNull(source, "source");
+        write(source, offset);
+        source.position(source.limit());
+    }
+
+    /**
+     * Fills the rest of a NIO buffer from the beginning of this buffer, and moves its position to its limit. Done when this
+     * returns.
+     *
+     * @param target a buffer as for {@link #copyFrom(Buffer)}
+     * @throws IllegalArgumentException if the buffer's type is another, or its bytes are not whole elements
+     * @throws IndexOutOfBoundsException if its rest is longer than this buffer
+     * @throws ReadOnlyBufferException if it can't be written
+     */
+    public void copyTo(Buffer target) {
+        copyTo(target, 0);
+    }
+
+    /**
+     * Fills the rest of a NIO buffer, as {@link #copyTo(Buffer)}.
+     *
+     * @param target the buffer
+     * @param offset where the elements are in this buffer, in elements
+     * @throws IllegalArgumentException if the buffer's type is another, or its bytes are not whole elements
+     * @throws IndexOutOfBoundsException if the elements go beyond this buffer
+     * @throws ReadOnlyBufferException if it can't be written
+     */
+    public void copyTo(Buffer target, long offset) {
+        Objects.requireNonNull(target, "target");
+        if (target.isReadOnly()) {
+            throw new ReadOnlyBufferException();
+        }
+        read(target, offset);
+        target.position(target.limit());
+    }
+
+    /**
+     * Copies a whole array to the beginning of this buffer: the values of an 8 bit integer type, or the bits of an 8 bit float type. Done when this returns.
+     *
+     * @param source the array
+     * @throws IllegalArgumentException if elements of this type are not {@code byte} in Java
+     * @throws IndexOutOfBoundsException if the array is longer than this buffer
+     */
+    public void copyFrom(byte[] source) {
+        Objects.requireNonNull(source, "source");
+        write(ByteBuffer.wrap(source), 0);
+    }
+
+    /**
+     * Copies a part of an array, as {@link #copyFrom(byte[])}.
+     *
+     * @param source the array
+     * @param sourceOffset the first element of the array
+     * @param offset where it goes in this buffer, in elements
+     * @param length the number of elements
+     * @throws IllegalArgumentException if elements of this type are not {@code byte} in Java
+     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
+     */
+    public void copyFrom(byte[] source, int sourceOffset, long offset, int length) {
+        Objects.requireNonNull(source, "source");
+        Bounds.check("sourceOffset", sourceOffset, length, "source.length", source.length);
+        write(ByteBuffer.wrap(source, sourceOffset, length), offset);
+    }
+
+    /**
+     * Copies a whole array to the beginning of this buffer: the bits of a 16 bit float type. Done when this returns.
+     *
+     * @param source the array
+     * @throws IllegalArgumentException if elements of this type are not {@code short} in Java
+     * @throws IndexOutOfBoundsException if the array is longer than this buffer
+     */
+    public void copyFrom(short[] source) {
+        Objects.requireNonNull(source, "source");
+        write(ShortBuffer.wrap(source), 0);
+    }
+
+    /**
+     * Copies a part of an array, as {@link #copyFrom(short[])}.
+     *
+     * @param source the array
+     * @param sourceOffset the first element of the array
+     * @param offset where it goes in this buffer, in elements
+     * @param length the number of elements
+     * @throws IllegalArgumentException if elements of this type are not {@code short} in Java
+     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
+     */
+    public void copyFrom(short[] source, int sourceOffset, long offset, int length) {
+        Objects.requireNonNull(source, "source");
+        Bounds.check("sourceOffset", sourceOffset, length, "source.length", source.length);
+        write(ShortBuffer.wrap(source, sourceOffset, length), offset);
+    }
+
+    /**
+     * Copies a whole array to the beginning of this buffer: the values of a 32 bit integer type. Done when this returns.
+     *
+     * @param source the array
+     * @throws IllegalArgumentException if elements of this type are not {@code int} in Java
+     * @throws IndexOutOfBoundsException if the array is longer than this buffer
+     */
+    public void copyFrom(int[] source) {
+        Objects.requireNonNull(source, "source");
+        write(IntBuffer.wrap(source), 0);
+    }
+
+    /**
+     * Copies a part of an array, as {@link #copyFrom(int[])}.
+     *
+     * @param source the array
+     * @param sourceOffset the first element of the array
+     * @param offset where it goes in this buffer, in elements
+     * @param length the number of elements
+     * @throws IllegalArgumentException if elements of this type are not {@code int} in Java
+     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
+     */
+    public void copyFrom(int[] source, int sourceOffset, long offset, int length) {
+        Objects.requireNonNull(source, "source");
+        Bounds.check("sourceOffset", sourceOffset, length, "source.length", source.length);
+        write(IntBuffer.wrap(source, sourceOffset, length), offset);
+    }
+
+    /**
+     * Copies a whole array to the beginning of this buffer: the values of a 64 bit integer type. Done when this returns.
+     *
+     * @param source the array
+     * @throws IllegalArgumentException if elements of this type are not {@code long} in Java
+     * @throws IndexOutOfBoundsException if the array is longer than this buffer
+     */
+    public void copyFrom(long[] source) {
+        Objects.requireNonNull(source, "source");
+        write(LongBuffer.wrap(source), 0);
+    }
+
+    /**
+     * Copies a part of an array, as {@link #copyFrom(long[])}.
+     *
+     * @param source the array
+     * @param sourceOffset the first element of the array
+     * @param offset where it goes in this buffer, in elements
+     * @param length the number of elements
+     * @throws IllegalArgumentException if elements of this type are not {@code long} in Java
+     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
+     */
+    public void copyFrom(long[] source, int sourceOffset, long offset, int length) {
+        Objects.requireNonNull(source, "source");
+        Bounds.check("sourceOffset", sourceOffset, length, "source.length", source.length);
+        write(LongBuffer.wrap(source, sourceOffset, length), offset);
+    }
+
+    /**
+     * Copies a whole array to the beginning of this buffer: the values of a float type of 8, 16 or 32 bits; those of 8 and 16 are rounded to nearest, ties to even. Done when this returns.
+     *
+     * @param source the array
+     * @throws IllegalArgumentException if elements of this type are not {@code float} in Java
+     * @throws IndexOutOfBoundsException if the array is longer than this buffer
+     */
+    public void copyFrom(float[] source) {
+        Objects.requireNonNull(source, "source");
+        write(FloatBuffer.wrap(source), 0);
+    }
+
+    /**
+     * Copies a part of an array, as {@link #copyFrom(float[])}.
+     *
+     * @param source the array
+     * @param sourceOffset the first element of the array
+     * @param offset where it goes in this buffer, in elements
+     * @param length the number of elements
+     * @throws IllegalArgumentException if elements of this type are not {@code float} in Java
+     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
+     */
+    public void copyFrom(float[] source, int sourceOffset, long offset, int length) {
+        Objects.requireNonNull(source, "source");
+        Bounds.check("sourceOffset", sourceOffset, length, "source.length", source.length);
+        write(FloatBuffer.wrap(source, sourceOffset, length), offset);
+    }
+
+    /**
+     * Copies a whole array to the beginning of this buffer: values of {@link ElementType#FLOAT64}. Done when this returns.
+     *
+     * @param source the array
+     * @throws IllegalArgumentException if elements of this type are not {@code double} in Java
+     * @throws IndexOutOfBoundsException if the array is longer than this buffer
+     */
+    public void copyFrom(double[] source) {
+        Objects.requireNonNull(source, "source");
+        write(DoubleBuffer.wrap(source), 0);
+    }
+
+    /**
+     * Copies a part of an array, as {@link #copyFrom(double[])}.
+     *
+     * @param source the array
+     * @param sourceOffset the first element of the array
+     * @param offset where it goes in this buffer, in elements
+     * @param length the number of elements
+     * @throws IllegalArgumentException if elements of this type are not {@code double} in Java
+     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
+     */
+    public void copyFrom(double[] source, int sourceOffset, long offset, int length) {
+        Objects.requireNonNull(source, "source");
+        Bounds.check("sourceOffset", sourceOffset, length, "source.length", source.length);
+        write(DoubleBuffer.wrap(source, sourceOffset, length), offset);
+    }
+
+    /**
+     * Fills a whole array from the beginning of this buffer: the values of an 8 bit integer type, or the bits of an 8 bit float type. Done when this returns.
+     *
+     * @param target the array
+     * @throws IllegalArgumentException if elements of this type are not {@code byte} in Java
+     * @throws IndexOutOfBoundsException if the array is longer than this buffer
+     */
+    public void copyTo(byte[] target) {
+        Objects.requireNonNull(target, "target");
+        read(ByteBuffer.wrap(target), 0);
+    }
+
+    /**
+     * Fills a part of an array, as {@link #copyTo(byte[])}.
+     *
+     * @param target the array
+     * @param targetOffset the first element of the array
+     * @param offset where the elements are in this buffer, in elements
+     * @param length the number of elements
+     * @throws IllegalArgumentException if elements of this type are not {@code byte} in Java
+     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
+     */
+    public void copyTo(byte[] target, int targetOffset, long offset, int length) {
+        Objects.requireNonNull(target, "target");
+        Bounds.check("targetOffset", targetOffset, length, "target.length", target.length);
+        read(ByteBuffer.wrap(target, targetOffset, length), offset);
+    }
+
+    /**
+     * Fills a whole array from the beginning of this buffer: the bits of a 16 bit float type. Done when this returns.
+     *
+     * @param target the array
+     * @throws IllegalArgumentException if elements of this type are not {@code short} in Java
+     * @throws IndexOutOfBoundsException if the array is longer than this buffer
+     */
+    public void copyTo(short[] target) {
+        Objects.requireNonNull(target, "target");
+        read(ShortBuffer.wrap(target), 0);
+    }
+
+    /**
+     * Fills a part of an array, as {@link #copyTo(short[])}.
+     *
+     * @param target the array
+     * @param targetOffset the first element of the array
+     * @param offset where the elements are in this buffer, in elements
+     * @param length the number of elements
+     * @throws IllegalArgumentException if elements of this type are not {@code short} in Java
+     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
+     */
+    public void copyTo(short[] target, int targetOffset, long offset, int length) {
+        Objects.requireNonNull(target, "target");
+        Bounds.check("targetOffset", targetOffset, length, "target.length", target.length);
+        read(ShortBuffer.wrap(target, targetOffset, length), offset);
+    }
+
+    /**
+     * Fills a whole array from the beginning of this buffer: the values of a 32 bit integer type. Done when this returns.
+     *
+     * @param target the array
+     * @throws IllegalArgumentException if elements of this type are not {@code int} in Java
+     * @throws IndexOutOfBoundsException if the array is longer than this buffer
+     */
+    public void copyTo(int[] target) {
+        Objects.requireNonNull(target, "target");
+        read(IntBuffer.wrap(target), 0);
+    }
+
+    /**
+     * Fills a part of an array, as {@link #copyTo(int[])}.
+     *
+     * @param target the array
+     * @param targetOffset the first element of the array
+     * @param offset where the elements are in this buffer, in elements
+     * @param length the number of elements
+     * @throws IllegalArgumentException if elements of this type are not {@code int} in Java
+     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
+     */
+    public void copyTo(int[] target, int targetOffset, long offset, int length) {
+        Objects.requireNonNull(target, "target");
+        Bounds.check("targetOffset", targetOffset, length, "target.length", target.length);
+        read(IntBuffer.wrap(target, targetOffset, length), offset);
+    }
+
+    /**
+     * Fills a whole array from the beginning of this buffer: the values of a 64 bit integer type. Done when this returns.
+     *
+     * @param target the array
+     * @throws IllegalArgumentException if elements of this type are not {@code long} in Java
+     * @throws IndexOutOfBoundsException if the array is longer than this buffer
+     */
+    public void copyTo(long[] target) {
+        Objects.requireNonNull(target, "target");
+        read(LongBuffer.wrap(target), 0);
+    }
+
+    /**
+     * Fills a part of an array, as {@link #copyTo(long[])}.
+     *
+     * @param target the array
+     * @param targetOffset the first element of the array
+     * @param offset where the elements are in this buffer, in elements
+     * @param length the number of elements
+     * @throws IllegalArgumentException if elements of this type are not {@code long} in Java
+     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
+     */
+    public void copyTo(long[] target, int targetOffset, long offset, int length) {
+        Objects.requireNonNull(target, "target");
+        Bounds.check("targetOffset", targetOffset, length, "target.length", target.length);
+        read(LongBuffer.wrap(target, targetOffset, length), offset);
+    }
+
+    /**
+     * Fills a whole array from the beginning of this buffer: the values of a float type of 8, 16 or 32 bits. Done when this returns.
+     *
+     * @param target the array
+     * @throws IllegalArgumentException if elements of this type are not {@code float} in Java
+     * @throws IndexOutOfBoundsException if the array is longer than this buffer
+     */
+    public void copyTo(float[] target) {
+        Objects.requireNonNull(target, "target");
+        read(FloatBuffer.wrap(target), 0);
+    }
+
+    /**
+     * Fills a part of an array, as {@link #copyTo(float[])}.
+     *
+     * @param target the array
+     * @param targetOffset the first element of the array
+     * @param offset where the elements are in this buffer, in elements
+     * @param length the number of elements
+     * @throws IllegalArgumentException if elements of this type are not {@code float} in Java
+     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
+     */
+    public void copyTo(float[] target, int targetOffset, long offset, int length) {
+        Objects.requireNonNull(target, "target");
+        Bounds.check("targetOffset", targetOffset, length, "target.length", target.length);
+        read(FloatBuffer.wrap(target, targetOffset, length), offset);
+    }
+
+    /**
+     * Fills a whole array from the beginning of this buffer: values of {@link ElementType#FLOAT64}. Done when this returns.
+     *
+     * @param target the array
+     * @throws IllegalArgumentException if elements of this type are not {@code double} in Java
+     * @throws IndexOutOfBoundsException if the array is longer than this buffer
+     */
+    public void copyTo(double[] target) {
+        Objects.requireNonNull(target, "target");
+        read(DoubleBuffer.wrap(target), 0);
+    }
+
+    /**
+     * Fills a part of an array, as {@link #copyTo(double[])}.
+     *
+     * @param target the array
+     * @param targetOffset the first element of the array
+     * @param offset where the elements are in this buffer, in elements
+     * @param length the number of elements
+     * @throws IllegalArgumentException if elements of this type are not {@code double} in Java
+     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
+     */
+    public void copyTo(double[] target, int targetOffset, long offset, int length) {
+        Objects.requireNonNull(target, "target");
+        Bounds.check("targetOffset", targetOffset, length, "target.length", target.length);
+        read(DoubleBuffer.wrap(target, targetOffset, length), offset);
+    }
+
+    private void write(Buffer source, long offset) {
+        transfer(source, offset, true);
+    }
+
+    private void read(Buffer target, long offset) {
+        transfer(target, offset, false);
+    }
+
+    private void transfer(Buffer buffer, long offset, boolean write) {
+        check();
+        int count = Transfer.elements(type, buffer);
+        Bounds.check("offset", offset, count, "length()", length);
+        DeviceBuffer<T> root = acquire();
+        try {
+            long start = address + offset * type.sizeInBytes();
+            if (count == 0) {
+                return;
+            } else if (Transfer.isNative(type, buffer)) {
+                direct(buffer, start, count, write);
+            } else if (device.isHost()) {
+                onHost(buffer, start, count, write);
+            } else {
+                staged(buffer, start, count, write);
+            }
+        } finally {
+            release(root);
+        }
+    }
+
+    private void direct(Buffer buffer, long start, int count, boolean write) {
+        long bytes = (long) count * type.sizeInBytes();
+        long memory = new Pointer(buffer).address() + (long) buffer.position() * Transfer.step(type, buffer);
+        if (write) {
+            copyMemory(start, memory, bytes);
+        } else {
+            copyMemory(memory, start, bytes);
+        }
+        Reference.reachabilityFence(buffer);
+    }
+
+    private void onHost(Buffer buffer, long start, int count, boolean write) {
+        int size = type.sizeInBytes();
+        int most = HOST_CHUNK_BYTES / size;
+        for (int at = 0; at < count; ) {
+            int n = Math.min(most, count - at);
+            ByteBuffer memory = Address.buffer(start + (long) at * size, n * size);
+            if (write) {
+                Transfer.put(type, memory, buffer, at, n);
+            } else {
+                Transfer.get(type, memory, buffer, at, n);
+            }
+            at += n;
+        }
+    }
+
+    private void staged(Buffer buffer, long start, int count, boolean write) {
+        int size = type.sizeInBytes();
+        int most = STAGING_BYTES / size;
+        Pointer staging = Pointer.malloc((long) Math.min(most, count) * size);
+        if (staging == null || staging.isNull()) {
+            throw new OutOfMemoryError("cannot allocate " + (long) Math.min(most, count) * size + " bytes for a copy");
+        }
+        try {
+            for (int at = 0; at < count; ) {
+                int n = Math.min(most, count - at);
+                ByteBuffer memory = Address.buffer(staging.address(), n * size);
+                long there = start + (long) at * size;
+                if (write) {
+                    Transfer.put(type, memory, buffer, at, n);
+                    copyMemory(there, staging.address(), (long) n * size);
+                } else {
+                    copyMemory(staging.address(), there, (long) n * size);
+                    Transfer.get(type, memory, buffer, at, n);
+                }
+                at += n;
+            }
+        } finally {
+            Pointer.free(staging);
+        }
+    }
+
+    /**
+     * Frees the memory if this buffer owns it, and makes this buffer and its slices unusable. Waits for copies in other
+     * threads and for all work on the CUDA device. Does nothing if the buffer is closed already.
+     *
+     * @throws CudaException if CUDA reports an error, which may be one of earlier work; the buffer is closed all the same
+     */
+    @Override
+    public void close() {
+        lifetime.close(free == null ? () -> {} : free);
+    }
+
+    /** {@return what it is: "DeviceBuffer of 1024 float32 on CUDA device 0"} */
+    @Override
+    public String toString() {
+        return "DeviceBuffer of " + length + " " + type + " on " + device;
+    }
+}

@@ -1,0 +1,59 @@
+package io.github.nccl4j.highlevel;
+
+import java.lang.System.Logger.Level;
+import java.lang.ref.Cleaner;
+
+/**
+ * Says who made an object that was dropped without being closed. On with {@code -Dnccl4j.leaks=true}; never frees
+ * anything, because the garbage collector can't know whether a device still uses it.
+ */
+final class Leaks {
+    private static final boolean ON = Boolean.getBoolean("nccl4j.leaks");
+
+    private Leaks() {}
+
+    /** What is known of an object when it is gone. */
+    private static final class Record implements Runnable {
+        private final String what;
+        private final Throwable creation;
+        private volatile boolean closed;
+
+        Record(String what) {
+            this.what = what;
+            creation = new Throwable("created here");
+        }
+
+        @Override
+        public void run() {
+            if (!closed) {
+                System.getLogger("io.github.nccl4j")
+                        .log(Level.WARNING, what + " was dropped without being closed; its memory is lost", creation);
+            }
+        }
+    }
+
+    /** A watched object. */
+    static final class Watch {
+        private static final Cleaner CLEANER = Cleaner.create();
+        private final Record record;
+        private final Cleaner.Cleanable cleanable;
+
+        private Watch(Object object, String what) {
+            record = new Record(what);
+            cleanable = CLEANER.register(object, record);
+        }
+    }
+
+    /** Watches an object that must be closed; null when the switch is off. */
+    static Watch watch(Object object, String what) {
+        return ON ? new Watch(object, what) : null;
+    }
+
+    /** The object was closed. */
+    static void closed(Watch watch) {
+        if (watch != null) {
+            watch.record.closed = true;
+            watch.cleanable.clean();
+        }
+    }
+}

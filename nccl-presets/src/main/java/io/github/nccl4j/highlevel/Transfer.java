@@ -1,0 +1,150 @@
+package io.github.nccl4j.highlevel;
+
+import java.nio.Buffer;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.DoubleBuffer;
+import java.nio.FloatBuffer;
+import java.nio.IntBuffer;
+import java.nio.LongBuffer;
+import java.nio.ShortBuffer;
+
+/** Moves elements between Java's buffers and host memory that has the layout of the device. */
+final class Transfer {
+    private Transfer() {}
+
+    /** The primitive type of a buffer; null for chars, which no element type has. */
+    private static Class<?> primitive(Buffer buffer) {
+        if (buffer instanceof ByteBuffer) {
+            return byte.class;
+        } else if (buffer instanceof ShortBuffer) {
+            return short.class;
+        } else if (buffer instanceof IntBuffer) {
+            return int.class;
+        } else if (buffer instanceof LongBuffer) {
+            return long.class;
+        } else if (buffer instanceof FloatBuffer) {
+            return float.class;
+        } else if (buffer instanceof DoubleBuffer) {
+            return double.class;
+        }
+        return null;
+    }
+
+    /** How many elements the rest of a buffer holds or has room for. */
+    static int elements(ElementType<?> type, Buffer buffer) {
+        int size = type.sizeInBytes();
+        if (buffer instanceof ByteBuffer) {
+            if (buffer.remaining() % size != 0) {
+                throw new IllegalArgumentException("the buffer's remaining bytes must be a multiple of the size of "
+                        + type + ": " + buffer.remaining() + " % " + size + " != 0");
+            }
+            return buffer.remaining() / size;
+        }
+        Class<?> primitive = primitive(buffer);
+        if (primitive == null || !type.accepts(primitive)) {
+            throw new IllegalArgumentException("elements of " + type + " are " + type.carrier() + " in Java, and "
+                    + bits(type) + " as bits: " + (primitive == null ? "char" : primitive));
+        }
+        return buffer.remaining();
+    }
+
+    private static String bits(ElementType<?> type) {
+        return type.sizeInBytes() == Short.BYTES ? "short or bytes" : "byte";
+    }
+
+    /** Whether the buffer's memory has the layout of the device already and can be named by an address. */
+    static boolean isNative(ElementType<?> type, Buffer buffer) {
+        if (!buffer.isDirect()) {
+            return false;
+        }
+        boolean converted = type.format() != null && buffer instanceof FloatBuffer;
+        return !converted && (buffer instanceof ByteBuffer || order(buffer) == ByteOrder.nativeOrder());
+    }
+
+    private static ByteOrder order(Buffer buffer) {
+        if (buffer instanceof ShortBuffer shorts) {
+            return shorts.order();
+        } else if (buffer instanceof IntBuffer ints) {
+            return ints.order();
+        } else if (buffer instanceof LongBuffer longs) {
+            return longs.order();
+        } else if (buffer instanceof FloatBuffer floats) {
+            return floats.order();
+        }
+        return ((DoubleBuffer) buffer).order();
+    }
+
+    /** The size of a position in a buffer: one in a ByteBuffer is a byte, whatever the elements. */
+    static int step(ElementType<?> type, Buffer buffer) {
+        return buffer instanceof ByteBuffer ? 1 : type.sizeInBytes();
+    }
+
+    /** Puts elements of a buffer, from its {@code at}th after the position on, into memory. */
+    static void put(ElementType<?> type, ByteBuffer memory, Buffer source, int at, int count) {
+        int from = source.position() + at;
+        if (source instanceof ByteBuffer bytes) {
+            int size = type.sizeInBytes();
+            memory.put(bytes.slice(source.position() + at * size, count * size));
+        } else if (source instanceof ShortBuffer shorts) {
+            memory.asShortBuffer().put(shorts.slice(from, count));
+        } else if (source instanceof IntBuffer ints) {
+            memory.asIntBuffer().put(ints.slice(from, count));
+        } else if (source instanceof LongBuffer longs) {
+            memory.asLongBuffer().put(longs.slice(from, count));
+        } else if (source instanceof DoubleBuffer doubles) {
+            memory.asDoubleBuffer().put(doubles.slice(from, count));
+        } else if (type.format() == null) {
+            memory.asFloatBuffer().put(((FloatBuffer) source).slice(from, count));
+        } else {
+            encode(type, memory, ((FloatBuffer) source).slice(from, count), count);
+        }
+    }
+
+    private static void encode(ElementType<?> type, ByteBuffer memory, FloatBuffer source, int count) {
+        SmallFloatFormat format = type.format();
+        if (type.sizeInBytes() == 1) {
+            for (int i = 0; i < count; i++) {
+                memory.put(i, (byte) format.encode(source.get(i)));
+            }
+        } else {
+            for (int i = 0; i < count; i++) {
+                memory.putShort(2 * i, (short) format.encode(source.get(i)));
+            }
+        }
+    }
+
+    /** Gets elements from memory into a buffer, from its {@code at}th after the position on. */
+    static void get(ElementType<?> type, ByteBuffer memory, Buffer target, int at, int count) {
+        int to = target.position() + at;
+        if (target instanceof ByteBuffer bytes) {
+            int size = type.sizeInBytes();
+            bytes.slice(target.position() + at * size, count * size).put(memory.slice(0, count * size));
+        } else if (target instanceof ShortBuffer shorts) {
+            shorts.slice(to, count).put(memory.asShortBuffer().slice(0, count));
+        } else if (target instanceof IntBuffer ints) {
+            ints.slice(to, count).put(memory.asIntBuffer().slice(0, count));
+        } else if (target instanceof LongBuffer longs) {
+            longs.slice(to, count).put(memory.asLongBuffer().slice(0, count));
+        } else if (target instanceof DoubleBuffer doubles) {
+            doubles.slice(to, count).put(memory.asDoubleBuffer().slice(0, count));
+        } else if (type.format() == null) {
+            ((FloatBuffer) target).slice(to, count).put(memory.asFloatBuffer().slice(0, count));
+        } else {
+            decode(type, memory, ((FloatBuffer) target).slice(to, count), count);
+        }
+    }
+
+    private static void decode(ElementType<?> type, ByteBuffer memory, FloatBuffer target, int count) {
+        SmallFloatFormat format = type.format();
+        if (type.sizeInBytes() == 1) {
+            for (int i = 0; i < count; i++) {
+                target.put(i, format.decode(memory.get(i) & 0xff));
+            }
+        } else {
+            for (int i = 0; i < count; i++) {
+                target.put(i, format.decode(memory.getShort(2 * i) & 0xffff));
+            }
+        }
+    }
+}
