@@ -463,6 +463,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      */
     public void copyFrom(byte[] source) {
         Objects.requireNonNull(source, "source");
+        requireByteElements();
         write(ByteBuffer.wrap(source), 0);
     }
 
@@ -479,6 +480,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     public void copyFrom(byte[] source, int sourceOffset, long offset, int length) {
         Objects.requireNonNull(source, "source");
         Bounds.check("sourceOffset", sourceOffset, length, "source.length", source.length);
+        requireByteElements();
         write(ByteBuffer.wrap(source, sourceOffset, length), offset);
     }
 
@@ -631,6 +633,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      */
     public void copyTo(byte[] target) {
         Objects.requireNonNull(target, "target");
+        requireByteElements();
         read(ByteBuffer.wrap(target), 0);
     }
 
@@ -647,6 +650,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     public void copyTo(byte[] target, int targetOffset, long offset, int length) {
         Objects.requireNonNull(target, "target");
         Bounds.check("targetOffset", targetOffset, length, "target.length", target.length);
+        requireByteElements();
         read(ByteBuffer.wrap(target, targetOffset, length), offset);
     }
 
@@ -788,6 +792,15 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         Objects.requireNonNull(target, "target");
         Bounds.check("targetOffset", targetOffset, length, "target.length", target.length);
         read(DoubleBuffer.wrap(target, targetOffset, length), offset);
+    }
+
+    /** Offsets and lengths of an array are in elements, so bytes of larger ones come in a ByteBuffer. */
+    private void requireByteElements() {
+        check();
+        if (type.sizeInBytes() != 1) {
+            throw new IllegalArgumentException("elements of " + type + " are " + type.carrier()
+                    + " in Java: byte; their bytes can be copied by a ByteBuffer");
+        }
     }
 
     private void write(Buffer source, long offset) {

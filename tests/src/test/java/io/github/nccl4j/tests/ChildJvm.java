@@ -1,5 +1,6 @@
 package io.github.nccl4j.tests;
 
+import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
@@ -17,6 +18,7 @@ public final class ChildJvm {
     private static final Duration LIMIT = Duration.ofSeconds(60);
 
     private final List<String> options = new ArrayList<>();
+    private String classPath = System.getProperty("java.class.path");
     private final Map<String, String> environment = new LinkedHashMap<>();
 
     /** What a finished JVM left. */
@@ -48,6 +50,12 @@ public final class ChildJvm {
         return this;
     }
 
+    /** Puts a folder or jar before the tests' own class path. */
+    public ChildJvm classPath(Path first) {
+        classPath = first + File.pathSeparator + classPath;
+        return this;
+    }
+
     public Outcome run(Class<?> main, String... args) {
         return start(main, args).await();
     }
@@ -66,7 +74,7 @@ public final class ChildJvm {
             command.add("--enable-native-access=ALL-UNNAMED");
         }
         command.addAll(options);
-        command.addAll(List.of("-cp", System.getProperty("java.class.path"), main));
+        command.addAll(List.of("-cp", classPath, main));
         command.addAll(List.of(args));
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
         builder.environment().keySet().removeIf(name -> name.startsWith("NCCL4J_"));

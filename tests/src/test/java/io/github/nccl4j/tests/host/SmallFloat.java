@@ -3,9 +3,9 @@ package io.github.nccl4j.tests.host;
 import java.util.Arrays;
 
 /** A float format of 8 or 16 bits, by the table of all its values: slow, and hard to get wrong. */
-final class SmallFloat {
+public final class SmallFloat {
     /** What is beyond the largest finite number. */
-    enum Top {
+    public enum Top {
         /** The exponent of all ones is infinity and NaN, as in IEEE 754. */
         INFINITY,
         /** There is no infinity, only the mantissa of all ones is NaN; what is too large becomes the largest. */
@@ -18,7 +18,7 @@ final class SmallFloat {
     /** The finite numbers that are not negative, in order: the code is the index. */
     private final float[] values;
 
-    SmallFloat(int exponentBits, int mantissaBits, Top top) {
+    public SmallFloat(int exponentBits, int mantissaBits, Top top) {
         this.exponentBits = exponentBits;
         this.mantissaBits = mantissaBits;
         this.top = top;
@@ -37,7 +37,7 @@ final class SmallFloat {
         return exponent == 0 ? fraction * Math.pow(2, 1 - bias) : (1 + fraction) * Math.pow(2, exponent - bias);
     }
 
-    float decode(int bits) {
+    public float decode(int bits) {
         int code = bits & ((1 << (exponentBits + mantissaBits)) - 1);
         float magnitude;
         if (code < values.length) {
@@ -48,7 +48,7 @@ final class SmallFloat {
         return code == bits ? magnitude : -magnitude;
     }
 
-    int encode(float value) {
+    public int encode(float value) {
         int sign = Float.floatToRawIntBits(value) < 0 ? 1 << (exponentBits + mantissaBits) : 0;
         if (Float.isNaN(value)) {
             throw new IllegalArgumentException("the tests compare no NaN");
