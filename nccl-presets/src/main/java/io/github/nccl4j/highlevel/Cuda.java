@@ -5,7 +5,7 @@ import org.bytedeco.cuda.cudart.CUevent_st;
 import org.bytedeco.cuda.cudart.CUstream_st;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.BytePointer;
-import org.bytedeco.javacpp.LongPointer;
+import org.bytedeco.javacpp.Pointer;
 import org.bytedeco.javacpp.PointerPointer;
 
 /**
@@ -69,11 +69,10 @@ final class Cuda {
     }
 
     static long allocate(Device device, long bytes) {
-        try (LongPointer cell = new LongPointer(1)) {
-            cell.put(0);
-            run(device, () -> cudart.cudaMalloc(cell, bytes), "cudaMalloc(" + bytes + ")");
-            return cell.get();
-        }
+        // JavaCPP makes the object point to the memory; it does not own it.
+        Pointer memory = new Pointer();
+        run(device, () -> cudart.cudaMalloc(memory, bytes), "cudaMalloc(" + bytes + ")");
+        return memory.address();
     }
 
     static void free(Device device, long address) {

@@ -128,10 +128,10 @@ public final class CudaBuffersCheck {
         require(cudart.cudaSetDevice(before));
     }
 
-    private static Pointer at(long address) {
+    private static Pointer at(long where) {
         return new Pointer() {
             {
-                this.address = address;
+                address = where;
             }
         };
     }
