@@ -1,6 +1,5 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Element.Bfloat16;
 import io.github.nccl4j.highlevel.Element.Float16;
 import io.github.nccl4j.highlevel.Element.Float32;
@@ -28,66 +27,68 @@ import java.util.List;
  */
 public final class ElementType<T extends Element> {
     /** {@code ncclInt8}; {@code byte} in Java. */
-    public static final ElementType<Int8> INT8 = new ElementType<>("int8", nccl.ncclInt8, 1, byte.class);
+    public static final ElementType<Int8> INT8 = new ElementType<>("int8", DataType.INT8, byte.class);
 
     /** {@code ncclUint8}; {@code byte} in Java. */
-    public static final ElementType<Uint8> UINT8 = new ElementType<>("uint8", nccl.ncclUint8, 1, byte.class);
+    public static final ElementType<Uint8> UINT8 = new ElementType<>("uint8", DataType.UINT8, byte.class);
 
     /** {@code ncclInt32}; {@code int} in Java. */
-    public static final ElementType<Int32> INT32 = new ElementType<>("int32", nccl.ncclInt32, 4, int.class);
+    public static final ElementType<Int32> INT32 = new ElementType<>("int32", DataType.INT32, int.class);
 
     /** {@code ncclUint32}; {@code int} in Java. */
-    public static final ElementType<Uint32> UINT32 = new ElementType<>("uint32", nccl.ncclUint32, 4, int.class);
+    public static final ElementType<Uint32> UINT32 = new ElementType<>("uint32", DataType.UINT32, int.class);
 
     /** {@code ncclInt64}; {@code long} in Java. */
-    public static final ElementType<Int64> INT64 = new ElementType<>("int64", nccl.ncclInt64, 8, long.class);
+    public static final ElementType<Int64> INT64 = new ElementType<>("int64", DataType.INT64, long.class);
 
     /** {@code ncclUint64}; {@code long} in Java. */
-    public static final ElementType<Uint64> UINT64 = new ElementType<>("uint64", nccl.ncclUint64, 8, long.class);
+    public static final ElementType<Uint64> UINT64 = new ElementType<>("uint64", DataType.UINT64, long.class);
 
     /** {@code ncclFloat16}; {@code float} in Java, or {@code short} for the bits. */
     public static final ElementType<Float16> FLOAT16 =
-            new ElementType<>("float16", nccl.ncclFloat16, 2, SmallFloatFormat.FLOAT16);
+            new ElementType<>("float16", DataType.FLOAT16, SmallFloatFormat.FLOAT16);
 
     /** {@code ncclFloat32}; {@code float} in Java. */
-    public static final ElementType<Float32> FLOAT32 = new ElementType<>("float32", nccl.ncclFloat32, 4, float.class);
+    public static final ElementType<Float32> FLOAT32 = new ElementType<>("float32", DataType.FLOAT32, float.class);
 
     /** {@code ncclFloat64}; {@code double} in Java. */
-    public static final ElementType<Float64> FLOAT64 = new ElementType<>("float64", nccl.ncclFloat64, 8, double.class);
+    public static final ElementType<Float64> FLOAT64 = new ElementType<>("float64", DataType.FLOAT64, double.class);
 
     /** {@code ncclBfloat16}; {@code float} in Java, or {@code short} for the bits. */
     public static final ElementType<Bfloat16> BFLOAT16 =
-            new ElementType<>("bfloat16", nccl.ncclBfloat16, 2, SmallFloatFormat.BFLOAT16);
+            new ElementType<>("bfloat16", DataType.BFLOAT16, SmallFloatFormat.BFLOAT16);
 
     /** {@code ncclFloat8e4m3}; {@code float} in Java, or {@code byte} for the bits. */
     public static final ElementType<Float8e4m3> FLOAT8E4M3 =
-            new ElementType<>("float8e4m3", nccl.ncclFloat8e4m3, 1, SmallFloatFormat.FLOAT8E4M3);
+            new ElementType<>("float8e4m3", DataType.FLOAT8_E4M3, SmallFloatFormat.FLOAT8E4M3);
 
     /** {@code ncclFloat8e5m2}; {@code float} in Java, or {@code byte} for the bits. */
     public static final ElementType<Float8e5m2> FLOAT8E5M2 =
-            new ElementType<>("float8e5m2", nccl.ncclFloat8e5m2, 1, SmallFloatFormat.FLOAT8E5M2);
+            new ElementType<>("float8e5m2", DataType.FLOAT8_E5M2, SmallFloatFormat.FLOAT8E5M2);
 
     private static final List<ElementType<?>> VALUES = List.of(
             INT8, UINT8, INT32, UINT32, INT64, UINT64, FLOAT16, FLOAT32, FLOAT64, BFLOAT16, FLOAT8E4M3, FLOAT8E5M2);
 
     private final String name;
+    private final DataType dataType;
     private final int nativeCode;
     private final int size;
     private final Class<?> carrier;
     private final SmallFloatFormat format;
 
-    private ElementType(String name, int nativeCode, int size, Class<?> carrier) {
-        this(name, nativeCode, size, carrier, null);
+    private ElementType(String name, DataType dataType, Class<?> carrier) {
+        this(name, dataType, carrier, null);
     }
 
-    private ElementType(String name, int nativeCode, int size, SmallFloatFormat format) {
-        this(name, nativeCode, size, float.class, format);
+    private ElementType(String name, DataType dataType, SmallFloatFormat format) {
+        this(name, dataType, float.class, format);
     }
 
-    private ElementType(String name, int nativeCode, int size, Class<?> carrier, SmallFloatFormat format) {
+    private ElementType(String name, DataType dataType, Class<?> carrier, SmallFloatFormat format) {
         this.name = name;
-        this.nativeCode = nativeCode;
-        this.size = size;
+        this.dataType = dataType;
+        nativeCode = dataType.code();
+        size = dataType.size();
         this.carrier = carrier;
         this.format = format;
     }
@@ -95,6 +96,11 @@ public final class ElementType<T extends Element> {
     /** {@return all twelve types, in the order of NCCL's codes} */
     public static List<ElementType<?>> values() {
         return VALUES;
+    }
+
+    /** {@return the same type as NCCL lists it, with the release that added it} */
+    public DataType dataType() {
+        return dataType;
     }
 
     /** {@return NCCL's code of the type, a {@code ncclDataType_t}} */
@@ -107,8 +113,8 @@ public final class ElementType<T extends Element> {
         return size;
     }
 
-    /** {@return the Java type of an element's value, such as {@code float.class}; for 8 and 16 bit floats it is that, too} */
-    public Class<?> carrier() {
+    /** The Java type of an element as a number; {@link DataType#carrier()} is that of its bits. */
+    Class<?> carrier() {
         return carrier;
     }
 

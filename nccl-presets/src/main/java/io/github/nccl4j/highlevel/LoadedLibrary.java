@@ -27,20 +27,13 @@ final class LoadedLibrary {
     static long allocate(long bytes) {
         try (LongPointer cell = new LongPointer(1)) {
             cell.put(0);
-            check(nccl.ncclMemAlloc(cell.address(), bytes), "ncclMemAlloc(" + bytes + ")");
+            Status.check(nccl.ncclMemAlloc(cell.address(), bytes), "ncclMemAlloc(" + bytes + ")");
             return cell.get();
         }
     }
 
     /** {@code ncclMemFree}. */
     static void free(long address) {
-        check(nccl.ncclMemFree(address), "ncclMemFree");
-    }
-
-    private static void check(int result, String call) {
-        if (result != nccl.ncclSuccess) {
-            throw new IllegalStateException(call + " failed: " + nccl.ncclGetErrorString(result) + " (" + result + "): "
-                    + nccl.ncclGetLastError(0L));
-        }
+        Status.check(nccl.ncclMemFree(address), "ncclMemFree");
     }
 }

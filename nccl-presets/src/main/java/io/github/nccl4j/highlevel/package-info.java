@@ -9,6 +9,9 @@
  *   <li>{@link io.github.nccl4j.highlevel.CommunicatorConfig}: how a communicator is to be, checked against the library.
  *   <li>{@link io.github.nccl4j.highlevel.DataType}, {@link io.github.nccl4j.highlevel.ReduceOp} and the flags: the
  *       constants of {@code nccl.h}, each with its code, which the calls of {@link io.github.nccl4j.global.nccl} take.
+ *   <li>{@link io.github.nccl4j.highlevel.Device}: a CUDA device or host memory, with its
+ *       {@link io.github.nccl4j.highlevel.DeviceBuffer}s, {@link io.github.nccl4j.highlevel.CudaStream}s and
+ *       {@link io.github.nccl4j.highlevel.CudaEvent}s.
  *   <li>{@link io.github.nccl4j.library.NcclException}: everything that can go wrong in NCCL, and
  *       {@link io.github.nccl4j.highlevel.NcclResultException}: what its functions return as errors.
  * </ul>

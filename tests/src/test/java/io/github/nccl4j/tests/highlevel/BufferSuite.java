@@ -2,6 +2,7 @@ package io.github.nccl4j.tests.highlevel;
 
 import io.github.nccl4j.highlevel.CudaEvent;
 import io.github.nccl4j.highlevel.CudaStream;
+import io.github.nccl4j.highlevel.DataType;
 import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element;
@@ -67,6 +68,7 @@ final class BufferSuite {
         for (int code = 0; code < sizes.length; code++) {
             ElementType<?> type = ElementType.values().get(code);
             checks.equal(code, type.nativeCode(), type + " code");
+            checks.equal(DataType.of(code), type.dataType(), type + " data type");
             checks.equal(sizes[code], type.sizeInBytes(), type + " size");
         }
     }
