@@ -180,6 +180,8 @@ final class Cuda {
 
     private static boolean isDone(int result, String call) {
         if (result == NOT_READY) {
+            // The runtime keeps it as the last error, which other code would take for its own.
+            cudart.cudaGetLastError();
             return false;
         }
         check(result, call);

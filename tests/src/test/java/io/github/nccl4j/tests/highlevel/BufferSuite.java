@@ -408,7 +408,9 @@ final class BufferSuite {
             float[] expected = new float[100];
             Arrays.fill(expected, 2.5f);
             checks.equal(expected, back, "memory for windows");
-            checks.isTrue(buffer.isOwner() && buffer.address() % 4096 == 0, "owned, and on a page");
+            // Where the driver can't share memory between processes, NCCL takes that of cudaMalloc.
+            int alignment = device.isHost() ? 4096 : 256;
+            checks.isTrue(buffer.isOwner() && buffer.address() % alignment == 0, "owned and aligned");
         }
         checks.fails(
                 IllegalArgumentException.class,

@@ -93,6 +93,7 @@ public final class CudaBuffersCheck {
             end.record(busy);
             waiting.waitFor(end);
             checks.isTrue(!busy.isDone(), "the stream is busy");
+            checks.equal(0, cudart.cudaPeekAtLastError(), "asking leaves no error for others");
             checks.isTrue(!end.isDone(), "the event is not done");
             checks.isTrue(!waiting.isDone(), "the stream that waits for the event is not done");
             StreamTimeoutException timeout = checks.fails(
