@@ -263,12 +263,17 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         }
     }
 
-    /** Begins a use of the memory, which keeps it from being freed. */
-    private DeviceBuffer<T> acquire() {
+    private DeviceBuffer<T> root() {
         DeviceBuffer<T> root = this;
         while (root.parent != null) {
             root = root.parent;
         }
+        return root;
+    }
+
+    /** Begins a use of the memory, which keeps it from being freed. */
+    private DeviceBuffer<T> acquire() {
+        DeviceBuffer<T> root = root();
         root.lifetime.acquire();
         try {
             check();
@@ -366,33 +371,41 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      *
      * @param source what to copy, on any device
      * @throws IllegalArgumentException if the lengths are different, or the buffers overlap without being the same
+     * @throws IllegalStateException if one of the buffers is closed
      */
     public void copyFrom(DeviceBuffer<T> source) {
         Objects.requireNonNull(source, "source");
         if (source.length != length) {
             throw new IllegalArgumentException("source.length() must be length(): " + source.length + " != " + length);
         }
+        // One order everywhere, so that two copies and the closing of both buffers cannot wait for each other in a
+        // ring.
+        boolean thisFirst = root().lifetime.isBefore(source.root().lifetime);
+        DeviceBuffer<T> first = (thisFirst ? this : source).acquire();
+        try {
+            DeviceBuffer<T> second = (thisFirst ? source : this).acquire();
+            try {
+                copyOpen(source);
+            } finally {
+                release(second);
+            }
+        } finally {
+            release(first);
+        }
+    }
+
+    private void copyOpen(DeviceBuffer<T> source) {
         long bytes = sizeInBytes();
         if (device.equals(source.device) && address != source.address && Math.abs(address - source.address) < bytes) {
             throw new IllegalArgumentException("source must not overlap this buffer: " + source + ", " + this);
         }
-        DeviceBuffer<T> root = acquire();
-        try {
-            DeviceBuffer<T> sourceRoot = source.acquire();
-            try {
-                if (bytes > 0 && address != source.address) {
-                    Device cuda = device.isCuda() ? device : source.device;
-                    if (cuda.isCuda()) {
-                        Cuda.copy(cuda, address, source.address, bytes);
-                    } else {
-                        copyMemory(address, source.address, bytes);
-                    }
-                }
-            } finally {
-                release(sourceRoot);
-            }
-        } finally {
-            release(root);
+        if (bytes == 0 || address == source.address) {
+            return;
+        }
+        if (device.isHost() && source.device.isCuda()) {
+            Cuda.copy(source.device, address, source.address, bytes);
+        } else {
+            copyMemory(address, source.address, bytes);
         }
     }
 

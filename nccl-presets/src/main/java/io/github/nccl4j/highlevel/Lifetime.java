@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 
 /**
@@ -7,6 +8,9 @@ import java.util.concurrent.locks.ReentrantReadWriteLock;
  * once, whatever the number of threads that try. A use must not close what it uses.
  */
 final class Lifetime {
+    private static final AtomicLong CREATED = new AtomicLong();
+
+    private final long serial = CREATED.getAndIncrement();
     private final ReentrantReadWriteLock lock = new ReentrantReadWriteLock();
     private final Object what;
     private volatile boolean closed;
@@ -30,6 +34,11 @@ final class Lifetime {
         if (closed) {
             throw new IllegalStateException(what + " is closed");
         }
+    }
+
+    /** Which of two to acquire first, where both are needed. */
+    boolean isBefore(Lifetime other) {
+        return serial < other.serial;
     }
 
     /** Begins a use; {@link #release()} ends it. */
