@@ -1,12 +1,14 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.library.NcclException;
+
 /**
  * A call of CUDA failed. The message names the call, CUDA's code and what CUDA says about it.
  *
  * <p>Errors of work that was launched earlier, such as an illegal address in a kernel, may be reported by any later call;
  * most of those leave the device unusable for the rest of the process. Instances are immutable.
  */
-public final class CudaException extends RuntimeException {
+public final class CudaException extends NcclException {
     private static final long serialVersionUID = 1L;
 
     /** The call that failed. */

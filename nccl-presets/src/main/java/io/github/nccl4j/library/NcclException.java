@@ -1,12 +1,15 @@
 package io.github.nccl4j.library;
 
 /**
- * What went wrong in NCCL: the superclass of all exceptions that tell it. Programs do not extend it.
+ * What went wrong in NCCL or CUDA: the superclass of all exceptions that tell it. Programs do not extend it.
  *
  * <ul>
  *   <li>{@link NcclLibraryException}: there is no library, or it lacks what was asked for. Nothing was called.
  *   <li>{@link io.github.nccl4j.highlevel.NcclResultException}: a function returned an error. Its subclasses are the
  *       errors that programs treat in ways of their own.
+ *   <li>{@link io.github.nccl4j.highlevel.CudaException} and {@link io.github.nccl4j.highlevel.CudaLibraryException}: the
+ *       same for CUDA, where buffers and streams call it.
+ *   <li>{@link io.github.nccl4j.highlevel.StreamTimeoutException}: a stream or an event was not done in time.
  * </ul>
  *
  * <p>Wrong arguments that nccl4j finds before it calls NCCL are no {@code NcclException}, but the exceptions of the JDK:
@@ -23,5 +26,15 @@ public abstract class NcclException extends RuntimeException {
      */
     protected NcclException(String message) {
         super(message);
+    }
+
+    /**
+     * Creates an exception with a cause.
+     *
+     * @param message what went wrong
+     * @param cause what led to it, or null
+     */
+    protected NcclException(String message, Throwable cause) {
+        super(message, cause);
     }
 }
