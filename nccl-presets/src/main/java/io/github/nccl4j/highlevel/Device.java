@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.library.NativeLibrary;
 import java.util.Objects;
 
 /**
@@ -63,7 +65,7 @@ public final class Device {
 
     /** {@return how many CUDA devices the process sees; 0 without a driver, and then nothing of CUDA is loaded} */
     public static int cudaCount() {
-        return LoadedLibrary.gpuCount();
+        return NativeLibrary.gpuCount();
     }
 
     /**
@@ -76,7 +78,7 @@ public final class Device {
      * @see <a href="https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html">cudaGetDevice</a>
      */
     public static Device current() {
-        if (LoadedLibrary.isHostEngine()) {
+        if (NativeLibrary.engine() == Engine.HOST) {
             return HOST;
         }
         if (cudaCount() == 0) {

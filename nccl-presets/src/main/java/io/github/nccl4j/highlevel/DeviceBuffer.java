@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.library.NativeLibrary;
 import java.lang.ref.Reference;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
@@ -100,20 +102,20 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
 
     static <T extends Element> DeviceBuffer<T> allocateForWindow(Device device, ElementType<T> type, long length) {
         long bytes = allocatedBytes(type, length);
-        if (LoadedLibrary.isHostEngine() != device.isHost()) {
+        if ((NativeLibrary.engine() == Engine.HOST) != device.isHost()) {
             throw new IllegalStateException("memory for windows on " + device + " can't come from the loaded library, "
-                    + LoadedLibrary.path() + (device.isHost() ? ", which is not" : ", which is") + " the host engine");
+                    + NativeLibrary.path() + (device.isHost() ? ", which is not" : ", which is") + " the host engine");
         }
         if (device.isHost()) {
-            long address = LoadedLibrary.allocate(bytes);
-            return new DeviceBuffer<>(device, type, address, length, null, () -> LoadedLibrary.free(address), null);
+            long address = NcclMemory.allocate(bytes);
+            return new DeviceBuffer<>(device, type, address, length, null, () -> NcclMemory.free(address), null);
         }
-        long address = Cuda.on(device, () -> LoadedLibrary.allocate(bytes));
+        long address = Cuda.on(device, () -> NcclMemory.allocate(bytes));
         Runnable free = () -> {
             // Unlike cudaFree, ncclMemFree takes memory away from work that still uses it.
             Cuda.synchronizeDevice(device);
             Cuda.on(device, () -> {
-                LoadedLibrary.free(address);
+                NcclMemory.free(address);
                 return null;
             });
         };

@@ -3,9 +3,9 @@ package io.github.nccl4j.samples;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.samples.support.Bandwidth;
 import io.github.nccl4j.samples.support.ByteSize;
-import io.github.nccl4j.samples.support.Device;
 import io.github.nccl4j.samples.support.Mismatch;
 import io.github.nccl4j.samples.support.Pattern;
+import io.github.nccl4j.samples.support.RankMemory;
 import io.github.nccl4j.samples.support.RankSession;
 import java.util.Locale;
 import java.util.stream.IntStream;
@@ -138,7 +138,7 @@ final class AllReduce extends Sample {
     }
 
     private static Mismatch checked(RankSession session, long send, long receive, long count) {
-        Device device = session.device();
+        RankMemory device = session.device();
         if (receive != send) {
             device.set(receive, POISON, count * Float.BYTES);
         }

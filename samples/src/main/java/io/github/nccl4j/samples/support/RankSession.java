@@ -18,12 +18,12 @@ import org.bytedeco.javacpp.Pointer;
 public final class RankSession implements AutoCloseable {
 
     private final RankInfo self;
-    private final Device device;
+    private final RankMemory device;
     private final boolean onHost;
     private long comm;
     private long barrierCell;
 
-    private RankSession(RankInfo self, Device device, boolean onHost) {
+    private RankSession(RankInfo self, RankMemory device, boolean onHost) {
         this.self = self;
         this.device = device;
         this.onHost = onHost;
@@ -42,7 +42,7 @@ public final class RankSession implements AutoCloseable {
             throw new NcclError(
                     "the samples have no access to the memory of AMD GPUs; library: " + NativeLibrary.path());
         }
-        Device device = engine == Engine.HOST ? new HostDevice(self.rank()) : CudaRuntime.open(self);
+        RankMemory device = engine == Engine.HOST ? RankMemory.onHost() : RankMemory.onGpu(self);
         RankSession session = new RankSession(self, device, engine == Engine.HOST);
         try {
             session.join(new IdExchange(self, timeout).exchange(session::makeId));
@@ -88,7 +88,7 @@ public final class RankSession implements AutoCloseable {
     }
 
     /** {@return the memory and stream of this rank} */
-    public Device device() {
+    public RankMemory device() {
         return device;
     }
 
