@@ -98,6 +98,16 @@ public final class CudaEvent implements AutoCloseable {
         stream.record(this);
     }
 
+    /** Keeps the event from being destroyed by {@link #close()}, until {@link #unpin()}. */
+    void pin() {
+        lifetime.pin();
+    }
+
+    /** Ends a pin, in any thread, and destroys the event if it was closed meanwhile and no other pin is left. */
+    void unpin() {
+        lifetime.unpin();
+    }
+
     /** Records it in a stream that is locked. */
     void recordOn(long stream) {
         lifetime.acquire();

@@ -27,8 +27,10 @@ import java.util.Objects;
  * in other threads that use it, {@link #synchronize()} among them.
  */
 public final class CudaStream implements AutoCloseable {
-    private final Device device;
-    private final long handle;
+    final Device device;
+    /** For those who call {@link #checkOpen()}. */
+    final long handle;
+
     private final boolean owner;
     private final Lifetime lifetime = new Lifetime(this);
 
@@ -182,6 +184,21 @@ public final class CudaStream implements AutoCloseable {
         } finally {
             lifetime.release();
         }
+    }
+
+    /** Throws if it can't be used. Takes no lock and allocates nothing; that it stays open is the caller's concern. */
+    void checkOpen() {
+        lifetime.check();
+    }
+
+    /** Keeps the stream from being destroyed by {@link #close()}, until {@link #unpin()}. */
+    void pin() {
+        lifetime.pin();
+    }
+
+    /** Ends a pin, in any thread, and destroys the stream if it was closed meanwhile and no other pin is left. */
+    void unpin() {
+        lifetime.unpin();
     }
 
     /** Records an event, for {@link CudaEvent#record}. Streams are always locked before events. */

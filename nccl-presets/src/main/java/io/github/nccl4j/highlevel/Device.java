@@ -2,7 +2,9 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
+import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * Where buffers lie and streams run: a CUDA device, or host memory for the host engine.
@@ -28,6 +30,7 @@ import java.util.Objects;
 public final class Device {
     private static final int HOST_INDEX = -1;
     private static final Device HOST = new Device(HOST_INDEX, 0);
+    private static final Map<Integer, Device> CUDA = new ConcurrentHashMap<>();
 
     private final int index;
     /** The primary context of a CUDA device. */
@@ -44,7 +47,8 @@ public final class Device {
     }
 
     /**
-     * A CUDA device. Loads CUDA's runtime and makes the device's primary context, which the process keeps.
+     * A CUDA device, always the same object for the same index. Loads CUDA's runtime and makes the device's primary
+     * context, which the process keeps.
      *
      * @param index its number among the devices that the process sees, from 0
      * @return the device
@@ -60,7 +64,7 @@ public final class Device {
                             + (index < 0 ? " < 0" : " >= " + count));
         }
         CudaRuntime.require();
-        return new Device(index, Cuda.retainContext(index));
+        return CUDA.computeIfAbsent(index, i -> new Device(i, Cuda.retainContext(i)));
     }
 
     /** {@return how many CUDA devices the process sees; 0 without a driver, and then nothing of CUDA is loaded} */
@@ -149,7 +153,7 @@ public final class Device {
 
     @Override
     public boolean equals(Object other) {
-        return other instanceof Device device && device.index == index;
+        return other == this || other instanceof Device device && device.index == index;
     }
 
     @Override

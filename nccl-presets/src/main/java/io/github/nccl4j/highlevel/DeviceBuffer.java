@@ -50,12 +50,16 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     private static final int HOST_CHUNK_BYTES = 1 << 29;
     private static final int FILL_BYTES = 1 << 16;
 
-    private final Device device;
-    private final ElementType<T> type;
-    private final long address;
-    private final long length;
+    final Device device;
+    final ElementType<T> type;
+    /** For those who call {@link #checkOpen()}. */
+    final long address;
+
+    final long length;
     /** The buffer that this is a slice of, else null. */
     private final DeviceBuffer<T> parent;
+    /** The buffer that has the memory: this one unless it is a slice. */
+    private final DeviceBuffer<T> root;
     /** What frees the memory; null if it is not owned. */
     private final Runnable free;
     /** A foreign object that must not be collected before. */
@@ -76,6 +80,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         this.address = address;
         this.length = length;
         this.parent = parent;
+        root = parent == null ? this : parent.root;
         this.free = free;
         this.keptAlive = keptAlive;
         if (free != null) {
@@ -208,7 +213,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @throws IndexOutOfBoundsException if it is not all within this buffer
      */
     public DeviceBuffer<T> slice(long offset, long length) {
-        check();
+        checkOpen();
         Bounds.check("offset", offset, length, "length()", this.length);
         return new DeviceBuffer<>(device, type, address + offset * type.sizeInBytes(), length, this, null, null);
     }
@@ -255,35 +260,49 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @throws IllegalStateException if the buffer is closed
      */
     public long address() {
-        check();
+        checkOpen();
         return address;
     }
 
-    private void check() {
+    /** Throws if it can't be used. Takes no lock and allocates nothing; that it stays open is the caller's concern. */
+    void checkOpen() {
         for (DeviceBuffer<T> buffer = this; buffer != null; buffer = buffer.parent) {
             buffer.lifetime.check();
         }
     }
 
-    private DeviceBuffer<T> root() {
-        DeviceBuffer<T> root = this;
-        while (root.parent != null) {
-            root = root.parent;
-        }
-        return root;
-    }
-
     /** Begins a use of the memory, which keeps it from being freed. */
     private DeviceBuffer<T> acquire() {
-        DeviceBuffer<T> root = root();
         root.lifetime.acquire();
         try {
-            check();
+            checkOpen();
         } catch (IllegalStateException closed) {
             root.lifetime.release();
             throw closed;
         }
         return root;
+    }
+
+    /**
+     * Keeps the memory from being freed by {@link #close()}, until {@link #unpin()}; for work that goes on when the call
+     * has returned. Who pins keeps a reference to this buffer, too. Takes no lock and allocates nothing.
+     *
+     * @throws IllegalStateException if the buffer, or one that it is a slice of, is closed
+     */
+    void pin() {
+        root.lifetime.pin();
+        try {
+            checkOpen();
+        } catch (IllegalStateException closed) {
+            root.lifetime.unpin();
+            throw closed;
+        }
+    }
+
+    /** Ends a pin, in any thread, and frees the memory if its owner was closed meanwhile and no other pin is left. */
+    void unpin() {
+        root.lifetime.unpin();
+        Reference.reachabilityFence(root.keptAlive);
     }
 
     private static void release(DeviceBuffer<?> root) {
@@ -382,7 +401,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         }
         // One order everywhere, so that two copies and the closing of both buffers cannot wait for each other in a
         // ring.
-        boolean thisFirst = root().lifetime.isBefore(source.root().lifetime);
+        boolean thisFirst = root.lifetime.isBefore(source.root.lifetime);
         DeviceBuffer<T> first = (thisFirst ? this : source).acquire();
         try {
             DeviceBuffer<T> second = (thisFirst ? source : this).acquire();
@@ -811,7 +830,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
 
     /** Offsets and lengths of an array are in elements, so bytes of larger ones come in a ByteBuffer. */
     private void requireByteElements() {
-        check();
+        checkOpen();
         if (type.sizeInBytes() != 1) {
             throw new IllegalArgumentException("elements of " + type + " are " + type.carrier()
                     + " in Java: byte; their bytes can be copied by a ByteBuffer");
@@ -827,7 +846,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     private void transfer(Buffer buffer, long offset, boolean write) {
-        check();
+        checkOpen();
         int count = Transfer.elements(type, buffer);
         Bounds.check("offset", offset, count, "length()", length);
         DeviceBuffer<T> root = acquire();
@@ -900,8 +919,9 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Frees the memory if this buffer owns it, and makes this buffer and its slices unusable. Waits for copies in other
-     * threads and for all work on the CUDA device. Does nothing if the buffer is closed already.
+     * Makes this buffer and its slices unusable, and frees the memory if this buffer owns it: at once, or when the
+     * operations that this package has launched on it and still watches are done. Waits for copies in other threads, and
+     * to free for all work on the CUDA device. Does nothing if the buffer is closed already.
      *
      * @throws CudaException if CUDA reports an error, which may be one of earlier work; the buffer is closed all the same
      */

@@ -1,19 +1,28 @@
 package io.github.nccl4j.highlevel;
 
+import java.lang.System.Logger.Level;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 
 /**
  * Whether a native thing may still be used. Uses may run side by side; closing waits for those under way and is done
  * once, whatever the number of threads that try. A use must not close what it uses.
+ *
+ * <p>What outlives a call, such as a device's work on a buffer, holds a pin instead: closing doesn't wait for it, lets no
+ * new use begin, and leaves the freeing to the last pin.
  */
 final class Lifetime {
     private static final AtomicLong CREATED = new AtomicLong();
+    private static final int CLOSED = Integer.MIN_VALUE;
 
     private final long serial = CREATED.getAndIncrement();
     private final ReentrantReadWriteLock lock = new ReentrantReadWriteLock();
     private final Object what;
-    private volatile boolean closed;
+    /** The number of pins, negative once it is closed. */
+    private final AtomicInteger state = new AtomicInteger();
+
+    private Runnable free;
     private Leaks.Watch watch;
 
     /** Of something whose {@code toString} names it in messages. */
@@ -27,11 +36,11 @@ final class Lifetime {
     }
 
     boolean isOpen() {
-        return !closed;
+        return state.get() >= 0;
     }
 
     void check() {
-        if (closed) {
+        if (state.get() < 0) {
             throw new IllegalStateException(what + " is closed");
         }
     }
@@ -44,7 +53,7 @@ final class Lifetime {
     /** Begins a use; {@link #release()} ends it. */
     void acquire() {
         lock.readLock().lock();
-        if (closed) {
+        if (!isOpen()) {
             lock.readLock().unlock();
             check();
         }
@@ -54,14 +63,51 @@ final class Lifetime {
         lock.readLock().unlock();
     }
 
-    /** Frees once. What can't be freed counts as closed too: a second attempt would free twice. */
+    /** Keeps the native thing alive beyond closing, until {@link #unpin()}, in any thread. Never waits. */
+    void pin() {
+        int pins;
+        do {
+            pins = state.get();
+            if (pins < 0) {
+                check();
+            }
+        } while (!state.compareAndSet(pins, pins + 1));
+    }
+
+    /** Ends a pin. Frees if that was the last and it is closed; as nobody expects an error then, it is only logged. */
+    void unpin() {
+        int before;
+        do {
+            before = state.get();
+            if ((before & ~CLOSED) == 0) {
+                throw new IllegalStateException(what + " is not pinned");
+            }
+        } while (!state.compareAndSet(before, before - 1));
+        if (before - 1 == CLOSED) {
+            try {
+                free.run();
+            } catch (RuntimeException failure) {
+                System.getLogger("io.github.nccl4j")
+                        .log(Level.WARNING, what + " was closed, but could not be freed later", failure);
+            }
+        }
+    }
+
+    /**
+     * Frees once, or leaves that to the last pin. What can't be freed counts as closed too: a second attempt would free
+     * twice.
+     */
     void close(Runnable free) {
         lock.writeLock().lock();
         try {
-            if (!closed) {
-                closed = true;
+            if (isOpen()) {
+                // Before the state says so: the last pin may go right after.
+                this.free = free;
+                int pins = state.getAndAdd(CLOSED);
                 Leaks.closed(watch);
-                free.run();
+                if (pins == 0) {
+                    free.run();
+                }
             }
         } finally {
             lock.writeLock().unlock();

@@ -1,0 +1,216 @@
+package io.github.nccl4j.highlevel;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.highlevel.Element.Float32;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import org.junit.jupiter.api.Test;
+
+/** Closing, uses and pins, in any order and in several threads. */
+class LifetimeTest {
+    private final Lifetime lifetime = new Lifetime("the thing");
+    private final AtomicInteger freed = new AtomicInteger();
+
+    private void close() {
+        lifetime.close(freed::incrementAndGet);
+    }
+
+    @Test
+    void closingFreesOnce() {
+        lifetime.check();
+        close();
+        close();
+        assertEquals(1, freed.get());
+        assertFalse(lifetime.isOpen());
+        for (Runnable use : List.<Runnable>of(lifetime::check, lifetime::acquire, lifetime::pin)) {
+            IllegalStateException closed = assertThrows(IllegalStateException.class, use::run);
+            assertEquals("the thing is closed", closed.getMessage());
+        }
+    }
+
+    @Test
+    void theLastPinFreesWhatIsClosed() {
+        lifetime.pin();
+        lifetime.pin();
+        lifetime.unpin();
+        lifetime.pin();
+        close();
+        assertFalse(lifetime.isOpen());
+        assertThrows(IllegalStateException.class, lifetime::pin);
+        assertThrows(IllegalStateException.class, lifetime::acquire);
+        close();
+        lifetime.unpin();
+        assertEquals(0, freed.get());
+        lifetime.unpin();
+        assertEquals(1, freed.get());
+        close();
+        assertEquals(1, freed.get());
+    }
+
+    @Test
+    void pinsThatEndBeforeLeaveNothing() {
+        lifetime.pin();
+        lifetime.unpin();
+        assertTrue(lifetime.isOpen());
+        assertEquals(0, freed.get());
+        close();
+        assertEquals(1, freed.get());
+    }
+
+    @Test
+    void aPinTooFewIsSaid() {
+        assertThrows(IllegalStateException.class, lifetime::unpin);
+        assertTrue(lifetime.isOpen());
+        close();
+        IllegalStateException e = assertThrows(IllegalStateException.class, lifetime::unpin);
+        assertEquals("the thing is not pinned", e.getMessage());
+        assertEquals(1, freed.get());
+    }
+
+    @Test
+    void anErrorOfTheLastPinIsLogged() {
+        List<LogRecord> records = new ArrayList<>();
+        Logger logger = Logger.getLogger("io.github.nccl4j");
+        Handler handler = new Handler() {
+            @Override
+            public void publish(LogRecord record) {
+                records.add(record);
+            }
+
+            @Override
+            public void flush() {}
+
+            @Override
+            public void close() {}
+        };
+        logger.addHandler(handler);
+        logger.setUseParentHandlers(false);
+        try {
+            lifetime.pin();
+            lifetime.close(() -> {
+                throw new IllegalArgumentException("the device is gone");
+            });
+            lifetime.unpin();
+        } finally {
+            logger.removeHandler(handler);
+            logger.setUseParentHandlers(true);
+        }
+        assertEquals(1, records.size());
+        assertEquals(
+                "the thing was closed, but could not be freed later",
+                records.get(0).getMessage());
+        assertEquals("the device is gone", records.get(0).getThrown().getMessage());
+        assertThrows(IllegalArgumentException.class, () -> new Lifetime("other").close(() -> {
+            throw new IllegalArgumentException("without pins it is thrown");
+        }));
+    }
+
+    @Test
+    void threadsFreeOnce() throws InterruptedException {
+        for (int round = 0; round < 300; round++) {
+            Lifetime shared = new Lifetime("shared");
+            AtomicInteger times = new AtomicInteger();
+            AtomicInteger wrong = new AtomicInteger();
+            CyclicBarrier start = new CyclicBarrier(4);
+            Thread[] threads = new Thread[4];
+            for (int i = 0; i < threads.length; i++) {
+                boolean closes = i == 0;
+                threads[i] = new Thread(() -> {
+                    try {
+                        start.await();
+                        if (closes) {
+                            shared.close(times::incrementAndGet);
+                            return;
+                        }
+                        for (int n = 0; n < 200; n++) {
+                            shared.pin();
+                            if (times.get() != 0) {
+                                wrong.incrementAndGet();
+                            }
+                            shared.unpin();
+                        }
+                    } catch (IllegalStateException closed) {
+                        // What a pin after the closing gets.
+                    } catch (Exception e) {
+                        wrong.incrementAndGet();
+                    }
+                });
+                threads[i].start();
+            }
+            for (Thread thread : threads) {
+                thread.join();
+            }
+            assertEquals(1, times.get());
+            assertEquals(0, wrong.get());
+        }
+    }
+
+    @Test
+    void aPinOfASliceKeepsTheMemory() {
+        DeviceBuffer<Float32> buffer = Device.host().allocate(ElementType.FLOAT32, 8);
+        buffer.fill(3);
+        DeviceBuffer<Float32> slice = buffer.slice(2, 4);
+        DeviceBuffer<Float32> inner = slice.slice(1, 2);
+        inner.pin();
+        buffer.close();
+        for (DeviceBuffer<Float32> closed : List.of(buffer, slice, inner)) {
+            assertThrows(IllegalStateException.class, closed::checkOpen);
+            assertThrows(IllegalStateException.class, closed::pin);
+        }
+        // Still there, or the allocator's own data would be in it by now.
+        try (DeviceBuffer<Float32> memory =
+                DeviceBuffer.wrap(Device.host(), ElementType.FLOAT32, inner.address, inner.length)) {
+            float[] numbers = new float[2];
+            memory.copyTo(numbers);
+            assertEquals(3, numbers[1]);
+        }
+        inner.unpin();
+        assertThrows(IllegalStateException.class, inner::unpin);
+    }
+
+    @Test
+    void aClosedSliceIsNotPinned() {
+        try (DeviceBuffer<Float32> buffer = Device.host().allocate(ElementType.FLOAT32, 8)) {
+            DeviceBuffer<Float32> slice = buffer.slice(2, 4);
+            DeviceBuffer<Float32> inner = slice.slice(1, 2);
+            slice.close();
+            assertThrows(IllegalStateException.class, inner::pin);
+            assertThrows(IllegalStateException.class, buffer::unpin);
+            buffer.pin();
+            buffer.unpin();
+        }
+    }
+
+    @Test
+    void streamsAndEventsArePinned() {
+        CudaStream stream = CudaStream.nonBlocking(Device.host());
+        CudaEvent event = CudaEvent.create(Device.host());
+        stream.checkOpen();
+        stream.pin();
+        event.pin();
+        stream.close();
+        event.close();
+        assertThrows(IllegalStateException.class, stream::checkOpen);
+        assertThrows(IllegalStateException.class, stream::pin);
+        assertThrows(IllegalStateException.class, event::pin);
+        stream.unpin();
+        event.unpin();
+        assertThrows(IllegalStateException.class, stream::unpin);
+        assertThrows(IllegalStateException.class, event::unpin);
+    }
+
+    @Test
+    void hostMemoryIsOneDevice() {
+        assertSame(Device.host(), Device.host());
+    }
+}
