@@ -15,6 +15,7 @@
 #include <link.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -260,6 +261,19 @@ inline bool canOpen(const char* candidates) {
   for (const std::string& candidate : lines(candidates))
     if (openCandidate(candidate, why)) return true;
   return false;
+}
+
+/**
+ * Makes every running thread of this process pass a full memory barrier, or returns false where the system can't: what
+ * one side of a pair of threads does rarely, so that the other side needs no fence in what it does always.
+ */
+inline bool processBarrier() {
+#if defined(__linux__) && defined(SYS_membarrier)
+  static const bool registered = syscall(SYS_membarrier, 1 << 4 /* REGISTER_PRIVATE_EXPEDITED */, 0, 0) == 0;
+  return registered && syscall(SYS_membarrier, 1 << 3 /* PRIVATE_EXPEDITED */, 0, 0) == 0;
+#else
+  return false;
+#endif
 }
 
 /** How many GPUs the CUDA driver shows to this process: 0 too where there is no driver. */

@@ -264,6 +264,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         return address;
     }
 
+    /** The address of an element, without a check. */
+    long addressOf(long offset) {
+        return address + offset * type.sizeInBytes();
+    }
+
     /** Throws if it can't be used. Takes no lock and allocates nothing; that it stays open is the caller's concern. */
     void checkOpen() {
         for (DeviceBuffer<T> buffer = this; buffer != null; buffer = buffer.parent) {

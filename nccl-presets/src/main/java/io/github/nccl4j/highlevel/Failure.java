@@ -1,10 +1,14 @@
 package io.github.nccl4j.highlevel;
 
+import java.time.Duration;
+
 /**
  * What is known of a call that failed.
  *
  * @param result what it returned
  * @param operation the C function
+ * @param description what it was to do: "ncclSend of 1024 float32 to rank 3"
+ * @param limit how long was waited for it, or null
  * @param rank the rank that called it, or -1
  * @param communicatorName the communicator's name, or empty
  * @param libraryPath the path of the library
@@ -15,6 +19,8 @@ package io.github.nccl4j.highlevel;
 record Failure(
         Result result,
         String operation,
+        String description,
+        Duration limit,
         int rank,
         String communicatorName,
         String libraryPath,
@@ -22,7 +28,8 @@ record Failure(
         String library,
         String lastError) {
     String message() {
-        StringBuilder text = new StringBuilder(operation).append(" failed");
+        StringBuilder text = new StringBuilder(description);
+        text.append(limit == null ? " failed" : " was not done after " + limit);
         if (rank >= 0) {
             text.append(" at rank ").append(rank);
         }

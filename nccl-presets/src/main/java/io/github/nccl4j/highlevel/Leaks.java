@@ -4,8 +4,9 @@ import java.lang.System.Logger.Level;
 import java.lang.ref.Cleaner;
 
 /**
- * Says who made an object that was dropped without being closed. On with {@code -Dnccl4j.leaks=true}; never frees
- * anything, because the garbage collector can't know whether a device still uses it.
+ * Says who made an object that was dropped without being closed: a communicator always, other things with
+ * {@code -Dnccl4j.leaks=true}. Never frees anything, because the garbage collector can't know whether a device still uses
+ * it, and other ranks have to take part.
  */
 final class Leaks {
     private static final boolean ON = Boolean.getBoolean("nccl4j.leaks");
@@ -27,7 +28,10 @@ final class Leaks {
         public void run() {
             if (!closed) {
                 System.getLogger("io.github.nccl4j")
-                        .log(Level.WARNING, what + " was dropped without being closed; its memory is lost", creation);
+                        .log(
+                                Level.WARNING,
+                                what + " was dropped without being closed; what it holds is lost",
+                                creation);
             }
         }
     }
@@ -47,6 +51,11 @@ final class Leaks {
     /** Watches an object that must be closed; null when the switch is off. */
     static Watch watch(Object object, String what) {
         return ON ? new Watch(object, what) : null;
+    }
+
+    /** As {@link #watch}, whatever the switch says: for what is few, and what other ranks wait for. */
+    static Watch watchAlways(Object object, String what) {
+        return new Watch(object, what);
     }
 
     /** The object was closed. */

@@ -6,8 +6,8 @@ import java.util.List;
 /**
  * How the elements of the ranks become one.
  *
- * <p>Not an enumeration, because NCCL lets programs create operators at run time; programs cannot extend this class.
- * Instances are immutable.
+ * <p>Not an enumeration, because NCCL lets programs create operators at run time; programs cannot extend this class; {@link
+ * PreMulSum} is what they create. The constants are immutable and may be used in any thread.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html">NCCL: types</a>
  */
@@ -53,6 +53,11 @@ public class ReduceOp {
      */
     public final int code() {
         return code;
+    }
+
+    /** Whether NCCL has it itself; else it belongs to a communicator. */
+    boolean isBuiltIn() {
+        return true;
     }
 
     /** The operator's name, such as "SUM". */

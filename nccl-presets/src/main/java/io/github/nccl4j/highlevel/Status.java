@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import java.time.Duration;
 
 /** The one place where what a function returned becomes an exception. */
 final class Status {
@@ -47,15 +48,59 @@ final class Status {
             int result, String operation, int rank, String communicatorName, long communicator) {
         NcclLibrary library = NcclLibrary.get();
         String lastError = library.provides("ncclGetLastError") ? nccl.ncclGetLastError(communicator) : null;
+        return failure(
+                result,
+                operation,
+                operation,
+                rank,
+                communicatorName,
+                lastError == null ? "" : lastError.strip(),
+                library);
+    }
+
+    /** As {@link #failure(int, String, int, String, long)}, with what the operation was to do. */
+    static NcclResultException failure(
+            int result,
+            String operation,
+            String description,
+            int rank,
+            String communicatorName,
+            String lastError,
+            NcclLibrary library) {
         return new Failure(
                         Result.of(result),
                         operation,
+                        description,
+                        null,
                         rank,
                         communicatorName,
                         library.path().toString(),
                         library.versionCode(),
                         library.toString(),
-                        lastError == null ? "" : lastError.strip())
+                        lastError)
+                .exception();
+    }
+
+    /** The exception for an operation that was not done in time. */
+    static NcclResultException timeout(
+            String operation,
+            String description,
+            Duration limit,
+            int rank,
+            String communicatorName,
+            String lastError,
+            NcclLibrary library) {
+        return new Failure(
+                        Result.TIMEOUT,
+                        operation,
+                        description,
+                        limit,
+                        rank,
+                        communicatorName,
+                        library.path().toString(),
+                        library.versionCode(),
+                        library.toString(),
+                        lastError)
                 .exception();
     }
 }

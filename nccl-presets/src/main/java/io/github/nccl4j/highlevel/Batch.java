@@ -1,0 +1,344 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.nccl.ncclSimInfo_t;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/**
+ * What the open groups of one thread have collected. Nothing is handed to NCCL before the outermost group is launched,
+ * because NCCL could not be told to forget it again; the native group is opened and ended within that one call.
+ *
+ * <p>For the thread that it belongs to. It is kept for the next group, with its arrays.
+ */
+final class Batch {
+    private static final ThreadLocal<Batch> OF_THREAD = ThreadLocal.withInitial(Batch::new);
+    /** How many threads have an open group: almost always none, which is quickly asked. */
+    private static final AtomicInteger OPEN = new AtomicInteger();
+
+    private static final int WORDS = 9;
+    private static final int DEFERRED = -1;
+
+    private final Thread thread = Thread.currentThread();
+    private long[] words = new long[16 * WORDS];
+    private int used;
+    private final List<Object> pinned = new ArrayList<>();
+    private final List<CommunicatorCore> communicators = new ArrayList<>();
+    private final List<Deferred> deferred = new ArrayList<>();
+    private final List<Group> groups = new ArrayList<>();
+
+    private Batch() {}
+
+    /** Where a group began, to go back to when it is given up. */
+    record Mark(int used, int pinned, int deferred) {}
+
+    static boolean anyOpen() {
+        return OPEN.get() != 0;
+    }
+
+    /** The batch of this thread if it has an open group, else null. */
+    static Batch current() {
+        if (!anyOpen()) {
+            return null;
+        }
+        Batch batch = OF_THREAD.get();
+        return batch.groups.isEmpty() ? null : batch;
+    }
+
+    static Batch open(Group group) {
+        Batch batch = OF_THREAD.get();
+        if (batch.groups.isEmpty()) {
+            OPEN.incrementAndGet();
+        }
+        batch.groups.add(group);
+        return batch;
+    }
+
+    Thread thread() {
+        return thread;
+    }
+
+    Mark mark() {
+        return new Mark(used, pinned.size(), deferred.size());
+    }
+
+    boolean isInnermost(Group group) {
+        return groups.get(groups.size() - 1) == group;
+    }
+
+    boolean isOutermost(Group group) {
+        return groups.get(0) == group;
+    }
+
+    int operations() {
+        return used / WORDS;
+    }
+
+    /** Takes an operation, all of whose arguments were checked. */
+    void add(
+            CommunicatorCore communicator,
+            int operation,
+            long send,
+            long recv,
+            long count,
+            int type,
+            int op,
+            int peer,
+            long offset,
+            int context,
+            CudaStream stream) {
+        int at = next(communicator);
+        words[at] = operation;
+        words[at + 2] = send;
+        words[at + 3] = recv;
+        words[at + 4] = count;
+        words[at + 5] = (long) type << 32 | context;
+        words[at + 6] = (long) op << 32 | peer & 0xffffffffL;
+        words[at + 7] = offset;
+        words[at + 8] = stream.handle;
+        used = at + WORDS;
+    }
+
+    /** Takes a call with results. */
+    void add(CommunicatorCore communicator, Deferred call) {
+        int at = next(communicator);
+        words[at] = DEFERRED;
+        words[at + 2] = deferred.size();
+        deferred.add(call);
+        used = at + WORDS;
+    }
+
+    private int next(CommunicatorCore communicator) {
+        if (communicator.batch != this) {
+            join(communicator);
+        }
+        if (used == words.length) {
+            words = Arrays.copyOf(words, 2 * used);
+        }
+        words[used + 1] = communicator.batchIndex;
+        return used;
+    }
+
+    private void join(CommunicatorCore communicator) {
+        if (!communicators.isEmpty()) {
+            CommunicatorCore first = communicators.get(0);
+            if (first.isBlocking() != communicator.isBlocking()) {
+                throw new IllegalArgumentException(
+                        "communicators of one group must all block or all not block: " + first + " is "
+                                + (first.isBlocking() ? "" : "not ") + "blocking, " + communicator + " is "
+                                + (communicator.isBlocking() ? "" : "not ") + "blocking");
+            }
+        }
+        communicator.enterFor(this, communicators.size());
+        communicators.add(communicator);
+    }
+
+    /** Keeps a buffer's memory until the batch is done with it. */
+    void pin(DeviceBuffer<?> buffer) {
+        buffer.pin();
+        pinned.add(buffer);
+    }
+
+    /** Keeps an operator until the batch is done with it. */
+    void pin(PreMulSum<?> operator) {
+        operator.pin();
+        pinned.add(operator);
+    }
+
+    /** Gives up what came after a mark. */
+    void discard(Group group, Mark mark) {
+        while (!isInnermost(group)) {
+            groups.remove(groups.size() - 1).abandoned();
+        }
+        for (int i = deferred.size(); i > mark.deferred; i--) {
+            deferred.remove(i - 1).discarded();
+        }
+        used = mark.used;
+        unpin(mark.pinned);
+        leave(group);
+    }
+
+    /** Ends a group whose operations stay for the one around it. */
+    void leave(Group group) {
+        groups.remove(group);
+        if (groups.isEmpty()) {
+            clear();
+        }
+    }
+
+    private void unpin(int from) {
+        for (int i = pinned.size(); i > from; i--) {
+            Object one = pinned.remove(i - 1);
+            if (one instanceof DeviceBuffer<?> buffer) {
+                buffer.unpin();
+            } else {
+                ((PreMulSum<?>) one).unpin();
+            }
+        }
+    }
+
+    private void clear() {
+        used = 0;
+        deferred.clear();
+        communicators.forEach(CommunicatorCore::leaveBatch);
+        communicators.clear();
+        OPEN.decrementAndGet();
+        // Last, since freeing may call NCCL for the communicators.
+        unpin(0);
+    }
+
+    /** Hands everything to NCCL, as one native group. */
+    void launch(Group group) {
+        boolean done = false;
+        try {
+            for (CommunicatorCore communicator : communicators) {
+                communicator.requireOpen();
+            }
+            if (used > 0) {
+                run();
+            }
+            done = true;
+            // All of them, also when one fails: each owns memory.
+            RuntimeException problem = null;
+            while (!deferred.isEmpty()) {
+                try {
+                    deferred.remove(0).completed();
+                } catch (RuntimeException e) {
+                    problem = Suppressed.first(problem, e);
+                }
+            }
+            Suppressed.rethrow(problem);
+        } finally {
+            if (!done) {
+                deferred.forEach(Deferred::discarded);
+            }
+            leave(group);
+        }
+    }
+
+    private void run() {
+        CommunicatorCore first = communicators.get(0);
+        int result;
+        // Calls with results wait for other ranks within the C call, so that a deadline needs a thread of its own.
+        if (!deferred.isEmpty() && first.isBlocking()) {
+            try {
+                result = HostCall.make("group", longestDeadline(), this::callAll, late -> {});
+            } catch (HostCall.Expired e) {
+                communicators.forEach(CommunicatorCore::isStuck);
+                throw first.timedOut(
+                        "ncclGroupEnd", "ncclGroupEnd of " + operations() + " operations", longestDeadline());
+            }
+        } else {
+            result = callAll();
+        }
+        if (result == nccl.ncclInProgress) {
+            for (CommunicatorCore communicator : communicators) {
+                communicator.awaitReady("ncclGroupEnd", "ncclGroupEnd of " + operations() + " operations");
+            }
+        } else if (result != nccl.ncclSuccess) {
+            throw culprit().failed(result, failedName, failedDescription);
+        }
+    }
+
+    private String failedName;
+    private String failedDescription;
+    private int failedCommunicator;
+
+    private CommunicatorCore culprit() {
+        return communicators.get(failedCommunicator);
+    }
+
+    private int callAll() {
+        Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
+        int problem = callEach();
+        // Always, or this thread would stay in the group; after an error NCCL drops what it has.
+        int end = nccl.ncclGroupEnd();
+        if (problem != nccl.ncclSuccess) {
+            return problem;
+        }
+        if (end != nccl.ncclSuccess && end != nccl.ncclInProgress) {
+            failedCommunicator = 0;
+            failedName = "ncclGroupEnd";
+            failedDescription = "ncclGroupEnd of " + operations() + " operations";
+        }
+        return end;
+    }
+
+    private int callEach() {
+        for (int at = 0; at < used; at += WORDS) {
+            int result = call(at);
+            if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
+                failedCommunicator = (int) words[at + 1];
+                int operation = (int) words[at];
+                failedName = operation == DEFERRED ? "a call" : Operations.name(operation);
+                failedDescription = operation == DEFERRED
+                        ? deferred.get((int) words[at + 2]).toString()
+                        : Operations.describe(
+                                operation, words[at + 4], (int) (words[at + 5] >>> 32), (int) words[at + 6]);
+                failedDescription += " in a group of " + operations() + " operations";
+                return result;
+            }
+        }
+        return nccl.ncclSuccess;
+    }
+
+    private int call(int at) {
+        int operation = (int) words[at];
+        if (operation == DEFERRED) {
+            return deferred.get((int) words[at + 2]).call();
+        }
+        return Operations.call(
+                operation,
+                words[at + 2],
+                words[at + 3],
+                words[at + 4],
+                (int) (words[at + 5] >>> 32),
+                (int) (words[at + 6] >>> 32),
+                (int) words[at + 6],
+                words[at + 7],
+                (int) words[at + 5],
+                communicators.get((int) words[at + 1]).handle(),
+                words[at + 8]);
+    }
+
+    /** Asks NCCL how long it would take, in microseconds, and gives the batch up. */
+    double simulate(Group group) {
+        try {
+            if (!deferred.isEmpty()) {
+                throw new IllegalStateException(
+                        "only operations on data can be simulated, this group has " + deferred.get(0) + ", too");
+            }
+            for (CommunicatorCore communicator : communicators) {
+                communicator.requireOpen();
+            }
+            try (ncclSimInfo_t info = new ncclSimInfo_t()) {
+                Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
+                int problem = callEach();
+                int end = nccl.ncclGroupSimulateEnd(info);
+                if (problem != nccl.ncclSuccess) {
+                    throw culprit().failed(problem, failedName, failedDescription);
+                }
+                if (end == nccl.ncclInProgress) {
+                    for (CommunicatorCore communicator : communicators) {
+                        communicator.awaitReady("ncclGroupSimulateEnd", "ncclGroupSimulateEnd");
+                    }
+                } else {
+                    Status.check(end, "ncclGroupSimulateEnd");
+                }
+                return info.estimatedTime();
+            }
+        } finally {
+            leave(group);
+        }
+    }
+
+    private Duration longestDeadline() {
+        return communicators.stream()
+                .map(CommunicatorCore::deadline)
+                .max(Duration::compareTo)
+                .orElseThrow();
+    }
+}

@@ -1,0 +1,1515 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.library.NcclLibraryException;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.List;
+import java.util.Objects;
+import java.util.TreeSet;
+import org.bytedeco.javacpp.IntPointer;
+import org.bytedeco.javacpp.LongPointer;
+
+/**
+ * One rank's end of a group of ranks that communicate: every operation of NCCL is called here.
+ *
+ * <pre>{@code
+ * UniqueId id = rank == 0 ? UniqueId.create() : receiveFromRank0();
+ * try (Communicator communicator = Communicator.create(id, rank, size);
+ *         DeviceBuffer<Float32> gradients = communicator.device().allocate(ElementType.FLOAT32, 1024);
+ *         CudaStream stream = CudaStream.nonBlocking(communicator.device())) {
+ *     communicator.allReduce(gradients, gradients, ReduceOp.AVG, stream);
+ *     communicator.work(stream).await();
+ * }
+ * }</pre>
+ *
+ * <h2>Operations</h2>
+ *
+ * <ul>
+ *   <li><b>Collective</b> operations are called by every rank of the communicator, in the same order, with the same counts,
+ *       types, operators and roots. {@link #send} and {@link #recv} are called by two ranks. One-sided ones are called by
+ *       one.
+ *   <li><b>Stream order.</b> An operation is put into the stream and returns; it runs when the work before it in that stream
+ *       is done. {@link #work} tells when it is done, and what went wrong. With the host engine it is done when it returns.
+ *   <li><b>Counts</b> are in elements, and come from the lengths of the buffers: pass a {@link DeviceBuffer#slice} for a
+ *       part. An operation with 0 elements is allowed.
+ *   <li><b>In place.</b> Send and receive buffer may be the same memory where a method says so. Buffers that overlap in
+ *       another way are refused.
+ *   <li><b>Buffers</b> stay the caller's: their contents must not be changed, and not be read, before the operation is done.
+ *       Closing one waits for the device, so that it may be closed at any time.
+ *   <li><b>Checks.</b> Whatever one rank can see is checked before NCCL is called, and is an {@link
+ *       IllegalArgumentException} (what was given does not fit), an {@link IllegalStateException} (closed, in a wrong state,
+ *       in use by another thread), or a {@link NullPointerException}. What NCCL finds is a {@link NcclResultException}. All
+ *       operations can throw these; only others are listed there.
+ *   <li><b>Groups.</b> Within an open {@link Group} of the thread, operations wait for its launch.
+ * </ul>
+ *
+ * <h2>States</h2>
+ *
+ * <table class="plain">
+ * <caption>What is allowed when; all else is an IllegalStateException</caption>
+ * <thead><tr><th>state</th><th>operations, windows, operators, work</th><th>split, shrink</th>
+ *     <th>grow, suspend, revoke, finish</th><th>resume</th><th>close</th><th>abort</th></tr></thead>
+ * <tbody>
+ * <tr><th>PENDING</th><td>no</td><td>no</td><td>no</td><td>no</td><td>no</td><td>nothing is done</td></tr>
+ * <tr><th>OPEN</th><td>yes</td><td>yes</td><td>yes</td><td>no</td><td>yes</td><td>yes</td></tr>
+ * <tr><th>SUSPENDED</th><td>no</td><td>no</td><td>no</td><td>yes</td><td>yes</td><td>yes</td></tr>
+ * <tr><th>REVOKED</th><td>no</td><td>yes</td><td>no</td><td>no</td><td>yes</td><td>yes</td></tr>
+ * <tr><th>FINISHED</th><td>no</td><td>no</td><td>no</td><td>no</td><td>yes</td><td>yes</td></tr>
+ * <tr><th>FAILED</th><td>no</td><td>no</td><td>no</td><td>no</td><td>aborts</td><td>yes</td></tr>
+ * <tr><th>ABORTED, CLOSED</th><td>no</td><td>no</td><td>no</td><td>no</td><td>nothing is done</td><td>nothing is
+ *     done</td></tr>
+ * </tbody>
+ * </table>
+ *
+ * <p>What a communicator is (rank, size, device, name, state) can be asked in every state.
+ *
+ * <p><b>Ownership.</b> A communicator is closed by who made it; closing is collective, since NCCL waits for the other
+ * ranks. It closes what was made from it first, the newest before the oldest: windows, registrations, operators, and what
+ * it was told to {@link #own}. One that is dropped without being closed is logged with the stack that made it, never
+ * destroyed by the garbage collector.
+ *
+ * <p><b>Waiting.</b> What waits for other ranks ends at the communicator's deadline with a {@link NcclTimeoutException}:
+ * creating, closing, changes of state, {@link Work#await()}. Operations themselves don't wait on a GPU, except that NCCL
+ * may connect to other ranks at the first one of a kind; that has the deadline if the communicator does not block.
+ *
+ * <p><b>Threads.</b> One thread at a time may call operations and change the state; a call while another thread is in one
+ * is an {@link IllegalStateException} that names the other. {@link #abort}, {@link #revoke}, {@link #asyncError} and what
+ * can be asked in every state may be called from any thread at any time.
+ *
+ * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html">NCCL: communicators</a>
+ */
+public final class Communicator implements AutoCloseable {
+    /** How long is waited for other ranks where nothing else is set: 5 minutes. */
+    public static final Duration DEFAULT_DEADLINE = Duration.ofMinutes(5);
+
+    private final CommunicatorCore core;
+    private final Gate gate;
+    private final Device device;
+    private final boolean onHost;
+    /** The types that the library knows have codes below this. */
+    private final int typesKnown;
+
+    /** What was called last, for messages. Written by the thread that is in the gate. */
+    private int lastOperation = Operations.NONE;
+
+    private long lastCount;
+    private int lastType;
+    private int lastPeer;
+    private long operations;
+
+    private final Streams streams;
+
+    /** What a communicator is in, and with it what may be done; see the class comment. */
+    public enum State {
+        /** It is made by a group that was not launched yet. */
+        PENDING,
+        /** It can be used. */
+        OPEN,
+        /** Its memory was given back; see {@link Communicator#suspend}. */
+        SUSPENDED,
+        /** Its work was stopped; see {@link Communicator#revoke}. */
+        REVOKED,
+        /** Its work was ended; see {@link Communicator#finish}. */
+        FINISHED,
+        /** A call of it was given up at the deadline. */
+        FAILED,
+        /** It was aborted. */
+        ABORTED,
+        /** It was closed, or did not come to be. */
+        CLOSED
+    }
+
+    Communicator(
+            NcclLibrary library,
+            Device device,
+            boolean blocking,
+            boolean owner,
+            Duration deadline,
+            FailurePolicy policy,
+            String name) {
+        this.device = device;
+        core = new CommunicatorCore(this, library, device, blocking, owner, deadline, policy, name);
+        gate = core.gate();
+        onHost = core.isOnHost();
+        typesKnown = library.version().isAtLeast(DataType.FLOAT8_E4M3.since())
+                ? DataType.values().length
+                : DataType.FLOAT8_E4M3.code();
+        streams = new Streams(this);
+    }
+
+    CommunicatorCore core() {
+        return core;
+    }
+
+    /* Creating. */
+
+    /**
+     * Settings for a new communicator.
+     *
+     * @return a builder
+     */
+    public static CommunicatorBuilder builder() {
+        return new CommunicatorBuilder();
+    }
+
+    /**
+     * Makes this rank's end of a communicator on the current device, with default settings. Collective: returns when all
+     * ranks have called it.
+     *
+     * <p>C function: {@code ncclCommInitRank}.
+     *
+     * @param id the id that one rank made
+     * @param rank this rank, from 0
+     * @param size the number of ranks
+     * @return the communicator, to be closed by the caller
+     * @throws IllegalArgumentException if rank or size are out of range
+     * @throws NcclTimeoutException if not all ranks have come within {@link #DEFAULT_DEADLINE}
+     * @throws NcclResultException if NCCL fails
+     */
+    public static Communicator create(UniqueId id, int rank, int size) {
+        return builder().create(id, rank, size);
+    }
+
+    /**
+     * Makes a communicator with a rank for each device, all in this process, with default settings.
+     *
+     * <p>C function: as {@code ncclCommInitAll}.
+     *
+     * @param devices the device of each rank; only host memory may come several times
+     * @return the communicators by rank, each to be closed by the caller
+     * @throws IllegalArgumentException if there is no device, or the same CUDA device twice
+     * @throws NcclResultException if NCCL fails
+     */
+    public static List<Communicator> createAll(List<Device> devices) {
+        return builder().createAll(devices);
+    }
+
+    /**
+     * A communicator that other code has made and will destroy, after this object was closed.
+     *
+     * @param handle its {@code ncclComm_t}
+     * @param device the device that it was made on
+     * @return the communicator; closing it closes what was made from it, and leaves the handle valid
+     * @throws IllegalArgumentException if the handle is 0, or the library can't use the device
+     * @throws NcclResultException if NCCL finds that it is no communicator
+     */
+    public static Communicator wrap(long handle, Device device) {
+        return ofHandle(handle, device, false);
+    }
+
+    /**
+     * A communicator that other code has made, and that is destroyed when this object is closed.
+     *
+     * @param handle its {@code ncclComm_t}
+     * @param device the device that it was made on
+     * @return the communicator, to be closed by the caller
+     * @throws IllegalArgumentException if the handle is 0, or the library can't use the device
+     * @throws NcclResultException if NCCL finds that it is no communicator
+     */
+    public static Communicator adopt(long handle, Device device) {
+        return ofHandle(handle, device, true);
+    }
+
+    private static Communicator ofHandle(long handle, Device device, boolean owner) {
+        if (handle == 0) {
+            throw new IllegalArgumentException("handle must not be 0");
+        }
+        NcclLibrary library = NcclLibrary.get();
+        CommunicatorBuilder.requireUsable(library, device);
+        int[] answer = new int[1];
+        Status.check(nccl.ncclCommUserRank(handle, answer), "ncclCommUserRank");
+        int rank = answer[0];
+        Status.check(nccl.ncclCommCount(handle, answer), "ncclCommCount");
+        int size = answer[0];
+        if (device.isCuda()) {
+            Status.check(nccl.ncclCommCuDevice(handle, answer), "ncclCommCuDevice");
+            if (answer[0] != device.index()) {
+                throw new IllegalArgumentException(
+                        "device must be that of the communicator: " + device + ", made on CUDA device " + answer[0]);
+            }
+        }
+        Communicator communicator =
+                new Communicator(library, device, true, owner, DEFAULT_DEADLINE, FailurePolicy.THROW, "");
+        communicator.core.opened(handle, rank, size);
+        return communicator;
+    }
+
+    /* What it is. */
+
+    /**
+     * This rank.
+     *
+     * @return the rank, from 0; not known while the communicator is pending
+     * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html">ncclCommUserRank</a>
+     */
+    public int rank() {
+        return core.rank();
+    }
+
+    /**
+     * The number of ranks.
+     *
+     * @return the number; not known while the communicator is pending
+     * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html">ncclCommCount</a>
+     */
+    public int size() {
+        return core.size();
+    }
+
+    /** {@return where its buffers and streams are} */
+    public Device device() {
+        return device;
+    }
+
+    /** {@return the name in its configuration, empty if it has none} */
+    public String name() {
+        return core.name();
+    }
+
+    /** {@return its state} */
+    public State state() {
+        return core.state();
+    }
+
+    /** {@return how long calls wait for other ranks} */
+    public Duration deadline() {
+        return core.deadline();
+    }
+
+    /** {@return whether calls wait within NCCL; if not, they wait in Java, where they can be given up} */
+    public boolean isBlocking() {
+        return core.isBlocking();
+    }
+
+    /**
+     * The handle for native code, valid as long as the communicator is open; that is the caller's concern.
+     *
+     * @return its {@code ncclComm_t}
+     * @throws IllegalStateException if it is not open
+     */
+    public long nativeHandle() {
+        core.requireOpen();
+        return core.handle();
+    }
+
+    /**
+     * What NCCL has found out since the last call: whether a rank is lost, for example. Does not wait. From any thread.
+     *
+     * <p>C function: {@code ncclCommGetAsyncError}.
+     *
+     * @return {@link Result#SUCCESS}, {@link Result#IN_PROGRESS} if a call that does not block goes on, or an error
+     * @throws IllegalStateException if the communicator was closed or aborted
+     */
+    public Result asyncError() {
+        return Result.of(core.poll());
+    }
+
+    /**
+     * What NCCL wrote about the last error of this process.
+     *
+     * <p>C function: {@code ncclGetLastError}.
+     *
+     * @return NCCL's text; empty if there is none
+     */
+    public String lastError() {
+        return core.lastError();
+    }
+
+    /**
+     * What NCCL knows about the memory of this communicator. Not collective.
+     *
+     * <p>C function: {@code ncclCommMemStats}, since NCCL 2.29.7.
+     *
+     * @param statistic what to tell
+     * @return bytes, mostly; see {@link MemoryStatistic}
+     * @throws NcclLibraryException if the library lacks the function
+     */
+    public long memory(MemoryStatistic statistic) {
+        return core.memory(statistic.code());
+    }
+
+    /* Making others from it. */
+
+    /**
+     * Divides the ranks: those with the same color get a communicator of their own. Collective over all ranks; one that
+     * wants none calls {@link #splitNone}.
+     *
+     * <p>C function: {@code ncclCommSplit}, since NCCL 2.18.1. In an open group the result is pending until its launch.
+     *
+     * @param color which part, at least 0
+     * @param key the place in it: ranks are ordered by key, then by their rank here
+     * @return the new communicator, with this one's configuration, deadline and policy; to be closed by the caller, or by
+     *     this one if it is told to {@link #own} it
+     * @throws IllegalArgumentException if the color is negative
+     */
+    public Communicator split(int color, int key) {
+        return splitWith(color, key, null);
+    }
+
+    /**
+     * As {@link #split(int, int)}, with another configuration.
+     *
+     * @param color which part, at least 0
+     * @param key the place in it
+     * @param config the configuration of the new communicator
+     * @return the new communicator
+     * @throws NcclLibraryException if the library does not know a field of the configuration
+     */
+    public Communicator split(int color, int key, CommunicatorConfig config) {
+        return splitWith(color, key, Objects.requireNonNull(config, "config"));
+    }
+
+    private Communicator splitWith(int color, int key, CommunicatorConfig config) {
+        if (color < 0) {
+            throw new IllegalArgumentException("color must be >= 0: " + color + "; splitNone() makes no communicator");
+        }
+        core.require("ncclCommSplit");
+        return derive(
+                "ncclCommSplit",
+                config,
+                false,
+                (handle, cell, settings) -> nccl.ncclCommSplit(handle, color, key, cell, settings));
+    }
+
+    /**
+     * Takes part in the {@link #split} of the other ranks, and gets no communicator. Collective with their call.
+     *
+     * <p>C function: {@code ncclCommSplit} with {@code NCCL_SPLIT_NOCOLOR}, since NCCL 2.18.1.
+     */
+    public void splitNone() {
+        core.require("ncclCommSplit");
+        core.callOnce(
+                "ncclCommSplit", (handle, cell) -> nccl.ncclCommSplit(handle, nccl.NCCL_SPLIT_NOCOLOR, 0, cell, 0));
+    }
+
+    /**
+     * Makes a communicator without some of the ranks, which do not take part in it: because they are lost, for example.
+     * Collective over the ranks that stay.
+     *
+     * <p>C function: {@code ncclCommShrink}, since NCCL 2.27.3.
+     *
+     * @param excluded the ranks to leave out, at least one, and not this one
+     * @param flag whether to stop outstanding work first
+     * @return the new communicator; ranks keep their order
+     * @throws IllegalArgumentException if no rank is left out, one is out of range, or it is this one
+     * @throws NcclLibraryException if the library lacks the function
+     */
+    public Communicator shrink(Collection<Integer> excluded, ShrinkFlag flag) {
+        Objects.requireNonNull(flag, "flag");
+        int[] ranks =
+                new TreeSet<>(excluded).stream().mapToInt(Integer::intValue).toArray();
+        if (ranks.length == 0) {
+            throw new IllegalArgumentException("excluded must have at least 1 rank: 0");
+        }
+        for (int excludedRank : ranks) {
+            requirePeer("an excluded rank", excludedRank);
+            if (excludedRank == rank()) {
+                throw new IllegalArgumentException("this rank is excluded, and does not call this: " + excludedRank);
+            }
+        }
+        core.require("ncclCommShrink");
+        return derive(
+                "ncclCommShrink",
+                null,
+                true,
+                (handle, cell, settings) ->
+                        nccl.ncclCommShrink(handle, ranks, ranks.length, cell, settings, flag.code()));
+    }
+
+    /**
+     * Makes the id by which new ranks join a communicator that is going to grow. One rank calls it, before all call {@link
+     * #grow}; new ranks call {@link CommunicatorBuilder#join} with it.
+     *
+     * <p>C function: {@code ncclCommGetUniqueId}, since NCCL 2.29.2.
+     *
+     * @return the id
+     * @throws NcclLibraryException if the library lacks the function
+     */
+    public UniqueId growId() {
+        core.require("ncclCommGetUniqueId");
+        return core.growId();
+    }
+
+    /**
+     * Makes a communicator with more ranks. Collective over the ranks of this one and those that join. Ranks of this one
+     * keep their numbers.
+     *
+     * <p>C function: {@code ncclCommGrow}, since NCCL 2.29.2.
+     *
+     * @param newSize the number of ranks after growing
+     * @return the new communicator; this one stays as it is
+     * @throws IllegalArgumentException if there are not more ranks than before
+     * @throws NcclLibraryException if the library lacks the function
+     */
+    public Communicator grow(int newSize) {
+        if (newSize <= size()) {
+            throw new IllegalArgumentException("newSize must be > size(): " + newSize + ", size " + size());
+        }
+        core.require("ncclCommGrow");
+        return derive(
+                "ncclCommGrow",
+                null,
+                false,
+                (handle, cell, settings) -> nccl.ncclCommGrow(handle, newSize, 0, -1, cell, settings));
+    }
+
+    /** A C call that makes a communicator from one. */
+    @FunctionalInterface
+    private interface Derivation {
+        int call(long parent, long cell, long config);
+    }
+
+    private Communicator derive(String function, CommunicatorConfig config, boolean afterRevoke, Derivation call) {
+        NcclLibrary library = core.library();
+        Object blocking =
+                config == null ? (Object) isBlocking() : config.values().getOrDefault("blocking", true);
+        Object name = config == null ? null : config.values().get("commName");
+        NativeArguments arguments = new NativeArguments(config, List.of(), library);
+        Communicator made = new Communicator(
+                library,
+                device,
+                (Boolean) blocking,
+                true,
+                deadline(),
+                core.policy(),
+                name == null ? "" : (String) name);
+        Creation creation = new Creation(
+                function,
+                made.core,
+                core,
+                arguments,
+                () -> core.onDevice(() -> call.call(core.handle(), made.core.handleCell(), arguments.config())),
+                made.core::created);
+        core.make(creation, afterRevoke || function.equals("ncclCommSplit"));
+        return made;
+    }
+
+    /**
+     * Makes this communicator close another one with itself, before itself.
+     *
+     * @param child mostly one that was split from this one
+     * @return the child
+     * @throws IllegalArgumentException if it is this one
+     */
+    public Communicator own(Communicator child) {
+        if (child == this) {
+            throw new IllegalArgumentException("a communicator can't own itself: " + this);
+        }
+        core.requireOpen();
+        core.own(Objects.requireNonNull(child, "child"));
+        return child;
+    }
+
+    /* Changes of state. */
+
+    /**
+     * Gives back what the communicator does not need while it is not used. Collective. Its work must be done.
+     *
+     * <p>C function: {@code ncclCommSuspend}, since NCCL 2.29.7.
+     *
+     * @param flag what to give back
+     * @throws NcclLibraryException if the library lacks the function
+     */
+    public void suspend(SuspendFlag flag) {
+        core.suspend(flag.code());
+    }
+
+    /**
+     * Takes again what was given back by {@link #suspend}. Collective.
+     *
+     * <p>C function: {@code ncclCommResume}, since NCCL 2.29.7.
+     *
+     * @throws IllegalStateException if the communicator is not suspended
+     */
+    public void resume() {
+        core.resume();
+    }
+
+    /**
+     * Stops what this rank is doing in this communicator, without freeing it: another thread that is in an operation
+     * returns with an error. The ranks that live can then shrink or split it. From any thread.
+     *
+     * <p>C function: {@code ncclCommRevoke}, since NCCL 2.28.7.
+     *
+     * @param flag how
+     * @throws NcclLibraryException if the library lacks the function
+     */
+    public void revoke(RevokeFlag flag) {
+        core.revoke(flag.code());
+    }
+
+    /**
+     * Ends all work, so that {@link #close} has little to do. Collective.
+     *
+     * <p>C function: {@code ncclCommFinalize}, since NCCL 2.14.3.
+     */
+    public void finish() {
+        core.finish();
+    }
+
+    /**
+     * Stops what this rank is doing in this communicator and frees it, without waiting for other ranks. What was made from
+     * it can't be used any more. From any thread, also while another is in an operation, which then returns with an error.
+     * Does nothing if the communicator is pending, closed or aborted.
+     *
+     * <p>C function: {@code ncclCommAbort}. If another thread is in a call, {@code ncclCommRevoke} first, where the library
+     * has it, so that nothing is freed that is still in use; with an older library that thread has 5 seconds to return.
+     *
+     * @throws NcclResultException if NCCL fails; the communicator is aborted all the same
+     */
+    public void abort() {
+        core.abort();
+    }
+
+    /**
+     * Closes what was made from the communicator, ends its work and frees it. Collective. One that NCCL reports an error of
+     * is aborted instead. Does nothing if it is closed or aborted.
+     *
+     * <p>C functions: {@code ncclCommFinalize} and {@code ncclCommDestroy}.
+     *
+     * @throws IllegalStateException if it is pending, takes part in an open group or is in use by another thread; it is not
+     *     closed then
+     * @throws NcclTimeoutException if it was not done before the deadline; the communicator was aborted then
+     * @throws NcclResultException if NCCL fails; the communicator is closed all the same
+     */
+    @Override
+    public void close() {
+        core.close();
+    }
+
+    /** The native communicator is gone. */
+    void ended() {
+        streams.close();
+    }
+
+    /* Streams and waiting. */
+
+    /**
+     * A stream of this communicator's own, made at the first call and closed with it. Work on it runs beside the default
+     * stream; {@link #letDefaultStreamWait} and {@link #waitForDefaultStream} put the two in order.
+     *
+     * @return the stream, to be left open
+     */
+    public CudaStream stream() {
+        core.requireOpen();
+        return streams.own();
+    }
+
+    /**
+     * Makes work that comes into the device's default stream from now on wait for what is in {@link #stream()}. Returns at
+     * once.
+     */
+    public void letDefaultStreamWait() {
+        core.requireOpen();
+        streams.letDefaultStreamWait();
+    }
+
+    /**
+     * Makes work that comes into {@link #stream()} from now on wait for what is in the device's default stream. Returns at
+     * once.
+     */
+    public void waitForDefaultStream() {
+        core.requireOpen();
+        streams.waitForDefaultStream();
+    }
+
+    /**
+     * What this communicator has put into a stream until now, to be waited for. Not collective, returns at once.
+     *
+     * @param stream a stream of this communicator's device
+     * @return the work, done when all is done that is in the stream now; it need not be closed
+     * @throws IllegalStateException also in an open group, whose operations are in no stream yet, and while the stream is
+     *     being captured
+     */
+    public Work work(CudaStream stream) {
+        check(stream);
+        Gate.Pass pass = gate.enter();
+        try {
+            return streams.mark(stream, operations, lastOperation, lastCount, lastType, lastPeer);
+        } finally {
+            pass.leave();
+        }
+    }
+
+    /* Operators. */
+
+    /**
+     * Makes an operator that multiplies this rank's elements by a number and then sums those of all ranks. Not collective:
+     * each rank makes its own, with its own number, and all pass theirs to the same operation.
+     *
+     * <p>C function: {@code ncclRedOpCreatePreMulSum} with the number in host memory, since NCCL 2.11.4.
+     *
+     * @param <T> the type of the elements
+     * @param type the type of the elements
+     * @param scalar the number, rounded to that type
+     * @return the operator, to be closed by the caller, else with the communicator
+     * @throws IllegalArgumentException if it is an integer type that has not this number
+     */
+    public <T extends Element> PreMulSum<T> preMulSum(ElementType<T> type, double scalar) {
+        long bits;
+        if (type.isFloat()) {
+            bits = type.bitsOf(scalar);
+        } else if (scalar == Math.rint(scalar) && Math.abs(scalar) <= Long.MAX_VALUE) {
+            bits = type.bitsOf((long) scalar);
+        } else {
+            throw new IllegalArgumentException("scalar must be an integer for " + type + ": " + scalar);
+        }
+        try (LongPointer cell = new LongPointer(1)) {
+            cell.put(bits);
+            return preMulSum(type, cell.address(), ScalarResidence.HOST_IMMEDIATE, null);
+        }
+    }
+
+    /**
+     * As {@link #preMulSum(ElementType, double)}, with a number that is in device memory when an operation runs.
+     *
+     * <p>C function: {@code ncclRedOpCreatePreMulSum} with the number on the device, since NCCL 2.11.4.
+     *
+     * @param <T> the type of the elements
+     * @param scalar a buffer with the number as its only element; its memory is kept until the operator is closed
+     * @return the operator, to be closed by the caller, else with the communicator
+     * @throws IllegalArgumentException if the buffer has not exactly one element, or is on another device
+     */
+    public <T extends Element> PreMulSum<T> preMulSum(DeviceBuffer<T> scalar) {
+        requireEqual("scalar.length()", scalar.length, "1", 1);
+        check(scalar);
+        scalar.pin();
+        boolean made = false;
+        try {
+            PreMulSum<T> operator = preMulSum(scalar.type, scalar.address, ScalarResidence.DEVICE, scalar);
+            made = true;
+            return operator;
+        } finally {
+            if (!made) {
+                scalar.unpin();
+            }
+        }
+    }
+
+    private <T extends Element> PreMulSum<T> preMulSum(
+            ElementType<T> type, long scalar, ScalarResidence residence, DeviceBuffer<T> buffer) {
+        check(type.nativeCode());
+        core.requireOpen();
+        try (IntPointer cell = new IntPointer(1)) {
+            core.callAlone(
+                    "ncclRedOpCreatePreMulSum",
+                    handle -> nccl.ncclRedOpCreatePreMulSum(
+                            cell.address(), scalar, type.nativeCode(), residence.code(), handle));
+            PreMulSum<T> operator = new PreMulSum<>(cell.get(), this, type, buffer);
+            core.own(operator);
+            return operator;
+        }
+    }
+
+    /* Collective operations. */
+
+    /**
+     * Reduces the elements of all ranks; every rank gets the result. Collective, in stream order, possibly in place.
+     *
+     * <p>C function: {@code ncclAllReduce}.
+     *
+     * @param <T> the type of the elements
+     * @param send this rank's elements
+     * @param recv where the result goes, as long as send
+     * @param op how to reduce
+     * @param stream the stream
+     */
+    public <T extends Element> void allReduce(
+            DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, CudaStream stream) {
+        long count = send.length;
+        if (recv.length != count) {
+            throw unequal("recv.length()", recv.length, "send.length()", count);
+        }
+        checkPair(send, recv);
+        if (send.address != recv.address) {
+            checkDisjoint(send, recv);
+        }
+        check(op, send.type);
+        check(stream);
+        submit(Operations.ALL_REDUCE, send, recv, count, op, 0, stream);
+    }
+
+    /**
+     * Reduces the elements of all ranks in place, as {@link #allReduce(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream)}.
+     *
+     * @param <T> the type of the elements
+     * @param buffer this rank's elements, and then the result
+     * @param op how to reduce
+     * @param stream the stream
+     */
+    public <T extends Element> void allReduce(DeviceBuffer<T> buffer, ReduceOp op, CudaStream stream) {
+        allReduce(buffer, buffer, op, stream);
+    }
+
+    /**
+     * Reduces the elements of all ranks; one gets the result. Collective, in stream order, possibly in place.
+     *
+     * <p>C function: {@code ncclReduce}.
+     *
+     * @param <T> the type of the elements
+     * @param send this rank's elements
+     * @param recv where the result goes, as long as send; at other ranks than the root left as it is
+     * @param op how to reduce
+     * @param root who gets the result
+     * @param stream the stream
+     */
+    public <T extends Element> void reduce(
+            DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, int root, CudaStream stream) {
+        requireRoot(root);
+        requireEqual("recv.length()", recv.length, "send.length()", send.length);
+        checkPair(send, recv);
+        if (send.address != recv.address) {
+            checkDisjoint(send, recv);
+        }
+        check(op, send.type);
+        check(stream);
+        submit(Operations.REDUCE, send, recv, send.length, op, root, stream);
+    }
+
+    /**
+     * Reduces the elements of all ranks in place, as {@link #reduce(DeviceBuffer, DeviceBuffer, ReduceOp, int, CudaStream)}.
+     *
+     * @param <T> the type of the elements
+     * @param buffer this rank's elements; at the root then the result
+     * @param op how to reduce
+     * @param root who gets the result
+     * @param stream the stream
+     */
+    public <T extends Element> void reduce(DeviceBuffer<T> buffer, ReduceOp op, int root, CudaStream stream) {
+        reduce(buffer, buffer, op, root, stream);
+    }
+
+    /**
+     * Copies the root's elements to all ranks. Collective, in stream order, possibly in place.
+     *
+     * <p>C function: {@code ncclBroadcast}.
+     *
+     * @param <T> the type of the elements
+     * @param send the root's elements; not read at other ranks
+     * @param recv where they go, as long as send
+     * @param root whose elements
+     * @param stream the stream
+     */
+    public <T extends Element> void broadcast(DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream) {
+        requireRoot(root);
+        requireEqual("recv.length()", recv.length, "send.length()", send.length);
+        checkPair(send, recv);
+        if (send.address != recv.address) {
+            checkDisjoint(send, recv);
+        }
+        check(stream);
+        submit(Operations.BROADCAST, send, recv, recv.length, null, root, stream);
+    }
+
+    /**
+     * Copies the root's elements to all ranks in place, as {@link #broadcast(DeviceBuffer, DeviceBuffer, int, CudaStream)}.
+     *
+     * @param <T> the type of the elements
+     * @param buffer the root's elements; at other ranks where they go
+     * @param root whose elements
+     * @param stream the stream
+     */
+    public <T extends Element> void broadcast(DeviceBuffer<T> buffer, int root, CudaStream stream) {
+        broadcast(buffer, buffer, root, stream);
+    }
+
+    /**
+     * Puts the elements of all ranks one after the other, by rank; every rank gets them all. Collective, in stream order. In
+     * place if send is this rank's part of recv.
+     *
+     * <p>C function: {@code ncclAllGather}.
+     *
+     * @param <T> the type of the elements
+     * @param send this rank's elements
+     * @param recv where all go, {@link #size()} times as long
+     * @param stream the stream
+     */
+    public <T extends Element> void allGather(DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream) {
+        requireTimesSize("recv.length()", recv.length, "send.length()", send.length);
+        checkPair(send, recv);
+        checkDisjointOrPart(send, recv, rank());
+        check(stream);
+        submit(Operations.ALL_GATHER, send, recv, send.length, null, 0, stream);
+    }
+
+    /**
+     * Reduces the elements of all ranks; every rank gets its part of the result. Collective, in stream order. In place if
+     * recv is this rank's part of send.
+     *
+     * <p>C function: {@code ncclReduceScatter}.
+     *
+     * @param <T> the type of the elements
+     * @param send this rank's elements, {@link #size()} times as many as in recv
+     * @param recv where this rank's part of the result goes
+     * @param op how to reduce
+     * @param stream the stream
+     */
+    public <T extends Element> void reduceScatter(
+            DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, CudaStream stream) {
+        requireTimesSize("send.length()", send.length, "recv.length()", recv.length);
+        checkPair(send, recv);
+        checkDisjointOrPart(recv, send, rank());
+        check(op, send.type);
+        check(stream);
+        submit(Operations.REDUCE_SCATTER, send, recv, recv.length, op, 0, stream);
+    }
+
+    /**
+     * Sends a part of each rank's elements to each rank: part r of rank s becomes part s of rank r. Collective, in stream
+     * order, not in place.
+     *
+     * <p>C function: {@code ncclAlltoAll}, since NCCL 2.28.3; with older libraries a group of {@code ncclSend} and {@code
+     * ncclRecv}.
+     *
+     * @param <T> the type of the elements
+     * @param send this rank's elements, a multiple of {@link #size()}
+     * @param recv where those for this rank go, as long as send
+     * @param stream the stream
+     */
+    public <T extends Element> void allToAll(DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream) {
+        requireEqual("recv.length()", recv.length, "send.length()", send.length);
+        if (send.length % size() != 0) {
+            throw new IllegalArgumentException(
+                    "send.length() must be a multiple of size(): " + send.length + ", size " + size());
+        }
+        checkPair(send, recv);
+        checkDisjoint(send, recv);
+        check(stream);
+        long count = send.length / size();
+        if (core.library().provides("ncclAlltoAll")) {
+            submit(Operations.ALL_TO_ALL, send, recv, count, null, 0, stream);
+            return;
+        }
+        try (Group group = Group.open()) {
+            for (int peer = 0; count > 0 && peer < size(); peer++) {
+                transfer(Operations.SEND, send, peer * count, count, peer, stream);
+                transfer(Operations.RECV, recv, peer * count, count, peer, stream);
+            }
+            group.launch();
+        }
+    }
+
+    /**
+     * Puts the elements of all ranks one after the other at the root, by rank. Collective, in stream order. In place if send
+     * is the root's part of recv.
+     *
+     * <p>C function: {@code ncclGather}, since NCCL 2.28.3; with older libraries a group of {@code ncclSend} and {@code
+     * ncclRecv}.
+     *
+     * @param <T> the type of the elements
+     * @param send this rank's elements
+     * @param recv where all go at the root, {@link #size()} times as long; not used at other ranks
+     * @param root who gets them
+     * @param stream the stream
+     */
+    public <T extends Element> void gather(DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream) {
+        requireRoot(root);
+        checkPair(send, recv);
+        check(stream);
+        if (rank() == root) {
+            requireTimesSize("recv.length()", recv.length, "send.length()", send.length);
+            checkDisjointOrPart(send, recv, root);
+        }
+        if (core.library().provides("ncclGather")) {
+            submit(Operations.GATHER, send, recv, send.length, null, root, stream);
+            return;
+        }
+        long count = send.length;
+        try (Group group = Group.open()) {
+            for (int peer = 0; count > 0 && rank() == root && peer < size(); peer++) {
+                boolean inPlace = peer == root && recv.addressOf(root * count) == send.address;
+                if (!inPlace) {
+                    transfer(Operations.RECV, recv, peer * count, count, peer, stream);
+                }
+            }
+            if (count > 0 && (rank() != root || recv.addressOf(root * count) != send.address)) {
+                transfer(Operations.SEND, send, 0, count, root, stream);
+            }
+            group.launch();
+        }
+    }
+
+    /**
+     * Takes part in a {@link #gather(DeviceBuffer, DeviceBuffer, int, CudaStream)} as another rank than the root.
+     *
+     * @param <T> the type of the elements
+     * @param send this rank's elements
+     * @param root who gets them, another rank
+     * @param stream the stream
+     */
+    public <T extends Element> void gather(DeviceBuffer<T> send, int root, CudaStream stream) {
+        requireOtherRoot(root, "recv");
+        gather(send, send, root, stream);
+    }
+
+    /**
+     * Sends a part of the root's elements to each rank. Collective, in stream order. In place if recv is the root's part of
+     * send.
+     *
+     * <p>C function: {@code ncclScatter}, since NCCL 2.28.3; with older libraries a group of {@code ncclSend} and {@code
+     * ncclRecv}.
+     *
+     * @param <T> the type of the elements
+     * @param send the root's elements, {@link #size()} times as many as in recv; not used at other ranks
+     * @param recv where this rank's part goes
+     * @param root whose elements
+     * @param stream the stream
+     */
+    public <T extends Element> void scatter(DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream) {
+        requireRoot(root);
+        checkPair(send, recv);
+        check(stream);
+        if (rank() == root) {
+            requireTimesSize("send.length()", send.length, "recv.length()", recv.length);
+            checkDisjointOrPart(recv, send, root);
+        }
+        if (core.library().provides("ncclScatter")) {
+            submit(Operations.SCATTER, send, recv, recv.length, null, root, stream);
+            return;
+        }
+        long count = recv.length;
+        try (Group group = Group.open()) {
+            for (int peer = 0; count > 0 && rank() == root && peer < size(); peer++) {
+                boolean inPlace = peer == root && send.addressOf(root * count) == recv.address;
+                if (!inPlace) {
+                    transfer(Operations.SEND, send, peer * count, count, peer, stream);
+                }
+            }
+            if (count > 0 && (rank() != root || send.addressOf(root * count) != recv.address)) {
+                transfer(Operations.RECV, recv, 0, count, root, stream);
+            }
+            group.launch();
+        }
+    }
+
+    /**
+     * Takes part in a {@link #scatter(DeviceBuffer, DeviceBuffer, int, CudaStream)} as another rank than the root.
+     *
+     * @param <T> the type of the elements
+     * @param recv where this rank's part goes
+     * @param root whose elements, another rank
+     * @param stream the stream
+     */
+    public <T extends Element> void scatter(DeviceBuffer<T> recv, int root, CudaStream stream) {
+        requireOtherRoot(root, "send");
+        scatter(recv, recv, root, stream);
+    }
+
+    /* Operations between two ranks. */
+
+    /**
+     * Sends elements to a rank, which calls {@link #recv} with as many. In stream order: the stream waits for the other
+     * rank. What two ranks send each other goes into a {@link Group}, or they wait for each other for ever.
+     *
+     * <p>C function: {@code ncclSend}, since NCCL 2.7.3.
+     *
+     * @param <T> the type of the elements
+     * @param buffer the elements
+     * @param peer who gets them; this rank itself only in a group that also receives
+     * @param stream the stream
+     */
+    public <T extends Element> void send(DeviceBuffer<T> buffer, int peer, CudaStream stream) {
+        checkTransfer(buffer, peer, stream);
+        submit(Operations.SEND, buffer, null, buffer.length, null, peer, stream);
+    }
+
+    /**
+     * Receives elements from a rank, which calls {@link #send} with as many. In stream order: the stream waits for the other
+     * rank.
+     *
+     * <p>C function: {@code ncclRecv}, since NCCL 2.7.3.
+     *
+     * @param <T> the type of the elements
+     * @param buffer where they go
+     * @param peer who sends them; this rank itself only in a group that also sends
+     * @param stream the stream
+     */
+    public <T extends Element> void recv(DeviceBuffer<T> buffer, int peer, CudaStream stream) {
+        checkTransfer(buffer, peer, stream);
+        submit(Operations.RECV, null, buffer, buffer.length, null, peer, stream);
+    }
+
+    /**
+     * Sends to one rank and receives from another at the same time, as in a ring or a halo exchange. In stream order, not in
+     * place.
+     *
+     * <p>C functions: {@code ncclSend} and {@code ncclRecv} in a group.
+     *
+     * @param <T> the type of the elements
+     * @param send the elements for the one
+     * @param to who gets them
+     * @param recv where those of the other go; not necessarily as many
+     * @param from who sends them
+     * @param stream the stream
+     */
+    public <T extends Element> void sendRecv(
+            DeviceBuffer<T> send, int to, DeviceBuffer<T> recv, int from, CudaStream stream) {
+        requirePeer("to", to);
+        requirePeer("from", from);
+        checkPair(send, recv);
+        checkDisjoint(send, recv);
+        check(stream);
+        if (to == rank() != (from == rank())) {
+            throw new IllegalArgumentException("a rank that sends to itself must receive from itself: to " + to
+                    + ", from " + from + ", rank " + rank());
+        }
+        try (Group group = Group.open()) {
+            submit(Operations.SEND, send, null, send.length, null, to, stream);
+            submit(Operations.RECV, null, recv, recv.length, null, from, stream);
+            group.launch();
+        }
+    }
+
+    /* The same with plain addresses. */
+
+    /**
+     * Reduces the elements of all ranks, as {@link #allReduce(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream)}.
+     *
+     * <p>With plain addresses, for memory that is in no {@link DeviceBuffer}: that they are valid, on this device and large
+     * enough is the caller's concern.
+     *
+     * @param send the address of this rank's elements
+     * @param recv the address where the result goes
+     * @param count the number of elements
+     * @param type their type
+     * @param op how to reduce
+     * @param stream the stream
+     */
+    public void allReduce(long send, long recv, long count, DataType type, ReduceOp op, CudaStream stream) {
+        requireElements(count, type, 1);
+        requireAddress("send", send, type, count);
+        requireAddress("recv", recv, type, count);
+        if (send != recv) {
+            requireDisjoint(send, count * type.size(), recv, count * type.size());
+        }
+        check(op, type);
+        check(stream);
+        submit(Operations.ALL_REDUCE, send, recv, count, type, op, 0, stream);
+    }
+
+    /**
+     * Reduces the elements of all ranks, as {@link #reduce(DeviceBuffer, DeviceBuffer, ReduceOp, int, CudaStream)}.
+     *
+     * <p>With plain addresses, for memory that is in no {@link DeviceBuffer}: that they are valid, on this device and large
+     * enough is the caller's concern.
+     *
+     * @param send the address of this rank's elements
+     * @param recv the address where the result goes
+     * @param count the number of elements
+     * @param type their type
+     * @param op how to reduce
+     * @param root who gets the result
+     * @param stream the stream
+     */
+    public void reduce(long send, long recv, long count, DataType type, ReduceOp op, int root, CudaStream stream) {
+        requireElements(count, type, 1);
+        requireAddress("send", send, type, count);
+        requireAddress("recv", recv, type, count);
+        if (send != recv) {
+            requireDisjoint(send, count * type.size(), recv, count * type.size());
+        }
+        check(op, type);
+        requireRoot(root);
+        check(stream);
+        submit(Operations.REDUCE, send, recv, count, type, op, root, stream);
+    }
+
+    /**
+     * Copies the root's elements to all ranks, as {@link #broadcast(DeviceBuffer, DeviceBuffer, int, CudaStream)}.
+     *
+     * <p>With plain addresses, for memory that is in no {@link DeviceBuffer}: that they are valid, on this device and large
+     * enough is the caller's concern.
+     *
+     * @param send the address of this rank's elements
+     * @param recv the address where the result goes
+     * @param count the number of elements
+     * @param type their type
+     * @param root whose elements
+     * @param stream the stream
+     */
+    public void broadcast(long send, long recv, long count, DataType type, int root, CudaStream stream) {
+        requireElements(count, type, 1);
+        requireAddress("send", send, type, count);
+        requireAddress("recv", recv, type, count);
+        if (send != recv) {
+            requireDisjoint(send, count * type.size(), recv, count * type.size());
+        }
+        requireRoot(root);
+        check(stream);
+        submit(Operations.BROADCAST, send, recv, count, type, null, root, stream);
+    }
+
+    /**
+     * Puts the elements of all ranks one after the other, as {@link #allGather(DeviceBuffer, DeviceBuffer, CudaStream)}.
+     *
+     * <p>With plain addresses, for memory that is in no {@link DeviceBuffer}: that they are valid, on this device and large
+     * enough is the caller's concern.
+     *
+     * @param send the address of this rank's elements
+     * @param recv the address where the result goes
+     * @param count the number of elements of each rank
+     * @param type their type
+     * @param stream the stream
+     */
+    public void allGather(long send, long recv, long count, DataType type, CudaStream stream) {
+        requireElements(count, type, size());
+        requireAddress("send", send, type, count);
+        requireAddress("recv", recv, type, count);
+        long bytes = count * type.size();
+        if (send != recv + rank() * bytes) {
+            requireDisjoint(send, bytes, recv, size() * bytes);
+        }
+        check(stream);
+        submit(Operations.ALL_GATHER, send, recv, count, type, null, 0, stream);
+    }
+
+    /**
+     * Reduces the elements of all ranks, as {@link #reduceScatter(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream)}.
+     *
+     * <p>With plain addresses, for memory that is in no {@link DeviceBuffer}: that they are valid, on this device and large
+     * enough is the caller's concern.
+     *
+     * @param send the address of this rank's elements
+     * @param recv the address where the result goes
+     * @param count the number of elements that each rank gets
+     * @param type their type
+     * @param op how to reduce
+     * @param stream the stream
+     */
+    public void reduceScatter(long send, long recv, long count, DataType type, ReduceOp op, CudaStream stream) {
+        requireElements(count, type, size());
+        requireAddress("send", send, type, count);
+        requireAddress("recv", recv, type, count);
+        long bytes = count * type.size();
+        if (recv != send + rank() * bytes) {
+            requireDisjoint(recv, bytes, send, size() * bytes);
+        }
+        check(op, type);
+        check(stream);
+        submit(Operations.REDUCE_SCATTER, send, recv, count, type, op, 0, stream);
+    }
+
+    /**
+     * Sends elements to a rank, as {@link #send(DeviceBuffer, int, CudaStream)}.
+     *
+     * <p>With plain addresses, for memory that is in no {@link DeviceBuffer}: that they are valid, on this device and large
+     * enough is the caller's concern.
+     *
+     * @param address the address of the elements
+     * @param count the number of elements
+     * @param type their type
+     * @param peer who gets them
+     * @param stream the stream
+     */
+    public void send(long address, long count, DataType type, int peer, CudaStream stream) {
+        requireElements(count, type, 1);
+        requireAddress("address", address, type, count);
+        requireTransferPeer(peer);
+        check(stream);
+        submit(Operations.SEND, address, 0, count, type, null, peer, stream);
+    }
+
+    /**
+     * Receives elements from a rank, as {@link #recv(DeviceBuffer, int, CudaStream)}.
+     *
+     * <p>With plain addresses, for memory that is in no {@link DeviceBuffer}: that they are valid, on this device and large
+     * enough is the caller's concern.
+     *
+     * @param address the address where they go
+     * @param count the number of elements
+     * @param type their type
+     * @param peer who sends them
+     * @param stream the stream
+     */
+    public void recv(long address, long count, DataType type, int peer, CudaStream stream) {
+        requireElements(count, type, 1);
+        requireAddress("address", address, type, count);
+        requireTransferPeer(peer);
+        check(stream);
+        submit(Operations.RECV, 0, address, count, type, null, peer, stream);
+    }
+
+    /* Checks. Those of the hot path are written so that the messages are made elsewhere. */
+
+    private static IllegalArgumentException unequal(String what, long value, String other, long otherValue) {
+        return new IllegalArgumentException(what + " must be " + other + ": " + value + " != " + otherValue);
+    }
+
+    private static void requireEqual(String what, long value, String other, long otherValue) {
+        if (value != otherValue) {
+            throw unequal(what, value, other, otherValue);
+        }
+    }
+
+    private void requireTimesSize(String what, long value, String part, long partValue) {
+        // Not partValue * size, which may overflow.
+        if (value / size() != partValue || value % size() != 0) {
+            throw new IllegalArgumentException(
+                    what + " must be size() * " + part + ": " + value + " != " + size() + " * " + partValue);
+        }
+    }
+
+    private void requireRoot(int root) {
+        requirePeer("root", root);
+    }
+
+    private void requirePeer(String what, int peer) {
+        if (peer < 0 || peer >= size()) {
+            throw new IllegalArgumentException(what + " must be >= 0 and < size(): " + peer + ", size " + size());
+        }
+    }
+
+    private void requireOtherRoot(int root, String buffer) {
+        requireRoot(root);
+        if (root == rank()) {
+            throw new IllegalArgumentException(
+                    "the root needs a buffer '" + buffer + "': root " + root + ", rank " + rank());
+        }
+    }
+
+    private void requireTransferPeer(int peer) {
+        requirePeer("peer", peer);
+        if (peer == rank() && Batch.current() == null) {
+            throw new IllegalStateException("a rank can send to itself and receive from itself in a group only: peer "
+                    + peer + ", rank " + rank());
+        }
+    }
+
+    private void checkTransfer(DeviceBuffer<?> buffer, int peer, CudaStream stream) {
+        requireTransferPeer(peer);
+        check(buffer);
+        check(stream);
+    }
+
+    private void checkPair(DeviceBuffer<?> send, DeviceBuffer<?> recv) {
+        if (send.type != recv.type) {
+            throw new IllegalArgumentException(
+                    "send and recv must have one type of elements: " + send.type + ", " + recv.type);
+        }
+        check(send);
+        check(recv);
+    }
+
+    void check(DeviceBuffer<?> buffer) {
+        buffer.checkOpen();
+        if (buffer.device != device) {
+            throw new IllegalArgumentException(
+                    "buffer must be on the communicator's device: " + buffer + ", the communicator is on " + device);
+        }
+        check(buffer.type.nativeCode());
+    }
+
+    private void check(int type) {
+        if (type >= typesKnown) {
+            DataType unknown = DataType.values()[type];
+            throw new NcclLibraryException(
+                    unknown + " needs NCCL " + unknown.since() + ", loaded is " + core.library());
+        }
+    }
+
+    void check(CudaStream stream) {
+        stream.checkOpen();
+        if (stream.device() != device) {
+            throw new IllegalArgumentException(
+                    "stream must be on the communicator's device: " + stream + ", the communicator is on " + device);
+        }
+    }
+
+    private void check(ReduceOp op, ElementType<?> type) {
+        if (op.isBuiltIn()) {
+            return;
+        }
+        check(op, type.dataType());
+    }
+
+    private void check(ReduceOp op, DataType type) {
+        if (!op.isBuiltIn()) {
+            ((PreMulSum<?>) op).check(this, type);
+        }
+    }
+
+    private static void checkDisjoint(DeviceBuffer<?> a, DeviceBuffer<?> b) {
+        requireDisjoint(a.address, a.sizeInBytes(), b.address, b.sizeInBytes());
+    }
+
+    /** The part is this rank's of the whole, or has nothing in common with it. */
+    private static void checkDisjointOrPart(DeviceBuffer<?> part, DeviceBuffer<?> whole, int rank) {
+        if (part.address != whole.address + rank * part.sizeInBytes()) {
+            checkDisjoint(part, whole);
+        }
+    }
+
+    private static void requireDisjoint(long a, long aBytes, long b, long bBytes) {
+        if (a < b + bBytes && b < a + aBytes) {
+            throw new IllegalArgumentException("buffers must not overlap but in place: 0x" + Long.toHexString(a)
+                    + " with " + aBytes + " bytes, 0x" + Long.toHexString(b) + " with " + bBytes);
+        }
+    }
+
+    private void requireElements(long count, DataType type, int times) {
+        if (count < 0) {
+            throw new IllegalArgumentException("count must be >= 0: " + count);
+        }
+        if (count > Long.MAX_VALUE / type.size() / times) {
+            throw new IllegalArgumentException("count * size of an element * ranks must be <= " + Long.MAX_VALUE + ": "
+                    + count + " * " + type.size() + " * " + times);
+        }
+        check(type.code());
+    }
+
+    private static void requireAddress(String what, long address, DataType type, long count) {
+        if (address == 0 && count > 0) {
+            throw new IllegalArgumentException(what + " must not be 0 with " + count + " elements");
+        }
+        if (address % type.size() != 0) {
+            throw new IllegalArgumentException(what + " must be a multiple of the size of " + type + ": 0x"
+                    + Long.toHexString(address) + " % " + type.size() + " != 0");
+        }
+    }
+
+    /* Calling. */
+
+    private void submit(
+            int operation,
+            DeviceBuffer<?> send,
+            DeviceBuffer<?> recv,
+            long count,
+            ReduceOp op,
+            int peer,
+            CudaStream stream) {
+        if (onHost || Batch.anyOpen()) {
+            submitPinned(operation, send, recv, count, op, peer, stream);
+            return;
+        }
+        submit(
+                operation,
+                send == null ? 0 : send.address,
+                recv == null ? 0 : recv.address,
+                count,
+                (send == null ? recv : send).type.nativeCode(),
+                op == null ? 0 : op.code(),
+                peer,
+                stream);
+    }
+
+    /** Within a group, and on host memory, which is read by the call itself, closing a buffer must not free it. */
+    private void submitPinned(
+            int operation,
+            DeviceBuffer<?> send,
+            DeviceBuffer<?> recv,
+            long count,
+            ReduceOp op,
+            int peer,
+            CudaStream stream) {
+        long sendAddress = send == null ? 0 : send.address;
+        long recvAddress = recv == null ? 0 : recv.address;
+        int type = (send == null ? recv : send).type.nativeCode();
+        int code = op == null ? 0 : op.code();
+        Batch batch = Batch.current();
+        if (batch != null) {
+            batch.add(core, operation, sendAddress, recvAddress, count, type, code, peer, 0, 0, stream);
+            pinIn(batch, send);
+            pinIn(batch, recv);
+            if (op instanceof PreMulSum<?> operator) {
+                batch.pin(operator);
+            }
+            note(operation, count, type, peer);
+            return;
+        }
+        pin(send);
+        try {
+            pin(recv);
+            try {
+                submit(operation, sendAddress, recvAddress, count, type, code, peer, stream);
+            } finally {
+                unpin(recv);
+            }
+        } finally {
+            unpin(send);
+        }
+    }
+
+    private static void pinIn(Batch batch, DeviceBuffer<?> buffer) {
+        if (buffer != null) {
+            batch.pin(buffer);
+        }
+    }
+
+    private static void pin(DeviceBuffer<?> buffer) {
+        if (buffer != null) {
+            buffer.pin();
+        }
+    }
+
+    private static void unpin(DeviceBuffer<?> buffer) {
+        if (buffer != null) {
+            buffer.unpin();
+        }
+    }
+
+    /** A part of a buffer to or from a rank, within a group. */
+    private void transfer(int operation, DeviceBuffer<?> buffer, long offset, long count, int peer, CudaStream stream) {
+        Batch batch = Batch.current();
+        int type = buffer.type.nativeCode();
+        long address = buffer.addressOf(offset);
+        batch.add(
+                core,
+                operation,
+                operation == Operations.SEND ? address : 0,
+                operation == Operations.SEND ? 0 : address,
+                count,
+                type,
+                0,
+                peer,
+                0,
+                0,
+                stream);
+        batch.pin(buffer);
+        note(operation, count, type, peer);
+    }
+
+    private void submit(
+            int operation, long send, long recv, long count, DataType type, ReduceOp op, int peer, CudaStream stream) {
+        int code = op == null ? 0 : op.code();
+        Batch batch = Batch.current();
+        if (batch == null) {
+            submit(operation, send, recv, count, type.code(), code, peer, stream);
+            return;
+        }
+        batch.add(core, operation, send, recv, count, type.code(), code, peer, 0, 0, stream);
+        if (op instanceof PreMulSum<?> operator) {
+            batch.pin(operator);
+        }
+        note(operation, count, type.code(), peer);
+    }
+
+    private void submit(
+            int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
+        Gate.Pass pass = gate.enter();
+        try {
+            note(operation, count, type, peer);
+            int result =
+                    Operations.call(operation, send, recv, count, type, op, peer, 0, 0, core.handle(), stream.handle);
+            if (result != nccl.ncclSuccess) {
+                core.settle(result, Operations.name(operation), Operations.describe(operation, count, type, peer));
+            }
+        } finally {
+            pass.leave();
+        }
+    }
+
+    private void note(int operation, long count, int type, int peer) {
+        lastOperation = operation;
+        lastCount = count;
+        lastType = type;
+        lastPeer = peer;
+        operations++;
+    }
+
+    /** {@return what it is: "communicator 'gradients' (rank 0 of 4 on CUDA device 0)"} */
+    @Override
+    public String toString() {
+        return core.toString();
+    }
+}

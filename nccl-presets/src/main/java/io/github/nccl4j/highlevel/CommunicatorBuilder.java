@@ -1,0 +1,302 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.library.NcclLibraryException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Objects;
+import java.util.Set;
+
+/**
+ * Makes communicators, with settings that {@link Communicator#create} leaves at their defaults.
+ *
+ * <pre>{@code
+ * Communicator communicator = Communicator.builder()
+ *         .device(Device.cuda(localRank))
+ *         .config(CommunicatorConfig.builder().commName("gradients").build())
+ *         .deadline(Duration.ofSeconds(60))
+ *         .onFailure(FailurePolicy.ABORT)
+ *         .create(id, rank, size);
+ * }</pre>
+ *
+ * <p>A builder can be used again, by one thread at a time. What it makes takes over the settings, and so do communicators
+ * that are split, shrunk or grown from that.
+ */
+public final class CommunicatorBuilder {
+    private Device device;
+    private CommunicatorConfig config;
+    private Duration deadline = Communicator.DEFAULT_DEADLINE;
+    private FailurePolicy policy = FailurePolicy.THROW;
+
+    CommunicatorBuilder() {}
+
+    /**
+     * Where the communicator's buffers and streams will be. Default: {@link Device#current()}.
+     *
+     * @param device a CUDA device, or host memory with the host engine
+     * @return this builder
+     */
+    public CommunicatorBuilder device(Device device) {
+        this.device = Objects.requireNonNull(device, "device");
+        return this;
+    }
+
+    /**
+     * How NCCL is to make the communicator. Default: all is left to NCCL, and calls block.
+     *
+     * @param config the configuration
+     * @return this builder
+     */
+    public CommunicatorBuilder config(CommunicatorConfig config) {
+        this.config = Objects.requireNonNull(config, "config");
+        return this;
+    }
+
+    /**
+     * How long creating, closing, every {@link Work#await()} and every call that needs other ranks may take, each by itself.
+     * Default: {@link Communicator#DEFAULT_DEADLINE}.
+     *
+     * @param deadline the limit, more than 0
+     * @return this builder
+     * @throws IllegalArgumentException if it is not more than 0
+     */
+    public CommunicatorBuilder deadline(Duration deadline) {
+        if (deadline.isZero() || deadline.isNegative()) {
+            throw new IllegalArgumentException("deadline must be > 0: " + deadline);
+        }
+        this.deadline = deadline;
+        return this;
+    }
+
+    /**
+     * What happens when an operation fails or is not done in time, before the exception. Default: {@link
+     * FailurePolicy#THROW}.
+     *
+     * @param policy the policy
+     * @return this builder
+     */
+    public CommunicatorBuilder onFailure(FailurePolicy policy) {
+        this.policy = Objects.requireNonNull(policy, "policy");
+        return this;
+    }
+
+    /**
+     * Makes this rank's end of a communicator. Collective: returns when all ranks have called it.
+     *
+     * <p>A communicator that blocks is made in a thread of its own, so that this call can end at the deadline. That thread
+     * stays in NCCL then, for NCCL has no way to end it; with {@link CommunicatorConfig.Builder#blocking blocking(false)}
+     * nothing is left behind.
+     *
+     * <p>C functions: {@code ncclCommInitRank}, with a configuration {@code ncclCommInitRankConfig}.
+     *
+     * @param id the id that one rank made
+     * @param rank this rank, from 0
+     * @param size the number of ranks
+     * @return the communicator, to be closed by the caller
+     * @throws IllegalArgumentException if rank or size are out of range, or the library can't use the device
+     * @throws NcclLibraryException if the library does not know a field of the configuration
+     * @throws NcclTimeoutException if not all ranks have come in time
+     * @throws NcclResultException if NCCL fails
+     */
+    public Communicator create(UniqueId id, int rank, int size) {
+        return create(List.of(id), rank, size);
+    }
+
+    /**
+     * As {@link #create(UniqueId, int, int)}, with several ids, which make large communicators faster.
+     *
+     * <p>C function: {@code ncclCommInitRankScalable}, since NCCL 2.23.4; for a single id as there.
+     *
+     * @param ids the ids, each made by another rank; the same in the same order for all ranks
+     * @param rank this rank, from 0
+     * @param size the number of ranks
+     * @return the communicator, to be closed by the caller
+     * @throws IllegalArgumentException also if there is no id, or more of them than ranks
+     * @throws NcclLibraryException also if there are several ids, and the library lacks the function
+     */
+    public Communicator create(List<UniqueId> ids, int rank, int size) {
+        requireRank(rank, size);
+        if (ids.isEmpty() || ids.size() > size) {
+            throw new IllegalArgumentException(
+                    "the number of ids must be >= 1 and <= size: " + ids.size() + ", size " + size);
+        }
+        return create(ids, rank, size, chosenDevice());
+    }
+
+    private static void requireRank(int rank, int size) {
+        if (size < 1) {
+            throw new IllegalArgumentException("size must be >= 1: " + size);
+        }
+        if (rank < 0 || rank >= size) {
+            throw new IllegalArgumentException("rank must be >= 0 and < size: " + rank + ", size " + size);
+        }
+    }
+
+    private Communicator create(List<UniqueId> ids, int rank, int size, Device on) {
+        NcclLibrary library = NcclLibrary.get();
+        if (ids.size() > 1) {
+            library.require("ncclCommInitRankScalable");
+        }
+        Communicator communicator = empty(library, on);
+        CommunicatorCore core = communicator.core();
+        core.expect(rank, size);
+        NativeArguments arguments = new NativeArguments(config, ids, library);
+        new Creation(
+                        initFunction(ids),
+                        core,
+                        null,
+                        arguments,
+                        () -> init(core, arguments, ids.size(), rank, size),
+                        () -> core.created(rank, size))
+                .now();
+        return communicator;
+    }
+
+    private String initFunction(List<UniqueId> ids) {
+        return ids.size() > 1
+                ? "ncclCommInitRankScalable"
+                : config == null ? "ncclCommInitRank" : "ncclCommInitRankConfig";
+    }
+
+    private static int init(CommunicatorCore core, NativeArguments arguments, int ids, int rank, int size) {
+        if (ids > 1) {
+            return nccl.ncclCommInitRankScalable(
+                    core.handleCell(), size, rank, ids, arguments.ids(), arguments.config());
+        }
+        return arguments.config() == 0
+                ? nccl.ncclCommInitRank(core.handleCell(), size, arguments.ids(), rank)
+                : nccl.ncclCommInitRankConfig(core.handleCell(), size, arguments.ids(), rank, arguments.config());
+    }
+
+    /**
+     * Makes a communicator with a rank in this process for each device, and none elsewhere.
+     *
+     * <p>C functions: those of {@link #create(UniqueId, int, int)} in a group, as {@code ncclCommInitAll} does it.
+     *
+     * @param devices the device of each rank; only host memory may come several times
+     * @return the communicators by rank, each to be closed by the caller
+     * @throws IllegalArgumentException if there is no device, or the same CUDA device twice
+     * @throws NcclResultException if NCCL fails
+     */
+    public List<Communicator> createAll(List<Device> devices) {
+        return createAll(UniqueId.create(), 0, devices.size(), devices);
+    }
+
+    /**
+     * Makes a communicator with several ranks in this process, and others elsewhere. Collective. The ranks of this process
+     * are consecutive.
+     *
+     * <p>C functions: as {@link #createAll(List)}.
+     *
+     * @param id the id that one process made
+     * @param firstRank the rank of the first device
+     * @param size the number of all ranks
+     * @param devices the devices of this process; only host memory may come several times
+     * @return the communicators of this process by rank, each to be closed by the caller
+     * @throws IllegalArgumentException if there is no device, the same CUDA device twice, or a rank is out of range
+     * @throws NcclTimeoutException if not all ranks have come in time
+     * @throws NcclResultException if NCCL fails
+     */
+    public List<Communicator> createAll(UniqueId id, int firstRank, int size, List<Device> devices) {
+        Objects.requireNonNull(id, "id");
+        if (devices.isEmpty()) {
+            throw new IllegalArgumentException("devices must be at least 1: 0");
+        }
+        requireRank(firstRank, size);
+        requireRank(firstRank + devices.size() - 1, size);
+        Set<Device> different = new HashSet<>();
+        NcclLibrary library = NcclLibrary.get();
+        for (Device one : devices) {
+            requireUsable(library, one);
+            if (one.isCuda() && !different.add(one)) {
+                throw new IllegalArgumentException("a device can have one rank only, " + one + " was given twice");
+            }
+        }
+        List<Communicator> all = new ArrayList<>();
+        List<Creation> creations = new ArrayList<>();
+        List<UniqueId> ids = List.of(id);
+        for (int i = 0; i < devices.size(); i++) {
+            int rank = firstRank + i;
+            Communicator communicator = empty(library, devices.get(i));
+            CommunicatorCore core = communicator.core();
+            core.expect(rank, size);
+            NativeArguments arguments = new NativeArguments(config, ids, library);
+            all.add(communicator);
+            creations.add(new Creation(
+                    initFunction(ids),
+                    core,
+                    null,
+                    arguments,
+                    () -> core.onDevice(() -> init(core, arguments, 1, rank, size)),
+                    () -> core.created(rank, size)));
+        }
+        all.get(0).core().createTogether(creations);
+        return Collections.unmodifiableList(all);
+    }
+
+    /**
+     * Joins a communicator that is growing, as one of its new ranks. Collective, together with {@link Communicator#grow} of
+     * the ranks that it has already.
+     *
+     * <p>C function: {@code ncclCommGrow}, since NCCL 2.29.2.
+     *
+     * @param id what {@link Communicator#growId} gave
+     * @param rank this rank, one of the new ones
+     * @param size the number of ranks after growing
+     * @return the communicator, to be closed by the caller
+     * @throws IllegalArgumentException if rank or size are out of range
+     * @throws NcclLibraryException if the library lacks the function
+     * @throws NcclTimeoutException if not all ranks have come in time
+     * @throws NcclResultException if NCCL fails
+     */
+    public Communicator join(UniqueId id, int rank, int size) {
+        requireRank(rank, size);
+        NcclLibrary library = NcclLibrary.get();
+        library.require("ncclCommGrow");
+        Communicator communicator = empty(library, chosenDevice());
+        CommunicatorCore core = communicator.core();
+        core.expect(rank, size);
+        NativeArguments arguments = new NativeArguments(config, List.of(id), library);
+        new Creation(
+                        "ncclCommGrow",
+                        core,
+                        null,
+                        arguments,
+                        () -> nccl.ncclCommGrow(0, size, arguments.ids(), rank, core.handleCell(), arguments.config()),
+                        () -> core.created(rank, size))
+                .now();
+        return communicator;
+    }
+
+    private Device chosenDevice() {
+        Device chosen = device == null ? Device.current() : device;
+        requireUsable(NcclLibrary.get(), chosen);
+        return chosen;
+    }
+
+    /** An engine works on memory of its own kind. */
+    static void requireUsable(NcclLibrary library, Device device) {
+        Objects.requireNonNull(device, "device");
+        if (library.engine() == Engine.HOST != device.isHost()) {
+            throw new IllegalArgumentException(
+                    "device must be one that the library can use: " + device + ", " + library);
+        }
+    }
+
+    private Communicator empty(NcclLibrary library, Device on) {
+        Object blocking = config == null ? null : config.values().get("blocking");
+        Object name = config == null ? null : config.values().get("commName");
+        return new Communicator(
+                library,
+                on,
+                blocking == null || (Boolean) blocking,
+                true,
+                deadline,
+                policy,
+                name == null ? "" : (String) name);
+    }
+}

@@ -1,0 +1,848 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.highlevel.Communicator.State;
+import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.library.NcclException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.IntSupplier;
+import java.util.function.LongToIntFunction;
+import java.util.function.Supplier;
+import org.bytedeco.javacpp.BytePointer;
+import org.bytedeco.javacpp.LongPointer;
+
+/**
+ * The native communicator behind a {@link Communicator}: its handle and state, who may call it when, and how calls that
+ * take long are waited for.
+ *
+ * <p>Operations go through the gate, which is open in state OPEN only. Changes of state go through it, too, whether it is
+ * open or not. {@link #abort} alone does not wait for who is inside.
+ */
+final class CommunicatorCore {
+    private static final Set<State> ENDED = EnumSet.of(State.ABORTED, State.CLOSED);
+    private static final Duration ABORT_GRACE = Duration.ofSeconds(5);
+
+    private final Communicator communicator;
+    private final NcclLibrary library;
+    private final Device device;
+    private final boolean onHost;
+    private final boolean blocking;
+    private final boolean owner;
+    private final Duration deadline;
+    private final FailurePolicy policy;
+
+    private String name;
+    private int rank;
+    private int size;
+
+    /** Plain: written before the gate is opened for the first time. */
+    private long handle;
+
+    private final Gate gate = new Gate(this::inUse);
+    private volatile State state = State.PENDING;
+    /** A call that was given up is still in NCCL. */
+    private volatile boolean stuck;
+
+    /** Where NCCL writes the handle, and the asynchronous error. */
+    private final LongPointer cells = new LongPointer(2);
+
+    /** Guards the cells, and the handle against being freed while its asynchronous error is asked for. */
+    private final Object polling = new Object();
+
+    private boolean released;
+
+    /** The batch that this takes part in, its place there, and the pass until the batch has ended. */
+    Batch batch;
+
+    int batchIndex;
+    private Gate.Pass batchPass;
+
+    private final List<AutoCloseable> owned = new ArrayList<>();
+    private Leaks.Watch watch;
+
+    CommunicatorCore(
+            Communicator communicator,
+            NcclLibrary library,
+            Device device,
+            boolean blocking,
+            boolean owner,
+            Duration deadline,
+            FailurePolicy policy,
+            String name) {
+        this.communicator = communicator;
+        this.library = library;
+        this.device = device;
+        onHost = library.engine() == Engine.HOST;
+        this.blocking = blocking;
+        this.owner = owner;
+        this.deadline = deadline;
+        this.policy = policy;
+        this.name = name;
+        cells.put(0, 0).put(1, 0);
+        gate.bar(this::notOpen);
+    }
+
+    NcclLibrary library() {
+        return library;
+    }
+
+    Device device() {
+        return device;
+    }
+
+    boolean isOnHost() {
+        return onHost;
+    }
+
+    boolean isBlocking() {
+        return blocking;
+    }
+
+    Duration deadline() {
+        return deadline;
+    }
+
+    FailurePolicy policy() {
+        return policy;
+    }
+
+    String name() {
+        return name;
+    }
+
+    int rank() {
+        return rank;
+    }
+
+    int size() {
+        return size;
+    }
+
+    State state() {
+        return state;
+    }
+
+    long handle() {
+        return handle;
+    }
+
+    Gate gate() {
+        return gate;
+    }
+
+    /** The address of the cell for the handle. */
+    long handleCell() {
+        return cells.address();
+    }
+
+    void require(String function) {
+        library.require(function);
+    }
+
+    /* Becoming open. */
+
+    /** The library has made it: {@link #handleCell} holds its handle. */
+    void created(int rank, int size) {
+        opened(cells.get(0), rank, size);
+    }
+
+    /** As {@link #created(int, int)}, where NCCL knows rank and size. */
+    void created() {
+        long made = cells.get(0);
+        int[] answer = new int[1];
+        Status.check(nccl.ncclCommUserRank(made, answer), "ncclCommUserRank");
+        int itsRank = answer[0];
+        Status.check(nccl.ncclCommCount(made, answer), "ncclCommCount");
+        opened(made, itsRank, answer[0]);
+    }
+
+    void opened(long handle, int rank, int size) {
+        this.handle = handle;
+        this.rank = rank;
+        this.size = size;
+        state = State.OPEN;
+        gate.open();
+        if (owner) {
+            watch = Leaks.watchAlways(communicator, toString());
+        }
+    }
+
+    /** What it will be, for messages about its creation. */
+    void expect(int rank, int size) {
+        this.rank = rank;
+        this.size = size;
+    }
+
+    /** Waits until one that does not block has come to be. */
+    void awaitCreation(String function) {
+        if (!blocking) {
+            awaitReady(function, function);
+        } else if (cells.get(0) == 0) {
+            throw new IllegalStateException(function + " says that it succeeded, but gave no communicator");
+        }
+    }
+
+    /**
+     * It does not come to be.
+     *
+     * @param late whether the call goes on, and will write to the cells
+     */
+    void creationFailed(boolean late) {
+        if (state == State.CLOSED) {
+            return;
+        }
+        state = State.CLOSED;
+        if (late || stuck) {
+            return;
+        }
+        long made = cells.get(0);
+        end(() -> {
+            // What was to block, NCCL has freed itself.
+            if (!blocking && made != 0) {
+                abortHandle(made);
+            }
+        });
+    }
+
+    /** It has come to be, but nobody waits for it any more. */
+    void abortLate() {
+        long made = cells.get(0);
+        end(() -> {
+            if (made != 0) {
+                abortHandle(made);
+            }
+        });
+    }
+
+    boolean isStuckNow() {
+        return stuck;
+    }
+
+    /* Calls. */
+
+    private RuntimeException inUse(Thread other) {
+        if (other == Thread.currentThread()) {
+            return new IllegalStateException(
+                    batch != null
+                            ? this + " takes part in an open group of this thread: launch or close the group first"
+                            : this + " is in a call of this thread");
+        }
+        return new IllegalStateException(
+                this + " is in use by thread '" + other.getName() + "': a communicator serves one thread at a time");
+    }
+
+    private RuntimeException notOpen() {
+        return wrongState("used", EnumSet.of(State.OPEN));
+    }
+
+    private IllegalStateException wrongState(String what, Set<State> allowed) {
+        String text =
+                switch (state) {
+                    case PENDING -> "is pending: it can be used when its group has been launched";
+                    case OPEN -> "is open";
+                    case SUSPENDED -> "is suspended: resume it first";
+                    case REVOKED -> "was revoked: it can be split, shrunk, closed or aborted";
+                    case FINISHED -> "was finished: it can be closed or aborted";
+                    case FAILED -> "has a call that was given up: it can be closed or aborted, which are the same now";
+                    case ABORTED -> "was aborted";
+                    case CLOSED -> "is closed";
+                };
+        return new IllegalStateException(
+                this + " " + text + (what.equals("used") ? "" : "; to be " + what + " it must be " + allowed));
+    }
+
+    void requireOpen() {
+        if (state != State.OPEN) {
+            throw notOpen();
+        }
+    }
+
+    void enterFor(Batch joining, int index) {
+        batchPass = gate.enter();
+        batch = joining;
+        batchIndex = index;
+    }
+
+    void leaveBatch() {
+        batch = null;
+        Gate.Pass pass = batchPass;
+        batchPass = null;
+        pass.leave();
+    }
+
+    /** Does something that changes the state, or that needs one other than OPEN; alone. */
+    <R> R exclusively(String what, Set<State> allowed, Supplier<R> body) {
+        Gate.Pass pass = gate.enterBarred();
+        try {
+            if (!allowed.contains(state)) {
+                throw wrongState(what, allowed);
+            }
+            return body.get();
+        } finally {
+            pass.leave();
+        }
+    }
+
+    /** Changes the state unless it has ended meanwhile. */
+    private synchronized boolean become(State next) {
+        if (ENDED.contains(state)) {
+            return false;
+        }
+        state = next;
+        if (next == State.OPEN) {
+            gate.open();
+        } else {
+            gate.bar(this::notOpen);
+        }
+        return true;
+    }
+
+    <R> R onDevice(Cuda.Action<R> action) {
+        return device.isCuda() ? Cuda.on(device, action) : action.run();
+    }
+
+    /**
+     * Makes a C call that is collective or may take long for another reason, and waits until it has done its work, but not
+     * longer than the deadline.
+     *
+     * @param late what to do if the call has worked, but nobody waits any more
+     */
+    void hostCall(String function, IntSupplier call, Runnable late) {
+        int result;
+        if (blocking) {
+            try {
+                result = HostCall.make(function, deadline, () -> onDevice(call::getAsInt), code -> {
+                    if (code == nccl.ncclSuccess) {
+                        late.run();
+                    }
+                });
+            } catch (HostCall.Expired e) {
+                isStuck();
+                throw timedOut(function, function, deadline);
+            }
+        } else {
+            result = onDevice(call::getAsInt);
+        }
+        settle(result, function, function);
+    }
+
+    /** Makes communicators of this process in one native group; this is the first of them. */
+    void createTogether(List<Creation> creations) {
+        String function = "ncclGroupEnd";
+        IntSupplier call = () -> {
+            Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
+            int problem = nccl.ncclSuccess;
+            for (Creation creation : creations) {
+                int result = problem == nccl.ncclSuccess ? creation.call() : creation.skip();
+                if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
+                    problem = result;
+                }
+            }
+            int end = nccl.ncclGroupEnd();
+            return problem == nccl.ncclSuccess ? end : problem;
+        };
+        RuntimeException problem = null;
+        try {
+            int result = blocking
+                    ? HostCall.make(function, deadline, call, late -> creations.forEach(Creation::abortLate))
+                    : call.getAsInt();
+            if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
+                problem = failed(
+                        result, creations.get(0).toString(), creations.get(0).toString());
+            }
+        } catch (HostCall.Expired e) {
+            creations.forEach(Creation::isStuck);
+            problem = timedOut(function, creations.get(0).toString(), deadline);
+        } catch (RuntimeException e) {
+            problem = e;
+        }
+        for (Creation creation : creations) {
+            try {
+                if (problem == null) {
+                    creation.completed();
+                } else {
+                    creation.discarded();
+                }
+            } catch (RuntimeException e) {
+                problem = Suppressed.first(problem, e);
+            }
+        }
+        Suppressed.rethrow(problem);
+    }
+
+    /** Makes a short C call of a resource of this communicator, in any state that has a native communicator. */
+    void callAlone(String function, LongToIntFunction call) {
+        if (batch != null && batch == Batch.current()) {
+            // This thread is inside already, and the native group not open.
+            settle(call.applyAsInt(handle), function, function);
+            return;
+        }
+        Gate.Pass pass = gate.enterBarred();
+        try {
+            if (!ENDED.contains(state)) {
+                settle(onDevice(() -> call.applyAsInt(handle)), function, function);
+            }
+        } finally {
+            pass.leave();
+        }
+    }
+
+    /** A call of this communicator was given up. */
+    void isStuck() {
+        stuck = true;
+        if (state != State.PENDING) {
+            become(State.FAILED);
+        }
+    }
+
+    /** Turns what a call has returned into success or an exception; waits for what is in progress. */
+    void settle(int result, String function, String description) {
+        if (result == nccl.ncclInProgress) {
+            awaitReady(function, description);
+        } else if (result != nccl.ncclSuccess) {
+            throw failed(result, function, description);
+        }
+    }
+
+    /** Waits until a communicator that does not block has done what it was told. */
+    void awaitReady(String function, String description) {
+        int result = pollUntilReady(deadline);
+        if (result == nccl.ncclInProgress) {
+            throw timedOut(function, description, deadline);
+        }
+        if (result != nccl.ncclSuccess) {
+            throw failed(result, function, description);
+        }
+    }
+
+    private int pollUntilReady(Duration limit) {
+        long nanoseconds = Waiting.nanoseconds(limit);
+        long start = System.nanoTime();
+        long pause = 1_000;
+        boolean interrupted = false;
+        try {
+            while (true) {
+                int result = poll();
+                if (result != nccl.ncclInProgress || System.nanoTime() - start > nanoseconds) {
+                    return result;
+                }
+                interrupted |= Thread.interrupted();
+                LockSupport.parkNanos(pause);
+                pause = Math.min(2 * pause, 1_000_000);
+            }
+        } finally {
+            if (interrupted) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    /** The asynchronous error, from any thread. */
+    int poll() {
+        synchronized (polling) {
+            if (released) {
+                throw wrongState("asked for errors", EnumSet.complementOf(EnumSet.copyOf(ENDED)));
+            }
+            long from = handle != 0 ? handle : cells.get(0);
+            if (from == 0) {
+                return nccl.ncclInProgress;
+            }
+            int problem = nccl.ncclCommGetAsyncError(from, cells.address() + Long.BYTES);
+            return problem != nccl.ncclSuccess ? problem : (int) cells.get(1);
+        }
+    }
+
+    String lastError() {
+        synchronized (polling) {
+            if (!library.provides("ncclGetLastError")) {
+                return "";
+            }
+            String text = nccl.ncclGetLastError(released ? 0 : handle);
+            return text == null ? "" : text.strip();
+        }
+    }
+
+    /** The exception for an error, after the policy was asked. */
+    NcclException failed(int result, String function, String description) {
+        NcclResultException failure = Status.failure(result, function, description, rank, name, lastError(), library);
+        if (!(failure instanceof NcclUsageException)) {
+            tellPolicy(failure);
+        }
+        return failure;
+    }
+
+    /** The exception for what was not done in time, after the policy was asked. */
+    NcclException timedOut(String function, String description, Duration limit) {
+        NcclResultException failure = Status.timeout(function, description, limit, rank, name, lastError(), library);
+        tellPolicy(failure);
+        return failure;
+    }
+
+    private void tellPolicy(NcclException failure) {
+        try {
+            policy.onFailure(communicator, failure);
+        } catch (RuntimeException e) {
+            failure.addSuppressed(e);
+        }
+    }
+
+    /* What it owns. */
+
+    void own(AutoCloseable resource) {
+        synchronized (owned) {
+            owned.add(resource);
+        }
+    }
+
+    void disown(AutoCloseable resource) {
+        synchronized (owned) {
+            owned.remove(resource);
+        }
+    }
+
+    private RuntimeException closeOwned() {
+        RuntimeException problem = null;
+        while (true) {
+            AutoCloseable last;
+            synchronized (owned) {
+                if (owned.isEmpty()) {
+                    return problem;
+                }
+                last = owned.remove(owned.size() - 1);
+            }
+            try {
+                last.close();
+            } catch (RuntimeException e) {
+                problem = Suppressed.first(problem, e);
+            } catch (Exception e) {
+                problem = Suppressed.first(problem, new IllegalStateException(e));
+            }
+        }
+    }
+
+    /* Making others. */
+
+    /** A C call that writes a communicator. */
+    @FunctionalInterface
+    interface CellCall {
+        int call(long communicator, long cell);
+    }
+
+    /** Makes another communicator, now or with the group that is open. */
+    void make(Creation creation, boolean alsoRevoked) {
+        Batch open = Batch.current();
+        if (open != null) {
+            boolean added = false;
+            try {
+                open.add(this, creation);
+                added = true;
+            } finally {
+                if (!added) {
+                    creation.cancelled();
+                }
+            }
+            return;
+        }
+        boolean begun = false;
+        Gate.Pass pass = gate.enterBarred();
+        try {
+            if (state != State.OPEN && !(alsoRevoked && state == State.REVOKED)) {
+                throw notOpen();
+            }
+            begun = true;
+            creation.now();
+        } finally {
+            pass.leave();
+            if (!begun) {
+                creation.cancelled();
+            }
+        }
+    }
+
+    /** Makes a call that takes the cell for a communicator and writes none, now or with the group that is open. */
+    void callOnce(String function, CellCall call) {
+        LongPointer cell = new LongPointer(1);
+        cell.put(0);
+        Batch open = Batch.current();
+        if (open != null) {
+            open.add(this, new Deferred() {
+                @Override
+                public int call() {
+                    return onDevice(() -> call.call(handle, cell.address()));
+                }
+
+                @Override
+                public void completed() {
+                    cell.close();
+                }
+
+                @Override
+                public void discarded() {
+                    cell.close();
+                }
+
+                @Override
+                public String toString() {
+                    return function;
+                }
+            });
+            return;
+        }
+        exclusively("used", EnumSet.of(State.OPEN, State.REVOKED), () -> {
+            hostCall(function, () -> call.call(handle, cell.address()), () -> {});
+            cell.close();
+            return null;
+        });
+    }
+
+    UniqueId growId() {
+        return exclusively("used", EnumSet.of(State.OPEN), () -> {
+            try (BytePointer id = new BytePointer(UniqueId.BYTES)) {
+                hostCall("ncclCommGetUniqueId", () -> nccl.ncclCommGetUniqueId(handle, id.address()), () -> {});
+                byte[] bytes = new byte[UniqueId.BYTES];
+                id.get(bytes);
+                return UniqueId.of(bytes);
+            }
+        });
+    }
+
+    long memory(int statistic) {
+        require("ncclCommMemStats");
+        return exclusively("asked for its memory", EnumSet.of(State.OPEN, State.SUSPENDED), () -> {
+            long[] value = new long[1];
+            int result = nccl.ncclCommMemStats(handle, statistic, value);
+            settle(result, "ncclCommMemStats", "ncclCommMemStats");
+            return value[0];
+        });
+    }
+
+    /* Lifecycle. */
+
+    void suspend(int flags) {
+        require("ncclCommSuspend");
+        exclusively("suspended", EnumSet.of(State.OPEN), () -> {
+            hostCall("ncclCommSuspend", () -> nccl.ncclCommSuspend(handle, flags), () -> {});
+            return become(State.SUSPENDED);
+        });
+    }
+
+    void resume() {
+        exclusively("resumed", EnumSet.of(State.SUSPENDED), () -> {
+            hostCall("ncclCommResume", () -> nccl.ncclCommResume(handle), () -> {});
+            return become(State.OPEN);
+        });
+    }
+
+    void finish() {
+        require("ncclCommFinalize");
+        exclusively("finished", EnumSet.of(State.OPEN), () -> {
+            hostCall("ncclCommFinalize", () -> nccl.ncclCommFinalize(handle), () -> {});
+            return become(State.FINISHED);
+        });
+    }
+
+    /** From any thread, also while another is in a call. */
+    void revoke(int flags) {
+        require("ncclCommRevoke");
+        Gate.Pass inside;
+        synchronized (this) {
+            if (state != State.OPEN) {
+                throw wrongState("revoked", EnumSet.of(State.OPEN));
+            }
+            inside = gate.bar(this::notOpen);
+            state = State.REVOKED;
+        }
+        int result;
+        synchronized (polling) {
+            if (released) {
+                return;
+            }
+            result = onDevice(() -> nccl.ncclCommRevoke(handle, flags));
+        }
+        awaitLeft(inside, deadline);
+        settle(result, "ncclCommRevoke", "ncclCommRevoke");
+    }
+
+    private static boolean awaitLeft(Gate.Pass inside, Duration limit) {
+        long nanoseconds = Waiting.nanoseconds(limit);
+        long start = System.nanoTime();
+        while (inside.isInside() && inside.holder() != Thread.currentThread()) {
+            if (System.nanoTime() - start > nanoseconds) {
+                return false;
+            }
+            LockSupport.parkNanos(100_000);
+        }
+        return true;
+    }
+
+    /** From any thread, also while another is in a call. */
+    void abort() {
+        Gate.Pass inside;
+        synchronized (this) {
+            if (ENDED.contains(state) || state == State.PENDING) {
+                return;
+            }
+            inside = gate.bar(this::notOpen);
+            state = State.ABORTED;
+        }
+        end(() -> {
+            boolean occupied = stuck || inside.isInside() && inside.holder() != Thread.currentThread();
+            if (occupied && !onHost) {
+                getOut(inside);
+            }
+            abandonOwned();
+            abortHandle(handle);
+        });
+    }
+
+    /**
+     * Makes a thread leave its call before the communicator is freed. With the host engine, whose handles are numbers that
+     * it looks up, freeing is safe and does it.
+     */
+    private void getOut(Gate.Pass inside) {
+        if (library.provides("ncclCommRevoke")) {
+            onDevice(() -> nccl.ncclCommRevoke(handle, nccl.NCCL_REVOKE_DEFAULT));
+        }
+        awaitLeft(inside, ABORT_GRACE);
+    }
+
+    /** What is owned goes with the native communicator; its own calls would wait for other ranks. */
+    private void abandonOwned() {
+        List<AutoCloseable> all;
+        synchronized (owned) {
+            all = new ArrayList<>(owned);
+            owned.clear();
+        }
+        for (int i = all.size() - 1; i >= 0; i--) {
+            if (all.get(i) instanceof Communicator child) {
+                child.abort();
+            } else if (all.get(i) instanceof Owned resource) {
+                resource.abandon();
+            }
+        }
+    }
+
+    private void abortHandle(long which) {
+        try {
+            int result = HostCall.make(
+                    "ncclCommAbort", deadline, () -> onDevice(() -> nccl.ncclCommAbort(which)), late -> {});
+            if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
+                throw Status.failure(result, "ncclCommAbort", "ncclCommAbort", rank, name, lastError(), library);
+            }
+        } catch (HostCall.Expired e) {
+            throw Status.timeout("ncclCommAbort", "ncclCommAbort", deadline, rank, name, lastError(), library);
+        }
+    }
+
+    /**
+     * Closes what is owned and destroys the native communicator, in any state. One that has failed is aborted: destroying
+     * it would wait for what never comes.
+     */
+    void close() {
+        if (ENDED.contains(state)) {
+            return;
+        }
+        Gate.Pass pass = gate.enterBarred();
+        try {
+            closeAlone();
+        } finally {
+            pass.leave();
+        }
+    }
+
+    private void closeAlone() {
+        if (ENDED.contains(state)) {
+            return;
+        }
+        if (state == State.PENDING) {
+            throw wrongState("closed", EnumSet.complementOf(EnumSet.of(State.PENDING)));
+        }
+        if (!owner) {
+            RuntimeException problem = closeOwned();
+            become(State.CLOSED);
+            end(() -> {});
+            Suppressed.rethrow(problem);
+            return;
+        }
+        if (isBroken()) {
+            abort();
+            state = State.CLOSED;
+            return;
+        }
+        RuntimeException problem = state == State.SUSPENDED ? null : closeOwned();
+        boolean resumed = state == State.SUSPENDED && library.provides("ncclCommResume");
+        try {
+            if (resumed) {
+                hostCall("ncclCommResume", () -> nccl.ncclCommResume(handle), () -> {});
+                problem = closeOwned();
+            }
+            if (state != State.FINISHED && state != State.REVOKED && library.provides("ncclCommFinalize")) {
+                hostCall("ncclCommFinalize", () -> nccl.ncclCommFinalize(handle), () -> {});
+            }
+        } catch (RuntimeException e) {
+            problem = Suppressed.first(problem, e);
+            abort();
+            state = State.CLOSED;
+            Suppressed.rethrow(problem);
+        }
+        if (become(State.CLOSED)) {
+            RuntimeException earlier = problem;
+            end(() -> {
+                RuntimeException all = earlier;
+                try {
+                    destroy();
+                } catch (RuntimeException e) {
+                    all = Suppressed.first(all, e);
+                }
+                Suppressed.rethrow(all);
+            });
+        }
+        Suppressed.rethrow(problem);
+    }
+
+    private boolean isBroken() {
+        if (stuck) {
+            return true;
+        }
+        int problem = poll();
+        return problem != nccl.ncclSuccess && problem != nccl.ncclInProgress && state != State.REVOKED;
+    }
+
+    private void destroy() {
+        try {
+            int result = HostCall.make(
+                    "ncclCommDestroy", deadline, () -> onDevice(() -> nccl.ncclCommDestroy(handle)), late -> {});
+            if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
+                throw Status.failure(result, "ncclCommDestroy", "ncclCommDestroy", rank, name, lastError(), library);
+            }
+        } catch (HostCall.Expired e) {
+            throw Status.timeout("ncclCommDestroy", "ncclCommDestroy", deadline, rank, name, lastError(), library);
+        }
+    }
+
+    /** Frees the native communicator, and what belongs to it here whether that works or not. */
+    private void end(Runnable free) {
+        synchronized (polling) {
+            // From here on nobody asks the handle for errors.
+            released = true;
+        }
+        Leaks.closed(watch);
+        try {
+            free.run();
+        } finally {
+            cells.close();
+            communicator.ended();
+        }
+    }
+
+    @Override
+    public String toString() {
+        String text = name.isEmpty() ? "communicator" : "communicator '" + name + "'";
+        return state == State.PENDING ? text : text + " (rank " + rank + " of " + size + " on " + device + ")";
+    }
+}

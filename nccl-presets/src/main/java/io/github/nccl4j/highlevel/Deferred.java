@@ -1,0 +1,13 @@
+package io.github.nccl4j.highlevel;
+
+/** A call within a group whose results are known when the group has been launched. */
+interface Deferred {
+    /** Makes the C call, between the start and the end of the native group. */
+    int call();
+
+    /** The group has ended well. */
+    void completed();
+
+    /** The group was given up before or while it was launched: nothing came of the call. */
+    void discarded();
+}

@@ -1,0 +1,128 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.library.ProcessBarrier;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.util.function.Function;
+import java.util.function.Supplier;
+
+/**
+ * Lets one thread at a time into a communicator, and none into one that is being freed, at the cost of some plain loads
+ * and stores for the thread that was in last.
+ *
+ * <p>That thread holds the pass. It says in the pass that it is inside, and then looks whether the pass is still valid.
+ * Who wants to take the pass away invalidates it first, makes every thread of the process pass a memory barrier, and then
+ * looks whether the holder is inside: one of the two sees the other. Where the system has no such barrier, the holder
+ * has one of its own.
+ */
+final class Gate {
+    private static final boolean PROCESS_BARRIER = ProcessBarrier.pass();
+    private static final VarHandle PASS;
+    private static final VarHandle INSIDE;
+
+    static {
+        try {
+            MethodHandles.Lookup lookup = MethodHandles.lookup();
+            PASS = lookup.findVarHandle(Gate.class, "pass", Pass.class);
+            INSIDE = lookup.findVarHandle(Pass.class, "inside", int.class);
+        } catch (ReflectiveOperationException e) {
+            throw new ExceptionInInitializerError(e);
+        }
+    }
+
+    /** Permission of one thread to go in. A pass that was taken away never becomes valid again. */
+    static final class Pass {
+        private final Thread holder;
+        private int inside;
+
+        private Pass(Thread holder) {
+            this.holder = holder;
+        }
+
+        void leave() {
+            INSIDE.setRelease(this, 0);
+        }
+
+        boolean isInside() {
+            return (int) INSIDE.getAcquire(this) != 0;
+        }
+
+        Thread holder() {
+            return holder;
+        }
+    }
+
+    private final Function<Thread, RuntimeException> inUse;
+    private Pass pass = new Pass(null);
+    /** Why nobody may go in, else null. Guarded by this. */
+    private Supplier<RuntimeException> barred;
+
+    /**
+     * An open gate.
+     *
+     * @param inUse what a thread gets while another is inside, made of that other
+     */
+    Gate(Function<Thread, RuntimeException> inUse) {
+        this.inUse = inUse;
+    }
+
+    /** Goes in; {@link Pass#leave} goes out. Not again before that. */
+    Pass enter() {
+        Thread me = Thread.currentThread();
+        Pass mine = (Pass) PASS.getOpaque(this);
+        if (mine.holder == me) {
+            INSIDE.setOpaque(mine, 1);
+            if (PROCESS_BARRIER) {
+                // Nothing for the processor, but the compiler must keep the order.
+                VarHandle.releaseFence();
+            } else {
+                VarHandle.fullFence();
+            }
+            if ((Pass) PASS.getVolatile(this) == mine) {
+                return mine;
+            }
+            mine.leave();
+        }
+        return enter(me, false);
+    }
+
+    /** Goes in although the gate is barred: for what is allowed in a state that bars all else. */
+    Pass enterBarred() {
+        return enter(Thread.currentThread(), true);
+    }
+
+    private synchronized Pass enter(Thread me, boolean evenIfBarred) {
+        if (barred != null && !evenIfBarred) {
+            throw barred.get();
+        }
+        Pass before = invalidate();
+        if (before.isInside()) {
+            PASS.setVolatile(this, before);
+            throw inUse.apply(before.holder);
+        }
+        Pass mine = new Pass(me);
+        INSIDE.setOpaque(mine, 1);
+        PASS.setVolatile(this, mine);
+        return mine;
+    }
+
+    /** Lets nobody in from now on, and tells who is inside, by a pass of which {@link Pass#isInside} is to be asked. */
+    synchronized Pass bar(Supplier<RuntimeException> reason) {
+        barred = reason;
+        return invalidate();
+    }
+
+    /** Lets threads in again. */
+    synchronized void open() {
+        barred = null;
+    }
+
+    private Pass invalidate() {
+        Pass before = pass;
+        PASS.setVolatile(this, new Pass(null));
+        if (!PROCESS_BARRIER || !ProcessBarrier.pass()) {
+            VarHandle.fullFence();
+        }
+        return before;
+    }
+}

@@ -1,0 +1,100 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.global.nccl;
+
+/**
+ * The operations that transfer data, with one form for all: so that a group can keep them and a message can name them.
+ * Numbers instead of an enumeration, since a compiled switch over a constant number costs nothing.
+ */
+final class Operations {
+    static final int ALL_REDUCE = 0;
+    static final int REDUCE = 1;
+    static final int BROADCAST = 2;
+    static final int ALL_GATHER = 3;
+    static final int REDUCE_SCATTER = 4;
+    static final int ALL_TO_ALL = 5;
+    static final int GATHER = 6;
+    static final int SCATTER = 7;
+    static final int SEND = 8;
+    static final int RECV = 9;
+    static final int PUT_SIGNAL = 10;
+    static final int SIGNAL = 11;
+    /** Before the first one. */
+    static final int NONE = 12;
+
+    private static final String[] NAMES = {
+        "ncclAllReduce",
+        "ncclReduce",
+        "ncclBroadcast",
+        "ncclAllGather",
+        "ncclReduceScatter",
+        "ncclAlltoAll",
+        "ncclGather",
+        "ncclScatter",
+        "ncclSend",
+        "ncclRecv",
+        "ncclPutSignal",
+        "ncclSignal",
+        "no operation",
+    };
+
+    private Operations() {}
+
+    /** The C function. */
+    static String name(int operation) {
+        return NAMES[operation];
+    }
+
+    /** What an operation did, for people: "ncclReduce of 1024 float32 to rank 3". */
+    static String describe(int operation, long count, int type, int peer) {
+        String text = name(operation);
+        if (operation == NONE || operation == SIGNAL) {
+            return text;
+        }
+        text += " of " + count + " " + ElementType.values().get(type);
+        return switch (operation) {
+            case REDUCE, GATHER, SEND, PUT_SIGNAL -> text + " to rank " + peer;
+            case BROADCAST, SCATTER, RECV -> text + " from rank " + peer;
+            default -> text;
+        };
+    }
+
+    /**
+     * Calls the C function.
+     *
+     * @param recv the receive buffer; for PUT_SIGNAL the window
+     * @param op the reduction; for PUT_SIGNAL and SIGNAL the index of the signal
+     * @param peer root or peer
+     * @param offset for PUT_SIGNAL in bytes
+     * @param context for PUT_SIGNAL and SIGNAL
+     */
+    static int call(
+            int operation,
+            long send,
+            long recv,
+            long count,
+            int type,
+            int op,
+            int peer,
+            long offset,
+            int context,
+            long communicator,
+            long stream) {
+        return switch (operation) {
+            case ALL_REDUCE -> nccl.ncclAllReduce(send, recv, count, type, op, communicator, stream);
+            case REDUCE -> nccl.ncclReduce(send, recv, count, type, op, peer, communicator, stream);
+            case BROADCAST -> nccl.ncclBroadcast(send, recv, count, type, peer, communicator, stream);
+            case ALL_GATHER -> nccl.ncclAllGather(send, recv, count, type, communicator, stream);
+            case REDUCE_SCATTER -> nccl.ncclReduceScatter(send, recv, count, type, op, communicator, stream);
+            case ALL_TO_ALL -> nccl.ncclAlltoAll(send, recv, count, type, communicator, stream);
+            case GATHER -> nccl.ncclGather(send, recv, count, type, peer, communicator, stream);
+            case SCATTER -> nccl.ncclScatter(send, recv, count, type, peer, communicator, stream);
+            case SEND -> nccl.ncclSend(send, count, type, peer, communicator, stream);
+            case RECV -> nccl.ncclRecv(recv, count, type, peer, communicator, stream);
+            case PUT_SIGNAL ->
+                nccl.ncclPutSignal(send, count, type, peer, recv, offset, op, context, 0, communicator, stream);
+            case SIGNAL -> nccl.ncclSignal(peer, op, context, 0, communicator, stream);
+            default -> throw new IllegalArgumentException("operation " + operation);
+        };
+    }
+}

@@ -1,0 +1,185 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.global.nccl;
+import java.time.Duration;
+import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * What a communicator had put into a stream when {@link Communicator#work} was called: to be waited for with a deadline,
+ * while other ranks may fail.
+ *
+ * <pre>{@code
+ * communicator.allReduce(gradients, ReduceOp.SUM, stream);
+ * communicator.work(stream).await(Duration.ofSeconds(10));
+ * }</pre>
+ *
+ * <p>Waiting asks the device whether the work is done, and NCCL whether it has failed. If it has, or the deadline has
+ * passed, the communicator's {@link FailurePolicy} is asked and an exception says which operation was the last, of which
+ * rank, and what NCCL wrote. The work itself goes on then, unless the policy aborts the communicator.
+ *
+ * <p>Work need not be closed; what it holds goes with the communicator.
+ *
+ * <p><b>Threads.</b> Work may be waited for in any thread, also in several.
+ */
+public final class Work {
+    private static final long ERROR_CHECK_NANOSECONDS = 1_000_000;
+    private static final long LONGEST_PAUSE = 1_000_000;
+    private static final int SPINS = 1_000;
+
+    private enum Progress {
+        PENDING,
+        DONE,
+        LOST
+    }
+
+    private final Communicator communicator;
+    private final Streams streams;
+    private final long operations;
+    private final int operation;
+    private final long count;
+    private final int type;
+    private final int peer;
+
+    private CudaEvent event;
+    private Progress progress;
+
+    Work(
+            Communicator communicator,
+            Streams streams,
+            CudaEvent event,
+            long operations,
+            int operation,
+            long count,
+            int type,
+            int peer) {
+        this.communicator = communicator;
+        this.streams = streams;
+        this.event = event;
+        this.operations = operations;
+        this.operation = operation;
+        this.count = count;
+        this.type = type;
+        this.peer = peer;
+        progress = event == null ? Progress.DONE : Progress.PENDING;
+    }
+
+    /**
+     * Whether the work is done. Does not wait.
+     *
+     * @return whether it is done
+     * @throws IllegalStateException if the communicator was aborted before it was done
+     * @throws CudaException if work on the device failed
+     */
+    public synchronized boolean isDone() {
+        if (progress == Progress.PENDING && event.isDone()) {
+            progress = Progress.DONE;
+            streams.free(event);
+            event = null;
+        }
+        if (progress == Progress.LOST) {
+            throw new IllegalStateException(communicator + " ended before " + this + " was done");
+        }
+        return progress == Progress.DONE;
+    }
+
+    /** The communicator has ended. */
+    synchronized void end() {
+        if (progress == Progress.PENDING) {
+            progress = Progress.LOST;
+            try {
+                if (event.isDone()) {
+                    progress = Progress.DONE;
+                }
+            } finally {
+                event.close();
+                event = null;
+            }
+        }
+    }
+
+    /**
+     * Waits until the work is done, but not longer than the communicator's deadline.
+     *
+     * @throws NcclTimeoutException if it was not done in time
+     * @throws NcclResultException if NCCL reports an error of the communicator
+     * @throws IllegalStateException if the communicator was aborted before it was done
+     * @throws CudaException if work on the device failed
+     */
+    public void await() {
+        await(communicator.deadline());
+    }
+
+    /**
+     * Waits until the work is done, but not longer than a limit. An interrupt does not end the waiting; the thread's
+     * interrupt status is kept.
+     *
+     * @param timeout the limit; 0 asks once
+     * @throws NcclTimeoutException if it was not done in time
+     * @throws NcclResultException if NCCL reports an error of the communicator
+     * @throws IllegalArgumentException if the limit is negative
+     * @throws IllegalStateException if the communicator was aborted before it was done
+     * @throws CudaException if work on the device failed
+     */
+    public void await(Duration timeout) {
+        Objects.requireNonNull(timeout, "timeout");
+        long limit = Waiting.nanoseconds(timeout);
+        long start = System.nanoTime();
+        long nextCheck = ERROR_CHECK_NANOSECONDS;
+        long pause = 1_000;
+        boolean interrupted = false;
+        try {
+            for (int asked = 0; !isDone(); asked++) {
+                long passed = System.nanoTime() - start;
+                if (passed >= nextCheck) {
+                    checkErrors();
+                    nextCheck = passed + ERROR_CHECK_NANOSECONDS;
+                }
+                if (passed >= limit) {
+                    throw timedOut(timeout);
+                }
+                if (asked < SPINS) {
+                    Thread.onSpinWait();
+                    continue;
+                }
+                interrupted |= Thread.interrupted();
+                LockSupport.parkNanos(Math.min(pause, limit - passed));
+                pause = Math.min(2 * pause, LONGEST_PAUSE);
+            }
+        } finally {
+            if (interrupted) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    /** Throws if NCCL reports an error. */
+    void checkErrors() {
+        int result = communicator.core().poll();
+        if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
+            throw communicator.core().failed(result, Operations.name(operation), toString());
+        }
+    }
+
+    /**
+     * The work as a future, which a thread of this package completes: normally when it is done, exceptionally as {@link
+     * #await()} would throw. Cancelling the future changes nothing but the future.
+     *
+     * @return a new future
+     */
+    public CompletableFuture<Void> toFuture() {
+        return WorkWatcher.watch(this, communicator.deadline());
+    }
+
+    /** The exception of work that was not done in time. */
+    RuntimeException timedOut(Duration limit) {
+        return communicator.core().timedOut(Operations.name(operation), toString(), limit);
+    }
+
+    /** {@return the last operation of the work: "ncclAllReduce of 1024 float32 (operation 17)"} */
+    @Override
+    public String toString() {
+        return Operations.describe(operation, count, type, peer) + " (operation " + operations + ")";
+    }
+}
