@@ -201,10 +201,14 @@ class Collective : public Task {
         break;
       }
       case Call::CommSplit:
-        (*op.colors)[me] = {op.color, op.key};
+      case Call::CommWindowRegister:
+        (*op.heard)[me] = op.told;
         break;
       case Call::Send:
-      case Call::Recv: break;
+      case Call::Recv:
+      case Call::PutSignal:
+      case Call::Signal:
+      case Call::WaitSignal: break;
     }
   }
 
@@ -295,8 +299,8 @@ class Collective : public Task {
       failMismatch(peer, theirs, mine_);
     }
     if (mine_.call == Call::AlltoAllv) verifyMatrices(peer, frameFor(peer));
-    if (mine_.call == Call::CommSplit) {
-      (*operation_.colors)[static_cast<size_t>(peer.rank)] = {
+    if (exchangesPairs(mine_.call)) {
+      (*operation_.heard)[static_cast<size_t>(peer.rank)] = {
           static_cast<int64_t>(theirs.extra[0]), static_cast<int64_t>(theirs.extra[1])};
     }
     pairOf(peer).scalar = theirs.scalar;

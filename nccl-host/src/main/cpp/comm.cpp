@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,6 +25,7 @@ Registry& registry() {
 }
 
 std::atomic<uint64_t> nextSerial{1};
+std::atomic<uint64_t> nextWindowSerial{1};
 
 }  // namespace
 
@@ -50,9 +50,7 @@ Comm::Comm(int rankOfComm, int ranksOfComm, int deviceOfComm, bool isBlocking)
       device(deviceOfComm),
       blocking(isBlocking),
       operationTimeout(secondsFromEnvironment("NCCL4J_HOST_OP_TIMEOUT", 0)),
-      wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!wake.valid()) failErrno("cannot create an eventfd");
-}
+      wake(newEvent()) {}
 
 Comm::~Comm() {
   if (initThread.joinable()) {
@@ -122,7 +120,8 @@ void Comm::tell(Peer& peer, ControlKind kind, ncclResult_t code, const std::stri
 void Comm::readControl(Peer& peer, const char* during) {
   while (peer.control.valid() && !peer.controlEnded) {
     char* into = reinterpret_cast<char*>(&peer.message) + peer.messageBytes;
-    long got = receiveSome(peer.control.get(), into, sizeof peer.message - peer.messageBytes);
+    size_t left = sizeof peer.message - peer.messageBytes;
+    long got = receiveWithDescriptor(peer.control.get(), into, left, peer.passed);
     if (got == 0) return;
     if (got < 0) {
       peer.controlEnded = true;
@@ -143,6 +142,15 @@ void Comm::readControl(Peer& peer, const char* during) {
         badNews(ncclRemoteError, format("rank %d aborted its communicator %s", peer.rank, during));
         break;
       case ControlKind::Fault: badNews(static_cast<ncclResult_t>(peer.message.code), peer.message.text); break;
+      case ControlKind::Lane:
+        if (!peer.passed.valid()) {
+          badNews(
+              ncclSystemError,
+              format("rank %d could not take a socket from rank %d: too many open files", rank, peer.rank));
+          break;
+        }
+        openInbox().addLane(peer.rank, std::move(peer.passed));
+        break;
     }
   }
 }
@@ -151,12 +159,68 @@ void Comm::readAllControl(const char* during) {
   for (Peer& peer : peers) readControl(peer, during);
 }
 
+bool Comm::hasBadNews() {
+  if (inbox) {
+    try {
+      inbox->throwIfFaulty();
+    } catch (const Failure& failure) {
+      badNews(failure.code(), failure.text());
+    }
+  }
+  return badNewsCode_ != ncclSuccess;
+}
+
+void Comm::lookForReason(Peer& peer, const char* during) {
+  readControl(peer, during);
+  if (peer.saidBye) return;
+  badNews(ncclRemoteError, format("rank %d (pid %d) went away %s", peer.rank, static_cast<int>(peer.pid), during));
+}
+
+Inbox& Comm::openInbox() {
+  if (!inbox) {
+    std::lock_guard<std::mutex> lock(windowsMutex);
+    inbox = std::make_unique<Inbox>(rank, ranks);
+  }
+  return *inbox;
+}
+
+void Comm::openLane(Peer& peer) {
+  if (peer.rank == rank || peer.lane.valid() || !peer.control.valid()) return;
+  auto [mine, theirs] = newStream();
+  enlargeBuffers(mine);
+  enlargeBuffers(theirs);
+  Control message;
+  message.kind = ControlKind::Lane;
+  sendWithDescriptor(peer.control.get(), &message, sizeof message, theirs.get());
+  peer.lane = std::move(mine);
+}
+
+ncclWindow_t Comm::keepWindow(Window window) {
+  // As for communicators: a number that is no address and never comes again.
+  auto handle = reinterpret_cast<ncclWindow_t>(static_cast<uintptr_t>(0x6e63637700000000u + nextWindowSerial++ * 16));
+  std::lock_guard<std::mutex> lock(windowsMutex);
+  windows[handle] = std::move(window);
+  return handle;
+}
+
+void Comm::forgetWindow(uint64_t number) {
+  std::lock_guard<std::mutex> lock(windowsMutex);
+  if (inbox) inbox->removeWindow(number);
+}
+
 void Comm::leave(ControlKind kind) {
   for (Peer& peer : peers) {
     tell(peer, kind, ncclSuccess, "");
     peer.data.reset();
     peer.control.reset();
+    peer.lane.reset();
+    peer.passed.reset();
     peer.out.clear();
+  }
+  {
+    std::lock_guard<std::mutex> lock(windowsMutex);
+    inbox.reset();
+    windows.clear();
   }
   scratch.reset();
   scratchBytes = 0;
@@ -164,9 +228,7 @@ void Comm::leave(ControlKind kind) {
 
 void Comm::requestAbort() {
   aborted = true;
-  uint64_t one = 1;
-  ssize_t written = write(wake.get(), &one, sizeof one);
-  (void)written;  // fails only when the counter is full, that is, readable already
+  raiseEvent(wake);
 }
 
 char* Comm::scratchOf(size_t bytes) {

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "error.h"
+#include "inbox.h"
 #include "socket.h"
 #include "wire.h"
 
@@ -42,6 +43,8 @@ struct Peer {
   pid_t pid = 0;
   Fd data;
   Fd control;
+  Fd lane;  // for puts to this rank; opened with the first window or signal
+  bool laneBroken = false;
 
   std::deque<Outgoing> out;
   bool sendBroken = false;
@@ -55,6 +58,7 @@ struct Peer {
   std::deque<Frame> remoteRecvs;
 
   Control message;
+  Fd passed;  // came with the message
   size_t messageBytes = 0;
   bool controlEnded = false;
   bool saidBye = false;
@@ -69,6 +73,15 @@ struct PreMulSum {
   bool onDevice = false;
   const void* address = nullptr;
   uint64_t value = 0;
+};
+
+/** Memory of all ranks that ncclCommWindowRegister made known to this one. */
+struct Window {
+  uint64_t number = 0;  // the same on all ranks
+  char* base = nullptr;
+  size_t size = 0;
+  int flags = 0;
+  std::vector<size_t> sizes;  // by rank
 };
 
 class Comm {
@@ -116,10 +129,12 @@ class Comm {
   void readControl(Peer& peer, const char* during);
   void readAllControl(const char* during);
   /** Bad news from a peer that is not yet this communicator's error: running data is taken in first. */
-  bool hasBadNews() const { return badNewsCode_ != ncclSuccess; }
+  bool hasBadNews();
   ncclResult_t badNewsCode() const { return badNewsCode_; }
   const std::string& badNewsText() const { return badNewsText_; }
   void badNews(ncclResult_t code, const std::string& text);
+  /** A stream of a rank ended: its control stream says why; when it does not, the rank is gone. */
+  void lookForReason(Peer& peer, const char* during);
 
   /** Says farewell and closes all sockets. Needs `operation`. */
   void leave(ControlKind kind);
@@ -130,6 +145,19 @@ class Comm {
   std::mutex redOpsMutex;
   std::map<int, PreMulSum> redOps;
   int nextRedOp = ncclNumOps;
+
+  /** Changed only with both `operation` and windowsMutex, so that either is enough to use it. */
+  std::unique_ptr<Inbox> inbox;
+  Inbox& openInbox();
+  /** Gives a rank the other end of the lane for this rank's puts, if it has none yet. Needs `operation`. */
+  void openLane(Peer& peer);
+
+  std::mutex windowsMutex;
+  std::map<ncclWindow_t, Window> windows;
+  uint64_t nextWindow = 0;
+  ncclWindow_t keepWindow(Window window);
+  /** Stops puts to a window of this rank. */
+  void forgetWindow(uint64_t number);
 
  private:
   void tell(Peer& peer, ControlKind kind, ncclResult_t code, const std::string& text);

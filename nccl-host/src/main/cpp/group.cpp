@@ -1,8 +1,9 @@
 // group.cpp: groups, nested ones too, and the exported functions that open and close them.
 //
 // Closing the outermost group first makes communicators (one thread each, since each waits for other ranks), then runs
-// the operations of all communicators together in the calling thread: on each communicator collectives first, then Send
-// and Recv, each kind in the order of the calls, as NCCL does. Operations are complete when ncclGroupEnd returns; the
+// the operations of all communicators together in the calling thread: on each communicator first the registration of
+// windows, then puts, signals and waits, then collectives, then Send and Recv, each kind in the order of the calls, as
+// NCCL does. Operations are complete when ncclGroupEnd returns; the
 // stream argument is ignored.
 
 #include "group.h"
@@ -56,25 +57,37 @@ void checkMessagesToOneself(const Comm& comm, const std::vector<Operation>& mess
 }
 
 void runOperations(std::vector<QueuedOperation> operations) {
-  std::vector<Work> work;
-  std::vector<std::vector<Operation>> messages;
+  /** The operations of one communicator in the order in which they run. */
+  struct Sorted {
+    std::shared_ptr<Comm> comm;
+    std::vector<Operation> registrations, oneSided, collectives, messages;
+  };
+  std::vector<Sorted> sorted;
   for (QueuedOperation& queued : operations) {
     size_t at = 0;
-    while (at < work.size() && work[at].comm != queued.comm) at++;
-    if (at == work.size()) {
-      work.push_back({queued.comm, {}});
-      messages.emplace_back();
+    while (at < sorted.size() && sorted[at].comm != queued.comm) at++;
+    if (at == sorted.size()) {
+      sorted.emplace_back();
+      sorted.back().comm = queued.comm;
     }
-    if (isPointToPoint(queued.operation.call)) {
-      messages[at].push_back(std::move(queued.operation));
-    } else {
-      work[at].tasks.push_back(makeCollective(*queued.comm, std::move(queued.operation)));
-    }
+    Call call = queued.operation.call;
+    std::vector<Operation>& kind = call == Call::CommWindowRegister ? sorted[at].registrations
+                                   : isOneSided(call)               ? sorted[at].oneSided
+                                   : isPointToPoint(call)           ? sorted[at].messages
+                                                                    : sorted[at].collectives;
+    kind.push_back(std::move(queued.operation));
   }
-  for (size_t at = 0; at < work.size(); at++) {
-    if (messages[at].empty()) continue;
-    checkMessagesToOneself(*work[at].comm, messages[at]);
-    work[at].tasks.push_back(makePointToPoint(*work[at].comm, std::move(messages[at])));
+  std::vector<Work> work;
+  for (Sorted& one : sorted) {
+    Comm& comm = *one.comm;
+    work.push_back({one.comm, {}});
+    std::vector<std::unique_ptr<Task>>& tasks = work.back().tasks;
+    for (Operation& operation : one.registrations) tasks.push_back(makeRegistration(comm, std::move(operation)));
+    if (!one.oneSided.empty()) tasks.push_back(makeOneSided(comm, std::move(one.oneSided)));
+    for (Operation& operation : one.collectives) tasks.push_back(makeCollective(comm, std::move(operation)));
+    if (one.messages.empty()) continue;
+    checkMessagesToOneself(comm, one.messages);
+    tasks.push_back(makePointToPoint(comm, std::move(one.messages)));
   }
   runWork(std::move(work));
 }

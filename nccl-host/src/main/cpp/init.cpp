@@ -101,9 +101,8 @@ void connectSplit(const std::shared_ptr<Comm>& parent, int color, int key, Comm&
   std::vector<std::pair<int64_t, int64_t>> colors(static_cast<size_t>(parent->ranks));
   Operation exchange;
   exchange.call = Call::CommSplit;
-  exchange.color = color;
-  exchange.key = key;
-  exchange.colors = &colors;
+  exchange.told = {color, key};
+  exchange.heard = &colors;
   runInternal(parent, std::move(exchange));
 
   // Ranks of one color, ordered by key and then by the rank in the parent. The first serves the rendezvous.

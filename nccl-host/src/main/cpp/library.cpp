@@ -102,14 +102,6 @@ HOST_UNSUPPORTED(ncclCommGrow, ncclComm_t, int, const ncclUniqueId*, int, ncclCo
 HOST_UNSUPPORTED(ncclCommSuspend, ncclComm_t, int)
 HOST_UNSUPPORTED(ncclCommResume, ncclComm_t)
 HOST_UNSUPPORTED(ncclCommMemStats, ncclComm_t, ncclCommMemStat_t, uint64_t*)
-HOST_UNSUPPORTED(ncclCommWindowRegister, ncclComm_t, void*, size_t, ncclWindow_t*, int)
-HOST_UNSUPPORTED(ncclCommWindowDeregister, ncclComm_t, ncclWindow_t)
-HOST_UNSUPPORTED(ncclWinGetUserPtr, ncclComm_t, ncclWindow_t, void**)
-HOST_UNSUPPORTED(
-    ncclPutSignal, const void*, size_t, ncclDataType_t, int, ncclWindow_t, size_t, int, int, unsigned int, ncclComm_t,
-    cudaStream_t)
-HOST_UNSUPPORTED(ncclSignal, int, int, int, unsigned int, ncclComm_t, cudaStream_t)
-HOST_UNSUPPORTED(ncclWaitSignal, int, ncclWaitSignalDesc_t*, ncclComm_t, cudaStream_t)
 HOST_UNSUPPORTED(ncclParamBind, ncclParamHandle_t*, const char*)
 HOST_UNSUPPORTED(ncclParamGetI8, ncclParamHandle_t, int8_t*)
 HOST_UNSUPPORTED(ncclParamGetI16, ncclParamHandle_t, int16_t*)

@@ -4,7 +4,6 @@
 // first, and only when nothing moves any more the task fails. So an operation that a rank completed before it went away
 // completes at the others that are in it too.
 
-#include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -50,6 +49,7 @@ class Runner {
         moved |= transfer();
         if (!task().complete() || !allSent()) return moved;
         moved = true;
+        task().finish();
         if (++next_ < work_.tasks.size()) task().start();
       }
       end();
@@ -62,7 +62,7 @@ class Runner {
     return attempt([&] {
       if (comm().hasBadNews()) throw Failure(comm().badNewsCode(), comm().badNewsText());
       for (Peer& peer : comm().peers) {
-        if (!peer.saidBye || !(task().needs(peer) || !peer.out.empty())) continue;
+        if (!peer.saidBye || !task().drained(peer) || !(task().needs(peer) || !peer.out.empty())) continue;
         throw Failure(
             ncclInvalidUsage, format(
                                   "rank %d destroyed its communicator, but rank %d called %s", peer.rank, comm().rank,
@@ -96,6 +96,7 @@ class Runner {
       if (!peer.out.empty()) events |= POLLOUT;
       if (events != 0) polled.push_back({peer.data.get(), events, 0});
     }
+    task().addDescriptors(polled);
   }
 
   void readControl(const std::vector<pollfd>& polled) {
@@ -120,7 +121,7 @@ class Runner {
   }
 
   bool transfer() {
-    bool moved = false;
+    bool moved = task().advanceOwn();
     for (Peer& peer : comm().peers) moved |= sendTo(peer);
     for (Peer& peer : comm().peers) moved |= receiveFrom(peer);
     // What was received may have allowed more to be sent.
@@ -144,7 +145,7 @@ class Runner {
       if (sent < 0) {
         peer.out.clear();
         peer.sendBroken = true;
-        lookForReason(peer);
+        comm().lookForReason(peer, ("during " + what()).c_str());
         return true;
       }
       if (sent == 0) break;
@@ -168,7 +169,7 @@ class Runner {
       long got = receiveSome(peer.data.get(), space.data, space.size);
       if (got < 0) {
         peer.dataEnded = true;
-        lookForReason(peer);
+        comm().lookForReason(peer, ("during " + what()).c_str());
         break;
       }
       if (got == 0) break;
@@ -178,17 +179,6 @@ class Runner {
       if (static_cast<size_t>(got) < space.size) break;
     }
     return total > 0;
-  }
-
-  /** The data stream of a rank ended: its control stream says why; when it does not, the rank is gone. */
-  void lookForReason(Peer& peer) {
-    std::string during = "during " + what();
-    comm().readControl(peer, during.c_str());
-    if (!peer.saidBye) {
-      comm().badNews(
-          ncclRemoteError,
-          format("rank %d (pid %d) went away %s", peer.rank, static_cast<int>(peer.pid), during.c_str()));
-    }
   }
 
   bool allSent() const {
@@ -223,18 +213,6 @@ class Runner {
   Comm& comm() const { return *work_.comm; }
   Task& task() const { return *work_.tasks[next_]; }
   std::string what() const { return next_ < work_.tasks.size() ? task().name() : "an operation"; }
-
-  static long sendParts(int fd, iovec* parts, size_t count) {
-    msghdr message{};
-    message.msg_iov = parts;
-    message.msg_iovlen = count;
-    for (;;) {
-      ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (sent >= 0) return sent;
-      if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == ENOMEM) return 0;
-      if (errno != EINTR) return -1;
-    }
-  }
 
   Work work_;
   std::unique_lock<std::mutex> lock_;

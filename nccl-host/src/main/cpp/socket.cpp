@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -37,6 +38,33 @@ bool sameUser(const Fd& socket) {
   socklen_t size = sizeof credentials;
   return getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 &&
          credentials.uid == geteuid();
+}
+
+long sendMessage(int fd, const msghdr& message) {
+  for (;;) {
+    ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) return sent;
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == ENOMEM) return 0;
+    if (errno != EINTR) return -1;
+  }
+}
+
+template <class Receive>
+long receiveAny(Receive&& receive) {
+  // Closing a Unix socket that has unread data resets the connection: the reset is reported once, and what the peer had
+  // sent before can still be read after it.
+  bool reset = false;
+  for (;;) {
+    ssize_t got = receive();
+    if (got > 0) return got;
+    if (got == 0) return -1;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
+    if (errno == ECONNRESET && !reset) {
+      reset = true;
+      continue;
+    }
+    if (errno != EINTR) return -1;
+  }
 }
 
 }  // namespace
@@ -113,29 +141,81 @@ void enlargeBuffers(const Fd& socket) {
 }
 
 long sendSome(int fd, const void* data, size_t size) {
-  for (;;) {
-    ssize_t sent = send(fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent >= 0) return sent;
-    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == ENOMEM) return 0;
-    if (errno != EINTR) return -1;
-  }
+  iovec part{const_cast<void*>(data), size};
+  return sendParts(fd, &part, 1);
+}
+
+long sendParts(int fd, iovec* parts, size_t count) {
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = count;
+  return sendMessage(fd, message);
+}
+
+long sendWithDescriptor(int fd, const void* data, size_t size, int passed) {
+  iovec part{const_cast<void*>(data), size};
+  alignas(cmsghdr) char ancillary[CMSG_SPACE(sizeof passed)] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = ancillary;
+  message.msg_controllen = sizeof ancillary;
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof passed);
+  memcpy(CMSG_DATA(header), &passed, sizeof passed);
+  return sendMessage(fd, message);
 }
 
 long receiveSome(int fd, void* data, size_t size) {
-  // Closing a Unix socket that has unread data resets the connection: the reset is reported once, and what the peer had
-  // sent before can still be read after it.
-  bool reset = false;
-  for (;;) {
-    ssize_t got = recv(fd, data, size, MSG_DONTWAIT);
-    if (got > 0) return got;
-    if (got == 0) return -1;
-    if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
-    if (errno == ECONNRESET && !reset) {
-      reset = true;
-      continue;
+  return receiveAny([&] { return recv(fd, data, size, MSG_DONTWAIT); });
+}
+
+long receiveWithDescriptor(int fd, void* data, size_t size, Fd& passed) {
+  return receiveAny([&] {
+    iovec part{data, size};
+    alignas(cmsghdr) char ancillary[CMSG_SPACE(sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = ancillary;
+    message.msg_controllen = sizeof ancillary;
+    ssize_t got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    cmsghdr* header = got > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
+    if (header != nullptr && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int))) {
+      int descriptor;
+      memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+      passed = Fd(descriptor);
     }
-    if (errno != EINTR) return -1;
+    return got;
+  });
+}
+
+std::pair<Fd, Fd> newStream() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
+    failErrno("cannot create a pair of Unix sockets");
   }
+  return {Fd(ends[0]), Fd(ends[1])};
+}
+
+Fd newEvent() {
+  Fd event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!event.valid()) failErrno("cannot create an eventfd");
+  return event;
+}
+
+void raiseEvent(const Fd& event) {
+  uint64_t one = 1;
+  ssize_t written = write(event.get(), &one, sizeof one);
+  (void)written;  // fails only when the counter is full, that is, readable already
+}
+
+void clearEvent(const Fd& event) {
+  uint64_t count;
+  ssize_t got = read(event.get(), &count, sizeof count);
+  (void)got;  // fails only when it was not raised
 }
 
 SignalsBlocked::SignalsBlocked() {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <sys/uio.h>
 
 #include <string>
 #include <utility>
@@ -61,6 +62,23 @@ long sendSome(int fd, const void* data, size_t size);
 
 /** Receives what is there now: the number of bytes, 0 when it would block, -1 at the end of the connection. */
 long receiveSome(int fd, void* data, size_t size);
+
+/** As sendSome for several pieces. */
+long sendParts(int fd, iovec* parts, size_t count);
+
+/** As sendSome for a short message, with a descriptor that the other process gets its own copy of. */
+long sendWithDescriptor(int fd, const void* data, size_t size, int passed);
+
+/** As receiveSome; a descriptor that came with the bytes goes to passed. */
+long receiveWithDescriptor(int fd, void* data, size_t size, Fd& passed);
+
+/** Two connected ends of a new stream. */
+std::pair<Fd, Fd> newStream();
+
+/** An event that can be polled: readable from raiseEvent to clearEvent. */
+Fd newEvent();
+void raiseEvent(const Fd& event);
+void clearEvent(const Fd& event);
 
 /** Blocks all signals in this thread while it starts helper threads: those inherit the mask. */
 class SignalsBlocked {

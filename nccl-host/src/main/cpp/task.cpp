@@ -15,21 +15,23 @@ Frame Operation::frame() const {
   if (call == Call::AlltoAllv) {
     for (size_t i = 0; i < 3; i++) frame.extra[i] = hashes[i];
   }
-  if (call == Call::CommSplit) {
-    frame.extra[0] = static_cast<uint64_t>(color);
-    frame.extra[1] = static_cast<uint64_t>(key);
+  if (exchangesPairs(call)) {
+    frame.extra[0] = static_cast<uint64_t>(told.first);
+    frame.extra[1] = static_cast<uint64_t>(told.second);
   }
   return frame;
 }
 
 std::string describe(const Frame& frame) {
   std::string text = callName(frame.call);
-  if (frame.call == Call::CommSplit || frame.call == Call::CommSplitId) return text;
+  if (exchangesPairs(frame.call) || frame.call == Call::CommSplitId || frame.call == Call::WaitSignal) return text;
   text += format("(%s", typeName(frame.type));
   if (frame.call != Call::AlltoAllv) text += format(", count %llu", static_cast<unsigned long long>(frame.count));
   if (isReduction(frame.call)) text += format(", %s", opName(frame.op));
   if (isRooted(frame.call)) text += format(", root %d", frame.root);
-  if (frame.call == Call::Send) text += format(", to rank %d", frame.root);
+  if (frame.call == Call::Send || frame.call == Call::PutSignal || frame.call == Call::Signal) {
+    text += format(", to rank %d", frame.root);
+  }
   if (frame.call == Call::Recv) text += format(", from rank %d", frame.root);
   return text + ")";
 }

@@ -4,6 +4,8 @@
 // together in one loop over non-blocking sockets, so that no order of sends and receives inside a group can block.
 #pragma once
 
+#include <poll.h>
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -28,9 +30,19 @@ struct Operation {
   std::vector<size_t> sendCounts, sendDisplacements, recvCounts, recvDisplacements;
   uint64_t hashes[3] = {};
 
-  // CommSplit: this rank's color and key go out, everybody's come in.
-  int64_t color = 0, key = 0;
-  std::vector<std::pair<int64_t, int64_t>>* colors = nullptr;
+  // This rank's two numbers go out, everybody's come in. CommSplit: color and key; CommWindowRegister: size and number.
+  std::pair<int64_t, int64_t> told;
+  std::vector<std::pair<int64_t, int64_t>>* heard = nullptr;
+
+  // CommWindowRegister has its memory in recv.
+  size_t windowBytes = 0;
+  int windowFlags = 0;
+  ncclWindow_t* windowOut = nullptr;
+
+  // PutSignal: the target; WaitSignal: how many signals of each rank.
+  uint64_t windowNumber = 0;
+  size_t windowOffset = 0;
+  std::vector<uint64_t> signals;
 
   size_t bytes() const { return count * typeSize(type); }
   Frame frame() const;
@@ -50,10 +62,18 @@ class Task {
   /** What is wanted from this rank now; size 0 for nothing. */
   virtual Space want(Peer& peer) = 0;
   virtual void received(Peer& peer, size_t bytes) = 0;
+  /** Does what does not go through the peers' data streams; true when something moved. */
+  virtual bool advanceOwn() { return false; }
+  /** What to wait for before advanceOwn can do more. */
+  virtual void addDescriptors(std::vector<pollfd>&) {}
   /** Everything has been received and handed to the peers' queues. */
   virtual bool complete() const = 0;
+  /** Called once, after it is complete and everything was sent. */
+  virtual void finish() {}
   /** True while something from this rank is still needed. */
   virtual bool needs(Peer& peer) = 0;
+  /** True when nothing is on its way any more from a rank that has said farewell. */
+  virtual bool drained(Peer&) const { return true; }
   /** "AllReduce". */
   virtual std::string name() const = 0;
   /** With arguments. */
@@ -68,6 +88,11 @@ std::unique_ptr<Task> makeCollective(Comm& comm, Operation operation);
 
 /** All Send and Recv calls of one group on one communicator, in the order of the calls. */
 std::unique_ptr<Task> makePointToPoint(Comm& comm, std::vector<Operation> operations);
+
+std::unique_ptr<Task> makeRegistration(Comm& comm, Operation operation);
+
+/** All puts, signals and waits of one group on one communicator, in the order of the calls. */
+std::unique_ptr<Task> makeOneSided(Comm& comm, std::vector<Operation> operations);
 
 /** What one communicator has to do in a group. */
 struct Work {

@@ -19,11 +19,21 @@ const char* callName(Call call) {
     case Call::CommSplitId: return "CommSplit";
     case Call::Send: return "Send";
     case Call::Recv: return "Recv";
+    case Call::CommWindowRegister: return "CommWindowRegister";
+    case Call::PutSignal: return "PutSignal";
+    case Call::Signal: return "Signal";
+    case Call::WaitSignal: return "WaitSignal";
   }
   return "an unknown call";
 }
 
 bool isPointToPoint(Call call) { return call == Call::Send || call == Call::Recv; }
+
+bool isOneSided(Call call) {
+  return call == Call::PutSignal || call == Call::Signal || call == Call::WaitSignal;
+}
+
+bool exchangesPairs(Call call) { return call == Call::CommSplit || call == Call::CommWindowRegister; }
 
 bool isReduction(Call call) {
   return call == Call::AllReduce || call == Call::Reduce || call == Call::ReduceScatter;

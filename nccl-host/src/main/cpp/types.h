@@ -22,6 +22,10 @@ enum class Call : uint8_t {
   CommSplitId,  // exchange of the children's ids
   Send,
   Recv,
+  CommWindowRegister,
+  PutSignal,
+  Signal,
+  WaitSignal,
 };
 
 /** An operator that a rank created; its number on the wire, since handles may differ between ranks. */
@@ -31,6 +35,12 @@ constexpr int kPreMulSum = ncclNumOps;
 const char* callName(Call call);
 
 bool isPointToPoint(Call call);
+
+/** True for puts, signals, and the waiting for signals. */
+bool isOneSided(Call call);
+
+/** True for calls in which each rank tells two numbers to all others. */
+bool exchangesPairs(Call call);
 
 /** True for calls that fold elements with an operator. */
 bool isReduction(Call call);

@@ -1,7 +1,7 @@
 // wire.h: what travels between the ranks of a communicator.
 // A pair of ranks has two streams. The data stream carries frames and elements. The control stream carries bad news and
-// farewells, which must get through however full the data stream is. Both ends run on one machine and come from the
-// same build, so plain structs are sent.
+// farewells, which must get through however full the data stream is. Ranks that put have one lane more in each direction,
+// since puts come at any time. Both ends run on one machine and come from the same build, so plain structs are sent.
 #pragma once
 
 #include <string>
@@ -31,14 +31,29 @@ struct Frame {
   uint64_t count = 0;
   uint64_t bytes = 0;   // Data: how many bytes follow
   uint64_t scalar = 0;  // PreMulSum: this rank's scalar
-  uint64_t extra[5] = {};  // AlltoAllv: see AlltoAllvExtra; CommSplit: color and key
+  uint64_t extra[5] = {};  // AlltoAllv: see AlltoAllvExtra; calls that exchange a pair of numbers: those
 };
 static_assert(sizeof(Frame) == 80, "no padding in frames");
 
 /** Meaning of Frame::extra for AlltoAllv: hashes of matrices that must agree, and the two counts of this pair. */
 enum AlltoAllvExtra { kHashSendCounts, kHashRecvCounts, kHashRecvDisplacements, kSendCount, kRecvCount };
 
-enum class ControlKind : uint32_t { Bye = 1, Fault, Abort };
+/** Head of a put or a signal, on a lane of its own; its bytes follow. */
+struct PutFrame {
+  uint32_t magic = kWireMagic;
+  uint32_t unused = 0;
+  uint64_t window = 0;  // counted by each communicator
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+static_assert(sizeof(PutFrame) == 32, "no padding in frames");
+
+enum class ControlKind : uint32_t {
+  Bye = 1,
+  Fault,
+  Abort,
+  Lane,  // carries a socket: the sender's puts will come through it
+};
 
 /** A message of the control stream. */
 struct Control {

@@ -159,7 +159,7 @@ class HostEngineFailureTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"all-reduce-for-ever", "idle"})
+    @ValueSource(strings = {"all-reduce-for-ever", "idle", "put-for-ever", "wait-for-ever"})
     void aKilledRankIsNamedWithinASecondAndLeavesNothing(String scenario) throws Exception {
         Set<String> before = leftovers();
         int count = 4;

@@ -3,6 +3,7 @@ package io.github.nccl4j.tests.host;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.nccl.ncclComm;
 import io.github.nccl4j.nccl.ncclUniqueId;
+import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.FloatPointer;
 import org.bytedeco.javacpp.PointerPointer;
 
@@ -18,6 +19,9 @@ final class HostEngineScenarios {
             case "suite" -> suite(Rank.join(id, rank, count));
             case "all-reduce-for-ever" -> allReduceForEver(Rank.join(id, rank, count));
             case "idle" -> idle(Rank.join(id, rank, count));
+            case "puts" -> puts(Rank.join(id, rank, count));
+            case "put-for-ever" -> putForEver(Rank.join(id, rank, count));
+            case "wait-for-ever" -> waitForEver(Rank.join(id, rank, count));
             case "join" -> join(id, rank, count);
             default -> throw new IllegalArgumentException(args[0]);
         }
@@ -43,6 +47,65 @@ final class HostEngineScenarios {
                 }
             }
         }
+    }
+
+    /** Every rank puts a block to every rank, itself too, in rounds of growing size. */
+    private static void puts(Rank self) {
+        int block = 1 << 20;
+        try (OneSided window = OneSided.open(self, 2L * block * self.count());
+                BytePointer bytes = window.bytes()) {
+            long received = (long) block * self.count();
+            for (int size = 1; size <= block; size *= 8) {
+                for (int to = 0; to < self.count(); to++) {
+                    bytes.put((long) block * to, (byte) (size + 10 * self.rank() + to));
+                    bytes.put((long) block * to + size - 1, (byte) (size + 10 * self.rank() + to));
+                    Rank.check(
+                            window.put((long) block * to, size, to, received + (long) block * self.rank()),
+                            "ncclPutSignal");
+                }
+                for (int from = 0; from < self.count(); from++) {
+                    Rank.check(window.await(1, from), "ncclWaitSignal");
+                    byte expected = (byte) (size + 10 * from + self.rank());
+                    long start = received + (long) block * from;
+                    if (bytes.get(start) != expected || bytes.get(start + size - 1) != expected) {
+                        throw new AssertionError(size + " bytes from " + from + ": " + bytes.get(start));
+                    }
+                }
+                // Nobody may put into the next round before all have looked.
+                for (int to = 0; to < self.count(); to++) {
+                    Rank.check(window.signal(to), "ncclSignal");
+                }
+                for (int from = 0; from < self.count(); from++) {
+                    Rank.check(window.await(1, from), "ncclWaitSignal");
+                }
+            }
+        }
+        self.destroy();
+        System.out.println("all there");
+    }
+
+    private static void putForEver(Rank self) {
+        OneSided window = OneSided.open(self, 4 << 20);
+        System.out.println("ready");
+        int next = (self.rank() + 1) % self.count();
+        int previous = (self.rank() + self.count() - 1) % self.count();
+        int result = nccl.ncclSuccess;
+        while (result == nccl.ncclSuccess) {
+            result = window.put(0, 2 << 20, next, 2 << 20);
+            if (result == nccl.ncclSuccess) {
+                result = window.await(1, previous);
+            }
+        }
+        System.out.println(result + " " + nccl.ncclGetLastError(self.comm()));
+        nccl.ncclCommAbort(self.comm());
+    }
+
+    private static void waitForEver(Rank self) {
+        OneSided window = OneSided.open(self, 4096);
+        System.out.println("ready");
+        System.out.println(
+                window.await(1, (self.rank() + 1) % self.count()) + " " + nccl.ncclGetLastError(self.comm()));
+        nccl.ncclCommAbort(self.comm());
     }
 
     /** Calls nothing but looks at the communicator's state, as a watchdog does. */

@@ -1,0 +1,170 @@
+// inbox.cpp: the thread that takes puts and signals.
+
+#include "inbox.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+
+namespace host {
+namespace {
+
+/** Bytes that one rank may put before others get their turn, and before another thread gets the lock. */
+constexpr size_t kTurn = 1 << 20;
+
+}  // namespace
+
+Inbox::Inbox(int rank, int ranks)
+    : rank_(rank), lanes_(static_cast<size_t>(ranks)), news_(newEvent()), wake_(newEvent()) {}
+
+Inbox::~Inbox() {
+  if (!thread_.joinable()) return;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  raiseEvent(wake_);
+  thread_.join();
+}
+
+void Inbox::addWindow(uint64_t number, char* base, size_t size) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  windows_[number] = {base, size};
+}
+
+void Inbox::removeWindow(uint64_t number) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  windows_.erase(number);
+}
+
+void Inbox::addLane(int from, Fd fd) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  lanes_[static_cast<size_t>(from)].fd = std::move(fd);
+  if (!thread_.joinable()) {
+    SignalsBlocked blocked;
+    thread_ = std::thread([this] { run(); });
+  }
+  raiseEvent(wake_);
+}
+
+bool Inbox::hasLane(int from) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return lanes_[static_cast<size_t>(from)].fd.valid();
+}
+
+bool Inbox::ended(int from) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const Lane& lane = lanes_[static_cast<size_t>(from)];
+  return lane.ended || !lane.fd.valid();
+}
+
+void Inbox::raise(int from) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  lanes_[static_cast<size_t>(from)].signals++;
+  raiseEvent(news_);
+}
+
+uint64_t Inbox::signals(int from) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return lanes_[static_cast<size_t>(from)].signals;
+}
+
+bool Inbox::take(const std::vector<uint64_t>& wanted) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (size_t rank = 0; rank < lanes_.size(); rank++) {
+    if (lanes_[rank].signals < wanted[rank]) return false;
+  }
+  for (size_t rank = 0; rank < lanes_.size(); rank++) lanes_[rank].signals -= wanted[rank];
+  return true;
+}
+
+void Inbox::throwIfFaulty() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!fault_.empty()) throw Failure(ncclInvalidUsage, fault_);
+}
+
+void Inbox::forgetNews() { clearEvent(news_); }
+
+void Inbox::run() {
+  std::vector<pollfd> polled;
+  std::vector<int> ranks;
+  for (;;) {
+    polled.assign(1, {wake_.get(), POLLIN, 0});
+    ranks.assign(1, -1);
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      for (size_t rank = 0; rank < lanes_.size(); rank++) {
+        if (!lanes_[rank].fd.valid() || lanes_[rank].ended) continue;
+        polled.push_back({lanes_[rank].fd.get(), POLLIN, 0});
+        ranks.push_back(static_cast<int>(rank));
+      }
+    }
+    poll(polled.data(), polled.size(), -1);
+    if (polled[0].revents != 0) clearEvent(wake_);
+    for (size_t i = 0; i < polled.size(); i++) {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (stopping_) return;
+      if (ranks[i] >= 0 && polled[i].revents != 0) receive(ranks[i], lanes_[static_cast<size_t>(ranks[i])]);
+    }
+  }
+}
+
+void Inbox::receive(int from, Lane& lane) {
+  char unwanted[4096];
+  for (size_t total = 0; total < kTurn;) {
+    bool head = lane.frameBytes < sizeof lane.frame;
+    char* into;
+    size_t size;
+    if (head) {
+      into = reinterpret_cast<char*>(&lane.frame) + lane.frameBytes;
+      size = sizeof lane.frame - lane.frameBytes;
+    } else {
+      into = targetOf(lane);
+      size = std::min<uint64_t>(lane.frame.bytes - lane.received, kTurn - total);
+      if (into == nullptr) {
+        lane.dropped = true;
+        into = unwanted;
+        size = std::min(size, sizeof unwanted);
+      }
+    }
+    long got = receiveSome(lane.fd.get(), into, size);
+    if (got == 0) return;
+    if (got < 0 || (head && lane.frame.magic != kWireMagic && lane.frameBytes + static_cast<size_t>(got) >= 4)) {
+      if (got > 0) fault_ = format("rank %d sent something unintelligible in place of a put", from);
+      lane.ended = true;
+      raiseEvent(news_);
+      return;
+    }
+    total += static_cast<size_t>(got);
+    (head ? lane.frameBytes : lane.received) += static_cast<size_t>(got);
+    if (lane.frameBytes == sizeof lane.frame && lane.received == lane.frame.bytes) finishPut(from, lane);
+  }
+}
+
+/** Where the next bytes of a put go, or NULL when this rank has no such memory. */
+char* Inbox::targetOf(const Lane& lane) const {
+  auto found = windows_.find(lane.frame.window);
+  if (found == windows_.end()) return nullptr;
+  const Window& window = found->second;
+  if (lane.frame.offset > window.size || lane.frame.bytes > window.size - lane.frame.offset) return nullptr;
+  return window.base + lane.frame.offset + lane.received;
+}
+
+void Inbox::finishPut(int from, Lane& lane) {
+  if (lane.dropped) {
+    if (fault_.empty()) {
+      fault_ = format(
+          "rank %d put %llu bytes into a window that rank %d had deregistered", from,
+          static_cast<unsigned long long>(lane.frame.bytes), rank_);
+    }
+  } else {
+    lane.signals++;
+  }
+  lane.frameBytes = 0;
+  lane.received = 0;
+  lane.dropped = false;
+  raiseEvent(news_);
+}
+
+}  // namespace host

@@ -1,0 +1,201 @@
+// onesided.cpp: the registration of windows, puts, signals, and the waiting for signals.
+//
+// Registering is collective: all ranks tell the sizes of their memory, and each opens its lanes to the others. A put is
+// done for its caller when the kernel has taken the bytes; the target's inbox brings them to the window. Signals are
+// counted by rank (NCCL has one signal index and one context, 0) and raised after the bytes of their put.
+
+#include <string.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+
+#include "inbox.h"
+#include "task.h"
+
+namespace host {
+namespace {
+
+/** Bytes that are put in a turn before other communicators of the group get theirs. */
+constexpr size_t kTurn = 1 << 20;
+
+class Registration : public Task {
+ public:
+  Registration(Comm& comm, Operation operation) : Task(comm), sizes_(comm.peers.size()) {
+    out_ = operation.windowOut;
+    window_.base = operation.recv;
+    window_.size = operation.windowBytes;
+    window_.flags = operation.windowFlags;
+    operation.heard = &sizes_;
+    operation_ = std::move(operation);
+  }
+
+  ~Registration() override {
+    if (started_ && !finished_) comm_.forgetWindow(window_.number);
+  }
+
+  void start() override {
+    started_ = true;
+    window_.number = comm_.nextWindow++;
+    // Before anybody can learn of it: the first to finish may put at once.
+    comm_.openInbox().addWindow(window_.number, window_.base, window_.size);
+    for (Peer& peer : comm_.peers) comm_.openLane(peer);
+    operation_.told = {static_cast<int64_t>(window_.size), static_cast<int64_t>(window_.number)};
+    exchange_ = makeCollective(comm_, operation_);
+    exchange_->start();
+  }
+
+  Space want(Peer& peer) override { return exchange_->want(peer); }
+  void received(Peer& peer, size_t bytes) override { exchange_->received(peer, bytes); }
+
+  bool complete() const override {
+    if (!exchange_->complete()) return false;
+    for (const Peer& peer : comm_.peers) {
+      if (!laneCame(peer)) return false;
+    }
+    return true;
+  }
+
+  void finish() override {
+    finished_ = true;
+    for (const auto& [size, number] : sizes_) window_.sizes.push_back(static_cast<size_t>(size));
+    *out_ = comm_.keepWindow(std::move(window_));
+  }
+
+  bool needs(Peer& peer) override { return exchange_->needs(peer) || !laneCame(peer); }
+  std::string name() const override { return callName(operation_.call); }
+  std::string description() const override { return name(); }
+
+ private:
+  bool laneCame(const Peer& peer) const { return peer.rank == comm_.rank || comm_.inbox->hasLane(peer.rank); }
+
+  Operation operation_;
+  ncclWindow_t* out_;
+  Window window_;
+  std::vector<std::pair<int64_t, int64_t>> sizes_;
+  std::unique_ptr<Task> exchange_;
+  bool started_ = false;
+  bool finished_ = false;
+};
+
+class OneSided : public Task {
+ public:
+  OneSided(Comm& comm, std::vector<Operation> operations) : Task(comm), operations_(std::move(operations)) {}
+
+  void start() override {
+    comm_.openInbox();
+  }
+
+  Space want(Peer&) override { return {}; }
+  void received(Peer&, size_t) override {}
+
+  bool advanceOwn() override {
+    bool moved = false;
+    for (size_t turn = 0; at_ < operations_.size() && turn < kTurn;) {
+      const Operation& operation = operations_[at_];
+      bool done;
+      if (operation.call == Call::WaitSignal) {
+        comm_.inbox->forgetNews();
+        done = comm_.inbox->take(operation.signals);
+      } else if (operation.root == comm_.rank) {
+        if (operation.recv != operation.send && operation.bytes() > 0) {
+          memmove(operation.recv, operation.send, operation.bytes());
+        }
+        comm_.inbox->raise(comm_.rank);
+        done = true;
+      } else {
+        size_t before = sent_;
+        done = put(operation);
+        turn += sent_ - before;
+        moved |= sent_ != before;
+      }
+      if (!done) break;
+      moved = true;
+      sent_ = 0;
+      at_++;
+    }
+    return moved;
+  }
+
+  void addDescriptors(std::vector<pollfd>& polled) override {
+    const Operation& operation = operations_[at_];
+    if (operation.call == Call::WaitSignal) {
+      polled.push_back({comm_.inbox->news(), POLLIN, 0});
+    } else if (!target().laneBroken) {
+      polled.push_back({target().lane.get(), POLLOUT, 0});
+    }
+  }
+
+  bool complete() const override { return at_ == operations_.size(); }
+
+  bool needs(Peer& peer) override {
+    if (complete()) return false;
+    const Operation& operation = operations_[at_];
+    if (operation.call != Call::WaitSignal) return peer.rank == operation.root;
+    return comm_.inbox->signals(peer.rank) < operation.signals[static_cast<size_t>(peer.rank)];
+  }
+
+  bool drained(Peer& peer) const override {
+    return current().call == Call::WaitSignal ? comm_.inbox->ended(peer.rank) : peer.laneBroken;
+  }
+
+  std::string name() const override { return callName(current().call); }
+
+  std::string description() const override {
+    if (current().call != Call::WaitSignal) return describe(current().frame());
+    std::string text;
+    for (size_t rank = 0; rank < current().signals.size(); rank++) {
+      if (current().signals[rank] == 0) continue;
+      text += format(
+          "%s%llu from rank %zu", text.empty() ? "" : ", ", static_cast<unsigned long long>(current().signals[rank]),
+          rank);
+    }
+    return "WaitSignal(" + text + ")";
+  }
+
+ private:
+  const Operation& current() const { return operations_[std::min(at_, operations_.size() - 1)]; }
+  Peer& target() { return comm_.peers[static_cast<size_t>(operations_[at_].root)]; }
+
+  /** Sends what the lane takes; true when all is sent. */
+  bool put(const Operation& operation) {
+    Peer& peer = target();
+    if (peer.laneBroken) return false;
+    comm_.openLane(peer);
+    PutFrame frame;
+    frame.window = operation.windowNumber;
+    frame.offset = operation.windowOffset;
+    frame.bytes = operation.bytes();
+    size_t headLeft = sizeof frame - std::min(sent_, sizeof frame);
+    size_t bodySent = sent_ - (sizeof frame - headLeft);
+    iovec parts[2];
+    size_t count = 0;
+    if (headLeft > 0) parts[count++] = {reinterpret_cast<char*>(&frame) + sizeof frame - headLeft, headLeft};
+    if (operation.bytes() > bodySent) {
+      parts[count++] = {const_cast<char*>(operation.send) + bodySent, std::min(operation.bytes() - bodySent, kTurn)};
+    }
+    long sent = sendParts(peer.lane.get(), parts, count);
+    if (sent < 0) {
+      peer.laneBroken = true;
+      comm_.lookForReason(peer, ("during " + name()).c_str());
+      return false;
+    }
+    sent_ += static_cast<size_t>(sent);
+    return sent_ == sizeof frame + operation.bytes();
+  }
+
+  std::vector<Operation> operations_;
+  size_t at_ = 0;
+  size_t sent_ = 0;  // of the current put, with its head
+};
+
+}  // namespace
+
+std::unique_ptr<Task> makeRegistration(Comm& comm, Operation operation) {
+  return std::make_unique<Registration>(comm, std::move(operation));
+}
+
+std::unique_ptr<Task> makeOneSided(Comm& comm, std::vector<Operation> operations) {
+  return std::make_unique<OneSided>(comm, std::move(operations));
+}
+
+}  // namespace host

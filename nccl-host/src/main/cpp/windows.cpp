@@ -1,0 +1,196 @@
+// windows.cpp: exported functions of windows and one-sided communication. The rules are NCCL's: a window starts on a page
+// of 4096 bytes; what is put must lie in a window with NCCL_WIN_COLL_SYMMETRIC; signal index, context and flags are 0.
+// NCCL does not look whether a put stays inside the windows of both sides; this engine does.
+
+#include <string.h>
+
+#include "group.h"
+
+using namespace host;
+
+namespace {
+
+void checkZero(const char* call, const char* name, long long value) {
+  if (value != 0) fail(ncclInvalidArgument, "%s : invalid %s %lld, expected 0", call, name, value);
+}
+
+void checkPeer(const char* call, int peer, const Comm& comm) {
+  if (peer >= 0 && peer < comm.ranks) return;
+  fail(
+      ncclInvalidArgument, "%s : invalid peer %d (peer should be in the 0..%d range)", call, peer, comm.ranks - 1);
+}
+
+/** The window behind a handle. Needs windowsMutex. */
+const Window& requireWindow(const char* call, const char* name, Comm& comm, ncclWindow_t handle) {
+  if (handle == nullptr) fail(ncclInvalidArgument, "%s : %s argument is NULL", call, name);
+  auto found = comm.windows.find(handle);
+  if (found == comm.windows.end()) {
+    fail(
+        ncclInvalidArgument, "%s : %s %p is no window of this communicator: deregistered, or of another one", call,
+        name, static_cast<void*>(handle));
+  }
+  return found->second;
+}
+
+bool inside(const Window& window, const char* address) {
+  auto at = reinterpret_cast<uintptr_t>(address);
+  auto base = reinterpret_cast<uintptr_t>(window.base);
+  return at >= base && at - base < window.size;
+}
+
+void checkSource(const char* call, Comm& comm, const char* source, size_t bytes) {
+  for (const auto& [handle, window] : comm.windows) {
+    if (!inside(window, source) || (window.flags & NCCL_WIN_COLL_SYMMETRIC) == 0) continue;
+    size_t offset = static_cast<size_t>(source - window.base);
+    if (bytes <= window.size - offset) return;
+    fail(
+        ncclInvalidArgument, "%s : %zu bytes from offset %zu of localbuff's window are more than its %zu bytes", call,
+        bytes, offset, window.size);
+  }
+  fail(
+      ncclInvalidArgument, "%s : localbuff %p is in no window of this communicator with NCCL_WIN_COLL_SYMMETRIC", call,
+      static_cast<const void*>(source));
+}
+
+}  // namespace
+
+extern "C" ncclResult_t ncclCommWindowRegister(
+    ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win, int winFlags) {
+  return guardedCall([&]() -> ncclResult_t {
+    const char* call = "CommWindowRegister";
+    std::shared_ptr<Comm> known = requireReadyComm(comm, call);
+    if (win == nullptr) fail(ncclInvalidArgument, "%s : win argument is NULL", call);
+    *win = nullptr;
+    if (buff == nullptr || size == 0 || size > PTRDIFF_MAX) {
+      fail(ncclInvalidArgument, "%s : invalid buffer %p, size %zu", call, buff, size);
+    }
+    if (reinterpret_cast<uintptr_t>(buff) % NCCL_WIN_REQUIRED_ALIGNMENT != 0) {
+      fail(
+          ncclInvalidArgument, "%s : buffer %p is not aligned to %d bytes", call, buff, NCCL_WIN_REQUIRED_ALIGNMENT);
+    }
+    Operation operation;
+    operation.call = Call::CommWindowRegister;
+    operation.recv = static_cast<char*>(buff);
+    operation.windowBytes = size;
+    operation.windowFlags = winFlags;
+    operation.windowOut = win;
+    submit(known, std::move(operation));
+    return ncclSuccess;
+  });
+}
+HOST_PROFILER_ALIAS(ncclCommWindowRegister)
+
+// Not collective: from here on puts of others to this rank's memory are errors.
+extern "C" ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win) {
+  return guarded([&]() -> ncclResult_t {
+    std::shared_ptr<Comm> known = requireComm(comm, "CommWindowDeregister");
+    if (win == nullptr) return ncclSuccess;
+    std::lock_guard<std::mutex> lock(known->windowsMutex);
+    uint64_t number = requireWindow("CommWindowDeregister", "win", *known, win).number;
+    known->windows.erase(win);
+    if (known->inbox) known->inbox->removeWindow(number);
+    return ncclSuccess;
+  });
+}
+HOST_PROFILER_ALIAS(ncclCommWindowDeregister)
+
+extern "C" ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void** outUserPtr) {
+  return guarded([&]() -> ncclResult_t {
+    std::shared_ptr<Comm> known = requireComm(comm, "WinGetUserPtr");
+    if (outUserPtr == nullptr) fail(ncclInvalidArgument, "WinGetUserPtr : outUserPtr argument is NULL");
+    std::lock_guard<std::mutex> lock(known->windowsMutex);
+    *outUserPtr = requireWindow("WinGetUserPtr", "win", *known, win).base;
+    return ncclSuccess;
+  });
+}
+HOST_PROFILER_ALIAS(ncclWinGetUserPtr)
+
+extern "C" ncclResult_t ncclPutSignal(
+    const void* localbuff, size_t count, ncclDataType_t datatype, int peer, ncclWindow_t peerWin, size_t peerWinOffset,
+    int sigIdx, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t) {
+  return guardedCall([&]() -> ncclResult_t {
+    const char* call = "PutSignal";
+    std::shared_ptr<Comm> known = requireReadyComm(comm, call);
+    if (!validType(datatype)) {
+      fail(ncclInvalidArgument, "%s : invalid type %d, expected 0 to %d", call, datatype, ncclNumTypes - 1);
+    }
+    checkPeer(call, peer, *known);
+    checkZero(call, "ctx", ctx);
+    checkZero(call, "sigIdx", sigIdx);
+    checkZero(call, "flags", flags);
+    if (localbuff == nullptr) fail(ncclInvalidArgument, "%s : localbuff argument is NULL", call);
+    size_t bytes;
+    if (__builtin_mul_overflow(count, typeSize(datatype), &bytes)) {
+      fail(
+          ncclInvalidArgument, "%s : count %zu of %s is more than memory can hold", call, count, typeName(datatype));
+    }
+    Operation operation;
+    operation.call = Call::PutSignal;
+    operation.send = static_cast<const char*>(localbuff);
+    operation.count = count;
+    operation.type = datatype;
+    operation.root = peer;
+    operation.windowOffset = peerWinOffset;
+    {
+      std::lock_guard<std::mutex> lock(known->windowsMutex);
+      const Window& window = requireWindow(call, "peerWin", *known, peerWin);
+      size_t size = window.sizes[static_cast<size_t>(peer)];
+      if (peerWinOffset > size || bytes > size - peerWinOffset) {
+        fail(
+            ncclInvalidArgument, "%s : %zu bytes at offset %zu of the window of rank %d are more than its %zu bytes",
+            call, bytes, peerWinOffset, peer, size);
+      }
+      checkSource(call, *known, operation.send, bytes);
+      operation.windowNumber = window.number;
+      // Used only when the peer is this rank.
+      operation.recv = window.base + peerWinOffset;
+    }
+    submit(known, std::move(operation));
+    return ncclSuccess;
+  });
+}
+HOST_PROFILER_ALIAS(ncclPutSignal)
+
+extern "C" ncclResult_t ncclSignal(int peer, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t) {
+  return guardedCall([&]() -> ncclResult_t {
+    const char* call = "Signal";
+    std::shared_ptr<Comm> known = requireReadyComm(comm, call);
+    checkPeer(call, peer, *known);
+    checkZero(call, "ctx", ctx);
+    checkZero(call, "sigIdx", sigIdx);
+    checkZero(call, "flags", flags);
+    Operation operation;
+    operation.call = Call::Signal;
+    operation.root = peer;
+    submit(known, std::move(operation));
+    return ncclSuccess;
+  });
+}
+HOST_PROFILER_ALIAS(ncclSignal)
+
+extern "C" ncclResult_t ncclWaitSignal(
+    int nDesc, ncclWaitSignalDesc_t* signalDescs, ncclComm_t comm, cudaStream_t) {
+  return guardedCall([&]() -> ncclResult_t {
+    const char* call = "WaitSignal";
+    std::shared_ptr<Comm> known = requireReadyComm(comm, call);
+    if (signalDescs == nullptr) fail(ncclInvalidArgument, "%s : signalDescs argument is NULL", call);
+    if (nDesc < 1) fail(ncclInvalidArgument, "%s : invalid nDesc %d, expected at least 1", call, nDesc);
+    Operation operation;
+    operation.call = Call::WaitSignal;
+    operation.signals.resize(static_cast<size_t>(known->ranks));
+    for (int i = 0; i < nDesc; i++) {
+      const ncclWaitSignalDesc_t& descriptor = signalDescs[i];
+      if (descriptor.opCnt <= 0) {
+        fail(
+            ncclInvalidArgument, "%s : signalDescs[%d].opCnt is %d, expected at least 1", call, i, descriptor.opCnt);
+      }
+      checkPeer(call, descriptor.peer, *known);
+      checkZero(call, "sigIdx", descriptor.sigIdx);
+      checkZero(call, "ctx", descriptor.ctx);
+      operation.signals[static_cast<size_t>(descriptor.peer)] += static_cast<uint64_t>(descriptor.opCnt);
+    }
+    submit(known, std::move(operation));
+    return ncclSuccess;
+  });
+}
+HOST_PROFILER_ALIAS(ncclWaitSignal)
