@@ -1,0 +1,106 @@
+package io.github.nccl4j.tests;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.bytedeco.javacpp.Loader;
+
+/**
+ * CUDA's driver and runtime without a GPU, made by the test: "device" memory is host memory, and work in a stream is done
+ * when somebody waits for it or asks. The comment of {@code fake_cuda.cpp} has the environment variables that it takes.
+ *
+ * <pre>{@code
+ * FakeCuda cuda = FakeCuda.build(folder);
+ * Outcome outcome = cuda.jvm(new ChildJvm()).run(Scenario.class);
+ * assertTrue(outcome.output().contains(FakeCuda.NOTHING_LEFT));
+ * }</pre>
+ */
+public final class FakeCuda {
+    /** What the end of a process says that destroyed all that it created, and changed no thread's current device. */
+    public static final String NOTHING_LEFT = "fake CUDA left: 0 allocations, 0 host allocations, 0 streams, 0 events,"
+            + " 0 graphs, 0 executable graphs, 0 pushed contexts, 0 implicit contexts";
+
+    private final Path folder;
+    private final int major;
+
+    private FakeCuda(Path folder, int major) {
+        this.folder = folder;
+        this.major = major;
+    }
+
+    /** Makes the libraries for the CUDA that nccl4j is built with. */
+    public static FakeCuda build(Path folder) throws IOException {
+        return build(folder, 13);
+    }
+
+    /** Makes the libraries for one of the CUDA releases whose JavaCPP Presets the build keeps for tests: 12 or 13. */
+    public static FakeCuda build(Path folder, int major) throws IOException {
+        Files.createDirectories(folder);
+        Path source = folder.resolve("fake_cuda.cpp");
+        try (InputStream text = FakeCuda.class.getResourceAsStream("fake_cuda.cpp")) {
+            Files.write(source, text.readAllBytes());
+        }
+        Path driver = folder.resolve("libcuda.so.1");
+        compile(source, driver, "-DDRIVER");
+        String runtime = "libcudart.so." + major;
+        Path versions = Files.writeString(folder.resolve("versions"), runtime + " { global: cuda*; local: *; };");
+        compile(source, folder.resolve(runtime), "-Wl,--version-script," + versions, "-Wl,-z,defs", driver.toString());
+        return new FakeCuda(folder, major);
+    }
+
+    private static void compile(Path source, Path library, String... options) throws IOException {
+        List<String> command = new ArrayList<>(
+                List.of(System.getProperty("nccl4j.test.cxx", "g++").split(" ")));
+        command.addAll(List.of("-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared"));
+        command.addAll(List.of("-Wl,-soname," + library.getFileName(), "-o", library.toString(), source.toString()));
+        command.addAll(List.of(options));
+        Cxx.output(command);
+    }
+
+    /** Makes a libnccl of two functions, which allocate and free memory for windows as NCCL does where no other can. */
+    public Path nccl() throws IOException {
+        return Cxx.library(folder, "nccl_of_fake_cuda", """
+                #include <cstddef>
+                #include <dlfcn.h>
+                extern "C" int ncclGetVersion(int* version) { *version = 23007; return 0; }
+                extern "C" const char* ncclGetErrorString(int) { return "unhandled cuda error"; }
+                extern "C" const char* ncclGetLastError(void*) { return ""; }
+                extern "C" int ncclMemAlloc(void** memory, size_t bytes) {
+                  auto allocate = (int (*)(void**, size_t))dlsym(RTLD_DEFAULT, "cudaMalloc");
+                  return allocate && allocate(memory, bytes) == 0 ? 0 : 1;
+                }
+                extern "C" int ncclMemFree(void* memory) {
+                  auto release = (int (*)(void*))dlsym(RTLD_DEFAULT, "cudaFree");
+                  return release && release(memory) == 0 ? 0 : 1;
+                }
+                """);
+    }
+
+    /** Where the libraries are; what {@code LD_LIBRARY_PATH} must have. */
+    public Path folder() {
+        return folder;
+    }
+
+    /** Lets a JVM find the libraries and JavaCPP Presets CUDA with its natives, and say at its end what it has left. */
+    public ChildJvm jvm(ChildJvm jvm) {
+        for (Path jar : presets()) {
+            jvm.classPath(jar);
+        }
+        return jvm.environment("LD_LIBRARY_PATH", folder.toString())
+                .environment("FAKE_CUDA_REPORT", "1")
+                .property("org.bytedeco.javacpp.cachedir", folder.resolve("cache"));
+    }
+
+    /** The jars of JavaCPP Presets CUDA for the release that are not on the tests' own class path. */
+    private List<Path> presets() {
+        Path jars = Path.of(System.getProperty("nccl4j.test.cuda"), Integer.toString(major));
+        List<Path> found = new ArrayList<>(List.of(jars.resolve("cuda-" + Loader.getPlatform() + ".jar")));
+        if (Files.exists(jars.resolve("cuda.jar"))) {
+            found.add(jars.resolve("cuda.jar"));
+        }
+        return found;
+    }
+}
