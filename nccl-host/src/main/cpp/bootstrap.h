@@ -17,7 +17,7 @@ double initTimeout();
 ncclUniqueId makeUniqueId();
 
 /** Ends the server of an id that is not needed. */
-void cancelUniqueId(const ncclUniqueId& id);
+void cancelUniqueId(const ncclUniqueId& id) noexcept;
 
 /** Throws unless these are the bytes of an id of this engine. */
 void checkUniqueId(const ncclUniqueId& id, const char* call);

@@ -208,7 +208,9 @@ class Collective : public Task {
       case Call::Recv:
       case Call::PutSignal:
       case Call::Signal:
-      case Call::WaitSignal: break;
+      case Call::WaitSignal:
+      case Call::CommShrink:
+      case Call::CommGrow: break;
     }
   }
 

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 
+#include "bootstrap.h"
+
 namespace host {
 namespace {
 
@@ -85,16 +87,45 @@ void Comm::throwIfFailed() const {
 
 void Comm::setError(ncclResult_t code, const std::string& text) {
   std::lock_guard<std::mutex> lock(stateMutex_);
-  if (error_ != ncclSuccess) return;
+  if (error_ != ncclSuccess || revoked) return;
   error_ = code;
   errorText_ = text;
 }
 
-void Comm::breakDown(ncclResult_t code, const std::string& text) {
+void Comm::clearError() {
+  std::lock_guard<std::mutex> lock(stateMutex_);
+  error_ = ncclSuccess;
+  errorText_.clear();
+}
+
+std::unique_lock<std::mutex> Comm::interrupt(const char* reason) {
+  {
+    std::lock_guard<std::mutex> lock(stateMutex_);
+    interruptReason_ = reason;
+  }
+  interrupts++;
+  raiseEvent(wake);
+  std::unique_lock<std::mutex> lock(operation);
+  interrupts--;
+  // An abort that comes right now is seen by its flag: no operation waits while the lock is held.
+  if (!aborted) clearEvent(wake);
+  return lock;
+}
+
+std::string Comm::interruptReason() const {
+  std::lock_guard<std::mutex> lock(stateMutex_);
+  return interruptReason_;
+}
+
+void Comm::breakDown(ncclResult_t code, const std::string& text) { breakDown(code, text, code); }
+
+void Comm::breakDown(ncclResult_t code, const std::string& text, ncclResult_t codeForOthers) {
   setError(code, text);
+  if (brokenDown_) return;
+  brokenDown_ = true;
   for (Peer& peer : peers) {
     peer.out.clear();
-    tell(peer, ControlKind::Fault, code, text);
+    tell(peer, ControlKind::Fault, codeForOthers, text);
     // No more elements will come from here; what is already on its way can still be read.
     if (peer.data.valid()) shutdown(peer.data.get(), SHUT_WR);
   }
@@ -106,7 +137,7 @@ void Comm::badNews(ncclResult_t code, const std::string& text) {
   badNewsText_ = text;
 }
 
-void Comm::tell(Peer& peer, ControlKind kind, ncclResult_t code, const std::string& text) {
+void Comm::tell(Peer& peer, ControlKind kind, int code, const std::string& text) {
   if (!peer.control.valid() || peer.controlEnded) return;
   Control message;
   message.kind = kind;
@@ -150,6 +181,14 @@ void Comm::readControl(Peer& peer, const char* during) {
           break;
         }
         openInbox().addLane(peer.rank, std::move(peer.passed));
+        break;
+      case ControlKind::Regroup:
+        peer.regroups.emplace_back();
+        memcpy(static_cast<void*>(&peer.regroups.back()), peer.message.text, sizeof(RegroupNote));
+        break;
+      case ControlKind::GrowId:
+        peer.growIds.emplace_back();
+        memcpy(&peer.growIds.back(), peer.message.text, sizeof(ncclUniqueId));
         break;
     }
   }
@@ -222,6 +261,10 @@ void Comm::leave(ControlKind kind) {
     inbox.reset();
     windows.clear();
   }
+  if (growId) {
+    cancelUniqueId(*growId);
+    growId.reset();
+  }
   scratch.reset();
   scratchBytes = 0;
 }
@@ -279,9 +322,12 @@ std::shared_ptr<Comm> requireComm(ncclComm_t handle, const char* call) {
   return comm;
 }
 
-std::shared_ptr<Comm> requireReadyComm(ncclComm_t handle, const char* call) {
+std::shared_ptr<Comm> requireReadyComm(ncclComm_t handle, const char* call, unsigned allowed) {
   std::shared_ptr<Comm> comm = requireComm(handle, call);
-  comm->throwIfFailed();
+  if (comm->revoked && (allowed & kAllowRevoked) == 0) {
+    fail(ncclInvalidUsage, "%s : rank %d has revoked this communicator", call, comm->rank);
+  }
+  if ((allowed & kAllowFailed) == 0) comm->throwIfFailed();
   if (comm->initializing || comm->pendingSplits > 0) {
     fail(
         ncclInvalidArgument,

@@ -57,6 +57,10 @@ struct Peer {
   std::deque<Frame> remoteSends;
   std::deque<Frame> remoteRecvs;
 
+  // What it told for new communicators, not yet used.
+  std::deque<RegroupNote> regroups;
+  std::deque<ncclUniqueId> growIds;
+
   Control message;
   Fd passed;  // came with the message
   size_t messageBytes = 0;
@@ -110,6 +114,13 @@ class Comm {
   std::atomic<bool> aborted{false};
   Fd wake;
 
+  std::atomic<bool> revoked{false};
+  /** Above 0 while a thread waits for the end of the operation that another one runs. */
+  std::atomic<int> interrupts{0};
+  /** Ends the operation that runs now, if any, and keeps others off until the lock is given up. */
+  std::unique_lock<std::mutex> interrupt(const char* reason);
+  std::string interruptReason() const;
+
   std::atomic<bool> initializing{false};
   std::atomic<int> pendingSplits{0};  // children being made by helper threads
   std::atomic<bool> finalized{false};
@@ -122,8 +133,12 @@ class Comm {
   void throwIfFailed() const;
   /** Keeps the first error only. */
   void setError(ncclResult_t code, const std::string& text);
+  /** A revoked communicator has no error: it is what new ones are made of. */
+  void clearError();
   /** setError, and tells all other ranks. Needs `operation`. */
   void breakDown(ncclResult_t code, const std::string& text);
+  /** As above where the others get another code. */
+  void breakDown(ncclResult_t code, const std::string& text, ncclResult_t codeForOthers);
 
   /** Reads the control streams without waiting. Needs `operation`. */
   void readControl(Peer& peer, const char* during);
@@ -159,14 +174,19 @@ class Comm {
   /** Stops puts to a window of this rank. */
   void forgetWindow(uint64_t number);
 
- private:
-  void tell(Peer& peer, ControlKind kind, ncclResult_t code, const std::string& text);
+  /** Made by ncclCommGetUniqueId here and not yet used. Needs `operation`. */
+  std::unique_ptr<ncclUniqueId> growId;
 
+  void tell(Peer& peer, ControlKind kind, int code, const std::string& text);
+
+ private:
   mutable std::mutex stateMutex_;
   ncclResult_t error_ = ncclSuccess;
   std::string errorText_;
   ncclResult_t badNewsCode_ = ncclSuccess;
   std::string badNewsText_;
+  std::string interruptReason_;
+  bool brokenDown_ = false;
 };
 
 /** Makes a communicator known under its handle. */
@@ -179,7 +199,10 @@ std::shared_ptr<Comm> findComm(ncclComm_t handle);
 /** The communicator of a call; throws when it is NULL, unknown, or belongs to the parent of this forked process. */
 std::shared_ptr<Comm> requireComm(ncclComm_t handle, const char* call);
 
-/** As requireComm; also throws when the communicator is not ready for communication. */
-std::shared_ptr<Comm> requireReadyComm(ncclComm_t handle, const char* call);
+/** States that do not keep a communicator from a call. */
+enum Allow : unsigned { kAllowNone = 0, kAllowFailed = 1, kAllowRevoked = 2 };
+
+/** As requireComm; also throws when the communicator is not ready for the call. */
+std::shared_ptr<Comm> requireReadyComm(ncclComm_t handle, const char* call, unsigned allowed = kAllowNone);
 
 }  // namespace host

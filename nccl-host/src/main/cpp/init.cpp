@@ -11,13 +11,10 @@
 #include <set>
 
 #include "bootstrap.h"
-#include "group.h"
+#include "init.h"
 
-using namespace host;
+namespace host {
 
-namespace {
-
-/** The caller's configuration, read only as far as its size says; the rest keeps the values for "not set". */
 ncclConfig_t readConfig(const ncclConfig_t* given, const char* call) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   if (given == nullptr) return config;
@@ -88,66 +85,11 @@ ncclResult_t initOne(InitJob job) {
   return submit(std::move(jobs));
 }
 
-/** Runs one collective of the engine itself on a communicator. */
-void runInternal(const std::shared_ptr<Comm>& comm, Operation operation) {
-  std::vector<Work> work(1);
-  work[0].comm = comm;
-  work[0].tasks.push_back(makeCollective(*comm, std::move(operation)));
-  runWork(std::move(work));
-}
+}  // namespace host
 
-/** The collective part of a split: who goes where, and the ids of the new communicators. */
-void connectSplit(const std::shared_ptr<Comm>& parent, int color, int key, Comm& child) {
-  std::vector<std::pair<int64_t, int64_t>> colors(static_cast<size_t>(parent->ranks));
-  Operation exchange;
-  exchange.call = Call::CommSplit;
-  exchange.told = {color, key};
-  exchange.heard = &colors;
-  runInternal(parent, std::move(exchange));
+using namespace host;
 
-  // Ranks of one color, ordered by key and then by the rank in the parent. The first serves the rendezvous.
-  std::vector<std::pair<int64_t, int>> members;
-  for (int rank = 0; rank < parent->ranks; rank++) {
-    auto [otherColor, otherKey] = colors[static_cast<size_t>(rank)];
-    if (color >= 0 && otherColor == color) members.emplace_back(otherKey, rank);
-  }
-  std::sort(members.begin(), members.end());
-  bool first = !members.empty() && members.front().second == parent->rank;
-
-  ncclUniqueId mine{};
-  std::unique_ptr<Failure> noServer;
-  if (first) {
-    try {
-      mine = makeUniqueId();
-    } catch (const Failure& failure) {
-      noServer = std::make_unique<Failure>(failure);  // after the exchange, which all ranks of the parent take part in
-    }
-  }
-  std::vector<ncclUniqueId> ids(static_cast<size_t>(parent->ranks));
-  Operation exchangeIds;
-  exchangeIds.call = Call::CommSplitId;
-  exchangeIds.send = mine.internal;
-  exchangeIds.recv = ids[0].internal;
-  exchangeIds.count = sizeof mine;
-  runInternal(parent, std::move(exchangeIds));
-  if (noServer) throw Failure(*noServer);
-
-  if (members.empty()) {
-    child.ranks = 0;
-    return;
-  }
-  child.ranks = static_cast<int>(members.size());
-  for (size_t i = 0; i < members.size(); i++) {
-    if (members[i].second == parent->rank) child.rank = static_cast<int>(i);
-  }
-  const ncclUniqueId& id = ids[static_cast<size_t>(members.front().second)];
-  if (id.internal[0] == 0) {
-    fail(
-        ncclRemoteError, "CommSplit: rank %d of the parent could not start the rendezvous of color %d",
-        members.front().second, color);
-  }
-  connectRanks(child, id);
-}
+namespace {
 
 void end(const std::shared_ptr<Comm>& comm, ControlKind farewell) {
   unregisterComm(*comm);
@@ -221,32 +163,15 @@ extern "C" ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* d
 }
 HOST_PROFILER_ALIAS(ncclCommInitAll)
 
-extern "C" ncclResult_t ncclCommSplit(
-    ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config) {
-  return guardedCall([&] {
-    std::shared_ptr<Comm> parent = requireReadyComm(comm, "CommSplit");
-    if (newcomm == nullptr) fail(ncclInvalidArgument, "CommSplit : newcomm argument is NULL");
-    if (color < 0 && color != NCCL_SPLIT_NOCOLOR) {
-      fail(ncclInvalidArgument, "CommSplit : invalid color %d, expected at least 0, or NCCL_SPLIT_NOCOLOR", color);
-    }
-    bool blocking = isBlocking(readConfig(config, "CommSplit"), parent->blocking);
-    // A rank without color has no handle to poll later; it takes its part in the exchange before it returns.
-    if (color == NCCL_SPLIT_NOCOLOR) blocking = true;
-    InitJob job;
-    job.comm = std::make_shared<Comm>(0, 0, parent->device, blocking);
-    job.parent = parent;
-    job.out = newcomm;
-    job.connect = [parent, color, key](Comm& child) { connectSplit(parent, color, key, child); };
-    return initOne(std::move(job));
-  });
-}
-HOST_PROFILER_ALIAS(ncclCommSplit)
-
 extern "C" ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return guarded([&]() -> ncclResult_t {
     if (comm == nullptr) return ncclSuccess;
+    std::shared_ptr<Comm> known = requireReadyComm(comm, "CommFinalize", kAllowRevoked);
+    if (known->revoked) {
+      fail(ncclInvalidArgument, "CommFinalize : rank %d has revoked this communicator", known->rank);
+    }
     // Nothing is ever outstanding: every call completes before it returns.
-    requireReadyComm(comm, "CommFinalize")->finalized = true;
+    known->finalized = true;
     return ncclSuccess;
   });
 }
@@ -280,6 +205,31 @@ extern "C" ncclResult_t ncclCommAbort(ncclComm_t comm) {
 }
 HOST_PROFILER_ALIAS(ncclCommAbort)
 
+// The operations that run now end here, and, since this rank will have no part in them any more, at the other ranks too:
+// there with ncclRemoteError. They may revoke then in their turn. NCCL leaves them waiting until they do.
+extern "C" ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags) {
+  return guarded([&]() -> ncclResult_t {
+    if (comm == nullptr) return ncclSuccess;
+    // Also while a child is being made: that ends as well.
+    std::shared_ptr<Comm> known = requireComm(comm, "CommRevoke");
+    if (revokeFlags != NCCL_REVOKE_DEFAULT) {
+      fail(ncclInvalidArgument, "CommRevoke : invalid revokeFlags %d, expected NCCL_REVOKE_DEFAULT (0)", revokeFlags);
+    }
+    if (known->initializing) fail(ncclInvalidArgument, "CommRevoke : the communicator is still being made");
+    if (known->finalized) {
+      fail(ncclInvalidArgument, "CommRevoke : rank %d has finalized this communicator", known->rank);
+    }
+    if (known->revoked.exchange(true)) {
+      fail(ncclInvalidArgument, "CommRevoke : rank %d has revoked this communicator before", known->rank);
+    }
+    std::unique_lock<std::mutex> lock = known->interrupt("ncclCommRevoke");
+    known->breakDown(ncclSuccess, format("rank %d revoked its communicator", known->rank), ncclRemoteError);
+    known->clearError();
+    return ncclSuccess;
+  });
+}
+HOST_PROFILER_ALIAS(ncclCommRevoke)
+
 extern "C" ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {
   return guarded([&]() -> ncclResult_t {
     std::shared_ptr<Comm> known = requireComm(comm, "CommGetAsyncError");
@@ -290,7 +240,7 @@ extern "C" ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asy
     }
     // Between operations nobody listens to the other ranks; do it here, so that a watchdog learns of their death.
     std::unique_lock<std::mutex> lock(known->operation, std::try_to_lock);
-    if (lock.owns_lock() && known->error() == ncclSuccess) {
+    if (lock.owns_lock() && !known->revoked && known->error() == ncclSuccess) {
       known->readAllControl("while no operation was running");
       if (known->hasBadNews()) known->breakDown(known->badNewsCode(), known->badNewsText());
     }

@@ -95,10 +95,6 @@ HOST_PROFILER_ALIAS(ncclCommDeregister)
   extern "C" ncclResult_t name(__VA_ARGS__) { return unsupported(#name); } \
   HOST_PROFILER_ALIAS(name)
 
-HOST_UNSUPPORTED(ncclCommRevoke, ncclComm_t, int)
-HOST_UNSUPPORTED(ncclCommShrink, ncclComm_t, int*, int, ncclComm_t*, ncclConfig_t*, int)
-HOST_UNSUPPORTED(ncclCommGetUniqueId, ncclComm_t, ncclUniqueId*)
-HOST_UNSUPPORTED(ncclCommGrow, ncclComm_t, int, const ncclUniqueId*, int, ncclComm_t*, ncclConfig_t*)
 HOST_UNSUPPORTED(ncclCommSuspend, ncclComm_t, int)
 HOST_UNSUPPORTED(ncclCommResume, ncclComm_t)
 HOST_UNSUPPORTED(ncclCommMemStats, ncclComm_t, ncclCommMemStat_t, uint64_t*)

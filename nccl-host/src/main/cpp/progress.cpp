@@ -36,8 +36,17 @@ class Runner {
             ncclInternalError,
             format("%s was aborted: ncclCommAbort was called on rank %d", what().c_str(), comm().rank));
       }
+      if (comm().interrupts > 0) {
+        throw Failure(
+            ncclInvalidUsage,
+            format("%s was ended at rank %d by %s", what().c_str(), comm().rank, comm().interruptReason().c_str()));
+      }
       if (!begun_) {
         begun_ = true;
+        if (comm().revoked) {
+          throw Failure(
+              ncclInvalidUsage, format("%s : rank %d has revoked this communicator", what().c_str(), comm().rank));
+        }
         comm().throwIfFailed();
         // A rank that failed or went away earlier may have sent its part of this call before: do not go by that, or
         // some ranks would complete a call that failed at the others.
@@ -198,6 +207,8 @@ class Runner {
     failure_ = std::make_unique<Failure>(failure);
     if (comm().aborted) {
       comm().setError(failure.code(), failure.text());
+    } else if (comm().interrupts > 0) {
+      comm().breakDown(failure.code(), failure.text(), ncclRemoteError);
     } else {
       comm().breakDown(failure.code(), failure.text());
     }

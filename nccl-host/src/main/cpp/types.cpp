@@ -23,6 +23,8 @@ const char* callName(Call call) {
     case Call::PutSignal: return "PutSignal";
     case Call::Signal: return "Signal";
     case Call::WaitSignal: return "WaitSignal";
+    case Call::CommShrink: return "CommShrink";
+    case Call::CommGrow: return "CommGrow";
   }
   return "an unknown call";
 }

@@ -26,6 +26,8 @@ enum class Call : uint8_t {
   PutSignal,
   Signal,
   WaitSignal,
+  CommShrink,
+  CommGrow,
 };
 
 /** An operator that a rank created; its number on the wire, since handles may differ between ranks. */

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "types.h"
 
@@ -52,7 +53,9 @@ enum class ControlKind : uint32_t {
   Bye = 1,
   Fault,
   Abort,
-  Lane,  // carries a socket: the sender's puts will come through it
+  Lane,     // carries a socket: the sender's puts will come through it
+  Regroup,  // carries a RegroupNote
+  GrowId,   // carries the id of a ncclCommGetUniqueId
 };
 
 /** A message of the control stream. */
@@ -62,6 +65,15 @@ struct Control {
   char text[504] = {};
 };
 static_assert(sizeof(Control) == 512, "no padding in control messages");
+
+/** What a rank tells the others to make a new communicator of them. */
+struct RegroupNote {
+  Call call = Call::CommShrink;
+  uint64_t members = 0;  // a hash of the list of ranks
+  std::pair<int64_t, int64_t> told;  // CommSplit: color and key
+  ncclUniqueId id = {};  // of the rank that serves the rendezvous
+};
+static_assert(sizeof(RegroupNote) < sizeof Control::text, "fits a control message");
 
 /** The call that a frame announces, as a user would write it down: "AllReduce(ncclFloat32, count 10, ncclSum)". */
 std::string describe(const Frame& frame);

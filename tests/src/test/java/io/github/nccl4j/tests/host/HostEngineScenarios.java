@@ -22,6 +22,7 @@ final class HostEngineScenarios {
             case "puts" -> puts(Rank.join(id, rank, count));
             case "put-for-ever" -> putForEver(Rank.join(id, rank, count));
             case "wait-for-ever" -> waitForEver(Rank.join(id, rank, count));
+            case "survive" -> survive(Rank.join(id, rank, count));
             case "join" -> join(id, rank, count);
             default -> throw new IllegalArgumentException(args[0]);
         }
@@ -106,6 +107,24 @@ final class HostEngineScenarios {
         System.out.println(
                 window.await(1, (self.rank() + 1) % self.count()) + " " + nccl.ncclGetLastError(self.comm()));
         nccl.ncclCommAbort(self.comm());
+    }
+
+    /** Reduces until rank 1 dies, and goes on without it. */
+    private static void survive(Rank self) {
+        int result = nccl.ncclSuccess;
+        System.out.println("ready");
+        try (FloatPointer data = new FloatPointer(100_000)) {
+            while (result == nccl.ncclSuccess) {
+                result = nccl.ncclAllReduce(
+                        data.address(), data.address(), 100_000, nccl.ncclFloat, nccl.ncclMax, self.comm(), 0);
+            }
+        }
+        Rank rest = HostEngineRegroupTest.shrink(self, nccl.NCCL_SHRINK_ABORT, 1);
+        nccl.ncclCommAbort(self.comm());
+        float first = HostEngineRegroupTest.sum(rest, self.rank());
+        float second = HostEngineRegroupTest.sum(rest, self.rank());
+        System.out.println(result + " " + Math.round(first) + " " + second);
+        rest.destroy();
     }
 
     /** Calls nothing but looks at the communicator's state, as a watchdog does. */

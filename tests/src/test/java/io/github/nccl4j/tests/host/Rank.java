@@ -13,10 +13,14 @@ record Rank(int rank, int count, long comm) {
     static String newId() {
         try (ncclUniqueId id = new ncclUniqueId()) {
             check(nccl.ncclGetUniqueId(id), "ncclGetUniqueId");
-            byte[] bytes = new byte[nccl.NCCL_UNIQUE_ID_BYTES];
-            id.internal().get(bytes);
-            return HexFormat.of().formatHex(bytes);
+            return text(id);
         }
+    }
+
+    static String text(ncclUniqueId id) {
+        byte[] bytes = new byte[nccl.NCCL_UNIQUE_ID_BYTES];
+        id.internal().get(bytes);
+        return HexFormat.of().formatHex(bytes);
     }
 
     static Rank join(String id, int rank, int count) {

@@ -1,0 +1,272 @@
+// children.cpp: exported functions that make communicators from others: split, shrink and grow. A child has connections
+// of its own and does not depend on its parent.
+//
+// Of a healthy parent, split is a collective like others. Where ranks do not take part (shrink), where operations were
+// cut off (revoke), or where ranks come in (grow), they agree over the control streams; see regroup.h.
+
+#include <string.h>
+
+#include <algorithm>
+#include <set>
+
+#include "bootstrap.h"
+#include "init.h"
+#include "regroup.h"
+
+using namespace host;
+
+namespace {
+
+/** An id of this process; its server ends when the id was not handed out in the end. */
+class OwnId {
+ public:
+  ~OwnId() {
+    if (made_ && !used_) cancelUniqueId(id_);
+  }
+
+  /** Failures wait: the exchange must go on, since others take part in it. */
+  void make() {
+    try {
+      id_ = makeUniqueId();
+      made_ = true;
+    } catch (const Failure& failure) {
+      failure_ = std::make_unique<Failure>(failure);
+    }
+  }
+  void use() {
+    if (failure_) throw Failure(*failure_);
+    used_ = true;
+  }
+  const ncclUniqueId& id() const { return id_; }
+
+ private:
+  ncclUniqueId id_{};
+  bool made_ = false;
+  bool used_ = false;
+  std::unique_ptr<Failure> failure_;
+};
+
+void connectAt(Comm& child, const ncclUniqueId& id, int server, const char* call) {
+  if (id.internal[0] == 0) {
+    fail(ncclRemoteError, "%s: rank %d of the parent could not start the rendezvous", call, server);
+  }
+  connectRanks(child, id);
+}
+
+/** Runs one collective of the engine itself on a communicator. */
+void runInternal(const std::shared_ptr<Comm>& comm, Operation operation) {
+  std::vector<Work> work(1);
+  work[0].comm = comm;
+  work[0].tasks.push_back(makeCollective(*comm, std::move(operation)));
+  runWork(std::move(work));
+}
+
+/** Colors and keys, or ids, of all ranks of the parent. */
+std::vector<RegroupNote> exchangeForSplit(const std::shared_ptr<Comm>& parent, Comm& child, RegroupNote mine, Call call) {
+  size_t ranks = static_cast<size_t>(parent->ranks);
+  if (parent->revoked) {
+    std::vector<int> members(ranks);
+    for (size_t rank = 0; rank < ranks; rank++) members[rank] = static_cast<int>(rank);
+    mine.call = call;
+    return Regrouping(*parent, child, Call::CommSplit).exchange(members, mine);
+  }
+  std::vector<std::pair<int64_t, int64_t>> pairs(ranks);
+  std::vector<ncclUniqueId> ids(ranks);
+  Operation exchange;
+  exchange.call = call;
+  exchange.told = mine.told;
+  exchange.heard = &pairs;
+  if (call == Call::CommSplitId) {
+    exchange.send = mine.id.internal;
+    exchange.recv = ids[0].internal;
+    exchange.count = sizeof mine.id;
+  }
+  runInternal(parent, std::move(exchange));
+  std::vector<RegroupNote> notes(ranks);
+  for (size_t rank = 0; rank < ranks; rank++) {
+    notes[rank].told = pairs[rank];
+    notes[rank].id = ids[rank];
+  }
+  return notes;
+}
+
+void connectSplit(const std::shared_ptr<Comm>& parent, int color, int key, Comm& child) {
+  RegroupNote mine;
+  mine.told = {color, key};
+  std::vector<RegroupNote> colors = exchangeForSplit(parent, child, mine, Call::CommSplit);
+
+  // Ranks of one color, ordered by key and then by the rank in the parent. The first serves the rendezvous.
+  std::vector<std::pair<int64_t, int>> members;
+  for (int rank = 0; rank < parent->ranks; rank++) {
+    auto [otherColor, otherKey] = colors[static_cast<size_t>(rank)].told;
+    if (color >= 0 && otherColor == color) members.emplace_back(otherKey, rank);
+  }
+  std::sort(members.begin(), members.end());
+
+  OwnId own;
+  if (!members.empty() && members.front().second == parent->rank) own.make();
+  mine.id = own.id();
+  std::vector<RegroupNote> ids = exchangeForSplit(parent, child, mine, Call::CommSplitId);
+  own.use();
+
+  child.ranks = static_cast<int>(members.size());
+  if (members.empty()) return;
+  for (size_t i = 0; i < members.size(); i++) {
+    if (members[i].second == parent->rank) child.rank = static_cast<int>(i);
+  }
+  int server = members.front().second;
+  connectAt(child, ids[static_cast<size_t>(server)].id, server, "CommSplit");
+}
+
+/** members are the ranks of the parent that stay, in order. */
+void connectShrink(const std::shared_ptr<Comm>& parent, const std::vector<int>& members, Comm& child) {
+  OwnId own;
+  if (members.front() == parent->rank) own.make();
+  RegroupNote mine;
+  mine.call = Call::CommShrink;
+  for (int rank : members) mine.members = (mine.members ^ static_cast<uint64_t>(rank + 1)) * 0x100000001b3u;
+  mine.id = own.id();
+  std::vector<RegroupNote> notes = Regrouping(*parent, child, Call::CommShrink).exchange(members, mine);
+  own.use();
+  connectAt(child, notes.front().id, members.front(), "CommShrink");
+}
+
+void connectGrow(const std::shared_ptr<Comm>& parent, const ncclUniqueId* given, Comm& child) {
+  ncclUniqueId id = Regrouping(*parent, child, Call::CommGrow).takeGrowId();
+  if (given != nullptr && memcmp(given, &id, sizeof id) != 0) {
+    fail(
+        ncclInvalidArgument,
+        "CommGrow : uniqueId of rank %d is not the one that ncclCommGetUniqueId made for this communicator",
+        parent->rank);
+  }
+  connectRanks(child, id);
+}
+
+}  // namespace
+
+extern "C" ncclResult_t ncclCommSplit(
+    ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config) {
+  return guardedCall([&] {
+    std::shared_ptr<Comm> parent = requireReadyComm(comm, "CommSplit", kAllowRevoked);
+    if (newcomm == nullptr) fail(ncclInvalidArgument, "CommSplit : newcomm argument is NULL");
+    if (color < 0 && color != NCCL_SPLIT_NOCOLOR) {
+      fail(ncclInvalidArgument, "CommSplit : invalid color %d, expected at least 0, or NCCL_SPLIT_NOCOLOR", color);
+    }
+    bool blocking = isBlocking(readConfig(config, "CommSplit"), parent->blocking);
+    // A rank without color has no handle to poll later; it takes its part in the exchange before it returns.
+    if (color == NCCL_SPLIT_NOCOLOR) blocking = true;
+    InitJob job;
+    job.comm = std::make_shared<Comm>(0, 0, parent->device, blocking);
+    job.parent = parent;
+    job.out = newcomm;
+    job.connect = [parent, color, key](Comm& child) { connectSplit(parent, color, key, child); };
+    return initOne(std::move(job));
+  });
+}
+HOST_PROFILER_ALIAS(ncclCommSplit)
+
+// With NCCL_SHRINK_ABORT the operations that run now end, and it does not matter that the communicator failed.
+extern "C" ncclResult_t ncclCommShrink(
+    ncclComm_t comm, int* excludeRanksList, int excludeRanksCount, ncclComm_t* newcomm, ncclConfig_t* config,
+    int shrinkFlags) {
+  return guardedCall([&] {
+    const char* call = "CommShrink";
+    bool abort = (shrinkFlags & NCCL_SHRINK_ABORT) != 0;
+    std::shared_ptr<Comm> parent = requireReadyComm(comm, call, kAllowRevoked | (abort ? kAllowFailed : kAllowNone));
+    if (newcomm == nullptr) fail(ncclInvalidArgument, "%s : newcomm argument is NULL", call);
+    if (excludeRanksList == nullptr) fail(ncclInvalidArgument, "%s : excludeRanksList argument is NULL", call);
+    if (excludeRanksCount < 1) {
+      fail(ncclInvalidArgument, "%s : invalid excludeRanksCount %d, expected at least 1", call, excludeRanksCount);
+    }
+    std::set<int> excluded;
+    for (int i = 0; i < excludeRanksCount; i++) {
+      int rank = excludeRanksList[i];
+      if (rank < 0 || rank >= parent->ranks) {
+        fail(
+            ncclInvalidArgument, "%s : invalid rank %d at excludeRanksList[%d] (rank should be in the 0..%d range)",
+            call, rank, i, parent->ranks - 1);
+      }
+      if (rank == parent->rank) {
+        fail(ncclInvalidArgument, "%s : rank %d is in excludeRanksList and must not call this function", call, rank);
+      }
+      if (!excluded.insert(rank).second) {
+        fail(ncclInvalidArgument, "%s : rank %d is in excludeRanksList more than once", call, rank);
+      }
+    }
+    bool blocking = isBlocking(readConfig(config, call), parent->blocking);
+    *newcomm = nullptr;
+    if (abort) parent->interrupt("ncclCommShrink with NCCL_SHRINK_ABORT");
+    std::vector<int> members;
+    for (int rank = 0; rank < parent->ranks; rank++) {
+      if (excluded.count(rank) == 0) members.push_back(rank);
+    }
+    auto place = std::find(members.begin(), members.end(), parent->rank) - members.begin();
+    InitJob job;
+    job.comm = std::make_shared<Comm>(
+        static_cast<int>(place), static_cast<int>(members.size()), parent->device, blocking);
+    job.parent = parent;
+    job.out = newcomm;
+    job.connect = [parent, members](Comm& child) { connectShrink(parent, members, child); };
+    return initOne(std::move(job));
+  });
+}
+HOST_PROFILER_ALIAS(ncclCommShrink)
+
+// The other ranks learn of the id here, and use it in ncclCommGrow.
+extern "C" ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* uniqueId) {
+  return guarded([&]() -> ncclResult_t {
+    std::shared_ptr<Comm> known = requireReadyComm(comm, "CommGetUniqueId", kAllowRevoked);
+    if (uniqueId == nullptr) fail(ncclInvalidArgument, "CommGetUniqueId : uniqueId argument is NULL");
+    std::lock_guard<std::mutex> lock(known->operation);
+    known->readAllControl("during CommGetUniqueId");
+    int maker = known->growId ? known->rank : -1;
+    for (const Peer& peer : known->peers) {
+      if (!peer.growIds.empty()) maker = peer.rank;
+    }
+    if (maker >= 0) {
+      fail(
+          ncclInvalidUsage, "CommGetUniqueId : the id that rank %d made has not been used by ncclCommGrow yet", maker);
+    }
+    known->growId = std::make_unique<ncclUniqueId>(makeUniqueId());
+    std::string body(known->growId->internal, sizeof known->growId->internal);
+    for (Peer& peer : known->peers) known->tell(peer, ControlKind::GrowId, 0, body);
+    *uniqueId = *known->growId;
+    return ncclSuccess;
+  });
+}
+HOST_PROFILER_ALIAS(ncclCommGetUniqueId)
+
+extern "C" ncclResult_t ncclCommGrow(
+    ncclComm_t comm, int nRanks, const ncclUniqueId* uniqueId, int rank, ncclComm_t* newcomm, ncclConfig_t* config) {
+  return guardedCall([&] {
+    const char* call = "CommGrow";
+    if (newcomm == nullptr) fail(ncclInvalidArgument, "%s : newcomm argument is NULL", call);
+    if (nRanks <= 0) fail(ncclInvalidArgument, "%s : invalid nRanks %d, expected at least 1", call, nRanks);
+    *newcomm = nullptr;
+    if (comm == nullptr) {
+      if (uniqueId == nullptr) fail(ncclInvalidArgument, "%s : uniqueId argument of a new rank is NULL", call);
+      bool blocking = isBlocking(readConfig(config, call), true);
+      return initOne(initJob(newcomm, nRanks, *uniqueId, rank, 0, blocking, call));
+    }
+    std::shared_ptr<Comm> parent = requireReadyComm(comm, call, kAllowRevoked);
+    if (nRanks <= parent->ranks) {
+      fail(
+          ncclInvalidArgument, "%s : nRanks %d must be more than the %d of the communicator that grows", call, nRanks,
+          parent->ranks);
+    }
+    if (rank != -1) fail(ncclInvalidArgument, "%s : invalid rank %d, existing ranks pass -1", call, rank);
+    bool blocking = isBlocking(readConfig(config, call), parent->blocking);
+    std::shared_ptr<ncclUniqueId> given;
+    if (uniqueId != nullptr) {
+      checkUniqueId(*uniqueId, call);
+      given = std::make_shared<ncclUniqueId>(*uniqueId);
+    }
+    InitJob job;
+    job.comm = std::make_shared<Comm>(parent->rank, nRanks, parent->device, blocking);
+    job.parent = parent;
+    job.out = newcomm;
+    job.connect = [parent, given](Comm& child) { connectGrow(parent, given.get(), child); };
+    return initOne(std::move(job));
+  });
+}
+HOST_PROFILER_ALIAS(ncclCommGrow)

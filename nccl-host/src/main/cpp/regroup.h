@@ -1,0 +1,37 @@
+// regroup.h: agreement between ranks of a communicator whose data streams may be broken.
+//
+// After a failure or ncclCommRevoke a data stream may have stopped amid a frame, and nothing can be read from it any
+// more. Control streams carry whole messages only and stay good as long as both ends live; what is needed to make a new
+// communicator goes through them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm.h"
+
+namespace host {
+
+/** Holds the parent's operations off while ranks agree. Gives up after the init timeout. */
+class Regrouping {
+ public:
+  Regrouping(Comm& parent, Comm& child, Call call);
+
+  /** What each member told, in the order of members; this rank is one of them. */
+  std::vector<RegroupNote> exchange(const std::vector<int>& members, const RegroupNote& mine);
+
+  /** The id that one rank of the parent made with ncclCommGetUniqueId. */
+  ncclUniqueId takeGrowId();
+
+ private:
+  void waitFor(const std::vector<int>& ranks, const std::string& purpose);
+
+  Comm& parent_;
+  Comm& child_;
+  const Call call_;
+  std::unique_lock<std::mutex> lock_;
+  const double started_;
+};
+
+}  // namespace host
