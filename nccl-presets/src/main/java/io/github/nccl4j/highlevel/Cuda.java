@@ -14,6 +14,7 @@ import org.bytedeco.javacpp.PointerPointer;
  */
 final class Cuda {
     private static final int MEMORY_DEFAULT_KIND = 4;
+    private static final int PORTABLE = 1;
     private static final int NON_BLOCKING = 1;
     private static final int DISABLE_TIMING = 2;
     private static final int UNLOADING = 4;
@@ -83,6 +84,20 @@ final class Cuda {
         }
     }
 
+    /** Page-locked host memory, which is that for all devices. */
+    static long allocateHost(Device device, long bytes) {
+        Pointer memory = new Pointer();
+        run(device, () -> cudart.cudaHostAlloc(memory, bytes, PORTABLE), "cudaHostAlloc(" + bytes + ")");
+        return memory.address();
+    }
+
+    static void freeHost(Device device, long address) {
+        int result = on(device, () -> cudart.cudaFreeHost(new Address(address)));
+        if (result != UNLOADING) {
+            check(result, "cudaFreeHost");
+        }
+    }
+
     /** Waits for everything on a device. */
     static void synchronizeDevice(Device device) {
         run(device, cudart::cudaDeviceSynchronize, "cudaDeviceSynchronize");
@@ -99,6 +114,15 @@ final class Cuda {
                     return result != cudart.cudaSuccess ? result : cudart.cudaStreamSynchronize(null);
                 },
                 "cudaMemcpy(" + bytes + ")");
+    }
+
+    /** Puts a copy between any two memories into a stream. */
+    static void copyAsync(Device device, long target, long source, long bytes, long stream) {
+        run(
+                device,
+                () -> cudart.cudaMemcpyAsync(
+                        new Address(target), new Address(source), bytes, MEMORY_DEFAULT_KIND, stream(stream)),
+                "cudaMemcpyAsync(" + bytes + ")");
     }
 
     /** Sets bytes; done when this returns. */
@@ -162,6 +186,19 @@ final class Cuda {
 
     static boolean eventIsDone(Device device, long event) {
         return isDone(on(device, () -> cudart.cudaEventQuery(event(event))), "cudaEventQuery");
+    }
+
+    /** As {@link #eventIsDone}, for an event that a capture in this thread has nothing to do with, and must survive. */
+    static boolean eventIsDoneWhileCapturing(Device device, long event) {
+        return on(device, () -> {
+            int[] mode = {cudart.cudaStreamCaptureModeRelaxed};
+            check(cudart.cudaThreadExchangeStreamCaptureMode(mode), "cudaThreadExchangeStreamCaptureMode");
+            try {
+                return isDone(cudart.cudaEventQuery(event(event)), "cudaEventQuery");
+            } finally {
+                cudart.cudaThreadExchangeStreamCaptureMode(mode);
+            }
+        });
     }
 
     static float elapsedMilliseconds(Device device, long start, long end) {

@@ -148,6 +148,7 @@ public final class CudaStream implements AutoCloseable {
         } finally {
             lifetime.release();
         }
+        InFlight.poll();
     }
 
     /**
@@ -224,6 +225,7 @@ public final class CudaStream implements AutoCloseable {
                 Cuda.destroyStream(device, handle);
             }
         });
+        InFlight.poll();
     }
 
     /** {@return what it is: "CudaStream 0x7f12 on CUDA device 0"} */

@@ -34,8 +34,8 @@ import org.bytedeco.javacpp.Pointer;
  *
  * <p><b>Order.</b> Copies and fills are done when they return, and see what was launched on the default stream and on
  * streams that wait for it. Work on other streams, such as {@link CudaStream#nonBlocking}, is not waited for:
- * synchronize with the stream before reading what it writes or writing what it reads. Closing waits for all work on the
- * CUDA device.
+ * synchronize with the stream before reading what it writes or writing what it reads. Copies whose name ends in
+ * {@code Async} are work in a stream themselves. Closing waits for all work on the CUDA device.
  *
  * <p><b>Threads.</b> A buffer may be used in any thread. Closing waits for copies and fills in other threads, and may be
  * tried by several. What threads write to the same elements at once is undefined.
@@ -90,6 +90,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
 
     static <T extends Element> DeviceBuffer<T> allocate(Device device, ElementType<T> type, long length) {
         long bytes = allocatedBytes(type, length);
+        InFlight.poll();
         if (device.isCuda()) {
             long address = Cuda.allocate(device, bytes);
             return new DeviceBuffer<>(device, type, address, length, null, () -> Cuda.free(device, address), null);
@@ -103,6 +104,21 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         }
         long address = (memory.address() + HOST_ALIGNMENT - 1) & -HOST_ALIGNMENT;
         return new DeviceBuffer<>(device, type, address, length, null, () -> Pointer.free(memory), null);
+    }
+
+    static <T extends Element> DeviceBuffer<T> allocatePinned(Device device, ElementType<T> type, long length) {
+        if (device.isHost()) {
+            return allocate(device, type, length);
+        }
+        long bytes = allocatedBytes(type, length);
+        InFlight.poll();
+        long address = Cuda.allocateHost(device, bytes);
+        Runnable free = () -> {
+            // Unlike cudaFree, cudaFreeHost takes memory away from work that still uses it.
+            Cuda.synchronizeDevice(device);
+            Cuda.freeHost(device, address);
+        };
+        return new DeviceBuffer<>(Device.host(), type, address, length, null, free, null);
     }
 
     static <T extends Element> DeviceBuffer<T> allocateForWindow(Device device, ElementType<T> type, long length) {
@@ -400,10 +416,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @throws IllegalStateException if one of the buffers is closed
      */
     public void copyFrom(DeviceBuffer<T> source) {
-        Objects.requireNonNull(source, "source");
-        if (source.length != length) {
-            throw new IllegalArgumentException("source.length() must be length(): " + source.length + " != " + length);
-        }
+        requireLengthOf(source);
         // One order everywhere, so that two copies and the closing of both buffers cannot wait for each other in a
         // ring.
         boolean thisFirst = root.lifetime.isBefore(source.root.lifetime);
@@ -420,11 +433,24 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         }
     }
 
-    private void copyOpen(DeviceBuffer<T> source) {
-        long bytes = sizeInBytes();
-        if (device.equals(source.device) && address != source.address && Math.abs(address - source.address) < bytes) {
+    private void requireLengthOf(DeviceBuffer<T> source) {
+        Objects.requireNonNull(source, "source");
+        if (source.length != length) {
+            throw new IllegalArgumentException("source.length() must be length(): " + source.length + " != " + length);
+        }
+    }
+
+    private void requireNoOverlap(DeviceBuffer<T> source) {
+        if (device.equals(source.device)
+                && address != source.address
+                && Math.abs(address - source.address) < sizeInBytes()) {
             throw new IllegalArgumentException("source must not overlap this buffer: " + source + ", " + this);
         }
+    }
+
+    private void copyOpen(DeviceBuffer<T> source) {
+        long bytes = sizeInBytes();
+        requireNoOverlap(source);
         if (bytes == 0 || address == source.address) {
             return;
         }
@@ -833,6 +859,152 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         read(DoubleBuffer.wrap(target, targetOffset, length), offset);
     }
 
+    /**
+     * Puts a copy of a whole buffer over this one into a stream, and returns. Both have the same length; for a part, slice.
+     *
+     * <p>What is copied is what the source holds when the work before in the stream is done; neither buffer may be written,
+     * nor this one read, until the copy is done. Closing them before is allowed: their memory is then freed later. From and
+     * to host memory, CUDA may wait, unless the memory is {@linkplain Device#allocatePinned page-locked}. On host memory
+     * the copy is done when this returns.
+     *
+     * @param source what to copy, on any device
+     * @param stream a stream of this buffer's device or the source's; of a CUDA device, if one of them is there
+     * @throws IllegalArgumentException if the lengths are different, the buffers overlap without being the same, or the
+     *     stream is of another device
+     * @throws IllegalStateException if one of the buffers or the stream is closed
+     * @throws CudaException if CUDA can't take the copy; an error of the copy itself comes when the stream is waited for
+     * @see <a href="https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html">cudaMemcpyAsync</a>
+     */
+    public void copyFromAsync(DeviceBuffer<T> source, CudaStream stream) {
+        requireLengthOf(source);
+        requireStream(stream, source.device, device);
+        checkOpen();
+        source.checkOpen();
+        if (stream.device.isHost()) {
+            copyFrom(source);
+            return;
+        }
+        requireNoOverlap(source);
+        pin();
+        try {
+            source.pin();
+        } catch (IllegalStateException closed) {
+            unpin();
+            throw closed;
+        }
+        enqueue(stream, address, source.address, sizeInBytes(), () -> {
+            source.unpin();
+            unpin();
+        });
+    }
+
+    /**
+     * Puts a copy of the rest of a direct NIO buffer to the beginning of this buffer into a stream, moves its position to
+     * its limit, and returns.
+     *
+     * <p>The source may not be written until the copy is done; it is kept from being collected until then. Its memory is
+     * not page-locked, so CUDA may wait; {@link Device#allocatePinned} makes memory from which it does not. On host memory
+     * the copy is done when this returns.
+     *
+     * @param source a direct buffer of the type that arrays have, in the byte order of the machine, or a direct
+     *     {@link ByteBuffer} of whole elements as the device has them, whatever its byte order
+     * @param stream a stream of this buffer's device
+     * @throws IllegalArgumentException if the buffer is not direct, has another type or byte order, or has numbers that
+     *     must be converted, or its bytes are not whole elements, or if the stream is of another device
+     * @throws IndexOutOfBoundsException if its rest is longer than this buffer
+     * @throws IllegalStateException if this buffer or the stream is closed
+     * @throws CudaException if CUDA can't take the copy; an error of the copy itself comes when the stream is waited for
+     */
+    public void copyFromAsync(Buffer source, CudaStream stream) {
+        Objects.requireNonNull(source, "source");
+        transferAsync(source, stream, true);
+        source.position(source.limit());
+    }
+
+    /**
+     * Puts a copy of the beginning of this buffer into the rest of a direct NIO buffer into a stream, moves its position to
+     * its limit, and returns. What it holds is undefined until the copy is done; else as
+     * {@link #copyFromAsync(Buffer, CudaStream)}.
+     *
+     * @param target a direct buffer
+     * @param stream a stream of this buffer's device
+     * @throws IllegalArgumentException if the buffer is not direct, has another type or byte order, or has numbers that
+     *     must be converted, or its bytes are not whole elements, or if the stream is of another device
+     * @throws IndexOutOfBoundsException if its rest is longer than this buffer
+     * @throws ReadOnlyBufferException if it can't be written
+     * @throws IllegalStateException if this buffer or the stream is closed
+     * @throws CudaException if CUDA can't take the copy; an error of the copy itself comes when the stream is waited for
+     */
+    public void copyToAsync(Buffer target, CudaStream stream) {
+        Objects.requireNonNull(target, "target");
+        if (target.isReadOnly()) {
+            throw new ReadOnlyBufferException();
+        }
+        transferAsync(target, stream, false);
+        target.position(target.limit());
+    }
+
+    private void transferAsync(Buffer buffer, CudaStream stream, boolean write) {
+        requireStream(stream, write ? Device.host() : device, write ? device : Device.host());
+        checkOpen();
+        int count = Transfer.elements(type, buffer);
+        Bounds.check("offset", 0, count, "length()", length);
+        if (!buffer.isDirect()) {
+            throw new IllegalArgumentException(
+                    "an asynchronous copy needs a direct buffer, because the garbage collector"
+                            + " moves arrays and the buffers around them while the device copies: use ByteBuffer.allocateDirect,"
+                            + " Device.allocatePinned, or a copy that is done when it returns: " + buffer);
+        }
+        if (!Transfer.isNative(type, buffer)) {
+            throw new IllegalArgumentException(
+                    "an asynchronous copy converts nothing: the buffer must have elements of " + type
+                            + " as the device has them, in the byte order " + ByteOrder.nativeOrder() + ": " + buffer);
+        }
+        if (stream.device.isHost()) {
+            transfer(buffer, 0, write);
+            return;
+        }
+        long memory = nativeAddress(buffer);
+        pin();
+        enqueue(stream, write ? address : memory, write ? memory : address, (long) count * type.sizeInBytes(), () -> {
+            Reference.reachabilityFence(buffer);
+            unpin();
+        });
+    }
+
+    private static void requireStream(CudaStream stream, Device source, Device target) {
+        Objects.requireNonNull(stream, "stream");
+        Device device = stream.device;
+        boolean takesPart = device.equals(source) || device.equals(target);
+        if (!takesPart || device.isHost() && (source.isCuda() || target.isCuda())) {
+            throw new IllegalArgumentException(
+                    "stream must be of a device of the copy, and of a CUDA device if there is one: a stream of "
+                            + device + ", a copy from " + source + " to " + target);
+        }
+        stream.checkOpen();
+    }
+
+    /** Puts a copy into a stream of a CUDA device. Releases in any case, when the copy is done or could not be made. */
+    private static void enqueue(CudaStream stream, long target, long source, long bytes, Runnable release) {
+        boolean kept = false;
+        try {
+            stream.pin();
+            try {
+                if (bytes > 0 && target != source) {
+                    Cuda.copyAsync(stream.device, target, source, bytes, stream.handle);
+                    kept = true;
+                    InFlight.keep(stream, release);
+                }
+            } finally {
+                stream.unpin();
+            }
+        } finally {
+            if (!kept) {
+                release.run();
+            }
+        }
+    }
+
     /** Offsets and lengths of an array are in elements, so bytes of larger ones come in a ByteBuffer. */
     private void requireByteElements() {
         checkOpen();
@@ -873,13 +1045,17 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
 
     private void direct(Buffer buffer, long start, int count, boolean write) {
         long bytes = (long) count * type.sizeInBytes();
-        long memory = new Pointer(buffer).address() + (long) buffer.position() * Transfer.step(type, buffer);
+        long memory = nativeAddress(buffer);
         if (write) {
             copyMemory(start, memory, bytes);
         } else {
             copyMemory(memory, start, bytes);
         }
         Reference.reachabilityFence(buffer);
+    }
+
+    private long nativeAddress(Buffer buffer) {
+        return new Pointer(buffer).address() + (long) buffer.position() * Transfer.step(type, buffer);
     }
 
     private void onHost(Buffer buffer, long start, int count, boolean write) {
@@ -924,15 +1100,16 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Makes this buffer and its slices unusable, and frees the memory if this buffer owns it: at once, or when the
-     * operations that this package has launched on it and still watches are done. Waits for copies in other threads, and
-     * to free for all work on the CUDA device. Does nothing if the buffer is closed already.
+     * Makes this buffer and its slices unusable, and frees the memory if this buffer owns it: now, after all work on the
+     * CUDA device, or later, if an asynchronous operation of this package still uses it. Waits for copies in other threads.
+     * Does nothing if the buffer is closed already.
      *
      * @throws CudaException if CUDA reports an error, which may be one of earlier work; the buffer is closed all the same
      */
     @Override
     public void close() {
         lifetime.close(free == null ? () -> {} : free);
+        InFlight.poll();
     }
 
     /** {@return what it is: "DeviceBuffer of 1024 float32 on CUDA device 0"} */

@@ -77,6 +77,7 @@ struct Allocation {
 struct Thread {
   std::vector<Device*> contexts;
   int lastError = 0;
+  int captureMode = 0;
 };
 
 struct State {
@@ -308,10 +309,11 @@ static void enqueue(Stream* stream, std::function<void()> work) {
     stream->queue->work.push_back(std::move(work));
 }
 
-/** What may not be called in a thread while it captures. */
+/** What may not be called while a thread captures, as the modes of the capture and of the calling thread want it. */
 static int unsafe() {
   for (auto& capture : state().captures) {
-    if (capture->mode == 0 || (capture->mode == 1 && capture->thread == &thread())) {
+    int mode = thread().captureMode;
+    if (capture->thread == &thread() ? capture->mode != 2 && mode != 2 : capture->mode == 0 && mode == 0) {
       capture->valid = false;
       return 900;
     }
@@ -516,6 +518,8 @@ API int cudaStreamDestroy(void* handle) {
 }
 
 static int forbidden(Stream* stream) {
+  if (!stream->capture)
+    if (int result = unsafe()) return result;
   if (!stream->capture) return stream == &stream->device->standard ? usesStandard(stream->device) : 0;
   stream->capture->valid = false;
   return 900;
@@ -599,7 +603,7 @@ API int cudaStreamWaitEvent(void* streamHandle, void* handle, unsigned) {
 }
 
 static int forbidden(Event& event) {
-  if (!event.capture) return 0;
+  if (!event.capture) return unsafe();
   event.capture->valid = false;
   return 907;
 }
@@ -641,6 +645,12 @@ API int cudaStreamIsCapturing(void* handle, int* status) {
   if (!stream) return failed(400);
   if (stream == &stream->device->standard) CHECK(usesStandard(stream->device));
   *status = !stream->capture ? 0 : stream->capture->valid ? 1 : 2;
+  return 0;
+}
+
+API int cudaThreadExchangeStreamCaptureMode(int* mode) {
+  ENTER("cudaThreadExchangeStreamCaptureMode");
+  std::swap(*mode, thread().captureMode);
   return 0;
 }
 

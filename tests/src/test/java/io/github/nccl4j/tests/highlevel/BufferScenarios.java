@@ -22,6 +22,7 @@ final class BufferScenarios {
     private static void host() throws Exception {
         Checks checks = new Checks();
         new BufferSuite(Device.current(), checks).all();
+        new AsyncCopySuite(Device.current(), checks).all();
         System.out.println(checks.passed() + " checks passed on " + Device.current());
     }
 

@@ -45,6 +45,7 @@ class BuffersTest {
     void everythingWorksOnHostMemory() throws Exception {
         Checks checks = new Checks();
         new BufferSuite(Device.host(), checks).all();
+        new AsyncCopySuite(Device.host(), checks).all();
         assertTrue(checks.passed() > 500, () -> checks.passed() + " checks");
     }
 

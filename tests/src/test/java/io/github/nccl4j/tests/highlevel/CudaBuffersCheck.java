@@ -42,6 +42,7 @@ public final class CudaBuffersCheck {
         for (int index = 0; index < Math.min(2, count); index++) {
             Device device = Device.cuda(index);
             new BufferSuite(device, checks).all();
+            new AsyncCopySuite(device, checks).all();
             busyStream(device);
             wrongDevices(device);
             outOfMemory(device);

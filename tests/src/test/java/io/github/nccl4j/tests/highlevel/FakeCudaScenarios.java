@@ -8,10 +8,13 @@ import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.ElementType;
 import java.io.IOException;
+import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.bytedeco.cuda.cudart.CUctx_st;
@@ -34,6 +37,7 @@ final class FakeCudaScenarios {
             case "suite" -> scenarios.suite();
             case "devices" -> scenarios.devices();
             case "failures" -> scenarios.failures();
+            case "async" -> scenarios.async();
             case "identity" -> scenarios.identity();
             default -> throw new IllegalArgumentException(args[0]);
         }
@@ -44,6 +48,7 @@ final class FakeCudaScenarios {
         for (int index = 0; index < 2; index++) {
             Device device = Device.cuda(index);
             new BufferSuite(device, checks).all();
+            new AsyncCopySuite(device, checks).all();
             System.out.println(checks.passed() + " checks passed on " + device);
         }
     }
@@ -91,6 +96,9 @@ final class FakeCudaScenarios {
             calls.put("cuCtxPushCurrent", stream::synchronize);
             calls.put("cudaMalloc", () -> device.allocate(ElementType.INT32, 5).close());
             calls.put("cudaMemcpy", () -> buffer.copyFrom(numbers));
+            calls.put("cudaMemcpyAsync", () -> buffer.copyFromAsync(other, stream));
+            calls.put("cudaHostAlloc", () -> device.allocatePinned(ElementType.INT32, 5)
+                    .close());
             calls.put("cudaMemset", () -> buffer.fill(0));
             calls.put("cudaStreamCreateWithFlags", () -> CudaStream.blocking(device)
                     .close());
@@ -242,5 +250,109 @@ final class FakeCudaScenarios {
         require(cudart.cudaFree(at(lastAddress)));
         require(cudart.cudaStreamDestroy(new CUstream_st(at(streamHandle))));
         require(cudart.cudaEventDestroy(new CUevent_st(at(eventHandle))));
+    }
+
+    private void async() throws Exception {
+        Device device = Device.cuda(1);
+        int[] numbers = new int[1000];
+        Arrays.fill(numbers, 7);
+        int[] back = new int[1000];
+        try (DeviceBuffer<Int32> target = device.allocate(ElementType.INT32, 1000);
+                DeviceBuffer<Int32> host = Device.host().allocate(ElementType.INT32, 1000);
+                CudaStream stream = CudaStream.nonBlocking(device);
+                CudaStream other = CudaStream.nonBlocking(device)) {
+            target.fill(1);
+            DeviceBuffer<Int32> source = device.allocatePinned(ElementType.INT32, 1000);
+            source.copyFrom(numbers);
+            target.copyFromAsync(source, stream);
+            target.copyTo(back);
+            checks.equal(1, back[999], "the call only asks for the copy");
+            host.copyFromAsync(target, stream);
+            // Its memory is still wanted, and filled with something else when it is freed.
+            source.close();
+            checks.fails(IllegalStateException.class, () -> target.copyFromAsync(source, stream), "is closed");
+            checks.isTrue(!stream.isDone(), "the copies are not done");
+            other.synchronize();
+            device.allocate(ElementType.INT32, 1).close();
+            stream.synchronize(LIMIT);
+            host.copyTo(back);
+            checks.equal(numbers, back, "copied after the source was closed");
+            outlives(target, stream);
+            crossing(stream);
+            // The stream is closed before its work is done, and the buffers, too.
+            DeviceBuffer<Int32> last = Device.host().allocate(ElementType.INT32, 1000);
+            CudaStream closed = CudaStream.nonBlocking(device);
+            last.copyFromAsync(target, closed);
+            closed.close();
+            last.close();
+        }
+        failingCopies(device);
+    }
+
+    /** What only the copy refers to is not collected before it is done, but then. */
+    private void outlives(DeviceBuffer<Int32> target, CudaStream stream) throws Exception {
+        WeakReference<ByteBuffer> dropped = dropped(target, stream);
+        for (int i = 0; i < 5; i++) {
+            System.gc();
+            Thread.sleep(20);
+        }
+        checks.isTrue(dropped.get() != null, "the buffer is kept");
+        stream.synchronize();
+        for (int i = 0; i < 100 && dropped.get() != null; i++) {
+            System.gc();
+            Thread.sleep(20);
+        }
+        checks.isTrue(dropped.get() == null, "the buffer is not kept any longer");
+        int[] back = new int[1000];
+        target.copyTo(back);
+        checks.equal(11, back[999], "copied from a buffer that was dropped");
+    }
+
+    private static WeakReference<ByteBuffer> dropped(DeviceBuffer<Int32> target, CudaStream stream) {
+        ByteBuffer source = ByteBuffer.allocateDirect(4000).order(ByteOrder.nativeOrder());
+        for (int i = 0; i < 1000; i++) {
+            source.putInt(4 * i, 11);
+        }
+        target.copyFromAsync(source, stream);
+        return new WeakReference<>(source);
+    }
+
+    /** From device to device, in a stream of either. */
+    private void crossing(CudaStream stream) throws Exception {
+        try (DeviceBuffer<Int32> zero = Device.cuda(0).allocate(ElementType.INT32, 10);
+                DeviceBuffer<Int32> one = Device.cuda(1).allocate(ElementType.INT32, 10);
+                CudaStream onZero = CudaStream.nonBlocking(Device.cuda(0))) {
+            int[] back = new int[10];
+            zero.fill(5);
+            one.copyFromAsync(zero, stream);
+            stream.synchronize();
+            one.fill(6);
+            zero.copyFromAsync(one, onZero);
+            onZero.synchronize();
+            zero.copyTo(back);
+            checks.equal(6, back[9], "from device to device");
+            one.slice(0, 5).copyFromAsync(zero.slice(5, 5), stream);
+            checks.fails(
+                    IllegalArgumentException.class,
+                    () -> zero.copyFromAsync(zero, stream),
+                    "a stream of CUDA device 1, a copy from CUDA device 0 to CUDA device 0");
+            checks.fails(
+                    IllegalArgumentException.class,
+                    () -> zero.copyFromAsync(ByteBuffer.allocateDirect(40), stream),
+                    "a copy from host memory to CUDA device 0");
+        }
+    }
+
+    /** A call that fails leaves no pin: what is closed is freed. */
+    private void failingCopies(Device device) throws Exception {
+        for (String call : new String[] {"cudaMemcpyAsync", "cudaEventCreateWithFlags", "cudaEventRecord"}) {
+            try (CudaStream stream = CudaStream.nonBlocking(device);
+                    DeviceBuffer<Int32> target = device.allocate(ElementType.INT32, 10);
+                    DeviceBuffer<Int32> source = device.allocate(ElementType.INT32, 10)) {
+                fail(call + "=719");
+                checks.fails(CudaException.class, () -> target.copyFromAsync(source, stream), call);
+                fail("");
+            }
+        }
     }
 }

@@ -62,4 +62,9 @@ class FakeCudaTest {
     void oneObjectStandsForADevice() throws IOException {
         run("identity");
     }
+
+    @Test
+    void asynchronousCopiesAreWorkInTheStream() throws IOException {
+        run("async");
+    }
 }
