@@ -2,6 +2,8 @@ package io.github.nccl4j.highlevel;
 
 import org.bytedeco.cuda.cudart.CUctx_st;
 import org.bytedeco.cuda.cudart.CUevent_st;
+import org.bytedeco.cuda.cudart.CUgraphExec_st;
+import org.bytedeco.cuda.cudart.CUgraph_st;
 import org.bytedeco.cuda.cudart.CUstream_st;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.BytePointer;
@@ -19,6 +21,7 @@ final class Cuda {
     private static final int DISABLE_TIMING = 2;
     private static final int UNLOADING = 4;
     private static final int NOT_READY = 600;
+    private static final int CAPTURE_INVALIDATED = 901;
     private static final int DEINITIALIZED = 4;
 
     /** Something to do on a device. */
@@ -160,6 +163,71 @@ final class Cuda {
 
     static void streamWaits(Device device, long stream, long event) {
         run(device, () -> cudart.cudaStreamWaitEvent(stream(stream), event(event), 0), "cudaStreamWaitEvent");
+    }
+
+    static boolean isCapturing(Device device, long stream) {
+        int[] status = new int[1];
+        run(device, () -> cudart.cudaStreamIsCapturing(stream(stream), status), "cudaStreamIsCapturing");
+        return status[0] != cudart.cudaStreamCaptureStatusNone;
+    }
+
+    /** Calls in other threads are no concern of the capture: NCCL and this package have threads that ask and free. */
+    static void beginCapture(Device device, long stream) {
+        run(
+                device,
+                () -> cudart.cudaStreamBeginCapture(stream(stream), cudart.cudaStreamCaptureModeThreadLocal),
+                "cudaStreamBeginCapture");
+    }
+
+    /** Ends a capture, after a failure to which this may add, and makes nothing of it. */
+    static void discardCapture(Device device, long stream, Throwable failure) {
+        CUgraph_st graph = new CUgraph_st();
+        try {
+            int result = on(device, () -> cudart.cudaStreamEndCapture(stream(stream), graph));
+            if (result == CAPTURE_INVALIDATED) {
+                // By the failure, most likely.
+                cudart.cudaGetLastError();
+                return;
+            }
+            check(result, "cudaStreamEndCapture");
+            run(device, () -> cudart.cudaGraphDestroy(graph), "cudaGraphDestroy");
+        } catch (CudaException another) {
+            failure.addSuppressed(another);
+        }
+    }
+
+    /** Ends a capture and makes an executable graph of it. */
+    static long endCapture(Device device, long stream) {
+        CUgraph_st graph = new CUgraph_st();
+        run(device, () -> cudart.cudaStreamEndCapture(stream(stream), graph), "cudaStreamEndCapture");
+        CUgraphExec_st executable = new CUgraphExec_st();
+        int made = on(device, () -> cudart.cudaGraphInstantiateWithFlags(executable, graph, 0));
+        int destroyed = on(device, () -> cudart.cudaGraphDestroy(graph));
+        check(made, "cudaGraphInstantiateWithFlags(0)");
+        if (destroyed != cudart.cudaSuccess) {
+            on(device, () -> cudart.cudaGraphExecDestroy(executable));
+            check(destroyed, "cudaGraphDestroy");
+        }
+        return executable.address();
+    }
+
+    /** Launches a graph and records an event behind it, if that is not 0. */
+    static void launchGraph(Device device, long executable, long stream, long event) {
+        on(device, () -> {
+            CUstream_st to = stream(stream);
+            check(cudart.cudaGraphLaunch(new CUgraphExec_st(new Address(executable)), to), "cudaGraphLaunch");
+            if (event != 0) {
+                check(cudart.cudaEventRecord(event(event), to), "cudaEventRecord");
+            }
+            return null;
+        });
+    }
+
+    static void destroyGraph(Device device, long executable) {
+        int result = on(device, () -> cudart.cudaGraphExecDestroy(new CUgraphExec_st(new Address(executable))));
+        if (result != UNLOADING) {
+            check(result, "cudaGraphExecDestroy");
+        }
     }
 
     static long createEvent(Device device, boolean timing) {

@@ -27,6 +27,9 @@ import java.util.Objects;
  * in other threads that use it, {@link #synchronize()} among them.
  */
 public final class CudaStream implements AutoCloseable {
+    /** CUDA's {@code cudaStreamLegacy}. */
+    private static final long LEGACY = 1;
+
     final Device device;
     /** For those who call {@link #checkOpen()}. */
     final long handle;
@@ -132,6 +135,32 @@ public final class CudaStream implements AutoCloseable {
         } finally {
             lifetime.release();
         }
+    }
+
+    /**
+     * Whether work that comes into the stream is captured for a graph and not run, by {@link CudaGraph#capture} or other
+     * code. The default stream never is, nor one of host memory.
+     *
+     * @return whether it is captured
+     * @throws CudaException if CUDA can't tell
+     */
+    public boolean isCapturing() {
+        lifetime.acquire();
+        try {
+            return isCapturingNow();
+        } finally {
+            lifetime.release();
+        }
+    }
+
+    /** {@link #isCapturing()} of a stream that stays open, or is pinned. */
+    boolean isCapturingNow() {
+        return device.isCuda() && !isLegacyDefault() && Cuda.isCapturing(device, handle);
+    }
+
+    /** Whether it is the default stream that blocking streams wait for; CUDA has two handles for that. */
+    boolean isLegacyDefault() {
+        return handle == 0 || handle == LEGACY;
     }
 
     /**

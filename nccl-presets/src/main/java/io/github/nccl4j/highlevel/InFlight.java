@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import java.lang.System.Logger.Level;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -32,7 +33,7 @@ final class InFlight {
             } catch (CudaException lost) {
                 // An error of the work, which is for those who wait for it.
             }
-            release.run();
+            InFlight.release(release);
         }
     }
 
@@ -44,14 +45,18 @@ final class InFlight {
     private InFlight() {}
 
     /**
-     * Releases something when all work that is in a stream now is done. It is released in any case, before an exception,
-     * too.
+     * Releases something when all work that is in a stream now is done, or when the graph is closed that it is captured
+     * for. It is released in any case, before an exception, too. The stream is pinned.
      */
     static void keep(CudaStream stream, Runnable release) {
-        poll();
         Device device = stream.device;
         long event = 0;
         try {
+            if (stream.isCapturingNow()) {
+                keepForGraph(CudaGraph.capturing(stream), release);
+                return;
+            }
+            poll();
             event = Cuda.createEvent(device, false);
             Cuda.recordEvent(device, event, stream.handle);
         } catch (CudaException failure) {
@@ -59,10 +64,34 @@ final class InFlight {
             release.run();
             throw failure;
         }
+        keep(device, stream.handle, event, release);
+    }
+
+    /** Releases something when an event is done that was recorded in a stream, and destroys the event. */
+    static void keep(Device device, long stream, long event, Runnable release) {
         synchronized (ENTRIES) {
-            ENTRIES.computeIfAbsent(new Stream(device, stream.handle), key -> new ArrayDeque<>())
+            ENTRIES.computeIfAbsent(new Stream(device, stream), key -> new ArrayDeque<>())
                     .add(new Entry(device, event, release));
             empty = false;
+        }
+    }
+
+    /** Nobody called for it now, so what goes wrong is only logged. */
+    static void release(Runnable release) {
+        try {
+            release.run();
+        } catch (RuntimeException failure) {
+            System.getLogger("io.github.nccl4j")
+                    .log(Level.WARNING, "what work in a stream used could not be released", failure);
+        }
+    }
+
+    /** Of a graph that other code captures, only that code knows how long it lives. */
+    private static void keepForGraph(CudaGraph graph, Runnable release) {
+        if (graph == null) {
+            release.run();
+        } else {
+            graph.keep(release);
         }
     }
 
@@ -78,9 +107,9 @@ final class InFlight {
         }
     }
 
-    /** Releases what is not used any more. May free memory, and so wait for the device. */
+    /** Releases what is not used any more. May free memory, and so wait for the device; a capture would not survive it. */
     static void poll() {
-        if (empty) {
+        if (empty || CudaGraph.isThreadCapturing()) {
             return;
         }
         List<Entry> done = new ArrayList<>();

@@ -46,6 +46,7 @@ class BuffersTest {
         Checks checks = new Checks();
         new BufferSuite(Device.host(), checks).all();
         new AsyncCopySuite(Device.host(), checks).all();
+        new GraphSuite(Device.host(), checks).all();
         assertTrue(checks.passed() > 500, () -> checks.passed() + " checks");
     }
 

@@ -43,6 +43,7 @@ public final class CudaBuffersCheck {
             Device device = Device.cuda(index);
             new BufferSuite(device, checks).all();
             new AsyncCopySuite(device, checks).all();
+            new GraphSuite(device, checks).all();
             busyStream(device);
             wrongDevices(device);
             outOfMemory(device);

@@ -2,6 +2,7 @@ package io.github.nccl4j.tests.highlevel;
 
 import io.github.nccl4j.highlevel.CudaEvent;
 import io.github.nccl4j.highlevel.CudaException;
+import io.github.nccl4j.highlevel.CudaGraph;
 import io.github.nccl4j.highlevel.CudaStream;
 import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
@@ -19,6 +20,8 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import org.bytedeco.cuda.cudart.CUctx_st;
 import org.bytedeco.cuda.cudart.CUevent_st;
+import org.bytedeco.cuda.cudart.CUgraphExec_st;
+import org.bytedeco.cuda.cudart.CUgraph_st;
 import org.bytedeco.cuda.cudart.CUstream_st;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.Pointer;
@@ -38,6 +41,7 @@ final class FakeCudaScenarios {
             case "devices" -> scenarios.devices();
             case "failures" -> scenarios.failures();
             case "async" -> scenarios.async();
+            case "graphs" -> scenarios.graphs();
             case "identity" -> scenarios.identity();
             default -> throw new IllegalArgumentException(args[0]);
         }
@@ -49,6 +53,7 @@ final class FakeCudaScenarios {
             Device device = Device.cuda(index);
             new BufferSuite(device, checks).all();
             new AsyncCopySuite(device, checks).all();
+            new GraphSuite(device, checks).all();
             System.out.println(checks.passed() + " checks passed on " + device);
         }
     }
@@ -67,6 +72,7 @@ final class FakeCudaScenarios {
         final CudaStream stream;
         final CudaEvent start;
         final CudaEvent end;
+        final CudaGraph graph;
         final int[] numbers = new int[100];
 
         Things(Device device) {
@@ -79,10 +85,12 @@ final class FakeCudaScenarios {
             start.record(stream);
             end.record(stream);
             stream.synchronize();
+            graph = CudaGraph.capture(stream, () -> buffer.copyFromAsync(other, stream));
         }
 
         @Override
         public void close() {
+            graph.close();
             end.close();
             start.close();
             stream.close();
@@ -109,6 +117,12 @@ final class FakeCudaScenarios {
             calls.put("cudaEventRecord", () -> end.record(stream));
             calls.put("cudaEventSynchronize", end::synchronize);
             calls.put("cudaEventQuery", end::isDone);
+            calls.put("cudaStreamIsCapturing", stream::isCapturing);
+            calls.put("cudaStreamBeginCapture", () -> CudaGraph.capture(stream, () -> {})
+                    .close());
+            calls.put("cudaGraphInstantiateWithFlags", () -> CudaGraph.capture(stream, () -> {})
+                    .close());
+            calls.put("cudaGraphLaunch", () -> graph.launch(stream));
             calls.put("cudaEventElapsedTime", () -> {
                 end.synchronize(LIMIT);
                 end.elapsedSince(start);
@@ -354,5 +368,71 @@ final class FakeCudaScenarios {
                 fail("");
             }
         }
+    }
+
+    private void graphs() throws Exception {
+        Device device = Device.cuda(1);
+        int[] numbers = new int[1000];
+        try (DeviceBuffer<Int32> target = device.allocate(ElementType.INT32, 1000);
+                CudaStream stream = CudaStream.nonBlocking(device)) {
+            // Closed while a launch is not done: what the graph keeps is still wanted.
+            DeviceBuffer<Int32> source = device.allocatePinned(ElementType.INT32, 1000);
+            source.fill(21);
+            target.fill(0);
+            CudaGraph graph = CudaGraph.capture(stream, () -> target.copyFromAsync(source, stream));
+            source.close();
+            // Each call that asks has the fake do one operation.
+            for (int i = 0; i < 10; i++) {
+                target.slice(0, 1).copyFromAsync(target.slice(1, 1), stream);
+            }
+            graph.launch(stream);
+            graph.launch(stream);
+            graph.close();
+            target.copyTo(numbers);
+            checks.equal(0, numbers[999], "the launches are not done");
+            stream.synchronize();
+            target.copyTo(numbers);
+            checks.equal(21, numbers[999], "the launches are done");
+            checks.fails(
+                    IllegalArgumentException.class,
+                    () -> {
+                        try (CudaGraph empty = CudaGraph.capture(stream, () -> {});
+                                CudaStream zero = CudaStream.nonBlocking(Device.cuda(0))) {
+                            empty.launch(zero);
+                        }
+                    },
+                    "a stream of CUDA device 0, a graph of CUDA device 1");
+            failingCaptures(device, stream);
+        }
+    }
+
+    private void failingCaptures(Device device, CudaStream stream) throws Exception {
+        CUgraph_st discarded = new CUgraph_st();
+        require(cudart.cudaSetDevice(device.index()));
+        CUstream_st handle = new CUstream_st(at(stream.nativeHandle()));
+        fail("cudaStreamEndCapture=719");
+        checks.fails(
+                CudaException.class, () -> CudaGraph.capture(stream, () -> {}), "cudaStreamEndCapture failed", "719");
+        fail("");
+        require(cudart.cudaStreamEndCapture(handle, discarded));
+        require(cudart.cudaGraphDestroy(discarded));
+        CudaGraph graph = CudaGraph.capture(stream, () -> {});
+        long executable = graph.nativeHandle();
+        fail("cudaGraphExecDestroy=719");
+        checks.fails(CudaException.class, graph::close, "cudaGraphExecDestroy", "719");
+        checks.isTrue(!graph.isOpen(), "closed");
+        graph.close();
+        fail("");
+        require(cudart.cudaGraphExecDestroy(new CUgraphExec_st(at(executable))));
+        // A capture by other code.
+        require(cudart.cudaStreamBeginCapture(handle, cudart.cudaStreamCaptureModeThreadLocal));
+        checks.isTrue(stream.isCapturing(), "captured by other code");
+        checks.fails(
+                CudaException.class, () -> CudaGraph.capture(stream, () -> {}), "cudaStreamBeginCapture failed", "401");
+        DeviceBuffer<Int32> buffer = DeviceBuffer.wrap(device, ElementType.INT32, 64, 0);
+        buffer.copyFromAsync(buffer, stream);
+        require(cudart.cudaStreamEndCapture(handle, discarded));
+        require(cudart.cudaGraphDestroy(discarded));
+        checks.isTrue(!stream.isCapturing(), "captured no more");
     }
 }

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.github.nccl4j.highlevel.CapturingScenario;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.ChildJvm.Outcome;
 import io.github.nccl4j.tests.FakeCuda;
@@ -29,13 +30,17 @@ class FakeCudaTest {
         nccl = cuda.nccl();
     }
 
-    private static String run(String... scenario) throws IOException {
+    private static String run(String scenario) throws IOException {
+        return run(FakeCudaScenarios.class, scenario);
+    }
+
+    private static String run(Class<?> scenario, String... arguments) throws IOException {
         Path failures = Files.writeString(folder.resolve("failures"), "");
         ChildJvm jvm = cuda.jvm(new ChildJvm())
                 .environment("FAKE_CUDA_FAIL", "@" + failures)
                 .property("fake.failures", failures)
                 .property("nccl4j.library", nccl);
-        Outcome outcome = jvm.run(FakeCudaScenarios.class, scenario);
+        Outcome outcome = jvm.run(scenario, arguments);
         assertEquals(0, outcome.exitCode(), outcome.output());
         assertTrue(outcome.output().contains(FakeCuda.NOTHING_LEFT), outcome::output);
         return outcome.output();
@@ -66,5 +71,15 @@ class FakeCudaTest {
     @Test
     void asynchronousCopiesAreWorkInTheStream() throws IOException {
         run("async");
+    }
+
+    @Test
+    void graphsKeepWhatTheyUse() throws IOException {
+        run("graphs");
+    }
+
+    @Test
+    void aCaptureTellsWhoAsks() throws IOException {
+        run(CapturingScenario.class);
     }
 }

@@ -1,0 +1,103 @@
+package io.github.nccl4j.highlevel;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+
+/** What a capture tells the rest of the package; runs in a JVM with the fake CUDA. */
+public final class CapturingScenario {
+    private static final List<String> RUN = new ArrayList<>();
+
+    private CapturingScenario() {}
+
+    private static void isTrue(boolean condition, String what) {
+        if (!condition) {
+            throw new AssertionError(what);
+        }
+    }
+
+    private static void ran(String... expected) {
+        isTrue(RUN.equals(List.of(expected)), "expected " + List.of(expected) + ", was " + RUN);
+        RUN.clear();
+    }
+
+    public static void main(String[] args) throws IOException {
+        Device device = Device.cuda(1);
+        try (CudaStream stream = CudaStream.nonBlocking(device);
+                CudaStream side = CudaStream.nonBlocking(device);
+                CudaStream apart = CudaStream.nonBlocking(device);
+                CudaEvent fork = CudaEvent.create(device);
+                CudaEvent join = CudaEvent.create(device)) {
+            isTrue(CudaGraph.capturing(stream) == null, "nothing is captured");
+            CudaGraph[] seen = new CudaGraph[3];
+            CudaGraph graph = CudaGraph.capture(stream, () -> {
+                seen[0] = CudaGraph.capturing(stream);
+                seen[1] = CudaGraph.capturing(CudaStream.wrap(device, stream.nativeHandle()));
+                fork.record(stream);
+                side.waitFor(fork);
+                seen[2] = CudaGraph.capturing(side);
+                join.record(side);
+                stream.waitFor(join);
+                isTrue(CudaGraph.capturing(apart) == null, "a stream apart");
+                isTrue(CudaGraph.capturing(CudaStream.defaultOf(device)) == null, "the default stream");
+                isTrue(CudaGraph.capturing(CudaStream.defaultOf(Device.host())) == null, "host memory");
+                isTrue(CudaGraph.isThreadCapturing(), "in this thread");
+                CudaGraph.capturing(stream).onClose(() -> RUN.add("first"));
+                CudaGraph.capturing(stream).onClose(() -> RUN.add("second"));
+                CudaGraph.capturing(stream).keep(() -> RUN.add("kept"));
+            });
+            isTrue(seen[0] == graph && seen[1] == graph && seen[2] == graph, "the graph, of each stream in it");
+            isTrue(CudaGraph.capturing(stream) == null && !CudaGraph.isThreadCapturing(), "captured no more");
+            ran();
+            graph.launch(stream);
+            graph.launch(apart);
+            graph.close();
+            ran("second", "first");
+            stream.synchronize();
+            apart.synchronize();
+            ran("kept");
+            abandoned(stream);
+            nested(stream, apart);
+        }
+    }
+
+    private static void abandoned(CudaStream stream) {
+        try {
+            CudaGraph.capture(stream, () -> {
+                CudaGraph.capturing(stream).onClose(() -> RUN.add("closed"));
+                CudaGraph.capturing(stream).onClose(() -> {
+                    throw new IllegalStateException("logged, and the others run all the same");
+                });
+                CudaGraph.capturing(stream).keep(() -> RUN.add("kept"));
+                throw new IOException("given up");
+            });
+            throw new AssertionError("nothing was thrown");
+        } catch (IOException expected) {
+            ran("closed", "kept");
+        }
+    }
+
+    /** A graph within a graph lives as long as that. */
+    private static void nested(CudaStream stream, CudaStream apart) {
+        CudaGraph inner =
+                CudaGraph.capture(stream, () -> CudaGraph.capturing(stream).onClose(() -> RUN.add("inner")));
+        CudaGraph[] seen = new CudaGraph[2];
+        CudaGraph outer = CudaGraph.capture(stream, () -> {
+            inner.launch(stream);
+            try (CudaGraph other = CudaGraph.capture(apart, () -> seen[0] = CudaGraph.capturing(apart))) {
+                isTrue(seen[0] == other, "the graph of the stream, not of the thread");
+            }
+            seen[1] = CudaGraph.capturing(stream);
+            CudaGraph.capturing(stream).onClose(() -> RUN.add("outer"));
+        });
+        isTrue(seen[1] == outer, "the outer graph again");
+        inner.close();
+        isTrue(!inner.isOpen(), "closed");
+        ran();
+        outer.launch(stream);
+        outer.close();
+        ran("outer");
+        stream.synchronize();
+        ran("inner");
+    }
+}
