@@ -223,7 +223,7 @@ final class Batch {
         CommunicatorCore first = communicators.get(0);
         int result;
         // Calls with results wait for other ranks within the C call, so that a deadline needs a thread of its own.
-        if (!deferred.isEmpty() && first.isBlocking()) {
+        if (first.isBlocking() && deferred.stream().anyMatch(Deferred::waitsForOtherRanks)) {
             try {
                 result = HostCall.make("group", longestDeadline(), this::callAll, late -> {});
             } catch (HostCall.Expired e) {
@@ -252,6 +252,12 @@ final class Batch {
     }
 
     private int callAll() {
+        if (!deferred.isEmpty()) {
+            int result = prepareAll();
+            if (result != nccl.ncclSuccess) {
+                return result;
+            }
+        }
         Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
         int problem = callEach();
         // Always, or this thread would stay in the group; after an error NCCL drops what it has.
@@ -265,6 +271,28 @@ final class Batch {
             failedDescription = "ncclGroupEnd of " + operations() + " operations";
         }
         return end;
+    }
+
+    private int prepareAll() {
+        Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
+        int problem = nccl.ncclSuccess;
+        for (int i = 0; (problem == nccl.ncclSuccess || problem == nccl.ncclInProgress) && i < deferred.size(); i++) {
+            problem = deferred.get(i).prepare();
+        }
+        int end = nccl.ncclGroupEnd();
+        if (end == nccl.ncclInProgress) {
+            for (CommunicatorCore communicator : communicators) {
+                communicator.awaitReady("ncclGroupEnd", "ncclGroupEnd");
+            }
+            end = nccl.ncclSuccess;
+        }
+        int result = problem == nccl.ncclSuccess || problem == nccl.ncclInProgress ? end : problem;
+        if (result != nccl.ncclSuccess) {
+            failedCommunicator = 0;
+            failedName = "ncclGroupEnd";
+            failedDescription = "ncclGroupEnd before " + deferred.get(0);
+        }
+        return result;
     }
 
     private int callEach() {

@@ -626,10 +626,15 @@ public final class Communicator implements AutoCloseable {
         check(stream);
         Gate.Pass pass = gate.enter();
         try {
-            return streams.mark(stream, operations, lastOperation, lastCount, lastType, lastPeer);
+            return mark(stream);
         } finally {
             pass.leave();
         }
+    }
+
+    /** As {@link #work}, for who is in the gate. */
+    Work mark(CudaStream stream) {
+        return streams.mark(stream, operations, lastOperation, lastCount, lastType, lastPeer);
     }
 
     /* Operators. */
@@ -882,7 +887,7 @@ public final class Communicator implements AutoCloseable {
             return;
         }
         try (Group group = Group.open()) {
-            for (int peer = 0; count > 0 && peer < size(); peer++) {
+            for (int peer = 0; peer < size(); peer++) {
                 transfer(Operations.SEND, send, peer * count, count, peer, stream);
                 transfer(Operations.RECV, recv, peer * count, count, peer, stream);
             }
@@ -917,13 +922,13 @@ public final class Communicator implements AutoCloseable {
         }
         long count = send.length;
         try (Group group = Group.open()) {
-            for (int peer = 0; count > 0 && rank() == root && peer < size(); peer++) {
+            for (int peer = 0; rank() == root && peer < size(); peer++) {
                 boolean inPlace = peer == root && recv.addressOf(root * count) == send.address;
                 if (!inPlace) {
                     transfer(Operations.RECV, recv, peer * count, count, peer, stream);
                 }
             }
-            if (count > 0 && (rank() != root || recv.addressOf(root * count) != send.address)) {
+            if (rank() != root || recv.addressOf(root * count) != send.address) {
                 transfer(Operations.SEND, send, 0, count, root, stream);
             }
             group.launch();
@@ -970,13 +975,13 @@ public final class Communicator implements AutoCloseable {
         }
         long count = recv.length;
         try (Group group = Group.open()) {
-            for (int peer = 0; count > 0 && rank() == root && peer < size(); peer++) {
+            for (int peer = 0; rank() == root && peer < size(); peer++) {
                 boolean inPlace = peer == root && send.addressOf(root * count) == recv.address;
                 if (!inPlace) {
                     transfer(Operations.SEND, send, peer * count, count, peer, stream);
                 }
             }
-            if (count > 0 && (rank() != root || send.addressOf(root * count) != recv.address)) {
+            if (rank() != root || send.addressOf(root * count) != recv.address) {
                 transfer(Operations.RECV, recv, 0, count, root, stream);
             }
             group.launch();
@@ -1057,6 +1062,372 @@ public final class Communicator implements AutoCloseable {
         try (Group group = Group.open()) {
             submit(Operations.SEND, send, null, send.length, null, to, stream);
             submit(Operations.RECV, null, recv, recv.length, null, from, stream);
+            group.launch();
+        }
+    }
+
+    /* Operations with a count for each rank. */
+
+    /**
+     * Puts the elements of all ranks where each rank's displacement says; every rank gets them all. Collective, in stream
+     * order. In place if send is this rank's part of recv.
+     *
+     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}.
+     *
+     * @param <T> the type of the elements
+     * @param send this rank's elements
+     * @param recv where all go
+     * @param counts the number of elements of each rank, the same at all ranks
+     * @param displacements where those of each rank begin in recv
+     * @param stream the stream
+     * @throws IndexOutOfBoundsException if a rank's elements are not within recv
+     */
+    public <T extends Element> void allGatherv(
+            DeviceBuffer<T> send, DeviceBuffer<T> recv, long[] counts, long[] displacements, CudaStream stream) {
+        checkPair(send, recv);
+        check(stream);
+        Blocks blocks = Blocks.checked("recv", counts, displacements, size(), recv.length, true);
+        long own = blocks.counts()[rank()];
+        requireEqual("send.length()", send.length, "counts[rank()]", own);
+        boolean inPlace = recv.addressOf(blocks.displacements()[rank()]) == send.address;
+        if (!inPlace) {
+            checkDisjoint(send, recv);
+        }
+        try (Group group = Group.open()) {
+            for (int peer = 0; peer < size(); peer++) {
+                if (peer == rank() && inPlace) {
+                    continue;
+                }
+                transfer(Operations.SEND, send, 0, own, peer, stream);
+                transfer(Operations.RECV, recv, blocks, peer, stream);
+            }
+            group.launch();
+        }
+    }
+
+    /**
+     * Puts the elements of all ranks where each rank's displacement says, at the root. Collective, in stream order. In place
+     * if send is the root's part of recv.
+     *
+     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}.
+     *
+     * @param <T> the type of the elements
+     * @param send this rank's elements
+     * @param recv where all go at the root; not used at other ranks
+     * @param counts the number of elements of each rank; not used at other ranks than the root
+     * @param displacements where those of each rank begin in recv; not used at other ranks than the root
+     * @param root who gets them
+     * @param stream the stream
+     * @throws IndexOutOfBoundsException if a rank's elements are not within recv
+     */
+    public <T extends Element> void gatherv(
+            DeviceBuffer<T> send,
+            DeviceBuffer<T> recv,
+            long[] counts,
+            long[] displacements,
+            int root,
+            CudaStream stream) {
+        requireRoot(root);
+        if (rank() != root) {
+            gatherv(send, root, stream);
+            return;
+        }
+        checkPair(send, recv);
+        check(stream);
+        Blocks blocks = Blocks.checked("recv", counts, displacements, size(), recv.length, true);
+        requireEqual("send.length()", send.length, "counts[rank()]", blocks.counts()[root]);
+        boolean inPlace = recv.addressOf(blocks.displacements()[root]) == send.address;
+        if (!inPlace) {
+            checkDisjoint(send, recv);
+        }
+        try (Group group = Group.open()) {
+            for (int peer = 0; peer < size(); peer++) {
+                if (peer != root || !inPlace) {
+                    transfer(Operations.RECV, recv, blocks, peer, stream);
+                }
+            }
+            if (!inPlace) {
+                transfer(Operations.SEND, send, 0, send.length, root, stream);
+            }
+            group.launch();
+        }
+    }
+
+    /**
+     * Takes part in a {@link #gatherv(DeviceBuffer, DeviceBuffer, long[], long[], int, CudaStream)} as another rank than the
+     * root.
+     *
+     * @param <T> the type of the elements
+     * @param send this rank's elements
+     * @param root who gets them, another rank
+     * @param stream the stream
+     */
+    public <T extends Element> void gatherv(DeviceBuffer<T> send, int root, CudaStream stream) {
+        requireOtherRoot(root, "recv");
+        check(send);
+        check(stream);
+        try (Group group = Group.open()) {
+            transfer(Operations.SEND, send, 0, send.length, root, stream);
+            group.launch();
+        }
+    }
+
+    /**
+     * Sends each rank the elements that its displacement and count say, from the root. Collective, in stream order. In place
+     * if recv is the root's part of send.
+     *
+     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}.
+     *
+     * @param <T> the type of the elements
+     * @param send the root's elements; not used at other ranks
+     * @param counts how many each rank gets; not used at other ranks than the root
+     * @param displacements where those for each rank begin in send; not used at other ranks than the root
+     * @param recv where this rank's elements go
+     * @param root whose elements
+     * @param stream the stream
+     * @throws IndexOutOfBoundsException if a rank's elements are not within send
+     */
+    public <T extends Element> void scatterv(
+            DeviceBuffer<T> send,
+            long[] counts,
+            long[] displacements,
+            DeviceBuffer<T> recv,
+            int root,
+            CudaStream stream) {
+        requireRoot(root);
+        if (rank() != root) {
+            scatterv(recv, root, stream);
+            return;
+        }
+        checkPair(send, recv);
+        check(stream);
+        Blocks blocks = Blocks.checked("send", counts, displacements, size(), send.length, false);
+        requireEqual("recv.length()", recv.length, "counts[rank()]", blocks.counts()[root]);
+        boolean inPlace = send.addressOf(blocks.displacements()[root]) == recv.address;
+        if (!inPlace) {
+            checkDisjoint(send, recv);
+        }
+        try (Group group = Group.open()) {
+            for (int peer = 0; peer < size(); peer++) {
+                if (peer != root || !inPlace) {
+                    transfer(Operations.SEND, send, blocks, peer, stream);
+                }
+            }
+            if (!inPlace) {
+                transfer(Operations.RECV, recv, 0, recv.length, root, stream);
+            }
+            group.launch();
+        }
+    }
+
+    /**
+     * Takes part in a {@link #scatterv(DeviceBuffer, long[], long[], DeviceBuffer, int, CudaStream)} as another rank than the
+     * root.
+     *
+     * @param <T> the type of the elements
+     * @param recv where this rank's elements go
+     * @param root whose elements, another rank
+     * @param stream the stream
+     */
+    public <T extends Element> void scatterv(DeviceBuffer<T> recv, int root, CudaStream stream) {
+        requireOtherRoot(root, "send");
+        check(recv);
+        check(stream);
+        try (Group group = Group.open()) {
+            transfer(Operations.RECV, recv, 0, recv.length, root, stream);
+            group.launch();
+        }
+    }
+
+    /**
+     * Reduces the elements of all ranks; every rank gets its part of the result, of its own length. Collective, in stream
+     * order. In place if recv is this rank's part of send.
+     *
+     * <p>C functions: a group of {@code ncclReduce}, one for each rank.
+     *
+     * @param <T> the type of the elements
+     * @param send this rank's elements: the parts of all ranks, one after the other
+     * @param recv where this rank's part of the result goes
+     * @param counts the length of each rank's part, the same at all ranks
+     * @param op how to reduce
+     * @param stream the stream
+     */
+    public <T extends Element> void reduceScatterv(
+            DeviceBuffer<T> send, DeviceBuffer<T> recv, long[] counts, ReduceOp op, CudaStream stream) {
+        checkPair(send, recv);
+        check(op, send.type);
+        check(stream);
+        Blocks blocks = Blocks.consecutive("send", counts, size(), send.length);
+        requireEqual("recv.length()", recv.length, "counts[rank()]", blocks.counts()[rank()]);
+        boolean inPlace = send.addressOf(blocks.displacements()[rank()]) == recv.address;
+        if (!inPlace) {
+            checkDisjoint(send, recv);
+        }
+        try (Group group = Group.open()) {
+            for (int root = 0; root < size(); root++) {
+                reducePart(send, recv, blocks, op, root, stream);
+            }
+            group.launch();
+        }
+    }
+
+    /** In a group. */
+    private void reducePart(
+            DeviceBuffer<?> send, DeviceBuffer<?> recv, Blocks blocks, ReduceOp op, int root, CudaStream stream) {
+        long count = blocks.counts()[root];
+        if (count == 0) {
+            return;
+        }
+        long part = send.addressOf(blocks.displacements()[root]);
+        Batch batch = Batch.current();
+        int type = send.type.nativeCode();
+        // At other ranks than the root, NCCL does not write.
+        long target = root == rank() ? recv.address : part;
+        batch.add(core, Operations.REDUCE, part, target, count, type, op.code(), root, 0, 0, stream);
+        batch.pin(send);
+        batch.pin(recv);
+        if (op instanceof PreMulSum<?> operator) {
+            batch.pin(operator);
+        }
+        note(Operations.REDUCE, count, type, root);
+    }
+
+    /**
+     * Sends each rank its own number of elements, as {@code MPI_Alltoallv}: this rank's row of counts and displacements, in
+     * elements. Collective, in stream order, not in place.
+     *
+     * <p>First the ranks compare what they were given, and all throw if one has wrong arguments or two don't agree; that
+     * takes a small all-gather on {@link #stream()} and waits for it. With the same counts and buffers again, a {@link
+     * #planAllToAllv plan} does it once. Where all ranks are known to agree, {@link #allToAllvUnchecked} does without.
+     *
+     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}.
+     *
+     * @param <T> the type of the elements
+     * @param send the elements for all ranks
+     * @param sendCounts how many go to each rank
+     * @param sendDisplacements where those for each rank begin in send
+     * @param recv where those of all ranks go
+     * @param recvCounts how many come from each rank
+     * @param recvDisplacements where those of each rank go in recv; they don't overlap
+     * @param stream the stream
+     * @throws IllegalArgumentException if ranks don't agree on counts or types, at all ranks
+     * @throws IndexOutOfBoundsException if elements are not within their buffer
+     * @throws IllegalStateException if another rank has wrong arguments; or in a group, where it needs a plan
+     */
+    public <T extends Element> void allToAllv(
+            DeviceBuffer<T> send,
+            long[] sendCounts,
+            long[] sendDisplacements,
+            DeviceBuffer<T> recv,
+            long[] recvCounts,
+            long[] recvDisplacements,
+            CudaStream stream) {
+        check(stream);
+        if (Batch.current() != null) {
+            throw new IllegalStateException(
+                    "in a group, allToAllv needs a plan: the ranks can't compare their counts there");
+        }
+        try (AllToAllvPlan<T> plan =
+                planAllToAllv(send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements)) {
+            allToAllv(plan, stream);
+        }
+    }
+
+    /**
+     * As {@link #allToAllv(DeviceBuffer, long[], long[], DeviceBuffer, long[], long[], CudaStream)}, without comparing the
+     * counts of the ranks: if they don't agree, ranks wait for each other for ever. This rank's own arguments are checked.
+     *
+     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}.
+     *
+     * @param <T> the type of the elements
+     * @param send the elements for all ranks
+     * @param sendCounts how many go to each rank
+     * @param sendDisplacements where those for each rank begin in send
+     * @param recv where those of all ranks go
+     * @param recvCounts how many come from each rank
+     * @param recvDisplacements where those of each rank go in recv; they don't overlap
+     * @param stream the stream
+     * @throws IndexOutOfBoundsException if elements are not within their buffer
+     */
+    public <T extends Element> void allToAllvUnchecked(
+            DeviceBuffer<T> send,
+            long[] sendCounts,
+            long[] sendDisplacements,
+            DeviceBuffer<T> recv,
+            long[] recvCounts,
+            long[] recvDisplacements,
+            CudaStream stream) {
+        checkSeparate(send, recv);
+        check(stream);
+        Blocks sends = Blocks.checked("send", sendCounts, sendDisplacements, size(), send.length, false);
+        Blocks receives = Blocks.checked("recv", recvCounts, recvDisplacements, size(), recv.length, true);
+        exchangeBlocks(send, sends, recv, receives, stream);
+    }
+
+    /**
+     * Agrees with all ranks on an all-to-all, to be done any number of times. Collective; waits for the other ranks. In an
+     * open group the plan is pending until its launch.
+     *
+     * <p>C function: {@code ncclAllGather}, on {@link #stream()}.
+     *
+     * @param <T> the type of the elements
+     * @param send the elements for all ranks
+     * @param sendCounts how many go to each rank
+     * @param sendDisplacements where those for each rank begin in send
+     * @param recv where those of all ranks go
+     * @param recvCounts how many come from each rank
+     * @param recvDisplacements where those of each rank go in recv; they don't overlap
+     * @return the plan, to be closed by the caller, else with the communicator
+     * @throws IllegalArgumentException if ranks don't agree on counts or types, at all ranks
+     * @throws IndexOutOfBoundsException if elements are not within their buffer
+     * @throws IllegalStateException if another rank has wrong arguments
+     */
+    public <T extends Element> AllToAllvPlan<T> planAllToAllv(
+            DeviceBuffer<T> send,
+            long[] sendCounts,
+            long[] sendDisplacements,
+            DeviceBuffer<T> recv,
+            long[] recvCounts,
+            long[] recvDisplacements) {
+        core.requireOpen();
+        AllToAllvPlan<T> plan = AllToAllvPlan.of(
+                this, send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements, streams.own());
+        boolean made = false;
+        try {
+            plan.exchange();
+            made = true;
+            return plan;
+        } finally {
+            if (!made) {
+                plan.close();
+            }
+        }
+    }
+
+    /**
+     * Does what a plan says. Collective, in stream order.
+     *
+     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}.
+     *
+     * @param <T> the type of the elements
+     * @param plan a plan of this communicator
+     * @param stream the stream
+     * @throws IllegalArgumentException if the plan is another communicator's
+     * @throws IllegalStateException also if the plan is closed or pending
+     */
+    public <T extends Element> void allToAllv(AllToAllvPlan<T> plan, CudaStream stream) {
+        plan.check(this);
+        check(stream);
+        plan.run(stream);
+    }
+
+    /** All sends and receives of an all-to-all, in a group. */
+    void exchangeBlocks(DeviceBuffer<?> send, Blocks sends, DeviceBuffer<?> recv, Blocks receives, CudaStream stream) {
+        try (Group group = Group.open()) {
+            for (int peer = 0; peer < size(); peer++) {
+                transfer(Operations.SEND, send, sends, peer, stream);
+                transfer(Operations.RECV, recv, receives, peer, stream);
+            }
             group.launch();
         }
     }
@@ -1329,6 +1700,12 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
+    /** Two buffers of one type that have nothing in common. */
+    void checkSeparate(DeviceBuffer<?> send, DeviceBuffer<?> recv) {
+        checkPair(send, recv);
+        checkDisjoint(send, recv);
+    }
+
     private static void checkDisjoint(DeviceBuffer<?> a, DeviceBuffer<?> b) {
         requireDisjoint(a.address, a.sizeInBytes(), b.address, b.sizeInBytes());
     }
@@ -1448,7 +1825,12 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    /** A part of a buffer to or from a rank, within a group. */
+    /** A rank's block to or from it, within a group. */
+    private void transfer(int operation, DeviceBuffer<?> buffer, Blocks blocks, int peer, CudaStream stream) {
+        transfer(operation, buffer, blocks.displacements()[peer], blocks.counts()[peer], peer, stream);
+    }
+
+    /** A part of a buffer to or from a rank, within a group; nothing if it is empty. */
     private void transfer(int operation, DeviceBuffer<?> buffer, long offset, long count, int peer, CudaStream stream) {
         Batch batch = Batch.current();
         int type = buffer.type.nativeCode();

@@ -2,6 +2,16 @@ package io.github.nccl4j.highlevel;
 
 /** A call within a group whose results are known when the group has been launched. */
 interface Deferred {
+    /** Whether the C call waits for other ranks, so that it needs a deadline. */
+    default boolean waitsForOtherRanks() {
+        return true;
+    }
+
+    /** Makes a C call that must be launched before the group; 0 if there is none. */
+    default int prepare() {
+        return 0;
+    }
+
     /** Makes the C call, between the start and the end of the native group. */
     int call();
 

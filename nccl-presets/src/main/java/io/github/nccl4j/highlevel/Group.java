@@ -99,7 +99,7 @@ public final class Group implements AutoCloseable {
      *
      * <p>C function: {@code ncclGroupSimulateEnd}, since NCCL 2.22.3.
      *
-     * @return NCCL's estimate, which the host engine does not have: its is 0
+     * @return the library's estimate
      * @throws IllegalStateException as {@link #launch()}, also if this is not the outermost group, or if it has more than
      *     operations on data
      * @throws NcclLibraryException if the library lacks the function
