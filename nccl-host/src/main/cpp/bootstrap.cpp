@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "settings.h"
+
 namespace host {
 namespace {
 
@@ -235,7 +237,7 @@ class Bootstrap {
 
 }  // namespace
 
-double initTimeout() { return secondsFromEnvironment("NCCL4J_HOST_INIT_TIMEOUT", 60); }
+double initTimeout() { return initTimeoutSetting.value(); }
 
 std::string socketName(const char* nonce) {
   std::string name = "nccl4j-";

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "bootstrap.h"
+#include "settings.h"
 
 namespace host {
 namespace {
@@ -51,7 +52,7 @@ Comm::Comm(int rankOfComm, int ranksOfComm, int deviceOfComm, bool isBlocking)
       ranks(ranksOfComm),
       device(deviceOfComm),
       blocking(isBlocking),
-      operationTimeout(secondsFromEnvironment("NCCL4J_HOST_OP_TIMEOUT", 0)),
+      operationTimeout(operationTimeoutSetting.value()),
       wake(newEvent()) {}
 
 Comm::~Comm() {
@@ -265,8 +266,7 @@ void Comm::leave(ControlKind kind) {
     cancelUniqueId(*growId);
     growId.reset();
   }
-  scratch.reset();
-  scratchBytes = 0;
+  dropScratch();
 }
 
 void Comm::requestAbort() {
@@ -274,10 +274,19 @@ void Comm::requestAbort() {
   raiseEvent(wake);
 }
 
+void Comm::dropScratch() {
+  scratch.reset();
+  scratchBytes = 0;
+}
+
+size_t Comm::fixedBytes() {
+  std::lock_guard<std::mutex> lock(windowsMutex);
+  return sizeof *this + peers.capacity() * sizeof(Peer) + (inbox ? inbox->heldBytes() : 0);
+}
+
 char* Comm::scratchOf(size_t bytes) {
   if (bytes > scratchBytes) {
-    scratch.reset();
-    scratchBytes = 0;
+    dropScratch();
     scratch.reset(new char[bytes]);
     scratchBytes = bytes;
   }
@@ -328,6 +337,9 @@ std::shared_ptr<Comm> requireReadyComm(ncclComm_t handle, const char* call, unsi
     fail(ncclInvalidUsage, "%s : rank %d has revoked this communicator", call, comm->rank);
   }
   if ((allowed & kAllowFailed) == 0) comm->throwIfFailed();
+  if (comm->suspended && (allowed & kAllowSuspended) == 0) {
+    fail(ncclInvalidUsage, "%s : rank %d has suspended this communicator", call, comm->rank);
+  }
   if (comm->initializing || comm->pendingSplits > 0) {
     fail(
         ncclInvalidArgument,

@@ -108,7 +108,7 @@ class Comm {
   std::mutex operation;
   std::vector<Peer> peers;        // by rank; the own entry has no sockets
   std::unique_ptr<char[]> scratch;  // windows of the fold
-  size_t scratchBytes = 0;
+  std::atomic<size_t> scratchBytes{0};
 
   /** Set by ncclCommAbort; wake is readable from then on. */
   std::atomic<bool> aborted{false};
@@ -124,6 +124,7 @@ class Comm {
   std::atomic<bool> initializing{false};
   std::atomic<int> pendingSplits{0};  // children being made by helper threads
   std::atomic<bool> finalized{false};
+  std::atomic<bool> suspended{false};
   std::thread initThread;
 
   // State, readable at any time.
@@ -156,6 +157,9 @@ class Comm {
   void requestAbort();
 
   char* scratchOf(size_t bytes);
+  void dropScratch();
+  /** Memory of this communicator besides scratch. */
+  size_t fixedBytes();
 
   std::mutex redOpsMutex;
   std::map<int, PreMulSum> redOps;
@@ -200,7 +204,7 @@ std::shared_ptr<Comm> findComm(ncclComm_t handle);
 std::shared_ptr<Comm> requireComm(ncclComm_t handle, const char* call);
 
 /** States that do not keep a communicator from a call. */
-enum Allow : unsigned { kAllowNone = 0, kAllowFailed = 1, kAllowRevoked = 2 };
+enum Allow : unsigned { kAllowNone = 0, kAllowFailed = 1, kAllowRevoked = 2, kAllowSuspended = 4 };
 
 /** As requireComm; also throws when the communicator is not ready for the call. */
 std::shared_ptr<Comm> requireReadyComm(ncclComm_t handle, const char* call, unsigned allowed = kAllowNone);

@@ -84,6 +84,8 @@ void Inbox::throwIfFaulty() const {
   if (!fault_.empty()) throw Failure(ncclInvalidUsage, fault_);
 }
 
+size_t Inbox::heldBytes() const { return sizeof *this + lanes_.capacity() * sizeof(Lane); }
+
 void Inbox::forgetNews() { clearEvent(news_); }
 
 void Inbox::run() {

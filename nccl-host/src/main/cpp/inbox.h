@@ -39,6 +39,8 @@ class Inbox {
   /** Throws when a put came that no window of this rank can take. */
   void throwIfFaulty() const;
 
+  size_t heldBytes() const;
+
   /** Readable when there is news: signals, the end of a lane, a fault. */
   int news() const { return news_.get(); }
   void forgetNews();

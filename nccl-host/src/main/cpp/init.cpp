@@ -166,7 +166,7 @@ HOST_PROFILER_ALIAS(ncclCommInitAll)
 extern "C" ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return guarded([&]() -> ncclResult_t {
     if (comm == nullptr) return ncclSuccess;
-    std::shared_ptr<Comm> known = requireReadyComm(comm, "CommFinalize", kAllowRevoked);
+    std::shared_ptr<Comm> known = requireReadyComm(comm, "CommFinalize", kAllowRevoked | kAllowSuspended);
     if (known->revoked) {
       fail(ncclInvalidArgument, "CommFinalize : rank %d has revoked this communicator", known->rank);
     }

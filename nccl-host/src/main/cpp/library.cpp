@@ -1,5 +1,4 @@
-// library.cpp: exported functions about the library itself, memory and registrations, and those that this engine does
-// not have: they are exported too, so that a program that binds the whole API can load it, and say what they are.
+// library.cpp: exported functions about the library itself, memory and registrations.
 
 #include <stdlib.h>
 
@@ -20,12 +19,6 @@ struct Allocations {
 Allocations& allocations() {
   static Allocations& instance = *new Allocations;
   return instance;
-}
-
-ncclResult_t unsupported(const char* function) {
-  return guarded([&]() -> ncclResult_t {
-    fail(ncclInvalidUsage, "%s is not supported by the host engine", function);
-  });
 }
 
 }  // namespace
@@ -72,7 +65,7 @@ HOST_PROFILER_ALIAS(ncclMemFree)
 // Host memory needs no registration; the buffer's address serves as the handle.
 extern "C" ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, size_t size, void** handle) {
   return guarded([&]() -> ncclResult_t {
-    requireReadyComm(comm, "CommRegister");
+    requireReadyComm(comm, "CommRegister", kAllowRevoked | kAllowSuspended);
     if (buff == nullptr || size == 0) {
       fail(ncclInvalidArgument, "CommRegister : invalid buffer %p, size %zu", buff, size);
     }
@@ -91,29 +84,47 @@ extern "C" ncclResult_t ncclCommDeregister(const ncclComm_t comm, void*) {
 }
 HOST_PROFILER_ALIAS(ncclCommDeregister)
 
-#define HOST_UNSUPPORTED(name, ...)                                       \
-  extern "C" ncclResult_t name(__VA_ARGS__) { return unsupported(#name); } \
-  HOST_PROFILER_ALIAS(name)
+// Suspending gives up the scratch memory of reductions, which the next one would take anew. Both calls act at once, also
+// in a group, and on this rank alone.
+extern "C" ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags) {
+  return guarded([&]() -> ncclResult_t {
+    std::shared_ptr<Comm> known = requireReadyComm(comm, "CommSuspend", kAllowRevoked | kAllowSuspended);
+    if ((flags & NCCL_SUSPEND_MEM) == 0) return ncclSuccess;
+    std::lock_guard<std::mutex> lock(known->operation);
+    if (known->suspended.exchange(true)) {
+      fail(ncclInvalidUsage, "CommSuspend : rank %d has suspended this communicator before", known->rank);
+    }
+    known->dropScratch();
+    return ncclSuccess;
+  });
+}
+HOST_PROFILER_ALIAS(ncclCommSuspend)
 
-HOST_UNSUPPORTED(ncclCommSuspend, ncclComm_t, int)
-HOST_UNSUPPORTED(ncclCommResume, ncclComm_t)
-HOST_UNSUPPORTED(ncclCommMemStats, ncclComm_t, ncclCommMemStat_t, uint64_t*)
-HOST_UNSUPPORTED(ncclParamBind, ncclParamHandle_t*, const char*)
-HOST_UNSUPPORTED(ncclParamGetI8, ncclParamHandle_t, int8_t*)
-HOST_UNSUPPORTED(ncclParamGetI16, ncclParamHandle_t, int16_t*)
-HOST_UNSUPPORTED(ncclParamGetI32, ncclParamHandle_t, int32_t*)
-HOST_UNSUPPORTED(ncclParamGetI64, ncclParamHandle_t, int64_t*)
-HOST_UNSUPPORTED(ncclParamGetU8, ncclParamHandle_t, uint8_t*)
-HOST_UNSUPPORTED(ncclParamGetU16, ncclParamHandle_t, uint16_t*)
-HOST_UNSUPPORTED(ncclParamGetU32, ncclParamHandle_t, uint32_t*)
-HOST_UNSUPPORTED(ncclParamGetU64, ncclParamHandle_t, uint64_t*)
-HOST_UNSUPPORTED(ncclParamGetStr, ncclParamHandle_t, const char**)
-HOST_UNSUPPORTED(ncclParamGet, ncclParamHandle_t, void*, int, int*)
-HOST_UNSUPPORTED(ncclParamGetParameter, const char*, const char**, int*)
-HOST_UNSUPPORTED(ncclParamGetAllParameterKeys, const char***, int*)
+extern "C" ncclResult_t ncclCommResume(ncclComm_t comm) {
+  return guarded([&]() -> ncclResult_t {
+    std::shared_ptr<Comm> known = requireReadyComm(comm, "CommResume", kAllowRevoked | kAllowSuspended);
+    if (!known->suspended.exchange(false)) {
+      fail(ncclInvalidUsage, "CommResume : this communicator of rank %d is not suspended", known->rank);
+    }
+    return ncclSuccess;
+  });
+}
+HOST_PROFILER_ALIAS(ncclCommResume)
 
-extern "C" void ncclParamDumpAll(void) {}
-HOST_PROFILER_ALIAS(ncclParamDumpAll)
+extern "C" ncclResult_t ncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t* value) {
+  return guarded([&]() -> ncclResult_t {
+    std::shared_ptr<Comm> known = requireReadyComm(comm, "CommMemStats", kAllowRevoked | kAllowSuspended);
+    if (value == nullptr) fail(ncclInvalidArgument, "CommMemStats : value argument is NULL");
+    switch (stat) {
+      case ncclStatGpuMemSuspend: *value = known->scratchBytes; return ncclSuccess;
+      case ncclStatGpuMemSuspended: *value = known->suspended ? 1 : 0; return ncclSuccess;
+      case ncclStatGpuMemPersist: *value = known->fixedBytes(); return ncclSuccess;
+      case ncclStatGpuMemTotal: *value = known->fixedBytes() + known->scratchBytes; return ncclSuccess;
+    }
+    fail(ncclInvalidArgument, "CommMemStats : invalid stat %d, expected 0 to 3", static_cast<int>(stat));
+  });
+}
+HOST_PROFILER_ALIAS(ncclCommMemStats)
 
 extern "C" void ncclResetDebugInit() {}
 HOST_PROFILER_ALIAS(ncclResetDebugInit)

@@ -273,7 +273,7 @@ extern "C" ncclResult_t ncclRedOpCreatePreMulSum(
     ncclRedOp_t* op, void* scalar, ncclDataType_t datatype, ncclScalarResidence_t residence, ncclComm_t comm) {
   return guarded([&]() -> ncclResult_t {
     const char* name = "RedOpCreatePreMulSum";
-    std::shared_ptr<Comm> known = requireReadyComm(comm, name);
+    std::shared_ptr<Comm> known = requireReadyComm(comm, name, kAllowRevoked | kAllowSuspended);
     if (op == nullptr) fail(ncclInvalidArgument, "%s : op argument is NULL", name);
     if (scalar == nullptr) fail(ncclInvalidArgument, "%s : scalar argument is NULL", name);
     checkType(name, datatype);

@@ -3,9 +3,7 @@
 #include "socket.h"
 
 #include <errno.h>
-#include <math.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
@@ -89,14 +87,6 @@ double now() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
-double secondsFromEnvironment(const char* name, double fallback) {
-  const char* text = getenv(name);
-  if (text == nullptr || *text == '\0') return fallback;
-  char* end = nullptr;
-  double value = strtod(text, &end);
-  return *end == '\0' && isfinite(value) && value > 0 ? value : fallback;
 }
 
 Fd listenAt(const std::string& name) {

@@ -40,9 +40,6 @@ void randomBytes(void* out, size_t count);
 /** Seconds of a clock that never jumps. */
 double now();
 
-/** A positive number of seconds from the environment, or fallback when unset or not a positive number. */
-double secondsFromEnvironment(const char* name, double fallback);
-
 /** A non-blocking listener under an abstract name. */
 Fd listenAt(const std::string& name);
 

@@ -3,8 +3,14 @@ package io.github.nccl4j.tests.host;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.nccl.ncclComm;
 import io.github.nccl4j.nccl.ncclUniqueId;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.function.IntConsumer;
 import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.FloatPointer;
+import org.bytedeco.javacpp.IntPointer;
+import org.bytedeco.javacpp.LongPointer;
 import org.bytedeco.javacpp.PointerPointer;
 
 /** What one rank does in a process of its own: {@code main(scenario, id, rank, ranks)}. Prints what it saw. */
@@ -23,6 +29,8 @@ final class HostEngineScenarios {
             case "put-for-ever" -> putForEver(Rank.join(id, rank, count));
             case "wait-for-ever" -> waitForEver(Rank.join(id, rank, count));
             case "survive" -> survive(Rank.join(id, rank, count));
+            case "cycles" -> cycles(count, HostEngineScenarios::createAndDestroy);
+            case "regroup-cycles" -> cycles(count, HostEngineScenarios::windowsShrinkAndGrow);
             case "join" -> join(id, rank, count);
             default -> throw new IllegalArgumentException(args[0]);
         }
@@ -125,6 +133,90 @@ final class HostEngineScenarios {
         float second = HostEngineRegroupTest.sum(rest, self.rank());
         System.out.println(result + " " + Math.round(first) + " " + second);
         rest.destroy();
+    }
+
+    /** Runs the body often, and prints what the process has more of than after a few rounds. */
+    private static void cycles(int count, IntConsumer body) throws Exception {
+        for (int i = 0; i < count / 5; i++) {
+            body.accept(i);
+        }
+        HostEngineTest.settle();
+        // Reading files comes first: the JVM keeps a socket of its own from then on.
+        long threads = status("Threads:");
+        long memory = status("VmRSS:");
+        long files = HostEngineTest.descriptors();
+        for (int i = 0; i < count; i++) {
+            body.accept(i);
+        }
+        HostEngineTest.settle();
+        System.out.println((HostEngineTest.descriptors() - files)
+                + " files, "
+                + (status("Threads:") - threads)
+                + " threads, "
+                + (status("VmRSS:") - memory)
+                + " KiB more");
+    }
+
+    private static long status(String name) throws IOException {
+        for (String line : Files.readAllLines(Path.of("/proc/self/status"))) {
+            if (line.startsWith(name)) {
+                return Long.parseLong(line.replaceAll("[^0-9]", ""));
+            }
+        }
+        throw new IllegalArgumentException(name);
+    }
+
+    private static void createAndDestroy(int round) {
+        int ranks = 1 + round % 2;
+        try (LongPointer comms = new LongPointer(ranks)) {
+            Rank.check(nccl.ncclCommInitAll(comms.address(), ranks, 0L), "ncclCommInitAll");
+            for (int r = 0; r < ranks; r++) {
+                Rank.check(nccl.ncclCommDestroy(comms.get(r)), "ncclCommDestroy");
+            }
+        }
+    }
+
+    /** Two ranks with a window, of which one goes on alone, revokes that, and is joined by another. */
+    private static void windowsShrinkAndGrow(int round) {
+        try (LongPointer comms = new LongPointer(2);
+                LongPointer windows = new LongPointer(2);
+                LongPointer memory = new LongPointer(1);
+                LongPointer alone = new LongPointer(1);
+                LongPointer grown = new LongPointer(2);
+                IntPointer list = new IntPointer(1).put(1);
+                ncclUniqueId id = new ncclUniqueId()) {
+            Rank.check(nccl.ncclCommInitAll(comms.address(), 2, 0L), "ncclCommInitAll");
+            Rank.check(nccl.ncclMemAlloc(memory.address(), 8192), "ncclMemAlloc");
+            int flags = nccl.NCCL_WIN_COLL_SYMMETRIC;
+            Rank.check(nccl.ncclGroupStart(), "ncclGroupStart");
+            for (int r = 0; r < 2; r++) {
+                long page = memory.get() + 4096L * r;
+                Rank.check(
+                        nccl.ncclCommWindowRegister(comms.get(r), page, 4096, windows.address() + 8L * r, flags),
+                        "ncclCommWindowRegister");
+            }
+            Rank.check(nccl.ncclGroupEnd(), "ncclGroupEnd");
+            Rank.check(
+                    new OneSided(new Rank(0, 2, comms.get(0)), memory.get(), 4096, windows.get(0)).put(0, 4096, 1, 0),
+                    "ncclPutSignal");
+            Rank.check(OneSided.await(new Rank(1, 2, comms.get(1)), 1, 0), "ncclWaitSignal");
+            Rank.check(nccl.ncclCommShrink(comms.get(0), list.address(), 1, alone.address(), 0L, 1), "ncclCommShrink");
+            Rank.check(nccl.ncclCommRevoke(alone.get(), 0), "ncclCommRevoke");
+            Rank.check(nccl.ncclCommGetUniqueId(alone.get(), id.address()), "ncclCommGetUniqueId");
+            // Every other round leaves the id unused.
+            if (round % 2 == 0) {
+                Rank.check(nccl.ncclGroupStart(), "ncclGroupStart");
+                Rank.check(nccl.ncclCommGrow(alone.get(), 2, 0L, -1, grown.address(), 0L), "ncclCommGrow");
+                Rank.check(nccl.ncclCommGrow(0L, 2, id.address(), 1, grown.address() + 8, 0L), "ncclCommGrow");
+                Rank.check(nccl.ncclGroupEnd(), "ncclGroupEnd");
+                Rank.check(nccl.ncclCommDestroy(grown.get(0)), "ncclCommDestroy");
+                Rank.check(nccl.ncclCommDestroy(grown.get(1)), "ncclCommDestroy");
+            }
+            Rank.check(nccl.ncclCommDestroy(alone.get()), "ncclCommDestroy");
+            Rank.check(nccl.ncclCommDestroy(comms.get(0)), "ncclCommDestroy");
+            Rank.check(nccl.ncclCommDestroy(comms.get(1)), "ncclCommDestroy");
+            Rank.check(nccl.ncclMemFree(memory.get()), "ncclMemFree");
+        }
     }
 
     /** Calls nothing but looks at the communicator's state, as a watchdog does. */

@@ -9,6 +9,7 @@ import io.github.nccl4j.header.Header;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.nccl.ncclComm;
 import io.github.nccl4j.nccl.ncclConfig_t;
+import io.github.nccl4j.nccl.ncclParamHandle;
 import io.github.nccl4j.nccl.ncclUniqueId;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.Cxx;
@@ -29,6 +30,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.FloatPointer;
 import org.bytedeco.javacpp.IntPointer;
 import org.bytedeco.javacpp.Pointer;
@@ -146,11 +148,75 @@ class HostEngineTest {
     }
 
     @Test
-    void whatItLacksSaysSo() {
-        assertEquals(nccl.ncclInvalidUsage, nccl.ncclCommSuspend(0L, 0));
-        assertEquals("ncclCommSuspend is not supported by the host engine", nccl.ncclGetLastError(0L));
-        assertEquals(nccl.ncclInvalidUsage, nccl.ncclParamGetParameter(0L, 0L, 0L));
-        assertEquals("ncclParamGetParameter is not supported by the host engine", nccl.ncclGetLastError(0L));
+    void aSuspendedCommunicatorRestsUntilItIsResumed() throws Exception {
+        inThreads(2, self -> {
+            try (FloatPointer data = new FloatPointer(1 << 20)) {
+                Rank.check(allReduce(self, data, 1 << 20), "ncclAllReduce");
+                long scratch = memStat(self, nccl.ncclStatGpuMemSuspend);
+                long fixed = memStat(self, nccl.ncclStatGpuMemPersist);
+                assertTrue(scratch > 0 && fixed > 0, scratch + " " + fixed);
+                assertEquals(scratch + fixed, memStat(self, nccl.ncclStatGpuMemTotal));
+                assertEquals(0, memStat(self, nccl.ncclStatGpuMemSuspended));
+                assertEquals(nccl.ncclInvalidUsage, nccl.ncclCommResume(self.comm()));
+                Rank.check(nccl.ncclCommSuspend(self.comm(), 0), "ncclCommSuspend(nothing)");
+                Rank.check(nccl.ncclCommSuspend(self.comm(), nccl.NCCL_SUSPEND_MEM), "ncclCommSuspend");
+                assertEquals(nccl.ncclInvalidUsage, nccl.ncclCommSuspend(self.comm(), nccl.NCCL_SUSPEND_MEM));
+                assertEquals(1, memStat(self, nccl.ncclStatGpuMemSuspended));
+                assertEquals(fixed, memStat(self, nccl.ncclStatGpuMemTotal));
+                assertEquals(nccl.ncclInvalidUsage, allReduce(self, data, 1));
+                assertTrue(nccl.ncclGetLastError(0L).contains("suspended"), nccl.ncclGetLastError(0L));
+                Rank.check(nccl.ncclCommResume(self.comm()), "ncclCommResume");
+                Rank.check(allReduce(self, data, 1 << 20), "ncclAllReduce");
+                assertInvalid(nccl.ncclCommMemStats(self.comm(), 4, new long[1]), "4");
+            }
+            self.destroy();
+            return null;
+        });
+    }
+
+    private static int allReduce(Rank self, FloatPointer data, long count) {
+        return nccl.ncclAllReduce(data.address(), data.address(), count, nccl.ncclFloat, nccl.ncclSum, self.comm(), 0);
+    }
+
+    private static long memStat(Rank self, int stat) {
+        long[] value = {-1};
+        Rank.check(nccl.ncclCommMemStats(self.comm(), stat, value), "ncclCommMemStats");
+        return value[0];
+    }
+
+    @Test
+    void parametersAreThoseThatTheEngineReads() {
+        String key = "NCCL4J_HOST_INIT_TIMEOUT";
+        try (PointerPointer<BytePointer> text = new PointerPointer<>(1);
+                PointerPointer<ncclParamHandle> handle = new PointerPointer<>(1);
+                BytePointer buffer = new BytePointer(8)) {
+            int[] length = new int[1];
+            Rank.check(nccl.ncclParamGetParameter(key, text, length), "ncclParamGetParameter");
+            assertEquals("60", text.getString(0));
+            assertEquals(2, length[0]);
+            assertInvalid(nccl.ncclParamGetParameter("NCCL_DEBUG", text, length), "NCCL_DEBUG");
+            assertEquals(0, length[0]);
+
+            Rank.check(nccl.ncclParamBind(handle, key), "ncclParamBind");
+            assertInvalid(nccl.ncclParamBind(handle, "NCCL_DEBUG"), "NCCL_DEBUG");
+            ncclParamHandle bound = handle.get(ncclParamHandle.class);
+            Rank.check(nccl.ncclParamGetStr(bound, text), "ncclParamGetStr");
+            assertEquals("60", text.getString(0));
+            assertInvalid(nccl.ncclParamGetI64(bound, new long[1]), key, "string");
+            assertInvalid(nccl.ncclParamGetU8(bound, new byte[1]), key, "string");
+            try (IntPointer size = new IntPointer(1)) {
+                Rank.check(nccl.ncclParamGet(bound.address(), buffer.address(), 3, size.address()), "ncclParamGet");
+                assertEquals(3, size.get());
+                assertEquals("60", buffer.limit(2).getString());
+                assertInvalid(nccl.ncclParamGet(bound.address(), buffer.address(), 2, size.address()), "3 bytes");
+                assertInvalid(nccl.ncclParamGetStr(size.address(), text.address()), "ncclParamBind");
+            }
+            try (PointerPointer<Pointer> table = new PointerPointer<>(1)) {
+                Rank.check(nccl.ncclParamGetAllParameterKeys(table, length), "ncclParamGetAllParameterKeys");
+                assertEquals(2, length[0]);
+                assertEquals(key, new PointerPointer<>(table.get(Pointer.class)).getString(0));
+            }
+        }
     }
 
     @Test
@@ -373,12 +439,28 @@ class HostEngineTest {
         assertEquals(before, descriptors());
     }
 
+    /** Open files, threads and memory of a process that makes and ends communicators all day. */
+    @ParameterizedTest
+    @ValueSource(strings = {"cycles", "regroup-cycles"})
+    void nothingGrowsWithTheNumberOfCommunicators(String scenario) {
+        ChildJvm.Outcome outcome = new ChildJvm()
+                .property("nccl4j.engine", "host")
+                .environment("JAVA_TOOL_OPTIONS", "-Xms24m -Xmx24m -XX:+AlwaysPreTouch")
+                .start(HostEngineScenarios.class, scenario, "", "0", scenario.equals("cycles") ? "10000" : "1000")
+                .await();
+        String last = outcome.output().strip().replaceAll("(?s).*\n", "");
+        assertTrue(last.matches("-?\\d+ files, -?\\d+ threads, -?\\d+ KiB more"), outcome.output());
+        List<Integer> more =
+                Arrays.stream(last.split("[^-0-9]+")).map(Integer::valueOf).toList();
+        assertTrue(more.get(0) <= 0 && more.get(1) <= 0 && more.get(2) < 4096, last);
+    }
+
     /** The thread that served the last id may need a moment to end. */
-    private static void settle() throws InterruptedException {
+    static void settle() throws InterruptedException {
         Thread.sleep(300);
     }
 
-    private static long descriptors() throws IOException {
+    static long descriptors() throws IOException {
         try (Stream<Path> files = Files.list(Path.of("/proc/self/fd"))) {
             // Sockets and events alone: the JVM opens jars as it likes.
             return files.filter(file -> {

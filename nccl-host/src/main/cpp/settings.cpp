@@ -1,0 +1,155 @@
+// settings.cpp: the settings, and the exported functions that tell them as NCCL's parameters. NCCL has no type for
+// fractions of seconds, so their values are strings; reading them as numbers is ncclInvalidArgument, as with any other
+// type than a parameter's own.
+
+#include "settings.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "error.h"
+
+namespace host {
+namespace {
+
+const Setting settings[] = {{"NCCL4J_HOST_INIT_TIMEOUT", 60}, {"NCCL4J_HOST_OP_TIMEOUT", 0}};
+
+}  // namespace
+
+const Setting& initTimeoutSetting = settings[0];
+const Setting& operationTimeoutSetting = settings[1];
+
+double Setting::value() const {
+  const char* text = getenv(key);
+  if (text == nullptr || *text == '\0') return fallback;
+  char* end = nullptr;
+  double number = strtod(text, &end);
+  return *end == '\0' && isfinite(number) && number > 0 ? number : fallback;
+}
+
+}  // namespace host
+
+using namespace host;
+
+namespace {
+
+std::string textOf(const Setting& setting) { return format("%g", setting.value()); }
+
+const Setting* find(const char* key) {
+  auto found = std::find_if(
+      std::begin(settings), std::end(settings), [&](const Setting& setting) { return strcmp(setting.key, key) == 0; });
+  return found == std::end(settings) ? nullptr : found;
+}
+
+void requireArguments(const char* call, bool present) {
+  if (!present) fail(ncclInvalidArgument, "%s : an argument is NULL", call);
+}
+
+const Setting& requireSetting(const char* call, ncclParamHandle_t handle) {
+  for (const Setting& setting : settings) {
+    if (reinterpret_cast<const void*>(handle) == &setting) return setting;
+  }
+  fail(ncclInvalidArgument, "%s : %p was not made by ncclParamBind", call, static_cast<const void*>(handle));
+}
+
+ncclResult_t refuseNumber(const char* call, ncclParamHandle_t handle, const void* out) {
+  return guarded([&]() -> ncclResult_t {
+    requireArguments(call, handle != nullptr && out != nullptr);
+    fail(
+        ncclInvalidArgument, "%s : the value of %s is a string: use ncclParamGetStr", call,
+        requireSetting(call, handle).key);
+  });
+}
+
+}  // namespace
+
+extern "C" ncclResult_t ncclParamBind(ncclParamHandle_t* out, const char* key) {
+  return guarded([&]() -> ncclResult_t {
+    requireArguments("ParamBind", out != nullptr && key != nullptr);
+    const Setting* setting = find(key);
+    if (setting == nullptr) fail(ncclInvalidArgument, "ParamBind : the host engine has no parameter %s", key);
+    *out = reinterpret_cast<ncclParamHandle_t>(const_cast<Setting*>(setting));
+    return ncclSuccess;
+  });
+}
+HOST_PROFILER_ALIAS(ncclParamBind)
+
+#define HOST_NUMBER_GETTER(name, type)                                \
+  extern "C" ncclResult_t nccl##name(ncclParamHandle_t h, type* out) { \
+    return refuseNumber(#name, h, out);                                \
+  }                                                                    \
+  HOST_PROFILER_ALIAS(nccl##name)
+
+HOST_NUMBER_GETTER(ParamGetI8, int8_t)
+HOST_NUMBER_GETTER(ParamGetI16, int16_t)
+HOST_NUMBER_GETTER(ParamGetI32, int32_t)
+HOST_NUMBER_GETTER(ParamGetI64, int64_t)
+HOST_NUMBER_GETTER(ParamGetU8, uint8_t)
+HOST_NUMBER_GETTER(ParamGetU16, uint16_t)
+HOST_NUMBER_GETTER(ParamGetU32, uint32_t)
+HOST_NUMBER_GETTER(ParamGetU64, uint64_t)
+
+extern "C" ncclResult_t ncclParamGetStr(ncclParamHandle_t h, const char** out) {
+  return guarded([&]() -> ncclResult_t {
+    requireArguments("ParamGetStr", h != nullptr && out != nullptr);
+    thread_local std::string text;
+    text = textOf(requireSetting("ParamGetStr", h));
+    *out = text.c_str();
+    return ncclSuccess;
+  });
+}
+HOST_PROFILER_ALIAS(ncclParamGetStr)
+
+extern "C" ncclResult_t ncclParamGet(ncclParamHandle_t h, void* out, int maxLen, int* len) {
+  return guarded([&]() -> ncclResult_t {
+    requireArguments("ParamGet", h != nullptr && out != nullptr && len != nullptr);
+    std::string text = textOf(requireSetting("ParamGet", h));
+    int size = static_cast<int>(text.size()) + 1;
+    *len = size <= maxLen ? size : 0;
+    if (size > maxLen) {
+      fail(ncclInvalidArgument, "ParamGet : maxLen is %d, but the value takes %d bytes", maxLen, size);
+    }
+    memcpy(out, text.c_str(), static_cast<size_t>(size));
+    return ncclSuccess;
+  });
+}
+HOST_PROFILER_ALIAS(ncclParamGet)
+
+extern "C" ncclResult_t ncclParamGetParameter(const char* key, const char** value, int* valueLen) {
+  return guarded([&]() -> ncclResult_t {
+    requireArguments("ParamGetParameter", key != nullptr && value != nullptr && valueLen != nullptr);
+    *value = nullptr;
+    *valueLen = 0;
+    const Setting* setting = find(key);
+    if (setting == nullptr) fail(ncclInvalidArgument, "ParamGetParameter : the host engine has no parameter %s", key);
+    thread_local std::string text;
+    text = textOf(*setting);
+    *value = text.c_str();
+    *valueLen = static_cast<int>(text.size());
+    return ncclSuccess;
+  });
+}
+HOST_PROFILER_ALIAS(ncclParamGetParameter)
+
+extern "C" ncclResult_t ncclParamGetAllParameterKeys(const char*** table, int* tableLen) {
+  return guarded([&]() -> ncclResult_t {
+    requireArguments("ParamGetAllParameterKeys", table != nullptr && tableLen != nullptr);
+    thread_local const char* keys[std::size(settings)];
+    std::transform(std::begin(settings), std::end(settings), keys, [](const Setting& setting) { return setting.key; });
+    *table = keys;
+    *tableLen = static_cast<int>(std::size(settings));
+    return ncclSuccess;
+  });
+}
+HOST_PROFILER_ALIAS(ncclParamGetAllParameterKeys)
+
+extern "C" void ncclParamDumpAll(void) {
+  for (const Setting& setting : settings) printf("%s=%g (default %g)\n", setting.key, setting.value(), setting.fallback);
+  fflush(stdout);
+}
+HOST_PROFILER_ALIAS(ncclParamDumpAll)
