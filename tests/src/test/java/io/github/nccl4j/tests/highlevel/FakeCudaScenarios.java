@@ -59,6 +59,7 @@ final class FakeCudaScenarios {
     }
 
     private void identity() {
+        System.out.println(cudart.class.getProtectionDomain().getCodeSource().getLocation());
         checks.isTrue(Device.cuda(1) == Device.cuda(1), "one object for an index");
         checks.isTrue(Device.cuda(0) == Device.current(), "the current device is that object");
         checks.isTrue(!Device.cuda(0).equals(Device.cuda(1)), "devices differ");

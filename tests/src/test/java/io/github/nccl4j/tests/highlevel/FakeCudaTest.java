@@ -11,35 +11,47 @@ import io.github.nccl4j.tests.FakeCuda;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import org.junit.jupiter.api.BeforeAll;
+import java.util.HashMap;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.ValueSource;
 
-/** Buffers, streams and events on CUDA devices, without a GPU: our side of each call to CUDA. */
+/**
+ * Buffers, streams and events on CUDA devices, without a GPU: our side of each call to CUDA, through JavaCPP Presets for
+ * CUDA 13, which nccl4j is compiled with, and for CUDA 12.
+ */
+@ParameterizedClass(name = "CUDA {0}")
+@ValueSource(ints = {13, 12})
 class FakeCudaTest {
     @TempDir
     static Path folder;
 
-    private static FakeCuda cuda;
-    private static Path nccl;
+    private static final Map<Integer, FakeCuda> BUILT = new HashMap<>();
 
-    @BeforeAll
-    static void build() throws IOException {
+    private final FakeCuda cuda;
+    private final String presets;
+
+    FakeCudaTest(int major) throws IOException {
         assumeTrue(System.getProperty("nccl4j.test.cuda") != null, "needs the natives of JavaCPP Presets CUDA");
-        cuda = FakeCuda.build(folder.resolve("cuda"));
-        nccl = cuda.nccl();
+        if (!BUILT.containsKey(major)) {
+            BUILT.put(major, FakeCuda.build(folder.resolve("cuda" + major), major));
+        }
+        cuda = BUILT.get(major);
+        presets = major == 12 ? "cuda/12/cuda.jar" : "cuda-" + major;
     }
 
-    private static String run(String scenario) throws IOException {
+    private String run(String scenario) throws IOException {
         return run(FakeCudaScenarios.class, scenario);
     }
 
-    private static String run(Class<?> scenario, String... arguments) throws IOException {
+    private String run(Class<?> scenario, String... arguments) throws IOException {
         Path failures = Files.writeString(folder.resolve("failures"), "");
         ChildJvm jvm = cuda.jvm(new ChildJvm())
                 .environment("FAKE_CUDA_FAIL", "@" + failures)
                 .property("fake.failures", failures)
-                .property("nccl4j.library", nccl);
+                .property("nccl4j.library", cuda.nccl());
         Outcome outcome = jvm.run(scenario, arguments);
         assertEquals(0, outcome.exitCode(), outcome.output());
         assertTrue(outcome.output().contains(FakeCuda.NOTHING_LEFT), outcome::output);
@@ -65,7 +77,8 @@ class FakeCudaTest {
 
     @Test
     void oneObjectStandsForADevice() throws IOException {
-        run("identity");
+        String output = run("identity");
+        assertTrue(output.contains(presets), output);
     }
 
     @Test
