@@ -42,6 +42,7 @@ final class FakeCudaScenarios {
             case "failures" -> scenarios.failures();
             case "async" -> scenarios.async();
             case "graphs" -> scenarios.graphs();
+            case "threads" -> scenarios.threads();
             case "identity" -> scenarios.identity();
             default -> throw new IllegalArgumentException(args[0]);
         }
@@ -435,5 +436,63 @@ final class FakeCudaScenarios {
         require(cudart.cudaStreamEndCapture(handle, discarded));
         require(cudart.cudaGraphDestroy(discarded));
         checks.isTrue(!stream.isCapturing(), "captured no more");
+    }
+
+    /** Copies, graphs, waiting and closing side by side; what is left at the end is counted. */
+    private void threads() throws Exception {
+        try (DeviceBuffer<Int32> shared = Device.cuda(0).allocate(ElementType.INT32, 100);
+                CudaStream sharedStream = CudaStream.nonBlocking(Device.cuda(0))) {
+            shared.fill(3);
+            Throwable[] failures = new Throwable[4];
+            Thread[] threads = new Thread[failures.length];
+            for (int i = 0; i < threads.length; i++) {
+                int index = i;
+                threads[i] = new Thread(() -> {
+                    try {
+                        for (int n = 0; n < 100; n++) {
+                            once(shared, index % 2 == 0 ? sharedStream : null);
+                        }
+                    } catch (Throwable thrown) {
+                        failures[index] = thrown;
+                    }
+                });
+                threads[i].start();
+            }
+            for (int i = 0; i < threads.length; i++) {
+                threads[i].join();
+                if (failures[i] != null) {
+                    throw new AssertionError("in thread " + i, failures[i]);
+                }
+            }
+            sharedStream.synchronize();
+        }
+    }
+
+    private static void once(DeviceBuffer<Int32> shared, CudaStream sharedStream) {
+        Device device = shared.device();
+        CudaStream stream = sharedStream != null ? sharedStream : CudaStream.nonBlocking(device);
+        DeviceBuffer<Int32> pinned = device.allocatePinned(ElementType.INT32, 100);
+        DeviceBuffer<Int32> buffer = device.allocate(ElementType.INT32, 100);
+        ByteBuffer direct = ByteBuffer.allocateDirect(400).order(ByteOrder.nativeOrder());
+        pinned.fill(1);
+        buffer.copyFromAsync(pinned, stream);
+        pinned.close();
+        buffer.copyFromAsync(shared, stream);
+        buffer.copyToAsync(direct, stream);
+        CudaGraph graph = null;
+        if (sharedStream == null) {
+            graph = CudaGraph.capture(stream, () -> buffer.copyFromAsync(shared, stream));
+            graph.launch(stream);
+        }
+        buffer.close();
+        stream.synchronize(LIMIT);
+        if (direct.getInt(396) != 3) {
+            throw new AssertionError("expected 3, was " + direct.getInt(396));
+        }
+        if (graph != null) {
+            graph.launch(stream);
+            graph.close();
+            stream.close();
+        }
     }
 }

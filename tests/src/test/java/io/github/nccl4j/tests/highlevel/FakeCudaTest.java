@@ -95,4 +95,9 @@ class FakeCudaTest {
     void aCaptureTellsWhoAsks() throws IOException {
         run(CapturingScenario.class);
     }
+
+    @Test
+    void threadsDoNotDisturbEachOther() throws IOException {
+        run("threads");
+    }
 }
