@@ -12,7 +12,7 @@ import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.ChildJvm.Outcome;
 import io.github.nccl4j.tests.Cxx;
-import io.github.nccl4j.tests.host.SmallFloat;
+import io.github.nccl4j.tests.oracle.SmallFloat;
 import java.io.IOException;
 import java.net.URI;
 import java.nio.file.Files;

@@ -1,6 +1,8 @@
 package io.github.nccl4j.tests.host;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.tests.oracle.ElementFormat;
+import io.github.nccl4j.tests.oracle.Reduction;
 import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -25,7 +27,7 @@ final class CollectiveSuite {
     private static final int HUGE = 2_000_003;
 
     private final Rank self;
-    private final Map<ElementType, BytePointer> scalars = new EnumMap<>(ElementType.class);
+    private final Map<ElementFormat, BytePointer> scalars = new EnumMap<>(ElementFormat.class);
     private int cases;
 
     CollectiveSuite(Rank self) {
@@ -34,7 +36,7 @@ final class CollectiveSuite {
 
     /** Runs all cases; the number of cases that were checked. */
     int run() {
-        for (ElementType type : ElementType.values()) {
+        for (ElementFormat type : ElementFormat.values()) {
             for (int count : COUNTS) {
                 for (Reduction op : Reduction.values()) {
                     reductions(type, op, count);
@@ -42,16 +44,16 @@ final class CollectiveSuite {
                 copies(type, count);
             }
         }
-        reductions(ElementType.INT32, Reduction.SUM, LARGE);
-        reductions(ElementType.BFLOAT16, Reduction.AVG, LARGE);
-        copies(ElementType.FLOAT64, LARGE);
-        copies(ElementType.INT8, LARGE);
+        reductions(ElementFormat.INT32, Reduction.SUM, LARGE);
+        reductions(ElementFormat.BFLOAT16, Reduction.AVG, LARGE);
+        copies(ElementFormat.FLOAT64, LARGE);
+        copies(ElementFormat.INT8, LARGE);
         hugeAllReduce();
         allToAllV();
         return cases;
     }
 
-    private void reductions(ElementType type, Reduction op, int count) {
+    private void reductions(ElementFormat type, Reduction op, int count) {
         int n = self.count();
         int code = op == Reduction.PRE_MUL_SUM ? createPreMulSum(type) : op.code;
         for (boolean inPlace : new boolean[] {false, true}) {
@@ -85,7 +87,7 @@ final class CollectiveSuite {
     }
 
     private void hugeAllReduce() {
-        ElementType type = ElementType.FLOAT32;
+        ElementFormat type = ElementFormat.FLOAT32;
         for (int place : new int[] {-1, 0}) {
             try (Buffers b = new Buffers(type, HUGE, HUGE, place)) {
                 check(
@@ -97,7 +99,7 @@ final class CollectiveSuite {
     }
 
     /** With a scalar on the host for types of even code, on the device for the others. */
-    private int createPreMulSum(ElementType type) {
+    private int createPreMulSum(ElementFormat type) {
         int[] op = new int[1];
         int residence = type.code % 2 == 0 ? nccl.ncclScalarHostImmediate : nccl.ncclScalarDevice;
         long scalar = scalars.computeIfAbsent(type, this::scalar).address();
@@ -107,7 +109,7 @@ final class CollectiveSuite {
         return op[0];
     }
 
-    private BytePointer scalar(ElementType type) {
+    private BytePointer scalar(ElementFormat type) {
         BytePointer memory = new BytePointer(8);
         ByteBuffer buffer = memory.asByteBuffer().order(ByteOrder.nativeOrder());
         int value = Reduction.scalar(self.rank());
@@ -119,7 +121,7 @@ final class CollectiveSuite {
         return memory;
     }
 
-    private void copies(ElementType type, int count) {
+    private void copies(ElementFormat type, int count) {
         int n = self.count();
         int me = self.rank();
         for (boolean inPlace : new boolean[] {false, true}) {
@@ -182,7 +184,7 @@ final class CollectiveSuite {
     private void allToAllV() {
         int n = self.count();
         int me = self.rank();
-        ElementType type = ElementType.INT32;
+        ElementFormat type = ElementFormat.INT32;
         try (SizeTPointer sendCounts = new SizeTPointer((long) n * n);
                 SizeTPointer sendOffsets = new SizeTPointer((long) n * n);
                 SizeTPointer recvCounts = new SizeTPointer((long) n * n);
@@ -235,7 +237,7 @@ final class CollectiveSuite {
 
     /** The buffers of one case: this rank's filled with its input, and what the others have. */
     private final class Buffers implements AutoCloseable {
-        private final ElementType type;
+        private final ElementFormat type;
         private final int sendCount;
         private final BytePointer sendMemory;
         private final BytePointer recvMemory;
@@ -248,7 +250,7 @@ final class CollectiveSuite {
          * Place -1 is out of place. From 0 on, the receive buffer is the part of the send buffer from that element on. From
          * -2 down, the send buffer is the part of the receive buffer from element -2 - place on.
          */
-        Buffers(ElementType type, int sendCount, int recvCount, int place) {
+        Buffers(ElementFormat type, int sendCount, int recvCount, int place) {
             this.type = type;
             this.sendCount = sendCount;
             for (int r = 0; r < self.count(); r++) {

@@ -13,20 +13,20 @@ import io.github.nccl4j.nccl.ncclParamHandle;
 import io.github.nccl4j.nccl.ncclUniqueId;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.Cxx;
+import io.github.nccl4j.tests.Threads;
+import io.github.nccl4j.tests.oracle.ElementFormat;
+import io.github.nccl4j.tests.oracle.SmallFloat;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.Callable;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -70,27 +70,7 @@ class HostEngineTest {
     }
 
     static <T> List<T> together(List<Callable<T>> tasks) throws Exception {
-        ExecutorService pool = Executors.newFixedThreadPool(tasks.size());
-        try {
-            List<T> results = new ArrayList<>();
-            ExecutionException first = null;
-            for (Future<T> result : pool.invokeAll(tasks, 100, TimeUnit.SECONDS)) {
-                try {
-                    results.add(result.get());
-                } catch (ExecutionException e) {
-                    // An assertion is the cause; that calls failed at the other ranks, a consequence.
-                    if (first == null || e.getCause() instanceof AssertionError) {
-                        first = e;
-                    }
-                }
-            }
-            if (first != null) {
-                throw first;
-            }
-            return results;
-        } finally {
-            pool.shutdownNow();
-        }
+        return Threads.together(tasks, Duration.ofSeconds(100));
     }
 
     @ParameterizedTest
@@ -514,7 +494,7 @@ class HostEngineTest {
         assertEquals(448f, e4m3.decode(0x7e));
         assertTrue(Float.isNaN(e4m3.decode(0x7f)));
         assertEquals(-2f, e4m3.decode(0xc0));
-        assertTrue(Arrays.stream(ElementType.values())
+        assertTrue(Arrays.stream(ElementFormat.values())
                         .map(type -> type.code)
                         .distinct()
                         .count()

@@ -1,4 +1,4 @@
-package io.github.nccl4j.tests.host;
+package io.github.nccl4j.tests.oracle;
 
 import io.github.nccl4j.global.nccl;
 import java.math.BigInteger;
@@ -6,7 +6,7 @@ import java.nio.ByteBuffer;
 import java.util.random.RandomGenerator;
 
 /** The element types of NCCL, and what an element of each is as a number. */
-enum ElementType {
+public enum ElementFormat {
     INT8(nccl.ncclInt8, 1, true),
     UINT8(nccl.ncclUint8, 1, false),
     INT32(nccl.ncclInt32, 4, true),
@@ -20,25 +20,27 @@ enum ElementType {
     FLOAT8E4M3(nccl.ncclFloat8e4m3, 1, new SmallFloat(4, 3, SmallFloat.Top.SATURATING)),
     FLOAT8E5M2(nccl.ncclFloat8e5m2, 1, new SmallFloat(5, 2, SmallFloat.Top.INFINITY));
 
-    final int code;
-    final int size;
+    private static final ElementFormat[] BY_CODE = values();
+
+    public final int code;
+    public final int size;
     private final boolean integer;
     private final boolean signed;
     private final SmallFloat format;
 
-    ElementType(int code, int size, boolean signed) {
+    ElementFormat(int code, int size, boolean signed) {
         this(code, size, true, signed, null);
     }
 
-    ElementType(int code, int size) {
+    ElementFormat(int code, int size) {
         this(code, size, false, true, null);
     }
 
-    ElementType(int code, int size, SmallFloat format) {
+    ElementFormat(int code, int size, SmallFloat format) {
         this(code, size, false, true, format);
     }
 
-    ElementType(int code, int size, boolean integer, boolean signed, SmallFloat format) {
+    ElementFormat(int code, int size, boolean integer, boolean signed, SmallFloat format) {
         this.code = code;
         this.size = size;
         this.integer = integer;
@@ -46,12 +48,39 @@ enum ElementType {
         this.format = format;
     }
 
-    boolean isInteger() {
+    /** The type of a {@code ncclDataType_t}. */
+    public static ElementFormat of(int code) {
+        return BY_CODE[code];
+    }
+
+    public boolean isInteger() {
         return integer;
     }
 
+    public boolean isSigned() {
+        return signed;
+    }
+
+    /** The distance from 1 to the next larger number of a float type. */
+    public double epsilon() {
+        return switch (this) {
+            case FLOAT32 -> Math.ulp(1f);
+            case FLOAT64 -> Math.ulp(1.0);
+            default -> format.epsilon();
+        };
+    }
+
+    /** The smallest number of a float type that is more than 0. */
+    public double smallest() {
+        return switch (this) {
+            case FLOAT32 -> Float.MIN_VALUE;
+            case FLOAT64 -> Double.MIN_VALUE;
+            default -> format.decode(1);
+        };
+    }
+
     /** Puts a random element: any bits for integers, numbers of moderate size for floats. */
-    void putRandom(ByteBuffer buffer, int index, RandomGenerator random) {
+    public void putRandom(ByteBuffer buffer, int index, RandomGenerator random) {
         if (integer) {
             putBits(buffer, index, random.nextLong());
         } else {
@@ -60,7 +89,7 @@ enum ElementType {
     }
 
     /** An element of an integer type. */
-    BigInteger integer(ByteBuffer buffer, int index) {
+    public BigInteger integer(ByteBuffer buffer, int index) {
         long bits = bits(buffer, index);
         int unused = 64 - 8 * size;
         return signed
@@ -69,7 +98,7 @@ enum ElementType {
     }
 
     /** An element of a float type; exact. */
-    double number(ByteBuffer buffer, int index) {
+    public double number(ByteBuffer buffer, int index) {
         long bits = bits(buffer, index);
         return switch (this) {
             case FLOAT32 -> Float.intBitsToFloat((int) bits);
@@ -78,12 +107,12 @@ enum ElementType {
         };
     }
 
-    void putInteger(ByteBuffer buffer, int index, BigInteger value) {
+    public void putInteger(ByteBuffer buffer, int index, BigInteger value) {
         putBits(buffer, index, value.longValue());
     }
 
     /** Rounds to nearest, ties to even. */
-    void putNumber(ByteBuffer buffer, int index, double value) {
+    public void putNumber(ByteBuffer buffer, int index, double value) {
         long bits =
                 switch (this) {
                     case FLOAT32 -> Float.floatToRawIntBits((float) value);
@@ -93,7 +122,7 @@ enum ElementType {
         putBits(buffer, index, bits);
     }
 
-    long bits(ByteBuffer buffer, int index) {
+    public long bits(ByteBuffer buffer, int index) {
         int at = index * size;
         return switch (size) {
             case 1 -> buffer.get(at) & 0xffL;

@@ -1,4 +1,4 @@
-package io.github.nccl4j.tests.host;
+package io.github.nccl4j.tests.oracle;
 
 import io.github.nccl4j.global.nccl;
 import java.math.BigInteger;
@@ -6,7 +6,7 @@ import java.nio.ByteBuffer;
 import java.util.List;
 
 /** What a reduction gives, element by element, in the order of ranks: sums of floats in float or double, rounded once. */
-enum Reduction {
+public enum Reduction {
     SUM(nccl.ncclSum),
     PROD(nccl.ncclProd),
     MAX(nccl.ncclMax),
@@ -16,29 +16,50 @@ enum Reduction {
     PRE_MUL_SUM(-1);
 
     /** The built-in operator; that of PRE_MUL_SUM is made for a communicator. */
-    final int code;
+    public final int code;
 
     Reduction(int code) {
         this.code = code;
     }
 
     /** The scalar of a rank, for PRE_MUL_SUM. */
-    static int scalar(int rank) {
+    public static int scalar(int rank) {
         return rank + 2;
     }
 
     /** Puts the result for the element at {@code index} of all inputs into {@code result} at {@code at}. */
-    void put(ElementType type, List<ByteBuffer> inputs, int index, ByteBuffer result, int at) {
+    public void put(ElementFormat type, List<ByteBuffer> inputs, int index, ByteBuffer result, int at) {
         if (type.isInteger()) {
             type.putInteger(result, at, integers(type, inputs, index));
-        } else if (type == ElementType.FLOAT64) {
+        } else if (type == ElementFormat.FLOAT64) {
             type.putNumber(result, at, doubles(type, inputs, index));
         } else {
             type.putNumber(result, at, floats(type, inputs, index));
         }
     }
 
-    private BigInteger integers(ElementType type, List<ByteBuffer> inputs, int index) {
+    /**
+     * How far another result of floats may be from that of {@link #put}: each rank's element may be rounded when it is
+     * scaled and when it is added, in any order, in the type itself.
+     */
+    public double tolerance(ElementFormat type, List<ByteBuffer> inputs, int index) {
+        if (this == MAX || this == MIN) {
+            return 0;
+        }
+        double magnitude = this == PROD ? 1 : 0;
+        for (int rank = 0; rank < inputs.size(); rank++) {
+            double value = Math.abs(type.number(inputs.get(rank), index));
+            magnitude = switch (this) {
+                case PROD -> magnitude * value;
+                case PRE_MUL_SUM -> magnitude + value * scalar(rank);
+                default -> magnitude + value;
+            };
+        }
+        double roundings = inputs.size() + 1;
+        return roundings * (magnitude * type.epsilon() / (this == AVG ? inputs.size() : 1) + type.smallest());
+    }
+
+    private BigInteger integers(ElementFormat type, List<ByteBuffer> inputs, int index) {
         BigInteger result = null;
         for (int rank = 0; rank < inputs.size(); rank++) {
             BigInteger value = type.integer(inputs.get(rank), index);
@@ -59,7 +80,7 @@ enum Reduction {
         return this == AVG ? result.divide(BigInteger.valueOf(inputs.size())) : result;
     }
 
-    private double doubles(ElementType type, List<ByteBuffer> inputs, int index) {
+    private double doubles(ElementFormat type, List<ByteBuffer> inputs, int index) {
         double result = 0;
         for (int rank = 0; rank < inputs.size(); rank++) {
             double value = type.number(inputs.get(rank), index);
@@ -80,7 +101,7 @@ enum Reduction {
         return this == AVG ? result / inputs.size() : result;
     }
 
-    private float floats(ElementType type, List<ByteBuffer> inputs, int index) {
+    private float floats(ElementFormat type, List<ByteBuffer> inputs, int index) {
         float result = 0;
         for (int rank = 0; rank < inputs.size(); rank++) {
             float value = (float) type.number(inputs.get(rank), index);

@@ -1,4 +1,4 @@
-package io.github.nccl4j.tests.host;
+package io.github.nccl4j.tests.oracle;
 
 import java.util.Arrays;
 
@@ -35,6 +35,11 @@ public final class SmallFloat {
         int exponent = code >> mantissaBits;
         double fraction = (code & ((1 << mantissaBits) - 1)) / (double) (1 << mantissaBits);
         return exponent == 0 ? fraction * Math.pow(2, 1 - bias) : (1 + fraction) * Math.pow(2, exponent - bias);
+    }
+
+    /** The distance from 1 to the next larger number. */
+    public double epsilon() {
+        return 1.0 / (1 << mantissaBits);
     }
 
     public float decode(int bits) {
