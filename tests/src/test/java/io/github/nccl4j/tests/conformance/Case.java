@@ -1,0 +1,17 @@
+package io.github.nccl4j.tests.conformance;
+
+import io.github.nccl4j.highlevel.ElementType;
+
+/**
+ * One operation with all its arguments.
+ *
+ * @param operator null if the operation only copies
+ * @param seed of the inputs
+ */
+record Case(Operation operation, ElementType<?> type, Operator operator, int count, Form form, int root, long seed) {
+    @Override
+    public String toString() {
+        return operation + " of " + count + " " + type + (operator == null ? "" : " " + operator) + " " + form
+                + " root " + root;
+    }
+}

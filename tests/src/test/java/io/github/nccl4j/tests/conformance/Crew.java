@@ -1,0 +1,106 @@
+package io.github.nccl4j.tests.conformance;
+
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.Group;
+import io.github.nccl4j.highlevel.NcclLibrary;
+import io.github.nccl4j.highlevel.Result;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Consumer;
+import java.util.function.Function;
+
+/** The ranks that one thread drives, mostly one; all of a communicator if there are several. Keeps the report. */
+final class Crew implements AutoCloseable {
+    private final List<Member> members = new ArrayList<>();
+    private final Report report = new Report();
+
+    Crew(List<Communicator> communicators) {
+        communicators.forEach(communicator -> members.add(new Member(communicator)));
+    }
+
+    Report report() {
+        return report;
+    }
+
+    int size() {
+        return members.get(0).size();
+    }
+
+    /** The rank of a crew of one. */
+    Member only() {
+        if (members.size() != 1) {
+            throw new IllegalStateException("this thread drives " + members.size() + " ranks");
+        }
+        return members.get(0);
+    }
+
+    boolean drivesSeveralRanks() {
+        return members.size() > 1;
+    }
+
+    /** Makes each rank's trial, launches them together, and looks at what has come. */
+    void check(String subject, String what, Function<Member, Trial> trial) {
+        check(subject, what, () -> {
+            List<Trial> trials = new ArrayList<>();
+            try {
+                members.forEach(member -> trials.add(trial.apply(member)));
+                if (drivesSeveralRanks()) {
+                    Group.run(() -> trials.forEach(Trial::call));
+                } else {
+                    trials.get(0).call();
+                }
+                members.forEach(Member::await);
+                trials.forEach(Trial::verify);
+            } finally {
+                trials.forEach(Trial::close);
+                members.forEach(Member::reuseMemory);
+            }
+        });
+    }
+
+    /** Runs something that must not throw. After a failure that leaves a communicator unusable nothing more can be run. */
+    void check(String subject, String what, Runnable body) {
+        try {
+            body.run();
+            report.add(Outcome.passed(subject));
+        } catch (RuntimeException | AssertionError e) {
+            Member first = members.get(0);
+            report.add(Outcome.failed(
+                    subject,
+                    what + (drivesSeveralRanks() ? "" : " at rank " + first.rank()) + " of " + first.size() + " ranks: "
+                            + e));
+            for (Member member : members) {
+                if (member.communicator.state() != Communicator.State.OPEN
+                        || !member.communicator.asyncError().equals(Result.SUCCESS)) {
+                    throw e;
+                }
+            }
+        }
+    }
+
+    /** Runs something if the library has the functions that it needs. */
+    void checkWith(List<String> functions, String subject, Consumer<Member> body) {
+        for (String function : functions) {
+            if (!NcclLibrary.get().provides(function)) {
+                skip(subject, "the library lacks " + function);
+                return;
+            }
+        }
+        check(subject, subject, () -> members.forEach(body));
+    }
+
+    void skip(String subject, String reason) {
+        report.add(Outcome.skipped(subject, reason));
+    }
+
+    void abort() {
+        members.forEach(member -> member.communicator.abort());
+    }
+
+    /** Closes the communicators, each with what the other ranks do. */
+    @Override
+    public void close() {
+        members.forEach(member -> member.communicator.close());
+        members.forEach(Member::close);
+    }
+}

@@ -1,0 +1,137 @@
+package io.github.nccl4j.tests.conformance;
+
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CudaStream;
+import io.github.nccl4j.highlevel.DataType;
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.ReduceOp;
+import io.github.nccl4j.tests.oracle.ElementFormat;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+
+/** A case at one rank: its buffers, the call, and the comparison of every element with the oracle. */
+final class DataTrial<T extends Element> implements Trial {
+    private final Case c;
+    private final Member member;
+    private final List<ByteBuffer> inputs = new ArrayList<>();
+    private final Zone<T> sendZone;
+    private final Zone<T> recvZone;
+    private final DeviceBuffer<T> send;
+    private final DeviceBuffer<T> recv;
+    private final int recvPlace;
+    private final ReduceOp op;
+    private final Expectation expectation;
+
+    private DataTrial(Case c, Member member, ElementType<T> type) {
+        this.c = c;
+        this.member = member;
+        Operation operation = c.operation();
+        int size = member.size();
+        int rank = member.rank();
+        int sendLength = operation.sendLength(c, size);
+        int recvLength = operation.recvLength(c, size);
+        for (int r = 0; r < size; r++) {
+            inputs.add(Inputs.of(c, r, sendLength));
+        }
+        boolean odd = c.seed() % 3 == 0;
+        ByteBuffer before;
+        if (operation.inPlace(c, rank)) {
+            int sendPlace = operation.sendPlace(c, rank);
+            recvPlace = operation.recvPlace(c, rank);
+            ByteBuffer both = Zone.untouched(Math.max(sendLength, recvLength) * type.sizeInBytes());
+            both.put(sendPlace * type.sizeInBytes(), inputs.get(rank), 0, sendLength * type.sizeInBytes());
+            sendZone = new Zone<>(member, type, both, odd);
+            recvZone = sendZone;
+            send = sendZone.part(sendPlace, sendLength);
+            before = part(both, recvPlace, recvLength);
+        } else {
+            recvPlace = 0;
+            sendZone = new Zone<>(member, type, inputs.get(rank), odd);
+            before = Zone.untouched(recvLength * type.sizeInBytes());
+            recvZone = new Zone<>(member, type, before, odd);
+            send = sendZone.part(0, sendLength);
+        }
+        recv = recvZone.part(recvPlace, recvLength);
+        expectation = new Expectation(ElementFormat.of(type.nativeCode()), inputs, before, member.isOnHost());
+        operation.expect(expectation, c, rank, size);
+        op = c.operator() == null ? null : c.operator().create(member.communicator, type);
+    }
+
+    static Trial of(Case c, Member member) {
+        return of(c, member, c.type());
+    }
+
+    private static <T extends Element> Trial of(Case c, Member member, ElementType<T> type) {
+        return new DataTrial<>(c, member, type);
+    }
+
+    private ByteBuffer part(ByteBuffer whole, int from, int length) {
+        int size = c.type().sizeInBytes();
+        return whole.slice(from * size, length * size).order(whole.order());
+    }
+
+    Communicator communicator() {
+        return member.communicator;
+    }
+
+    CudaStream stream() {
+        return member.stream;
+    }
+
+    Form form() {
+        return c.form();
+    }
+
+    int count() {
+        return c.count();
+    }
+
+    int root() {
+        return c.root();
+    }
+
+    ReduceOp op() {
+        return op;
+    }
+
+    DataType dataType() {
+        return c.type().dataType();
+    }
+
+    DeviceBuffer<T> send() {
+        return send;
+    }
+
+    DeviceBuffer<T> recv() {
+        return recv;
+    }
+
+    long sendAddress() {
+        return send.address();
+    }
+
+    long recvAddress() {
+        return recv.address();
+    }
+
+    @Override
+    public void call() {
+        c.operation().call(this);
+    }
+
+    @Override
+    public void verify() {
+        expectation.compare(part(recvZone.content(), recvPlace, (int) recv.length()));
+        if (sendZone != recvZone && sendZone.content().mismatch(inputs.get(member.rank())) >= 0) {
+            throw new AssertionError("the send buffer was changed");
+        }
+    }
+
+    @Override
+    public void close() {
+        Operator.close(op);
+    }
+}

@@ -1,0 +1,26 @@
+package io.github.nccl4j.tests.conformance;
+
+import io.github.nccl4j.highlevel.Group;
+import java.util.List;
+
+/** Several trials whose operations are launched together, the last of them by way of a group within the group. */
+record GroupTrial(List<Trial> trials) implements Trial {
+    @Override
+    public void call() {
+        try (Group outer = Group.open()) {
+            trials.subList(0, trials.size() - 1).forEach(Trial::call);
+            Group.run(trials.get(trials.size() - 1)::call);
+            outer.launch();
+        }
+    }
+
+    @Override
+    public void verify() {
+        trials.forEach(Trial::verify);
+    }
+
+    @Override
+    public void close() {
+        trials.forEach(Trial::close);
+    }
+}

@@ -1,0 +1,72 @@
+package io.github.nccl4j.tests.conformance;
+
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CudaStream;
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element;
+import io.github.nccl4j.highlevel.Element.Uint8;
+import io.github.nccl4j.highlevel.ElementType;
+
+/**
+ * One rank: its communicator, a stream, and memory that cases share one after the other, since freeing memory of a GPU
+ * waits for all of it.
+ */
+final class Member implements AutoCloseable {
+    private static final long MEMORY = 96 << 20;
+    private static final long ALIGNMENT = 256;
+
+    final Communicator communicator;
+    final CudaStream stream;
+    private final DeviceBuffer<Uint8> memory;
+    private long used;
+
+    Member(Communicator communicator) {
+        this.communicator = communicator;
+        stream = CudaStream.nonBlocking(communicator.device());
+        memory = communicator.device().allocate(ElementType.UINT8, MEMORY);
+    }
+
+    int rank() {
+        return communicator.rank();
+    }
+
+    int size() {
+        return communicator.size();
+    }
+
+    Device device() {
+        return communicator.device();
+    }
+
+    boolean isOnHost() {
+        return device().isHost();
+    }
+
+    /** Memory until {@link #reuseMemory}. */
+    <T extends Element> DeviceBuffer<T> take(ElementType<T> type, long length) {
+        long bytes = length * type.sizeInBytes();
+        if (used + bytes > MEMORY) {
+            throw new IllegalStateException("a case needs more than " + MEMORY + " bytes");
+        }
+        DeviceBuffer<T> taken = DeviceBuffer.wrap(device(), type, memory.address() + used, length);
+        used = (used + bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        return taken;
+    }
+
+    void reuseMemory() {
+        used = 0;
+    }
+
+    /** Waits for what is in the stream. */
+    void await() {
+        communicator.work(stream).await();
+    }
+
+    /** After the communicator was closed. */
+    @Override
+    public void close() {
+        stream.close();
+        memory.close();
+    }
+}

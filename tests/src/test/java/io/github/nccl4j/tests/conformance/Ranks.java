@@ -1,0 +1,78 @@
+package io.github.nccl4j.tests.conformance;
+
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CommunicatorBuilder;
+import io.github.nccl4j.highlevel.CommunicatorConfig;
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.NcclLibrary;
+import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.tests.Threads;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.function.Consumer;
+
+/** Makes communicators, in the ways that a program can, and runs a suite with them. */
+final class Ranks {
+    private static final Duration DEADLINE = Duration.ofSeconds(60);
+    private static final Duration LIMIT = Duration.ofMinutes(9);
+
+    private final boolean blocking;
+    private final Consumer<Crew> suite;
+
+    Ranks(boolean blocking, Consumer<Crew> suite) {
+        this.blocking = blocking;
+        this.suite = suite;
+    }
+
+    private CommunicatorBuilder builder() {
+        CommunicatorBuilder builder = Communicator.builder().deadline(DEADLINE);
+        return blocking
+                ? builder
+                : builder.config(CommunicatorConfig.builder().blocking(false).build());
+    }
+
+    /** The device of a rank of this process: host memory for all, or each a GPU of its own. */
+    static Device device(int rank) {
+        return NcclLibrary.get().engine() == Engine.HOST ? Device.host() : Device.cuda(rank);
+    }
+
+    /** A thread for each rank. */
+    Report inThreads(int size) throws Exception {
+        UniqueId id = UniqueId.create();
+        List<Callable<Report>> ranks = new ArrayList<>();
+        for (int r = 0; r < size; r++) {
+            int rank = r;
+            ranks.add(() -> run(List.of(builder().device(device(rank)).create(id, rank, size))));
+        }
+        return Report.ofRanks(Threads.together(ranks, LIMIT));
+    }
+
+    /** All ranks in this thread. */
+    Report inOneThread(int size) {
+        List<Device> devices = new ArrayList<>();
+        for (int rank = 0; rank < size; rank++) {
+            devices.add(device(rank));
+        }
+        return run(builder().createAll(devices));
+    }
+
+    /** One rank in this process, the others elsewhere. */
+    Report inThisProcess(UniqueId id, int rank, int size, Device device) {
+        return run(List.of(builder().device(device).create(id, rank, size)));
+    }
+
+    private Report run(List<Communicator> communicators) {
+        Crew crew = new Crew(communicators);
+        try {
+            suite.accept(crew);
+        } catch (RuntimeException | AssertionError unusable) {
+            // It is in the report. Other ranks must not wait for this one.
+            crew.abort();
+        }
+        crew.close();
+        return crew.report();
+    }
+}
