@@ -61,6 +61,8 @@ final class CommunicatorCore {
 
     int batchIndex;
     private Gate.Pass batchPass;
+    /** The thread that closes this, and with it what it owns, within one pass. */
+    private volatile Thread closer;
 
     private final List<AutoCloseable> owned = new ArrayList<>();
     private Leaks.Watch watch;
@@ -377,18 +379,22 @@ final class CommunicatorCore {
 
     /** Makes a short C call of a resource of this communicator, in any state that has a native communicator. */
     void callAlone(String function, LongToIntFunction call) {
-        if (batch != null && batch == Batch.current()) {
+        if (closer == Thread.currentThread() || batch != null && batch == Batch.current()) {
             // This thread is inside already, and the native group not open.
-            settle(call.applyAsInt(handle), function, function);
+            callUnlessEnded(function, call);
             return;
         }
         Gate.Pass pass = gate.enterBarred();
         try {
-            if (!ENDED.contains(state)) {
-                settle(onDevice(() -> call.applyAsInt(handle)), function, function);
-            }
+            callUnlessEnded(function, call);
         } finally {
             pass.leave();
+        }
+    }
+
+    private void callUnlessEnded(String function, LongToIntFunction call) {
+        if (!ENDED.contains(state)) {
+            settle(onDevice(() -> call.applyAsInt(handle)), function, function);
         }
     }
 
@@ -748,9 +754,11 @@ final class CommunicatorCore {
             return;
         }
         Gate.Pass pass = gate.enterBarred();
+        closer = Thread.currentThread();
         try {
             closeAlone();
         } finally {
+            closer = null;
             pass.leave();
         }
     }
