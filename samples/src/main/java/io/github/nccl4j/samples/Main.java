@@ -62,6 +62,8 @@ public final class Main implements Callable<Integer> {
         nccl4j.addSubcommand(run);
         nccl4j.addSubcommand(new ListCommand());
         nccl4j.addSubcommand(new CheckHeaderCommand());
+        // "-n 2" is a number of ranks also where 2 is the short name of a sample.
+        nccl4j.setAllowSubcommandsAsOptionParameters(true);
         nccl4j.setParameterExceptionHandler(new ArgumentErrors());
         nccl4j.setExecutionExceptionHandler((failure, command, parsed) -> {
             command.getErr().println("nccl4j: " + (failure.getMessage() == null ? failure : failure.getMessage()));

@@ -32,6 +32,7 @@ class MainTest {
                 "run | which sample? There are 01-all-reduce, 02-send-recv, 03-all-to-all-v",
                 "run 01 -n 0 | -n must be at least 1: 0",
                 "run -n -3 02 | -n must be at least 1: -3",
+                "run -n 2 02 --timeout 0 | --timeout must be at least 1: 0",
                 "run 01 -n 2 --timeout 0 | --timeout must be at least 1: 0",
                 "run 01 -n 2 --engine cuda | no such engine: 'cuda' (nccl, rccl, host or auto)",
                 "run 01 -n two | Invalid value for option '--ranks': 'two' is not an int",
