@@ -1,12 +1,16 @@
 package io.github.nccl4j.samples;
 
-import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CudaStream;
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element.Float32;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.samples.support.Bandwidth;
 import io.github.nccl4j.samples.support.ByteSize;
 import io.github.nccl4j.samples.support.Mismatch;
 import io.github.nccl4j.samples.support.Pattern;
-import io.github.nccl4j.samples.support.RankMemory;
-import io.github.nccl4j.samples.support.RankSession;
 import java.util.Locale;
 import java.util.stream.IntStream;
 import picocli.CommandLine.Command;
@@ -28,7 +32,6 @@ final class AllReduce extends Sample {
 
     private static final long LARGEST_ON_HOST = ByteSize.parse("4M");
     private static final long LARGEST_ON_GPU = ByteSize.parse("1G");
-    private static final int POISON = 0xff;
 
     @Option(
             names = {"-b", "--minbytes"},
@@ -86,106 +89,98 @@ final class AllReduce extends Sample {
     }
 
     @Override
-    void run(RankSession session) {
-        long largest = maxBytes == null ? defaultLargest(session) : maxBytes;
-        long send = session.device().allocate(largest);
-        long receive = session.device().allocate(largest);
-        boolean root = session.self().rank() == 0;
-        if (root) {
-            printHeader();
-        }
-        long bytes = minBytes;
-        while (true) {
-            String row = row(session, send, receive, bytes / Float.BYTES);
-            if (root) {
-                System.out.println(row);
+    void run(Communicator communicator) {
+        Device device = communicator.device();
+        long largest = (maxBytes == null ? defaultLargest(device) : maxBytes) / Float.BYTES;
+        try (CudaStream stream = CudaStream.nonBlocking(device);
+                DeviceBuffer<Float32> send = device.allocate(ElementType.FLOAT32, largest);
+                DeviceBuffer<Float32> receive = device.allocate(ElementType.FLOAT32, largest)) {
+            printAtRoot(communicator, header());
+            for (long count = minBytes / Float.BYTES; ; count *= factor) {
+                String row = format("%12d  %12d  %8s  %6s  %6d", count * Float.BYTES, count, "float", "sum", -1)
+                        + measured(communicator, send.slice(0, count), receive.slice(0, count), stream)
+                        + measured(communicator, send.slice(0, count), send.slice(0, count), stream);
+                printAtRoot(communicator, row);
+                if (count > largest / factor) {
+                    break;
+                }
             }
-            if (bytes > largest / factor) {
-                break;
-            }
-            bytes *= factor;
+            barrier(communicator, send, stream);
         }
-        session.barrier();
-        if (root) {
-            // Each rank checked its own elements and would have failed: no wrong ones are left to count.
-            System.out.println("# Out of bounds values : 0 OK");
-            System.out.println(format("# Avg bus bandwidth    : %g", busSum / busCount));
-        }
+        // Each rank checked its own elements and would have failed: no wrong ones are left to count.
+        printAtRoot(communicator, "# Out of bounds values : 0 OK");
+        printAtRoot(communicator, format("# Avg bus bandwidth    : %g", busSum / busCount));
     }
 
-    private long defaultLargest(RankSession session) {
-        return Math.max(minBytes, session.onHost() ? LARGEST_ON_HOST : LARGEST_ON_GPU);
-    }
-
-    private String row(RankSession session, long send, long receive, long count) {
-        return format("%12d  %12d  %8s  %6s  %6d", count * Float.BYTES, count, "float", "sum", -1)
-                + measured(session, send, receive, count, "out of place")
-                + measured(session, send, send, count, "in place");
+    private long defaultLargest(Device device) {
+        return Math.max(minBytes, device.isHost() ? LARGEST_ON_HOST : LARGEST_ON_GPU);
     }
 
     /** Checks one call on fresh data, then times calls on whatever the data become. */
-    private String measured(RankSession session, long send, long receive, long count, String form) {
-        Mismatch mismatch = checked(session, send, receive, count);
-        check(mismatch, session, "all-reduce of " + count * Float.BYTES + " bytes, " + form);
-        double micros = timed(session, send, receive, count);
-        double bus = Bandwidth.allReduceBus(
-                count * Float.BYTES, micros, session.self().worldSize());
+    private String measured(
+            Communicator communicator, DeviceBuffer<Float32> send, DeviceBuffer<Float32> receive, CudaStream stream) {
+        Mismatch mismatch = checked(communicator, send, receive, stream);
+        double micros = timed(communicator, send, receive, stream);
+        double bus = Bandwidth.allReduceBus(send.sizeInBytes(), micros, communicator.size());
         busSum += bus;
         busCount++;
         return format(
                 "  %7s  %6.2f  %6.2f  %5d",
-                time(micros), Bandwidth.algorithm(count * Float.BYTES, micros), bus, mismatch.count());
+                time(micros), Bandwidth.algorithm(send.sizeInBytes(), micros), bus, mismatch.count());
     }
 
-    private static Mismatch checked(RankSession session, long send, long receive, long count) {
-        RankMemory device = session.device();
-        if (receive != send) {
-            device.set(receive, POISON, count * Float.BYTES);
-        }
-        device.write(send, pattern(session.self().rank(), count), 0, count);
-        allReduce(session, send, receive, count);
-        device.synchronize();
-        Pattern sum = IntStream.range(0, session.self().worldSize())
-                .mapToObj(rank -> pattern(rank, count))
+    private static Mismatch checked(
+            Communicator communicator, DeviceBuffer<Float32> send, DeviceBuffer<Float32> receive, CudaStream stream) {
+        receive.fill(Float.NaN);
+        pattern(communicator.rank(), send.length()).write(send);
+        communicator.allReduce(send, receive, ReduceOp.SUM, stream);
+        communicator.work(stream).await();
+        Pattern sum = IntStream.range(0, communicator.size())
+                .mapToObj(rank -> pattern(rank, send.length()))
                 .reduce(Pattern::plus)
                 .orElseThrow();
-        return device.compare(receive, sum, 0, count);
+        Mismatch mismatch = sum.compare(receive);
+        check(mismatch, communicator, "all-reduce of " + send.sizeInBytes() + " bytes");
+        return mismatch;
     }
 
     private static Pattern pattern(int rank, long count) {
         return Pattern.of(rank * 37L + count);
     }
 
-    private double timed(RankSession session, long send, long receive, long count) {
+    private double timed(
+            Communicator communicator, DeviceBuffer<Float32> send, DeviceBuffer<Float32> receive, CudaStream stream) {
         for (int i = 0; i < warmup; i++) {
-            allReduce(session, send, receive, count);
+            communicator.allReduce(send, receive, ReduceOp.SUM, stream);
         }
-        session.barrier();
+        barrier(communicator, send, stream);
         long start = System.nanoTime();
         for (int i = 0; i < iterations; i++) {
-            allReduce(session, send, receive, count);
+            communicator.allReduce(send, receive, ReduceOp.SUM, stream);
         }
-        session.device().synchronize();
+        // Not work(stream).await(), which pauses between its looks at the stream: this returns at once.
+        stream.synchronize();
         return (System.nanoTime() - start) / 1e3 / iterations;
     }
 
-    private static void allReduce(RankSession session, long send, long receive, long count) {
-        int result = nccl.ncclAllReduce(
-                send, receive, count, nccl.ncclFloat, nccl.ncclSum, session.comm(), session.device().stream());
-        if (result != nccl.ncclSuccess) {
-            session.check(result, "ncclAllReduce of " + count + " floats");
-        }
+    /** Lets every rank wait for every other, by a tiny all-reduce behind what is in the stream. */
+    private static void barrier(Communicator communicator, DeviceBuffer<Float32> buffer, CudaStream stream) {
+        communicator.allReduce(buffer.slice(0, 1), ReduceOp.SUM, stream);
+        communicator.work(stream).await();
     }
 
-    private static void printHeader() {
+    private static String header() {
         String empty = format("# %10s  %12s  %8s  %6s  %6s", "", "", "", "", "");
-        System.out.println("#");
-        System.out.println(empty + "           out-of-place                       in-place          ");
-        System.out.println(format("# %10s  %12s  %8s  %6s  %6s", "size", "count", "type", "redop", "root")
-                + format("  %7s  %6s  %6s %6s", "time", "algbw", "busbw", "#wrong")
-                        .repeat(2));
-        System.out.println(format("# %10s  %12s  %8s  %6s  %6s", "(B)", "(elements)", "", "", "")
-                + format("  %7s  %6s  %6s  %5s", "(us)", "(GB/s)", "(GB/s)", "").repeat(2));
+        return String.join(
+                System.lineSeparator(),
+                "#",
+                empty + "           out-of-place                       in-place          ",
+                format("# %10s  %12s  %8s  %6s  %6s", "size", "count", "type", "redop", "root")
+                        + format("  %7s  %6s  %6s %6s", "time", "algbw", "busbw", "#wrong")
+                                .repeat(2),
+                format("# %10s  %12s  %8s  %6s  %6s", "(B)", "(elements)", "", "", "")
+                        + format("  %7s  %6s  %6s  %5s", "(us)", "(GB/s)", "(GB/s)", "")
+                                .repeat(2));
     }
 
     private static String time(double micros) {

@@ -1,10 +1,17 @@
 package io.github.nccl4j.samples;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CudaStream;
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element.Float32;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.Group;
+import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.samples.support.CountMatrix;
+import io.github.nccl4j.samples.support.NcclError;
 import io.github.nccl4j.samples.support.Pattern;
-import io.github.nccl4j.samples.support.RankSession;
 import io.github.nccl4j.samples.support.WindowMemory;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
@@ -28,7 +35,6 @@ import picocli.CommandLine.Option;
         })
 final class AllToAllV extends Sample {
 
-    private static final int POISON = 0xff;
     private static final int SHORT_FORM = 10;
     private static final int LONG_FORM = 11;
 
@@ -51,26 +57,36 @@ final class AllToAllV extends Sample {
     }
 
     @Override
-    void run(RankSession session) {
-        int ranks = session.self().worldSize();
+    void run(Communicator communicator) {
+        int ranks = communicator.size();
         int form = sendRecv ? 0 : NativeLibrary.alltoAllvArguments();
         boolean direct = form == SHORT_FORM || form == LONG_FORM;
         try (CountMatrix counts = new CountMatrix(ranks, this::count);
-                WindowMemory memory = WindowMemory.open(session, direct, counts.largestBuffer() * Float.BYTES)) {
-            fill(session, counts, memory);
+                CudaStream stream = CudaStream.nonBlocking(communicator.device());
+                WindowMemory memory = WindowMemory.open(communicator, direct, counts.largestBuffer())) {
+            fill(communicator, counts, memory);
+            // With ncclAlltoAllv others write into this rank's memory: nobody may begin while one is still filling.
+            barrier(communicator, stream);
             direct &= memory.registered();
             if (direct) {
-                call(session, counts, memory, form);
+                call(communicator, counts, memory, form, stream);
             } else {
-                group(session, counts, memory);
+                group(communicator, counts, memory, stream);
             }
-            session.device().synchronize();
-            long checked = verify(session, counts, memory);
-            System.out.println("rank " + session.self().rank() + " got " + checked + " elements from " + ranks
+            communicator.work(stream).await();
+            long checked = verify(communicator, counts, memory);
+            System.out.println("rank " + communicator.rank() + " got " + checked + " elements from " + ranks
                     + " ranks by "
                     + (direct ? "ncclAlltoAllv with " + form + " arguments" : "sends and receives in one group")
                     + ", every element checked");
-            session.barrier();
+            barrier(communicator, stream);
+        }
+    }
+
+    private static void barrier(Communicator communicator, CudaStream stream) {
+        try (DeviceBuffer<Float32> cell = communicator.device().allocate(ElementType.FLOAT32, 1)) {
+            communicator.allReduce(cell, ReduceOp.SUM, stream);
+            communicator.work(stream).await();
         }
     }
 
@@ -84,78 +100,73 @@ final class AllToAllV extends Sample {
         return Pattern.of(from * 131L + to * 17L);
     }
 
-    private static void fill(RankSession session, CountMatrix counts, WindowMemory memory) {
-        int self = session.self().rank();
-        session.device().set(memory.receive(), POISON, memory.bytes());
+    private static void fill(Communicator communicator, CountMatrix counts, WindowMemory memory) {
+        int self = communicator.rank();
+        memory.receive().fill(Float.NaN);
         for (int peer = 0; peer < counts.ranks(); peer++) {
-            long at = memory.send() + counts.sendDisplacement(self, peer) * Float.BYTES;
-            session.device().write(at, pattern(self, peer), 0, counts.sent(self, peer));
+            pattern(self, peer).write(outgoing(memory, counts, self, peer));
         }
-        // With ncclAlltoAllv others write into this rank's memory: nobody may begin while one is still filling.
-        session.barrier();
     }
 
-    private static void call(RankSession session, CountMatrix counts, WindowMemory memory, int form) {
-        long stream = session.device().stream();
+    private static DeviceBuffer<Float32> outgoing(WindowMemory memory, CountMatrix counts, int self, int peer) {
+        return memory.send().slice(counts.sendDisplacement(self, peer), counts.sent(self, peer));
+    }
+
+    private static DeviceBuffer<Float32> incoming(WindowMemory memory, CountMatrix counts, int self, int peer) {
+        return memory.receive().slice(counts.receiveDisplacement(self, peer), counts.sent(peer, self));
+    }
+
+    private static void call(
+            Communicator communicator, CountMatrix counts, WindowMemory memory, int form, CudaStream stream) {
         int result = form == LONG_FORM
                 ? nccl.ncclAlltoAllv(
-                        memory.send(),
+                        memory.send().address(),
                         counts.sendCounts(),
                         counts.sendDisplacements(),
-                        memory.receive(),
+                        memory.receive().address(),
                         counts.receiveCounts(),
                         counts.receiveDisplacements(),
                         0,
                         0,
                         nccl.ncclFloat,
-                        session.comm(),
-                        stream)
+                        communicator.nativeHandle(),
+                        stream.nativeHandle())
                 : nccl.ncclAlltoAllv(
-                        memory.send(),
+                        memory.send().address(),
                         counts.sendCounts(),
                         counts.sendDisplacements(),
-                        memory.receive(),
+                        memory.receive().address(),
                         counts.receiveCounts(),
                         counts.receiveDisplacements(),
                         0,
                         nccl.ncclFloat,
-                        session.comm(),
-                        stream);
-        session.check(result, "ncclAlltoAllv");
+                        communicator.nativeHandle(),
+                        stream.nativeHandle());
+        NcclError.check(result, "ncclAlltoAllv", communicator.rank(), communicator.nativeHandle());
     }
 
-    private static void group(RankSession session, CountMatrix counts, WindowMemory memory) {
-        int self = session.self().rank();
-        long stream = session.device().stream();
-        session.check(nccl.ncclGroupStart(), "ncclGroupStart");
-        for (int peer = 0; peer < counts.ranks(); peer++) {
-            if (counts.sent(self, peer) > 0) {
-                long at = memory.send() + counts.sendDisplacement(self, peer) * Float.BYTES;
-                session.check(
-                        nccl.ncclSend(at, counts.sent(self, peer), nccl.ncclFloat, peer, session.comm(), stream),
-                        "ncclSend to rank " + peer);
+    private static void group(Communicator communicator, CountMatrix counts, WindowMemory memory, CudaStream stream) {
+        int self = communicator.rank();
+        try (Group group = Group.open()) {
+            for (int peer = 0; peer < counts.ranks(); peer++) {
+                if (counts.sent(self, peer) > 0) {
+                    communicator.send(outgoing(memory, counts, self, peer), peer, stream);
+                }
+                if (counts.sent(peer, self) > 0) {
+                    communicator.recv(incoming(memory, counts, self, peer), peer, stream);
+                }
             }
-            if (counts.sent(peer, self) > 0) {
-                long at = memory.receive() + counts.receiveDisplacement(self, peer) * Float.BYTES;
-                session.check(
-                        nccl.ncclRecv(at, counts.sent(peer, self), nccl.ncclFloat, peer, session.comm(), stream),
-                        "ncclRecv from rank " + peer);
-            }
+            group.launch();
         }
-        session.check(nccl.ncclGroupEnd(), "ncclGroupEnd");
     }
 
-    private static long verify(RankSession session, CountMatrix counts, WindowMemory memory) {
-        int self = session.self().rank();
+    private static long verify(Communicator communicator, CountMatrix counts, WindowMemory memory) {
+        int self = communicator.rank();
         long checked = 0;
         for (int peer = 0; peer < counts.ranks(); peer++) {
-            long count = counts.sent(peer, self);
-            long at = memory.receive() + counts.receiveDisplacement(self, peer) * Float.BYTES;
-            check(
-                    session.device().compare(at, pattern(peer, self), 0, count),
-                    session,
-                    count + " floats from rank " + peer);
-            checked += count;
+            DeviceBuffer<Float32> incoming = incoming(memory, counts, self, peer);
+            check(pattern(peer, self).compare(incoming), communicator, incoming.length() + " floats from rank " + peer);
+            checked += incoming.length();
         }
         return checked;
     }

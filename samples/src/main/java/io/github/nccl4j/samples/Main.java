@@ -74,7 +74,7 @@ public final class Main implements Callable<Integer> {
 
     /** All samples, in the order of their numbers. */
     static List<Sample> samples() {
-        return List.of(new AllReduce(), new SendRecv(), new AllToAllV());
+        return List.of(new AllReduce(), new SendRecv(), new AllToAllV(), new MultiCommunicator());
     }
 
     /** Without a command: the help. */

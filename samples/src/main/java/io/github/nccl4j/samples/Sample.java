@@ -1,9 +1,14 @@
 package io.github.nccl4j.samples;
 
-import io.github.nccl4j.library.NativeLibrary;
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.FailurePolicy;
+import io.github.nccl4j.highlevel.NcclLibrary;
+import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.samples.support.IdExchange;
 import io.github.nccl4j.samples.support.Mismatch;
 import io.github.nccl4j.samples.support.RankInfo;
-import io.github.nccl4j.samples.support.RankSession;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.concurrent.Callable;
@@ -43,10 +48,10 @@ abstract class Sample implements Callable<Integer> {
     /**
      * Does this rank's part.
      *
-     * @param session the communicator and memory of this rank
-     * @throws WrongResult if an element is wrong
+     * @param communicator that of all ranks, which the caller closes
+     * @throws Failure if an element is wrong
      */
-    abstract void run(RankSession session);
+    abstract void run(Communicator communicator);
 
     @Override
     public final Integer call() throws IOException, InterruptedException {
@@ -60,21 +65,57 @@ abstract class Sample implements Callable<Integer> {
     }
 
     final int runAs(RankInfo self, Duration timeout) {
-        RankSession session = null;
+        Communicator communicator = null;
         try {
-            session = RankSession.open(self, timeout);
-            printEngine(session);
-            run(session);
-            session.close();
+            communicator = connect(self, timeout);
+            printAtRoot(communicator, engine(communicator));
+            run(communicator);
+            communicator.close();
             return CommandLine.ExitCode.OK;
         } catch (RuntimeException | LinkageError failure) {
             System.out.flush();
             System.err.println(name() + ": " + describe(failure, self));
-            if (session != null) {
-                session.abort();
+            if (communicator != null) {
+                // So that nobody waits for this rank.
+                communicator.abort();
             }
             return CommandLine.ExitCode.SOFTWARE;
         }
+    }
+
+    /** Meets the other ranks. With the policy a rank that notices a lost one frees its device, which closing buffers needs. */
+    private static Communicator connect(RankInfo self, Duration timeout) {
+        Device device = device(self);
+        byte[] id =
+                new IdExchange(self, timeout).exchange(() -> UniqueId.create().toBytes());
+        return Communicator.builder()
+                .device(device)
+                .onFailure(FailurePolicy.ABORT)
+                .create(UniqueId.of(id), self.rank(), self.worldSize());
+    }
+
+    private static Device device(RankInfo self) {
+        Engine engine = NcclLibrary.get().engine();
+        if (engine == Engine.HOST) {
+            return Device.host();
+        }
+        if (engine == Engine.RCCL) {
+            throw new Failure("the samples have no access to the memory of AMD GPUs; library: "
+                    + NcclLibrary.get().path());
+        }
+        int count = Device.cudaCount();
+        if (count == 0) {
+            throw new Failure("rank " + self.rank() + ": the CUDA driver shows no GPU to this process");
+        }
+        return Device.cuda(self.localRank() % count);
+    }
+
+    private static String engine(Communicator communicator) {
+        NcclLibrary library = NcclLibrary.get();
+        int ranks = communicator.size();
+        return "# nccl4j " + Main.Version.number() + ", engine " + library.engine() + ", NCCL " + library.version()
+                + ", library " + library.path() + System.lineSeparator()
+                + "# " + ranks + (ranks == 1 ? " rank" : " ranks") + ", rank 0 on " + communicator.device();
     }
 
     /** Expected failures say all in their message; anything else is a bug, and its stack tells where. */
@@ -89,31 +130,28 @@ abstract class Sample implements Callable<Integer> {
         return text.toString();
     }
 
-    private static void printEngine(RankSession session) {
-        if (session.self().rank() == 0) {
-            System.out.println("# nccl4j " + Main.Version.number() + ", engine " + NativeLibrary.engine() + ", NCCL "
-                    + NativeLibrary.version() + ", library " + NativeLibrary.path());
-            int ranks = session.self().worldSize();
-            System.out.println("# " + ranks + (ranks == 1 ? " rank" : " ranks") + ", rank 0 on "
-                    + session.device().describe());
+    /** Prints what concerns all ranks, once. */
+    static void printAtRoot(Communicator communicator, String text) {
+        if (communicator.rank() == 0) {
+            System.out.println(text);
         }
     }
 
     /** Fails if anything is wrong. */
-    static void check(Mismatch mismatch, RankSession session, String what) {
+    static void check(Mismatch mismatch, Communicator communicator, String what) {
         if (!mismatch.none()) {
-            throw new WrongResult("rank " + session.self().rank() + ": " + what + ": element " + mismatch.index()
+            throw new Failure("rank " + communicator.rank() + ": " + what + ": element " + mismatch.index()
                     + " is wrong: expected " + mismatch.expected() + ", got " + mismatch.got() + " (" + mismatch.count()
                     + " wrong in all)");
         }
     }
 
-    /** An element is not what it must be. */
-    static final class WrongResult extends RuntimeException {
+    /** The sample can't run here, or an element is not what it must be. */
+    static final class Failure extends RuntimeException {
 
         private static final long serialVersionUID = 1;
 
-        WrongResult(String message) {
+        Failure(String message) {
             super(message);
         }
     }

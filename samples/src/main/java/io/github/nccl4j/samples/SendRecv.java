@@ -1,8 +1,14 @@
 package io.github.nccl4j.samples;
 
-import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CudaStream;
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element.Float32;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.Group;
+import io.github.nccl4j.samples.support.Mismatch;
 import io.github.nccl4j.samples.support.Pattern;
-import io.github.nccl4j.samples.support.RankSession;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -17,7 +23,6 @@ import picocli.CommandLine.Option;
         })
 final class SendRecv extends Sample {
 
-    private static final int POISON = 0xff;
     private static final long STEP = 8;
 
     @Option(
@@ -37,50 +42,38 @@ final class SendRecv extends Sample {
     }
 
     @Override
-    void run(RankSession session) {
+    void run(Communicator communicator) {
+        Device device = communicator.device();
+        int rank = communicator.rank();
+        int next = (rank + 1) % communicator.size();
+        int previous = (rank + communicator.size() - 1) % communicator.size();
         long largest = maxBytes / Float.BYTES;
-        long send = session.device().allocate(largest * Float.BYTES);
-        long receive = session.device().allocate(largest * Float.BYTES);
         int sizes = 0;
-        for (long count = 1; ; count = Math.min(largest, count * STEP)) {
-            exchange(session, send, receive, count);
-            sizes++;
-            if (count == largest) {
-                break;
+        try (CudaStream stream = CudaStream.nonBlocking(device);
+                DeviceBuffer<Float32> send = device.allocate(ElementType.FLOAT32, largest);
+                DeviceBuffer<Float32> receive = device.allocate(ElementType.FLOAT32, largest)) {
+            for (long count = 1; ; count = Math.min(largest, count * STEP)) {
+                DeviceBuffer<Float32> outgoing = send.slice(0, count);
+                DeviceBuffer<Float32> incoming = receive.slice(0, count);
+                pattern(rank, count).write(outgoing);
+                incoming.fill(Float.NaN);
+                // Outside a group each rank would wait in send for a rank that waits in send.
+                try (Group group = Group.open()) {
+                    communicator.send(outgoing, next, stream);
+                    communicator.recv(incoming, previous, stream);
+                    group.launch();
+                }
+                communicator.work(stream).await();
+                Mismatch mismatch = pattern(previous, count).compare(incoming);
+                check(mismatch, communicator, count + " floats from rank " + previous);
+                sizes++;
+                if (count == largest) {
+                    break;
+                }
             }
         }
-        System.out.println(
-                "rank " + session.self().rank() + " sent to rank " + next(session) + " and received from rank "
-                        + previous(session) + ": " + sizes + " sizes from 4 to " + largest * Float.BYTES
-                        + " bytes, every element checked");
-    }
-
-    private static int next(RankSession session) {
-        return (session.self().rank() + 1) % session.self().worldSize();
-    }
-
-    private static int previous(RankSession session) {
-        return (session.self().rank() + session.self().worldSize() - 1)
-                % session.self().worldSize();
-    }
-
-    private static void exchange(RankSession session, long send, long receive, long count) {
-        var device = session.device();
-        device.write(send, pattern(session.self().rank(), count), 0, count);
-        device.set(receive, POISON, count * Float.BYTES);
-        session.check(nccl.ncclGroupStart(), "ncclGroupStart");
-        session.check(
-                nccl.ncclSend(send, count, nccl.ncclFloat, next(session), session.comm(), device.stream()),
-                "ncclSend to rank " + next(session));
-        session.check(
-                nccl.ncclRecv(receive, count, nccl.ncclFloat, previous(session), session.comm(), device.stream()),
-                "ncclRecv from rank " + previous(session));
-        session.check(nccl.ncclGroupEnd(), "ncclGroupEnd");
-        device.synchronize();
-        check(
-                device.compare(receive, pattern(previous(session), count), 0, count),
-                session,
-                count + " floats from rank " + previous(session));
+        System.out.println("rank " + rank + " sent to rank " + next + " and received from rank " + previous + ": "
+                + sizes + " sizes from 4 to " + largest * Float.BYTES + " bytes, every element checked");
     }
 
     private static Pattern pattern(int rank, long count) {

@@ -5,11 +5,13 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import picocli.CommandLine;
+import picocli.CommandLine.Command;
 
 class MainTest {
 
@@ -27,9 +29,9 @@ class MainTest {
     @CsvSource(
             delimiter = '|',
             value = {
-                "run 09 -n 4 | no such sample: '09'; there are 01-all-reduce, 02-send-recv, 03-all-to-all-v",
-                "run 09 -e 4M | no such sample: '09'; there are 01-all-reduce, 02-send-recv, 03-all-to-all-v",
-                "run | which sample? There are 01-all-reduce, 02-send-recv, 03-all-to-all-v",
+                "run 09 -n 4 | no such sample: '09'; there are NAMES",
+                "run 09 -e 4M | no such sample: '09'; there are NAMES",
+                "run | which sample? There are NAMES",
                 "run 01 -n 0 | -n must be at least 1: 0",
                 "run -n -3 02 | -n must be at least 1: -3",
                 "run -n 2 02 --timeout 0 | --timeout must be at least 1: 0",
@@ -42,10 +44,14 @@ class MainTest {
                 "run 01 -n 2 -f 1 | -f must be at least 2: 1",
                 "run 02 -n 2 -e 1 | -e must be at least the size of one float, 4: 1",
                 "run 03 -n 2 -c 0 | -c must be at least 1: 0",
+                "run 04 -n 2 -c 0 | -c must be at least 1: 0",
+                "run 04 -n 2 -r 0 | -r must be at least 1: 0",
             })
     void wrongArgumentsAreNamed(String arguments, String message) {
         assertEquals(2, execute(arguments));
-        assertEquals("nccl4j: " + message, err.toString().lines().findFirst().orElse(""));
+        assertEquals(
+                "nccl4j: " + message.replace("NAMES", Main.names()),
+                err.toString().lines().findFirst().orElse(""));
         assertEquals("", out.toString());
     }
 
@@ -56,10 +62,20 @@ class MainTest {
         assertTrue(out.toString().startsWith("Usage: nccl4j"), out.toString());
     }
 
+    /** A new sample is one more number, and can be called by its number, its name or both. */
     @Test
     void listsTheSamples() {
         assertEquals(0, execute("list"));
-        assertEquals(3, out.toString().lines().count());
-        assertTrue(out.toString().startsWith("01-all-reduce "), out.toString());
+        List<String> lines = out.toString().lines().toList();
+        assertEquals(Main.samples().size(), lines.size());
+        for (int i = 0; i < lines.size(); i++) {
+            String name = Main.samples().get(i).name();
+            assertTrue(lines.get(i).startsWith(name + " "), lines.get(i));
+            assertTrue(name.startsWith(String.format("%02d-", i + 1)), name);
+            Command command = Main.samples().get(i).getClass().getAnnotation(Command.class);
+            assertEquals(
+                    List.of(name.substring(0, 2), Integer.toString(i + 1), name.substring(3)),
+                    List.of(command.aliases()));
+        }
     }
 }

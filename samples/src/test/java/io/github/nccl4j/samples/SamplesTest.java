@@ -49,7 +49,9 @@ class SamplesTest {
                 "run 01 -n 1 -e 1K",
                 "run 02-send-recv -n 3 -e 256K",
                 "run 03-all-to-all-v -n 4",
-                "run 03 -n 3 --send-recv"
+                "run 03 -n 3 --send-recv",
+                "run 04-multi-communicator -n 4",
+                "run 04 -n 3 --rows 3 -c 1000"
             })
     void succeeds(String arguments) throws Exception {
         Process process = start(Map.of(), arguments + " --engine host");

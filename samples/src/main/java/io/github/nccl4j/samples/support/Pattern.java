@@ -1,5 +1,8 @@
 package io.github.nccl4j.samples.support;
 
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element.Float32;
+
 /**
  * Test data: small whole numbers that depend on the index and a seed, with a prime period.
  *
@@ -9,6 +12,9 @@ public final class Pattern {
 
     /** A prime, so that data shifted by a power of two never looks right. */
     private static final int PERIOD = 1009;
+
+    /** Elements that travel between Java and the device at a time. */
+    private static final int CHUNK = 1 << 18;
 
     private static final int VALUES = 127;
     private static final int STEP = 31;
@@ -56,6 +62,37 @@ public final class Pattern {
      */
     public float at(long index) {
         return table[(int) (index % PERIOD)];
+    }
+
+    /**
+     * Writes the pattern, from its first element on.
+     *
+     * @param buffer where to
+     */
+    public void write(DeviceBuffer<Float32> buffer) {
+        float[] chunk = new float[(int) Math.min(CHUNK, buffer.length())];
+        for (long at = 0; at < buffer.length(); at += chunk.length) {
+            int count = (int) Math.min(chunk.length, buffer.length() - at);
+            fill(chunk, count, at);
+            buffer.copyFrom(chunk, 0, at, count);
+        }
+    }
+
+    /**
+     * Compares a buffer with the pattern, element by element.
+     *
+     * @param buffer what was received
+     * @return what is wrong
+     */
+    public Mismatch compare(DeviceBuffer<Float32> buffer) {
+        float[] chunk = new float[(int) Math.min(CHUNK, buffer.length())];
+        Mismatch result = Mismatch.NONE;
+        for (long at = 0; at < buffer.length(); at += chunk.length) {
+            int count = (int) Math.min(chunk.length, buffer.length() - at);
+            buffer.copyTo(chunk, 0, at, count);
+            result = result.and(compare(chunk, count, at, at));
+        }
+        return result;
     }
 
     void fill(float[] to, int count, long from) {

@@ -1,6 +1,11 @@
 package io.github.nccl4j.samples.support;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element.Float32;
+import io.github.nccl4j.highlevel.ElementType;
 import org.bytedeco.javacpp.LongPointer;
 
 /**
@@ -11,21 +16,17 @@ import org.bytedeco.javacpp.LongPointer;
  */
 public final class WindowMemory implements AutoCloseable {
 
-    /** NCCL wants windows to begin on a page; 512 keeps the second buffer aligned for every transport. */
-    private static final long ALIGNMENT = 512;
+    /** NCCL wants windows to begin on a page; this keeps the second buffer aligned for every transport. */
+    private static final long ALIGNMENT = 128;
 
-    private final RankSession session;
-    private final long send;
-    private final long bytes;
-    private final boolean owned;
+    private final Communicator communicator;
+    private final DeviceBuffer<Float32> memory;
     private final boolean registered;
     private final long window;
 
-    private WindowMemory(RankSession session, long send, long bytes, boolean owned, boolean registered, long window) {
-        this.session = session;
-        this.send = send;
-        this.bytes = bytes;
-        this.owned = owned;
+    private WindowMemory(Communicator communicator, DeviceBuffer<Float32> memory, boolean registered, long window) {
+        this.communicator = communicator;
+        this.memory = memory;
         this.registered = registered;
         this.window = window;
     }
@@ -33,42 +34,43 @@ public final class WindowMemory implements AutoCloseable {
     /**
      * Allocates the buffers.
      *
-     * @param session this rank
+     * @param communicator the ranks
      * @param direct whether they are for {@code ncclAlltoAllv}
-     * @param bytes the size of each, the same on every rank
+     * @param count the elements of each, the same on every rank
      * @return the memory
      */
-    public static WindowMemory open(RankSession session, boolean direct, long bytes) {
-        long size = Math.max(1, (bytes + ALIGNMENT - 1) / ALIGNMENT) * ALIGNMENT;
-        if (!direct || session.onHost()) {
-            return new WindowMemory(session, session.device().allocate(2 * size), size, false, direct, 0);
+    public static WindowMemory open(Communicator communicator, boolean direct, long count) {
+        long length = 2 * ALIGNMENT * Math.max(1, (count + ALIGNMENT - 1) / ALIGNMENT);
+        Device device = communicator.device();
+        if (!direct || device.isHost()) {
+            return new WindowMemory(communicator, device.allocate(ElementType.FLOAT32, length), direct, 0);
         }
+        DeviceBuffer<Float32> memory = device.allocateForWindow(ElementType.FLOAT32, length);
         try (LongPointer cell = new LongPointer(1)) {
-            session.check(nccl.ncclMemAlloc(cell.address(), 2 * size), "ncclMemAlloc(" + 2 * size + ")");
-            long address = cell.get();
             cell.put(0);
-            session.check(
+            NcclError.check(
                     nccl.ncclCommWindowRegister(
-                            session.comm(), address, 2 * size, cell.address(), nccl.NCCL_WIN_COLL_SYMMETRIC),
-                    "ncclCommWindowRegister");
+                            communicator.nativeHandle(),
+                            memory.address(),
+                            memory.sizeInBytes(),
+                            cell.address(),
+                            nccl.NCCL_WIN_COLL_SYMMETRIC),
+                    "ncclCommWindowRegister",
+                    communicator.rank(),
+                    communicator.nativeHandle());
             // Success without a window: this communicator has no symmetric memory. All its ranks see the same.
-            return new WindowMemory(session, address, size, true, cell.get() != 0, cell.get());
+            return new WindowMemory(communicator, memory, cell.get() != 0, cell.get());
         }
     }
 
-    /** {@return the address of the send buffer} */
-    public long send() {
-        return send;
+    /** {@return the send buffer} */
+    public DeviceBuffer<Float32> send() {
+        return memory.slice(0, memory.length() / 2);
     }
 
-    /** {@return the address of the receive buffer} */
-    public long receive() {
-        return send + bytes;
-    }
-
-    /** {@return the size of each buffer} */
-    public long bytes() {
-        return bytes;
+    /** {@return the receive buffer} */
+    public DeviceBuffer<Float32> receive() {
+        return memory.slice(memory.length() / 2, memory.length() / 2);
     }
 
     /** {@return whether {@code ncclAlltoAllv} takes these buffers} */
@@ -79,12 +81,15 @@ public final class WindowMemory implements AutoCloseable {
     /** After a failure nothing is freed: the communicator is given up, and the process ends. */
     @Override
     public void close() {
-        if (session.comm() == 0 || !owned) {
-            return;
+        if (window != 0 && communicator.state() == Communicator.State.OPEN) {
+            NcclError.check(
+                    nccl.ncclCommWindowDeregister(communicator.nativeHandle(), window),
+                    "ncclCommWindowDeregister",
+                    communicator.rank(),
+                    communicator.nativeHandle());
+            memory.close();
+        } else if (window == 0) {
+            memory.close();
         }
-        if (window != 0) {
-            session.check(nccl.ncclCommWindowDeregister(session.comm(), window), "ncclCommWindowDeregister");
-        }
-        session.check(nccl.ncclMemFree(send), "ncclMemFree");
     }
 }

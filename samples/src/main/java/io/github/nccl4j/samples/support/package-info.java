@@ -1,6 +1,6 @@
 /**
- * What the samples need around the low-level bindings: rank identity, exchange of the unique id, memory and result checks.
+ * What the samples need besides nccl4j: who a rank is, the exchange of the unique id, test data and their checks.
  *
- * <p>This is scaffolding of the samples, not an API: the high-level package of nccl4j takes its place.
+ * <p>This is scaffolding of the samples, not an API.
  */
 package io.github.nccl4j.samples.support;
