@@ -47,6 +47,8 @@ final class CommunicatorCore {
     private volatile State state = State.PENDING;
     /** A call that was given up is still in NCCL. */
     private volatile boolean stuck;
+    /** How often something went wrong that may leave work on the device for ever. */
+    private int stalls;
 
     /** Where NCCL writes the handle, and the asynchronous error. */
     private final LongPointer cells = new LongPointer(2);
@@ -477,6 +479,7 @@ final class CommunicatorCore {
     NcclException failed(int result, String function, String description) {
         NcclResultException failure = Status.failure(result, function, description, rank, name, lastError(), library);
         if (!(failure instanceof NcclUsageException)) {
+            stalled();
             tellPolicy(failure);
         }
         return failure;
@@ -485,8 +488,37 @@ final class CommunicatorCore {
     /** The exception for what was not done in time, after the policy was asked. */
     NcclException timedOut(String function, String description, Duration limit) {
         NcclResultException failure = Status.timeout(function, description, limit, rank, name, lastError(), library);
+        stalled();
         tellPolicy(failure);
         return failure;
+    }
+
+    /** As {@link #timedOut}, of something that was late before. */
+    NcclException timedOutAgain(String function, String description, Duration limit) {
+        NcclResultException failure = Status.timeout(function, description, limit, rank, name, lastError(), library);
+        tellPolicy(failure);
+        return failure;
+    }
+
+    private synchronized void stalled() {
+        if (!ENDED.contains(state) && device.isCuda()) {
+            stalls++;
+            Stall.begin(this);
+        }
+    }
+
+    /** What was not done in time is done now. */
+    void noLongerStalled() {
+        synchronized (this) {
+            if (--stalls > 0) {
+                return;
+            }
+        }
+        Stall.end(this);
+    }
+
+    private synchronized boolean isStalled() {
+        return stalls > 0;
     }
 
     private void tellPolicy(NcclException failure) {
@@ -814,7 +846,7 @@ final class CommunicatorCore {
     }
 
     private boolean isBroken() {
-        if (stuck) {
+        if (stuck || isStalled()) {
             return true;
         }
         int problem = poll();
@@ -844,6 +876,7 @@ final class CommunicatorCore {
             free.run();
         } finally {
             cells.close();
+            Stall.end(this);
             communicator.ended();
         }
     }

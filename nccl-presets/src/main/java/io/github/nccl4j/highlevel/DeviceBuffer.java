@@ -32,6 +32,9 @@ import org.bytedeco.javacpp.Pointer;
  * freed by the garbage collector; with {@code -Dnccl4j.leaks=true} one that was dropped is logged, with the stack that
  * allocated it. Every use of a closed buffer is an {@link IllegalStateException}.
  *
+ * <p>While a communicator on the same CUDA device has work that was not done in time, or has failed, memory is freed only
+ * when that communicator was closed or aborted: CUDA would wait for the work.
+ *
  * <p><b>Order.</b> Copies and fills are done when they return, and see what was launched on the default stream and on
  * streams that wait for it. Work on other streams, such as {@link CudaStream#nonBlocking}, is not waited for:
  * synchronize with the stream before reading what it writes or writing what it reads. Copies whose name ends in
@@ -93,7 +96,14 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         InFlight.poll();
         if (device.isCuda()) {
             long address = Cuda.allocate(device, bytes);
-            return new DeviceBuffer<>(device, type, address, length, null, () -> Cuda.free(device, address), null);
+            return new DeviceBuffer<>(
+                    device,
+                    type,
+                    address,
+                    length,
+                    null,
+                    () -> Stall.free(device, () -> Cuda.free(device, address)),
+                    null);
         }
         if (bytes > Long.MAX_VALUE - HOST_ALIGNMENT) {
             throw new OutOfMemoryError("cannot allocate " + bytes + " bytes of host memory");
@@ -113,11 +123,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         long bytes = allocatedBytes(type, length);
         InFlight.poll();
         long address = Cuda.allocateHost(device, bytes);
-        Runnable free = () -> {
+        Runnable free = () -> Stall.free(device, () -> {
             // Unlike cudaFree, cudaFreeHost takes memory away from work that still uses it.
             Cuda.synchronizeDevice(device);
             Cuda.freeHost(device, address);
-        };
+        });
         return new DeviceBuffer<>(Device.host(), type, address, length, null, free, null);
     }
 
@@ -132,14 +142,14 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
             return new DeviceBuffer<>(device, type, address, length, null, () -> NcclMemory.free(address), null);
         }
         long address = Cuda.on(device, () -> NcclMemory.allocate(bytes));
-        Runnable free = () -> {
+        Runnable free = () -> Stall.free(device, () -> {
             // Unlike cudaFree, ncclMemFree takes memory away from work that still uses it.
             Cuda.synchronizeDevice(device);
             Cuda.on(device, () -> {
                 NcclMemory.free(address);
                 return null;
             });
-        };
+        });
         return new DeviceBuffer<>(device, type, address, length, null, free, null);
     }
 

@@ -44,6 +44,7 @@ public final class Work {
 
     private CudaEvent event;
     private Progress progress;
+    private boolean late;
 
     Work(
             Communicator communicator,
@@ -77,6 +78,9 @@ public final class Work {
             progress = Progress.DONE;
             streams.free(event);
             event = null;
+            if (late) {
+                communicator.core().noLongerStalled();
+            }
         }
         if (progress == Progress.LOST) {
             throw new IllegalStateException(communicator + " ended before " + this + " was done");
@@ -174,6 +178,13 @@ public final class Work {
 
     /** The exception of work that was not done in time. */
     RuntimeException timedOut(Duration limit) {
+        synchronized (this) {
+            // Once, however often it is waited for: the communicator counts what is late.
+            if (late) {
+                return communicator.core().timedOutAgain(Operations.name(operation), toString(), limit);
+            }
+            late = true;
+        }
         return communicator.core().timedOut(Operations.name(operation), toString(), limit);
     }
 

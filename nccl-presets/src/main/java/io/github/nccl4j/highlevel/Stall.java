@@ -1,0 +1,65 @@
+package io.github.nccl4j.highlevel;
+
+import java.lang.System.Logger.Level;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/**
+ * Devices on which work of a communicator may never end. CUDA frees memory when the device has nothing left to do, so
+ * that freeing would never end either: it is put off until the communicator was aborted. Else a program that closes its
+ * buffers before its communicator, as try-with-resources does, would turn an exception into a hang.
+ */
+final class Stall {
+    private static final Map<Device, Set<CommunicatorCore>> STALLED = new HashMap<>();
+    private static final Map<Device, List<Runnable>> PUT_OFF = new HashMap<>();
+
+    private Stall() {}
+
+    /** A communicator's work was not done in time, or it has failed. */
+    static void begin(CommunicatorCore communicator) {
+        synchronized (STALLED) {
+            STALLED.computeIfAbsent(communicator.device(), device -> new HashSet<>())
+                    .add(communicator);
+        }
+    }
+
+    /** Its work has ended after all, or it was aborted. */
+    static void end(CommunicatorCore communicator) {
+        List<Runnable> due;
+        synchronized (STALLED) {
+            Set<CommunicatorCore> others = STALLED.get(communicator.device());
+            if (others == null || !others.remove(communicator) || !others.isEmpty()) {
+                return;
+            }
+            STALLED.remove(communicator.device());
+            due = PUT_OFF.remove(communicator.device());
+        }
+        if (due != null) {
+            due.forEach(Stall::freeNow);
+        }
+    }
+
+    private static void freeNow(Runnable free) {
+        try {
+            free.run();
+        } catch (RuntimeException e) {
+            // It was closed long ago, and nobody expects an exception of it here.
+            System.getLogger("io.github.nccl4j").log(Level.WARNING, "memory could not be freed", e);
+        }
+    }
+
+    /** Frees memory of a device, now or when its work has ended. */
+    static void free(Device device, Runnable free) {
+        synchronized (STALLED) {
+            if (STALLED.containsKey(device)) {
+                PUT_OFF.computeIfAbsent(device, any -> new ArrayList<>()).add(free);
+                return;
+            }
+        }
+        free.run();
+    }
+}
