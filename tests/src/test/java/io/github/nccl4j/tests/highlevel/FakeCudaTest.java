@@ -53,7 +53,7 @@ class FakeCudaTest {
                 .property("fake.failures", failures)
                 .property("nccl4j.library", cuda.nccl());
         Outcome outcome = jvm.run(scenario, arguments);
-        assertEquals(0, outcome.exitCode(), outcome.output());
+        assertEquals(0, outcome.exitCode(), () -> presets + ": " + outcome.output());
         assertTrue(outcome.output().contains(FakeCuda.NOTHING_LEFT), outcome::output);
         return outcome.output();
     }

@@ -217,10 +217,11 @@ final class GraphSuite {
                 CudaStream stream = CudaStream.nonBlocking(device);
                 CudaStream another = CudaStream.nonBlocking(device)) {
             other.fill(2);
-            // Something in flight that the capturing thread could ask about.
+            // Something in flight that the capturing thread must not ask about.
             other.slice(0, 10).copyFromAsync(other.slice(10, 10), another);
             Throwable[] failure = new Throwable[1];
             try (CudaGraph graph = CudaGraph.capture(stream, () -> {
+                other.slice(0, 10).copyFromAsync(other.slice(10, 10), another);
                 buffer.copyFromAsync(other, stream);
                 Thread thread = new Thread(() -> {
                     try (DeviceBuffer<Int32> unrelated = device.allocate(ElementType.INT32, 10)) {
@@ -233,7 +234,6 @@ final class GraphSuite {
                 });
                 thread.start();
                 thread.join();
-                other.slice(0, 10).copyFromAsync(other.slice(10, 10), another);
             })) {
                 checks.equal(null, failure[0], "another thread");
                 graph.launch(stream);
