@@ -44,11 +44,8 @@ final class Crew implements AutoCloseable {
             List<Trial> trials = new ArrayList<>();
             try {
                 members.forEach(member -> trials.add(trial.apply(member)));
-                if (drivesSeveralRanks()) {
-                    Group.run(() -> trials.forEach(Trial::call));
-                } else {
-                    trials.get(0).call();
-                }
+                together(trials, Trial::prepare);
+                together(trials, Trial::call);
                 members.forEach(Member::await);
                 trials.forEach(Trial::verify);
             } finally {
@@ -56,6 +53,15 @@ final class Crew implements AutoCloseable {
                 members.forEach(Member::reuseMemory);
             }
         });
+    }
+
+    /** One thread can make several ranks' calls only in a group. */
+    private void together(List<Trial> trials, Consumer<Trial> step) {
+        if (drivesSeveralRanks()) {
+            Group.run(() -> trials.forEach(step));
+        } else {
+            step.accept(trials.get(0));
+        }
     }
 
     /** Runs something that must not throw. After a failure that leaves a communicator unusable nothing more can be run. */

@@ -1,5 +1,6 @@
 package io.github.nccl4j.tests.conformance;
 
+import io.github.nccl4j.highlevel.AllToAllvPlan;
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CudaStream;
 import io.github.nccl4j.highlevel.DataType;
@@ -24,6 +25,7 @@ final class DataTrial<T extends Element> implements Trial {
     private final int recvPlace;
     private final ReduceOp op;
     private final Expectation expectation;
+    private AllToAllvPlan<T> plan;
 
     private DataTrial(Case c, Member member, ElementType<T> type) {
         this.c = c;
@@ -31,16 +33,16 @@ final class DataTrial<T extends Element> implements Trial {
         Operation operation = c.operation();
         int size = member.size();
         int rank = member.rank();
-        int sendLength = operation.sendLength(c, size);
-        int recvLength = operation.recvLength(c, size);
+        int sendLength = operation.sendLength(c, rank, size);
+        int recvLength = operation.recvLength(c, rank, size);
         for (int r = 0; r < size; r++) {
-            inputs.add(Inputs.of(c, r, sendLength));
+            inputs.add(Inputs.of(c, r, operation.sendLength(c, r, size)));
         }
         boolean odd = c.seed() % 3 == 0;
         ByteBuffer before;
         if (operation.inPlace(c, rank)) {
-            int sendPlace = operation.sendPlace(c, rank);
-            recvPlace = operation.recvPlace(c, rank);
+            int sendPlace = operation.sendPlace(c, rank, size);
+            recvPlace = operation.recvPlace(c, rank, size);
             ByteBuffer both = Zone.untouched(Math.max(sendLength, recvLength) * type.sizeInBytes());
             both.put(sendPlace * type.sizeInBytes(), inputs.get(rank), 0, sendLength * type.sizeInBytes());
             sendZone = new Zone<>(member, type, both, odd);
@@ -117,6 +119,27 @@ final class DataTrial<T extends Element> implements Trial {
         return recv.address();
     }
 
+    Case c() {
+        return c;
+    }
+
+    Shares sent() {
+        return Shares.sent(c, member.rank(), member.size());
+    }
+
+    Shares received() {
+        return Shares.received(c, member.rank(), member.size());
+    }
+
+    AllToAllvPlan<T> plan() {
+        return plan;
+    }
+
+    @Override
+    public void prepare() {
+        plan = c.operation().prepare(this);
+    }
+
     @Override
     public void call() {
         c.operation().call(this);
@@ -132,6 +155,9 @@ final class DataTrial<T extends Element> implements Trial {
 
     @Override
     public void close() {
+        if (plan != null) {
+            plan.close();
+        }
         Operator.close(op);
     }
 }

@@ -6,6 +6,11 @@ import java.util.List;
 /** Several trials whose operations are launched together, the last of them by way of a group within the group. */
 record GroupTrial(List<Trial> trials) implements Trial {
     @Override
+    public void prepare() {
+        trials.forEach(Trial::prepare);
+    }
+
+    @Override
     public void call() {
         try (Group outer = Group.open()) {
             trials.subList(0, trials.size() - 1).forEach(Trial::call);

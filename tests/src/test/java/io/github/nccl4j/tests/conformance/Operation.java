@@ -6,6 +6,7 @@ import static io.github.nccl4j.tests.conformance.Form.IN_PLACE;
 import static io.github.nccl4j.tests.conformance.Form.ONE_BUFFER;
 import static io.github.nccl4j.tests.conformance.Form.OUT_OF_PLACE;
 
+import io.github.nccl4j.highlevel.AllToAllvPlan;
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element;
@@ -66,12 +67,12 @@ enum Operation {
 
     REDUCE_SCATTER(true, OUT_OF_PLACE, IN_PLACE, ADDRESSES, ADDRESSES_IN_PLACE) {
         @Override
-        int sendLength(Case c, int size) {
+        int sendLength(Case c, int rank, int size) {
             return size * c.count();
         }
 
         @Override
-        int recvPlace(Case c, int rank) {
+        int recvPlace(Case c, int rank, int size) {
             return rank * c.count();
         }
 
@@ -112,12 +113,12 @@ enum Operation {
 
     ALL_GATHER(false, OUT_OF_PLACE, IN_PLACE, ADDRESSES, ADDRESSES_IN_PLACE) {
         @Override
-        int recvLength(Case c, int size) {
+        int recvLength(Case c, int rank, int size) {
             return size * c.count();
         }
 
         @Override
-        int sendPlace(Case c, int rank) {
+        int sendPlace(Case c, int rank, int size) {
             return rank * c.count();
         }
 
@@ -140,12 +141,12 @@ enum Operation {
 
     ALL_TO_ALL(false, OUT_OF_PLACE) {
         @Override
-        int sendLength(Case c, int size) {
+        int sendLength(Case c, int rank, int size) {
             return size * c.count();
         }
 
         @Override
-        int recvLength(Case c, int size) {
+        int recvLength(Case c, int rank, int size) {
             return size * c.count();
         }
 
@@ -163,12 +164,12 @@ enum Operation {
     /** With one buffer, ranks other than the root give none for what they don't receive; the root is in place. */
     GATHER(false, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER) {
         @Override
-        int recvLength(Case c, int size) {
+        int recvLength(Case c, int rank, int size) {
             return size * c.count();
         }
 
         @Override
-        int sendPlace(Case c, int rank) {
+        int sendPlace(Case c, int rank, int size) {
             return rank * c.count();
         }
 
@@ -197,12 +198,12 @@ enum Operation {
     /** As GATHER, the other way. */
     SCATTER(false, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER) {
         @Override
-        int sendLength(Case c, int size) {
+        int sendLength(Case c, int rank, int size) {
             return size * c.count();
         }
 
         @Override
-        int recvPlace(Case c, int rank) {
+        int recvPlace(Case c, int rank, int size) {
             return rank * c.count();
         }
 
@@ -223,6 +224,240 @@ enum Operation {
         @Override
         void expect(Expectation recv, Case c, int rank, int size) {
             recv.copied(c.root(), rank * c.count(), c.count(), 0);
+        }
+    },
+
+    ALL_GATHER_V(false, OUT_OF_PLACE, IN_PLACE) {
+        @Override
+        int sendLength(Case c, int rank, int size) {
+            return Shares.count(c, rank);
+        }
+
+        @Override
+        int recvLength(Case c, int rank, int size) {
+            return Shares.spread(c, size).length();
+        }
+
+        @Override
+        int sendPlace(Case c, int rank, int size) {
+            return Shares.spread(c, size).place(rank);
+        }
+
+        @Override
+        <T extends Element> void call(DataTrial<T> t) {
+            Shares shares = Shares.spread(t.c(), t.communicator().size());
+            t.communicator().allGatherv(t.send(), t.recv(), shares.counts(), shares.places(), t.stream());
+        }
+
+        @Override
+        void expect(Expectation recv, Case c, int rank, int size) {
+            Shares.spread(c, size).forEach((from, count, place) -> recv.copied(from, 0, count, place));
+        }
+    },
+
+    GATHER_V(false, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER) {
+        @Override
+        int sendLength(Case c, int rank, int size) {
+            return Shares.count(c, rank);
+        }
+
+        @Override
+        int recvLength(Case c, int rank, int size) {
+            return Shares.spread(c, size).length();
+        }
+
+        @Override
+        int sendPlace(Case c, int rank, int size) {
+            return Shares.spread(c, size).place(rank);
+        }
+
+        @Override
+        boolean inPlace(Case c, int rank) {
+            return c.form().inPlace && rank == c.root();
+        }
+
+        @Override
+        <T extends Element> void call(DataTrial<T> t) {
+            if (t.form() == ONE_BUFFER && t.communicator().rank() != t.root()) {
+                t.communicator().gatherv(t.send(), t.root(), t.stream());
+                return;
+            }
+            Shares shares = Shares.spread(t.c(), t.communicator().size());
+            t.communicator().gatherv(t.send(), t.recv(), shares.counts(), shares.places(), t.root(), t.stream());
+        }
+
+        @Override
+        void expect(Expectation recv, Case c, int rank, int size) {
+            if (rank == c.root()) {
+                Shares.spread(c, size).forEach((from, count, place) -> recv.copied(from, 0, count, place));
+            }
+        }
+    },
+
+    SCATTER_V(false, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER) {
+        @Override
+        int sendLength(Case c, int rank, int size) {
+            return Shares.spread(c, size).length();
+        }
+
+        @Override
+        int recvLength(Case c, int rank, int size) {
+            return Shares.count(c, rank);
+        }
+
+        @Override
+        int recvPlace(Case c, int rank, int size) {
+            return Shares.spread(c, size).place(rank);
+        }
+
+        @Override
+        boolean inPlace(Case c, int rank) {
+            return c.form().inPlace && rank == c.root();
+        }
+
+        @Override
+        <T extends Element> void call(DataTrial<T> t) {
+            if (t.form() == ONE_BUFFER && t.communicator().rank() != t.root()) {
+                t.communicator().scatterv(t.recv(), t.root(), t.stream());
+                return;
+            }
+            Shares shares = Shares.spread(t.c(), t.communicator().size());
+            t.communicator().scatterv(t.send(), shares.counts(), shares.places(), t.recv(), t.root(), t.stream());
+        }
+
+        @Override
+        void expect(Expectation recv, Case c, int rank, int size) {
+            recv.copied(c.root(), Shares.spread(c, size).place(rank), Shares.count(c, rank), 0);
+        }
+    },
+
+    REDUCE_SCATTER_V(true, OUT_OF_PLACE, IN_PLACE) {
+        @Override
+        int sendLength(Case c, int rank, int size) {
+            return Shares.dense(c, size).length();
+        }
+
+        @Override
+        int recvLength(Case c, int rank, int size) {
+            return Shares.count(c, rank);
+        }
+
+        @Override
+        int recvPlace(Case c, int rank, int size) {
+            return Shares.dense(c, size).place(rank);
+        }
+
+        @Override
+        <T extends Element> void call(DataTrial<T> t) {
+            Shares shares = Shares.dense(t.c(), t.communicator().size());
+            t.communicator().reduceScatterv(t.send(), t.recv(), shares.counts(), t.op(), t.stream());
+        }
+
+        @Override
+        void expect(Expectation recv, Case c, int rank, int size) {
+            int place = Shares.dense(c, size).place(rank);
+            recv.reduced(c.operator().reduction, place, Shares.count(c, rank), 0);
+        }
+    },
+
+    /** The ranks compare their counts, which they can't in a group. */
+    ALL_TO_ALL_V(false, OUT_OF_PLACE) {
+        @Override
+        boolean goesInGroups() {
+            return false;
+        }
+
+        @Override
+        int sendLength(Case c, int rank, int size) {
+            return Shares.sent(c, rank, size).length();
+        }
+
+        @Override
+        int recvLength(Case c, int rank, int size) {
+            return Shares.received(c, rank, size).length();
+        }
+
+        @Override
+        <T extends Element> void call(DataTrial<T> t) {
+            Shares sent = t.sent();
+            Shares received = t.received();
+            t.communicator()
+                    .allToAllv(
+                            t.send(),
+                            sent.counts(),
+                            sent.places(),
+                            t.recv(),
+                            received.counts(),
+                            received.places(),
+                            t.stream());
+        }
+
+        @Override
+        void expect(Expectation recv, Case c, int rank, int size) {
+            exchangedUnevenly(recv, c, rank, size);
+        }
+    },
+
+    ALL_TO_ALL_V_UNCHECKED(false, OUT_OF_PLACE) {
+        @Override
+        int sendLength(Case c, int rank, int size) {
+            return Shares.sent(c, rank, size).length();
+        }
+
+        @Override
+        int recvLength(Case c, int rank, int size) {
+            return Shares.received(c, rank, size).length();
+        }
+
+        @Override
+        <T extends Element> void call(DataTrial<T> t) {
+            Shares sent = t.sent();
+            Shares received = t.received();
+            t.communicator()
+                    .allToAllvUnchecked(
+                            t.send(),
+                            sent.counts(),
+                            sent.places(),
+                            t.recv(),
+                            received.counts(),
+                            received.places(),
+                            t.stream());
+        }
+
+        @Override
+        void expect(Expectation recv, Case c, int rank, int size) {
+            exchangedUnevenly(recv, c, rank, size);
+        }
+    },
+
+    ALL_TO_ALL_V_BY_PLAN(false, OUT_OF_PLACE) {
+        @Override
+        int sendLength(Case c, int rank, int size) {
+            return Shares.sent(c, rank, size).length();
+        }
+
+        @Override
+        int recvLength(Case c, int rank, int size) {
+            return Shares.received(c, rank, size).length();
+        }
+
+        @Override
+        <T extends Element> AllToAllvPlan<T> prepare(DataTrial<T> t) {
+            Shares sent = t.sent();
+            Shares received = t.received();
+            return t.communicator()
+                    .planAllToAllv(
+                            t.send(), sent.counts(), sent.places(), t.recv(), received.counts(), received.places());
+        }
+
+        @Override
+        <T extends Element> void call(DataTrial<T> t) {
+            t.communicator().allToAllv(t.plan(), t.stream());
+        }
+
+        @Override
+        void expect(Expectation recv, Case c, int rank, int size) {
+            exchangedUnevenly(recv, c, rank, size);
         }
     },
 
@@ -287,12 +522,12 @@ enum Operation {
     /** All ranks to all, itself too, all sends before all receives. */
     ALL_TO_ALL_BY_GROUP(false, OUT_OF_PLACE, ADDRESSES) {
         @Override
-        int sendLength(Case c, int size) {
+        int sendLength(Case c, int rank, int size) {
             return size * c.count();
         }
 
         @Override
-        int recvLength(Case c, int size) {
+        int recvLength(Case c, int rank, int size) {
             return size * c.count();
         }
 
@@ -330,26 +565,35 @@ enum Operation {
         return forms;
     }
 
-    int sendLength(Case c, int size) {
+    int sendLength(Case c, int rank, int size) {
         return c.count();
     }
 
-    int recvLength(Case c, int size) {
+    int recvLength(Case c, int rank, int size) {
         return c.count();
     }
 
     /** In place, where the send buffer begins in the memory of both. */
-    int sendPlace(Case c, int rank) {
+    int sendPlace(Case c, int rank, int size) {
         return 0;
     }
 
     /** In place, where the receive buffer begins in the memory of both. */
-    int recvPlace(Case c, int rank) {
+    int recvPlace(Case c, int rank, int size) {
         return 0;
     }
 
     boolean inPlace(Case c, int rank) {
         return c.form().inPlace;
+    }
+
+    boolean goesInGroups() {
+        return true;
+    }
+
+    /** What all ranks do before the call, if anything; closed when the trial is over. */
+    <T extends Element> AllToAllvPlan<T> prepare(DataTrial<T> trial) {
+        return null;
     }
 
     abstract <T extends Element> void call(DataTrial<T> trial);
@@ -360,6 +604,12 @@ enum Operation {
         for (int from = 0; from < size; from++) {
             recv.copied(from, rank * c.count(), c.count(), from * c.count());
         }
+    }
+
+    private static void exchangedUnevenly(Expectation recv, Case c, int rank, int size) {
+        Shares.received(c, rank, size)
+                .forEach((from, count, place) ->
+                        recv.copied(from, Shares.sent(c, from, size).place(rank), count, place));
     }
 
     private static <T extends Element> void transfer(DataTrial<T> t, boolean send, int from, int count, int peer) {

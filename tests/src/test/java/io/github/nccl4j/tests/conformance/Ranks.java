@@ -66,13 +66,19 @@ final class Ranks {
 
     private Report run(List<Communicator> communicators) {
         Crew crew = new Crew(communicators);
+        boolean done = false;
         try {
             suite.accept(crew);
+            done = true;
         } catch (RuntimeException | AssertionError unusable) {
-            // It is in the report. Other ranks must not wait for this one.
-            crew.abort();
+            // It is in the report.
+        } finally {
+            if (!done) {
+                // Other ranks must not wait for this one.
+                crew.abort();
+            }
+            crew.close();
         }
-        crew.close();
         return crew.report();
     }
 }
