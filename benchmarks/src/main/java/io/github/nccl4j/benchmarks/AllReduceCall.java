@@ -1,6 +1,15 @@
 package io.github.nccl4j.benchmarks;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CudaStream;
+import io.github.nccl4j.highlevel.DataType;
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element.Float32;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.NcclResultException;
+import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.nccl.ncclComm;
 import java.lang.invoke.MethodHandle;
 import java.util.concurrent.TimeUnit;
@@ -75,6 +84,39 @@ public class AllReduceCall {
         }
     }
 
+    /** The same for highlevel: a communicator that it was given, and buffers on the one device. */
+    @State(Scope.Thread)
+    public static class HighlevelObjects {
+        static {
+            StubLibraries.load();
+        }
+
+        private final FloatPointer memory = new FloatPointer(4);
+        private final Device device = Device.cuda(0);
+        private final DeviceBuffer<Float32> send = DeviceBuffer.wrap(device, ElementType.FLOAT32, memory, COUNT);
+        private final DeviceBuffer<Float32> receive =
+                DeviceBuffer.wrap(device, ElementType.FLOAT32, memory.address() + Float.BYTES, COUNT);
+        private final Communicator communicator = Communicator.wrap(memory.address(), device);
+        private final CudaStream stream = CudaStream.wrap(device, memory.address());
+        private final long sendAddress = send.address();
+        private final long receiveAddress = receive.address();
+
+        /** For JMH. */
+        public HighlevelObjects() {}
+
+        /** Makes the first call, with an operator that is an error as a result. */
+        @Setup
+        public void check() {
+            int reached = 0;
+            try {
+                communicator.allReduce(send, receive, ReduceOp.AVG, stream);
+            } catch (NcclResultException e) {
+                reached = e.result().code();
+            }
+            StubLibraries.checkReached(reached);
+        }
+    }
+
     /** The same for JavaCPP Presets CUDA. */
     @State(Scope.Thread)
     public static class PresetsPointers {
@@ -134,6 +176,39 @@ public class AllReduceCall {
     @Way("nccl4j, addresses")
     public int addresses(Addresses a) {
         return nccl.ncclAllReduce(a.send, a.receive, COUNT, nccl.ncclFloat, nccl.ncclSum, a.comm, a.stream);
+    }
+
+    /**
+     * What most programs call: with all checks.
+     *
+     * @param a the arguments
+     */
+    @Benchmark
+    @Way("nccl4j highlevel, buffers")
+    public void highlevel(HighlevelObjects a) {
+        a.communicator.allReduce(a.send, a.receive, ReduceOp.SUM, a.stream);
+    }
+
+    /**
+     * The same in place.
+     *
+     * @param a the arguments
+     */
+    @Benchmark
+    @Way("nccl4j highlevel, a buffer in place")
+    public void highlevelInPlace(HighlevelObjects a) {
+        a.communicator.allReduce(a.send, ReduceOp.SUM, a.stream);
+    }
+
+    /**
+     * The raw-address overload of highlevel.
+     *
+     * @param a the arguments
+     */
+    @Benchmark
+    @Way("nccl4j highlevel, addresses")
+    public void highlevelAddresses(HighlevelObjects a) {
+        a.communicator.allReduce(a.sendAddress, a.receiveAddress, COUNT, DataType.FLOAT32, ReduceOp.SUM, a.stream);
     }
 
     /**

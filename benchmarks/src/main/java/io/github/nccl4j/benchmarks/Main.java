@@ -44,7 +44,8 @@ public final class Main {
             for each way, each with 4 warm-ups and 6 iterations of a second: about 3 minutes. --quick is one process with
             2 and 3 of 100 ms; it shows that everything runs. JAVA_HOME chooses the Java. Of JMH's arguments:
 
-              REGEX           the ways: addresses, pointers, plainPointers, pointersAtPosition, presets, foreign
+              REGEX           the ways: highlevel, highlevelInPlace, highlevelAddresses, addresses, pointers, plainPointers,
+                              pointersAtPosition, presets, foreign
               -e REGEX        not these
               -f, -wi, -i N   processes, warm-ups, iterations
               -w, -r TIME     how long a warm-up and an iteration take: 500ms

@@ -10,8 +10,8 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * The libraries that the benchmark makes: a libnccl that does nothing, and empty ones of CUDA's names, without which
- * JavaCPP Presets CUDA does not load.
+ * The libraries that the benchmark makes: a libnccl that does nothing, and ones of CUDA's names with next to nothing in
+ * them, without which JavaCPP Presets CUDA does not load.
  */
 final class StubLibraries {
     /** The system property that tells a JVM of the benchmark where they are. */
@@ -30,7 +30,7 @@ final class StubLibraries {
         copy("call.py", folder.resolve("call.py"));
         compile(folder, "-shared", "-fPIC", "-Wl,-soname," + NCCL, "-o", NCCL, "nccl.cpp");
         compile(folder, "-o", "call", "call.cpp", "-l:" + NCCL, "-L.", "-Wl,-rpath," + folder);
-        Files.writeString(folder.resolve("empty.cpp"), "");
+        copy("cuda.cpp", folder.resolve("cuda.cpp"));
         for (String name : CUDA) {
             // A symbol version of the library's own name is what those who link against CUDA ask for.
             Files.writeString(folder.resolve(name + ".map"), name + " { *; };");
@@ -42,7 +42,7 @@ final class StubLibraries {
                     "-Wl,--version-script=" + name + ".map",
                     "-o",
                     name,
-                    "empty.cpp");
+                    "cuda.cpp");
         }
     }
 
