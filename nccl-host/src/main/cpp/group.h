@@ -11,7 +11,7 @@ namespace host {
 /** The making of a communicator, run when the group is closed. */
 struct InitJob {
   std::shared_ptr<Comm> comm;           // being made
-  std::shared_ptr<Comm> parent;         // of a split, else empty
+  std::shared_ptr<Comm> parent;         // of a split, shrink or grow, else empty
   ncclComm_t* out = nullptr;            // where a blocking caller finds the handle
   std::function<void(Comm&)> connect;   // throws Failure; for splits also sets rank and ranks
 };

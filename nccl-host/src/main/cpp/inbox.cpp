@@ -3,9 +3,9 @@
 #include "inbox.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
+#include <system_error>
 
 namespace host {
 namespace {
@@ -40,11 +40,15 @@ void Inbox::removeWindow(uint64_t number) {
 
 void Inbox::addLane(int from, Fd fd) {
   std::lock_guard<std::mutex> lock(mutex_);
-  lanes_[static_cast<size_t>(from)].fd = std::move(fd);
   if (!thread_.joinable()) {
     SignalsBlocked blocked;
-    thread_ = std::thread([this] { run(); });
+    try {
+      thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error& error) {
+      throw Failure(ncclSystemError, format("cannot start the thread that takes puts: %s", error.what()));
+    }
   }
+  lanes_[static_cast<size_t>(from)].fd = std::move(fd);
   raiseEvent(wake_);
 }
 

@@ -156,6 +156,7 @@ class HostEngineRegroupTest {
 
     @Test
     void listsThatDifferAreReported() throws Exception {
+        CountDownLatch reported = new CountDownLatch(2);
         List<String> texts = HostEngineTest.inThreads(4, self -> {
             String text = "";
             if (self.rank() < 2) {
@@ -163,6 +164,9 @@ class HostEngineRegroupTest {
                         LongPointer cell = new LongPointer(1)) {
                     text = errorOf(nccl.ncclCommShrink(self.comm(), list.address(), 1, cell.address(), 0L, 0));
                 }
+                reported.countDown();
+            } else {
+                reported.await();
             }
             nccl.ncclCommAbort(self.comm());
             return text;
