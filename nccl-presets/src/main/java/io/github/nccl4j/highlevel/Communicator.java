@@ -91,11 +91,9 @@ public final class Communicator implements AutoCloseable {
     private final int typesKnown;
 
     /** What was called last, for messages. Written by the thread that is in the gate. */
-    private int lastOperation = Operations.NONE;
+    private long last = (long) Operations.NONE << 48;
 
     private long lastCount;
-    private int lastType;
-    private int lastPeer;
     private long operations;
 
     private final Streams streams;
@@ -634,7 +632,8 @@ public final class Communicator implements AutoCloseable {
 
     /** As {@link #work}, for who is in the gate. */
     Work mark(CudaStream stream) {
-        return streams.mark(stream, operations, lastOperation, lastCount, lastType, lastPeer);
+        return streams.mark(
+                stream, operations, (int) (last >>> 48), lastCount, (int) (last >>> 32) & 0xffff, (int) last);
     }
 
     /* Operators. */
@@ -1659,16 +1658,22 @@ public final class Communicator implements AutoCloseable {
                     "send and recv must have one type of elements: " + send.type + ", " + recv.type);
         }
         check(send);
-        check(recv);
+        if (send != recv) {
+            checkPlace(recv);
+        }
     }
 
     void check(DeviceBuffer<?> buffer) {
+        checkPlace(buffer);
+        check(buffer.typeCode);
+    }
+
+    private void checkPlace(DeviceBuffer<?> buffer) {
         buffer.checkOpen();
         if (buffer.device != device) {
             throw new IllegalArgumentException(
                     "buffer must be on the communicator's device: " + buffer + ", the communicator is on " + device);
         }
-        check(buffer.type.nativeCode());
     }
 
     private void check(int type) {
@@ -1707,12 +1712,12 @@ public final class Communicator implements AutoCloseable {
     }
 
     private static void checkDisjoint(DeviceBuffer<?> a, DeviceBuffer<?> b) {
-        requireDisjoint(a.address, a.sizeInBytes(), b.address, b.sizeInBytes());
+        requireDisjoint(a.address, a.bytes, b.address, b.bytes);
     }
 
     /** The part is this rank's of the whole, or has nothing in common with it. */
     private static void checkDisjointOrPart(DeviceBuffer<?> part, DeviceBuffer<?> whole, int rank) {
-        if (part.address != whole.address + rank * part.sizeInBytes()) {
+        if (part.address != whole.address + rank * part.bytes) {
             checkDisjoint(part, whole);
         }
     }
@@ -1725,6 +1730,14 @@ public final class Communicator implements AutoCloseable {
     }
 
     private void requireElements(long count, DataType type, int times) {
+        check(type.code());
+        // So few elements of 8 bytes are less than 2^63 bytes, at 2^20 ranks too; all else is looked at again.
+        if (count >>> 40 != 0 || times >= 1 << 20) {
+            requireBytes(count, type, times);
+        }
+    }
+
+    private static void requireBytes(long count, DataType type, int times) {
         if (count < 0) {
             throw new IllegalArgumentException("count must be >= 0: " + count);
         }
@@ -1732,10 +1745,16 @@ public final class Communicator implements AutoCloseable {
             throw new IllegalArgumentException("count * size of an element * ranks must be <= " + Long.MAX_VALUE + ": "
                     + count + " * " + type.size() + " * " + times);
         }
-        check(type.code());
     }
 
     private static void requireAddress(String what, long address, DataType type, long count) {
+        // Sizes are powers of two.
+        if (address == 0 || (address & type.size() - 1) != 0) {
+            requireRealAddress(what, address, type, count);
+        }
+    }
+
+    private static void requireRealAddress(String what, long address, DataType type, long count) {
         if (address == 0 && count > 0) {
             throw new IllegalArgumentException(what + " must not be 0 with " + count + " elements");
         }
@@ -1764,7 +1783,7 @@ public final class Communicator implements AutoCloseable {
                 send == null ? 0 : send.address,
                 recv == null ? 0 : recv.address,
                 count,
-                (send == null ? recv : send).type.nativeCode(),
+                (send == null ? recv : send).typeCode,
                 op == null ? 0 : op.code(),
                 peer,
                 stream);
@@ -1781,7 +1800,7 @@ public final class Communicator implements AutoCloseable {
             CudaStream stream) {
         long sendAddress = send == null ? 0 : send.address;
         long recvAddress = recv == null ? 0 : recv.address;
-        int type = (send == null ? recv : send).type.nativeCode();
+        int type = (send == null ? recv : send).typeCode;
         int code = op == null ? 0 : op.code();
         Batch batch = Batch.current();
         if (batch != null) {
@@ -1833,7 +1852,7 @@ public final class Communicator implements AutoCloseable {
     /** A part of a buffer to or from a rank, within a group; nothing if it is empty. */
     private void transfer(int operation, DeviceBuffer<?> buffer, long offset, long count, int peer, CudaStream stream) {
         Batch batch = Batch.current();
-        int type = buffer.type.nativeCode();
+        int type = buffer.typeCode;
         long address = buffer.addressOf(offset);
         batch.add(
                 core,
@@ -1882,10 +1901,9 @@ public final class Communicator implements AutoCloseable {
     }
 
     private void note(int operation, long count, int type, int peer) {
-        lastOperation = operation;
+        // One store instead of three.
+        last = (long) operation << 48 | (long) type << 32 | peer & 0xffffffffL;
         lastCount = count;
-        lastType = type;
-        lastPeer = peer;
         operations++;
     }
 

@@ -59,6 +59,8 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     final long address;
 
     final long length;
+    final long bytes;
+    final int typeCode;
     /** The buffer that this is a slice of, else null. */
     private final DeviceBuffer<T> parent;
     /** The buffer that has the memory: this one unless it is a slice. */
@@ -82,6 +84,8 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         this.type = type;
         this.address = address;
         this.length = length;
+        bytes = length * type.sizeInBytes();
+        typeCode = type.nativeCode();
         this.parent = parent;
         root = parent == null ? this : parent.root;
         this.free = free;
@@ -261,7 +265,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
 
     /** {@return the size in bytes} */
     public long sizeInBytes() {
-        return length * type.sizeInBytes();
+        return bytes;
     }
 
     /** {@return whether closing this buffer frees its memory} */

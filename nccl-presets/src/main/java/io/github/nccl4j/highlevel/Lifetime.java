@@ -1,7 +1,8 @@
 package io.github.nccl4j.highlevel;
 
 import java.lang.System.Logger.Level;
-import java.util.concurrent.atomic.AtomicInteger;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 
@@ -16,11 +17,21 @@ final class Lifetime {
     private static final AtomicLong CREATED = new AtomicLong();
     private static final int CLOSED = Integer.MIN_VALUE;
 
+    private static final VarHandle STATE;
+
+    static {
+        try {
+            STATE = MethodHandles.lookup().findVarHandle(Lifetime.class, "state", int.class);
+        } catch (ReflectiveOperationException e) {
+            throw new ExceptionInInitializerError(e);
+        }
+    }
+
     private final long serial = CREATED.getAndIncrement();
     private final ReentrantReadWriteLock lock = new ReentrantReadWriteLock();
     private final Object what;
-    /** The number of pins, negative once it is closed. */
-    private final AtomicInteger state = new AtomicInteger();
+    /** The number of pins, negative once it is closed. A field, not an object: hot paths look at it in every call. */
+    private volatile int state;
 
     private Runnable free;
     private Leaks.Watch watch;
@@ -36,11 +47,11 @@ final class Lifetime {
     }
 
     boolean isOpen() {
-        return state.get() >= 0;
+        return state >= 0;
     }
 
     void check() {
-        if (state.get() < 0) {
+        if (state < 0) {
             throw new IllegalStateException(what + " is closed");
         }
     }
@@ -67,22 +78,22 @@ final class Lifetime {
     void pin() {
         int pins;
         do {
-            pins = state.get();
+            pins = state;
             if (pins < 0) {
                 check();
             }
-        } while (!state.compareAndSet(pins, pins + 1));
+        } while (!STATE.compareAndSet(this, pins, pins + 1));
     }
 
     /** Ends a pin. Frees if that was the last and it is closed; as nobody expects an error then, it is only logged. */
     void unpin() {
         int before;
         do {
-            before = state.get();
+            before = state;
             if ((before & ~CLOSED) == 0) {
                 throw new IllegalStateException(what + " is not pinned");
             }
-        } while (!state.compareAndSet(before, before - 1));
+        } while (!STATE.compareAndSet(this, before, before - 1));
         if (before - 1 == CLOSED) {
             try {
                 free.run();
@@ -103,7 +114,7 @@ final class Lifetime {
             if (isOpen()) {
                 // Before the state says so: the last pin may go right after.
                 this.free = free;
-                int pins = state.getAndAdd(CLOSED);
+                int pins = (int) STATE.getAndAdd(this, CLOSED);
                 Leaks.closed(watch);
                 if (pins == 0) {
                     free.run();
