@@ -622,6 +622,11 @@ public final class Communicator implements AutoCloseable {
      */
     public Work work(CudaStream stream) {
         check(stream);
+        if (Batch.current() != null) {
+            // The gate would let the thread in, and out of its batch's stay with it.
+            throw new IllegalStateException(
+                    "in an open group there is no work yet: ask when the group has been launched");
+        }
         Gate.Pass pass = gate.enter();
         try {
             return mark(stream);
