@@ -60,6 +60,10 @@ public final class ConformanceCheck {
 
     static void suite(Crew crew) {
         new DataSuite(crew).run();
+        new GroupSuite(crew).run();
+        if (!crew.drivesSeveralRanks()) {
+            new LifecycleSuite(crew).run();
+        }
     }
 
     private boolean wants(String way, String otherWay) {

@@ -26,12 +26,8 @@ final class Crew implements AutoCloseable {
         return members.get(0).size();
     }
 
-    /** The rank of a crew of one. */
-    Member only() {
-        if (members.size() != 1) {
-            throw new IllegalStateException("this thread drives " + members.size() + " ranks");
-        }
-        return members.get(0);
+    List<Member> members() {
+        return members;
     }
 
     boolean drivesSeveralRanks() {
@@ -84,15 +80,14 @@ final class Crew implements AutoCloseable {
         }
     }
 
-    /** Runs something if the library has the functions that it needs. */
-    void checkWith(List<String> functions, String subject, Consumer<Member> body) {
-        for (String function : functions) {
-            if (!NcclLibrary.get().provides(function)) {
-                skip(subject, "the library lacks " + function);
-                return;
-            }
+    /** Runs something if the library has a function that it needs. */
+    void checkWith(String function, String subject, Runnable body) {
+        if (NcclLibrary.get().provides(function)) {
+            check(subject, subject, body);
+            members.forEach(Member::reuseMemory);
+        } else {
+            skip(subject, "the library lacks " + function);
         }
-        check(subject, subject, () -> members.forEach(body));
     }
 
     void skip(String subject, String reason) {

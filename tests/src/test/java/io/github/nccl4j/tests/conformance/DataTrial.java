@@ -59,7 +59,7 @@ final class DataTrial<T extends Element> implements Trial {
         recv = recvZone.part(recvPlace, recvLength);
         expectation = new Expectation(ElementFormat.of(type.nativeCode()), inputs, before, member.isOnHost());
         operation.expect(expectation, c, rank, size);
-        op = c.operator() == null ? null : c.operator().create(member.communicator, type);
+        op = c.operator() == null ? null : c.operator().create(member, type);
     }
 
     static Trial of(Case c, Member member) {

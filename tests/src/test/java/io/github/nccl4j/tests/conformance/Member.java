@@ -5,8 +5,11 @@ import io.github.nccl4j.highlevel.CudaStream;
 import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element;
+import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.Element.Uint8;
 import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.ReduceOp;
+import io.github.nccl4j.highlevel.UniqueId;
 
 /**
  * One rank: its communicator, a stream, and memory that cases share one after the other, since freeing memory of a GPU
@@ -56,6 +59,43 @@ final class Member implements AutoCloseable {
 
     void reuseMemory() {
         used = 0;
+    }
+
+    /** An element on the device. */
+    DeviceBuffer<Int32> number(int value) {
+        DeviceBuffer<Int32> buffer = take(ElementType.INT32, 1);
+        buffer.fill((long) value);
+        return buffer;
+    }
+
+    static int valueOf(DeviceBuffer<Int32> number) {
+        int[] value = new int[1];
+        number.copyTo(value);
+        return value[0];
+    }
+
+    /** The sum of a number of each rank of a communicator, which may be another than this member's. */
+    int sum(Communicator of, int value) {
+        DeviceBuffer<Int32> number = number(value);
+        of.allReduce(number, ReduceOp.SUM, stream);
+        of.work(stream).await();
+        return valueOf(number);
+    }
+
+    /** What rank 0 has, at all ranks. */
+    byte[] fromRank0(byte[] bytes) {
+        DeviceBuffer<Uint8> buffer = take(ElementType.UINT8, bytes.length);
+        buffer.copyFrom(bytes);
+        communicator.broadcast(buffer, 0, stream);
+        await();
+        byte[] received = new byte[bytes.length];
+        buffer.copyTo(received);
+        return received;
+    }
+
+    /** An id that this communicator's ranks have all got. */
+    UniqueId newId() {
+        return UniqueId.of(fromRank0(rank() == 0 ? UniqueId.create().toBytes() : new byte[UniqueId.BYTES]));
     }
 
     /** Waits for what is in the stream. */

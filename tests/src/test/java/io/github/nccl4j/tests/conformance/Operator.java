@@ -1,6 +1,5 @@
 package io.github.nccl4j.tests.conformance;
 
-import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element;
 import io.github.nccl4j.highlevel.ElementType;
@@ -25,18 +24,17 @@ enum Operator {
     }
 
     /** An operator that is the communicator's own is closed with what uses it. */
-    <T extends Element> ReduceOp create(Communicator communicator, ElementType<T> type) {
+    <T extends Element> ReduceOp create(Member member, ElementType<T> type) {
         if (reduction != Reduction.PRE_MUL_SUM) {
             return ReduceOp.builtIn().get(reduction.code);
         }
-        int scalar = Reduction.scalar(communicator.rank());
+        int scalar = Reduction.scalar(member.rank());
         if (this == PRE_MUL_SUM_OF_HOST_SCALAR) {
-            return communicator.preMulSum(type, scalar);
+            return member.communicator.preMulSum(type, scalar);
         }
-        try (DeviceBuffer<T> buffer = communicator.device().allocate(type, 1)) {
-            buffer.fill((long) scalar);
-            return communicator.preMulSum(buffer);
-        }
+        DeviceBuffer<T> buffer = member.take(type, 1);
+        buffer.fill((long) scalar);
+        return member.communicator.preMulSum(buffer);
     }
 
     static void close(ReduceOp op) {

@@ -4,12 +4,12 @@ import java.util.Arrays;
 import java.util.Objects;
 
 /** Assertions that need no test framework and are counted. */
-final class Checks {
+public final class Checks {
     private int passed;
 
     /** Code that may throw. */
     @FunctionalInterface
-    interface Code {
+    public interface Code {
         void run() throws Exception;
     }
 
@@ -17,14 +17,14 @@ final class Checks {
         return passed;
     }
 
-    void isTrue(boolean condition, String what) {
+    public void isTrue(boolean condition, String what) {
         if (!condition) {
             throw new AssertionError(what);
         }
         passed++;
     }
 
-    void equal(Object expected, Object actual, String what) {
+    public void equal(Object expected, Object actual, String what) {
         if (!Objects.deepEquals(expected, actual)) {
             throw new AssertionError(what + ": expected " + text(expected) + ", was " + text(actual));
         }
@@ -37,7 +37,7 @@ final class Checks {
     }
 
     /** The exception must be of the very class, and its message must have all parts. */
-    <E extends Throwable> E fails(Class<E> type, Code code, String... parts) {
+    public <E extends Throwable> E fails(Class<E> type, Code code, String... parts) {
         try {
             code.run();
         } catch (Throwable thrown) {
