@@ -17,4 +17,12 @@ final class Bounds {
                     offsetName + " + length must be <= " + limitName + ": " + offset + " + " + length + " > " + limit);
         }
     }
+
+    /** No process has memory from 2^63 on: such an address is a mistake, and what ends there a wrong count. */
+    static void checkAddress(String what, long address, long bytes) {
+        if (address < 0 || bytes > Long.MAX_VALUE - address) {
+            throw new IllegalArgumentException(what + " and what is there must be below 0x8000000000000000: 0x"
+                    + Long.toHexString(address) + " with " + bytes + " bytes");
+        }
+    }
 }

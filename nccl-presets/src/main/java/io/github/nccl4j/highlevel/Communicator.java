@@ -1530,7 +1530,7 @@ public final class Communicator implements AutoCloseable {
     public void allGather(long send, long recv, long count, DataType type, CudaStream stream) {
         requireElements(count, type, size());
         requireAddress("send", send, type, count);
-        requireAddress("recv", recv, type, count);
+        requireAddress("recv", recv, type, count * size());
         long bytes = count * type.size();
         if (send != recv + rank() * bytes) {
             requireDisjoint(send, bytes, recv, size() * bytes);
@@ -1554,7 +1554,7 @@ public final class Communicator implements AutoCloseable {
      */
     public void reduceScatter(long send, long recv, long count, DataType type, ReduceOp op, CudaStream stream) {
         requireElements(count, type, size());
-        requireAddress("send", send, type, count);
+        requireAddress("send", send, type, count * size());
         requireAddress("recv", recv, type, count);
         long bytes = count * type.size();
         if (recv != send + rank() * bytes) {
@@ -1767,6 +1767,7 @@ public final class Communicator implements AutoCloseable {
             throw new IllegalArgumentException(what + " must be a multiple of the size of " + type + ": 0x"
                     + Long.toHexString(address) + " % " + type.size() + " != 0");
         }
+        Bounds.checkAddress(what, address, count * type.size());
     }
 
     /* Calling. */

@@ -183,8 +183,8 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @param address its address
      * @param length the number of elements
      * @return the buffer
-     * @throws IllegalArgumentException if the length is negative or too large, or the address is 0 or not aligned to the
-     *     size of an element
+     * @throws IllegalArgumentException if the length is negative or too large, or the address is 0, not aligned to the
+     *     size of an element, or one that no process has
      */
     public static <T extends Element> DeviceBuffer<T> wrap(
             Device device, ElementType<T> type, long address, long length) {
@@ -223,7 +223,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     private static <T extends Element> DeviceBuffer<T> wrap(
             Device device, ElementType<T> type, long address, long length, Object keptAlive) {
         Objects.requireNonNull(device, "device");
-        bytes(type, length);
+        long bytes = bytes(type, length);
         if (address == 0) {
             throw new IllegalArgumentException("address must not be 0");
         }
@@ -231,6 +231,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
             throw new IllegalArgumentException("address must be a multiple of the size of " + type + ": 0x"
                     + Long.toHexString(address) + " % " + type.sizeInBytes() + " != 0");
         }
+        Bounds.checkAddress("address", address, bytes);
         return new DeviceBuffer<>(device, type, address, length, null, null, keptAlive);
     }
 
