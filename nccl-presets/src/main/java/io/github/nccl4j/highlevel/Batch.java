@@ -29,6 +29,10 @@ final class Batch {
     private final List<CommunicatorCore> communicators = new ArrayList<>();
     private final List<Deferred> deferred = new ArrayList<>();
     private final List<Group> groups = new ArrayList<>();
+    /** The last stream that was pinned: mostly that of the next operation, too. */
+    private CudaStream lastStream;
+    /** Whether a rank may send to itself or receive from itself. */
+    private boolean toSelf;
 
     private Batch() {}
 
@@ -90,7 +94,13 @@ final class Batch {
             long offset,
             int context,
             CudaStream stream) {
+        if (stream != lastStream) {
+            stream.pin();
+            pinned.add(stream);
+            lastStream = stream;
+        }
         int at = next(communicator);
+        toSelf |= peer == communicator.rank() && (operation == Operations.SEND || operation == Operations.RECV);
         words[at] = operation;
         words[at + 2] = send;
         words[at + 3] = recv;
@@ -170,10 +180,13 @@ final class Batch {
     }
 
     private void unpin(int from) {
+        lastStream = null;
         for (int i = pinned.size(); i > from; i--) {
             Object one = pinned.remove(i - 1);
             if (one instanceof DeviceBuffer<?> buffer) {
                 buffer.unpin();
+            } else if (one instanceof CudaStream stream) {
+                stream.unpin();
             } else {
                 ((PreMulSum<?>) one).unpin();
             }
@@ -182,6 +195,7 @@ final class Batch {
 
     private void clear() {
         used = 0;
+        toSelf = false;
         deferred.clear();
         communicators.forEach(CommunicatorCore::leaveBatch);
         communicators.clear();
@@ -196,6 +210,9 @@ final class Batch {
         try {
             for (CommunicatorCore communicator : communicators) {
                 communicator.requireOpen();
+            }
+            if (toSelf) {
+                checkToSelf();
             }
             if (used > 0) {
                 run();
@@ -217,6 +234,44 @@ final class Batch {
             }
             leave(group);
         }
+    }
+
+    /** What a rank sends to itself it receives in the same group: other ranks have no part in it. */
+    private void checkToSelf() {
+        for (CommunicatorCore communicator : communicators) {
+            int send = nextToSelf(Operations.SEND, communicator, 0);
+            int recv = nextToSelf(Operations.RECV, communicator, 0);
+            while (send < used || recv < used) {
+                if (send == used || recv == used) {
+                    int only = Math.min(send, recv);
+                    throw new IllegalStateException(
+                            communicator + " must send to itself and receive from itself as often"
+                                    + " in one group: only " + describe(only) + " is left");
+                }
+                if (words[send + 4] != words[recv + 4] || words[send + 5] != words[recv + 5]) {
+                    throw new IllegalStateException(communicator + " must receive from itself what it sends to itself: "
+                            + describe(send) + ", but " + describe(recv));
+                }
+                send = nextToSelf(Operations.SEND, communicator, send + WORDS);
+                recv = nextToSelf(Operations.RECV, communicator, recv + WORDS);
+            }
+        }
+    }
+
+    /** The place of the next operation of a kind with oneself, or {@link #used}. */
+    private int nextToSelf(int operation, CommunicatorCore communicator, int from) {
+        int at = from;
+        while (at < used
+                && (words[at] != operation
+                        || words[at + 1] != communicator.batchIndex
+                        || (int) words[at + 6] != communicator.rank())) {
+            at += WORDS;
+        }
+        return at;
+    }
+
+    private String describe(int at) {
+        return Operations.describe((int) words[at], words[at + 4], (int) (words[at + 5] >>> 32), (int) words[at + 6]);
     }
 
     private void run() {
@@ -304,8 +359,7 @@ final class Batch {
                 failedName = operation == DEFERRED ? "a call" : Operations.name(operation);
                 failedDescription = operation == DEFERRED
                         ? deferred.get((int) words[at + 2]).toString()
-                        : Operations.describe(
-                                operation, words[at + 4], (int) (words[at + 5] >>> 32), (int) words[at + 6]);
+                        : describe(at);
                 failedDescription += " in a group of " + operations() + " operations";
                 return result;
             }
@@ -342,6 +396,9 @@ final class Batch {
             for (CommunicatorCore communicator : communicators) {
                 communicator.requireOpen();
             }
+            if (toSelf) {
+                checkToSelf();
+            }
             try (ncclSimInfo_t info = new ncclSimInfo_t()) {
                 Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
                 int problem = callEach();
@@ -359,6 +416,7 @@ final class Batch {
                 return info.estimatedTime();
             }
         } finally {
+            deferred.forEach(Deferred::discarded);
             leave(group);
         }
     }

@@ -1063,6 +1063,9 @@ public final class Communicator implements AutoCloseable {
             throw new IllegalArgumentException("a rank that sends to itself must receive from itself: to " + to
                     + ", from " + from + ", rank " + rank());
         }
+        if (to == rank()) {
+            requireEqual("recv.length()", recv.length, "send.length()", send.length);
+        }
         try (Group group = Group.open()) {
             submit(Operations.SEND, send, null, send.length, null, to, stream);
             submit(Operations.RECV, null, recv, recv.length, null, from, stream);
@@ -1810,12 +1813,13 @@ public final class Communicator implements AutoCloseable {
         int code = op == null ? 0 : op.code();
         Batch batch = Batch.current();
         if (batch != null) {
-            batch.add(core, operation, sendAddress, recvAddress, count, type, code, peer, 0, 0, stream);
+            // First: what another thread closes meanwhile must not get into the batch.
             pinIn(batch, send);
             pinIn(batch, recv);
             if (op instanceof PreMulSum<?> operator) {
                 batch.pin(operator);
             }
+            batch.add(core, operation, sendAddress, recvAddress, count, type, code, peer, 0, 0, stream);
             note(operation, count, type, peer);
             return;
         }
@@ -1860,6 +1864,7 @@ public final class Communicator implements AutoCloseable {
         Batch batch = Batch.current();
         int type = buffer.typeCode;
         long address = buffer.addressOf(offset);
+        batch.pin(buffer);
         batch.add(
                 core,
                 operation,
@@ -1872,7 +1877,6 @@ public final class Communicator implements AutoCloseable {
                 0,
                 0,
                 stream);
-        batch.pin(buffer);
         note(operation, count, type, peer);
     }
 
@@ -1884,10 +1888,10 @@ public final class Communicator implements AutoCloseable {
             submit(operation, send, recv, count, type.code(), code, peer, stream);
             return;
         }
-        batch.add(core, operation, send, recv, count, type.code(), code, peer, 0, 0, stream);
         if (op instanceof PreMulSum<?> operator) {
             batch.pin(operator);
         }
+        batch.add(core, operation, send, recv, count, type.code(), code, peer, 0, 0, stream);
         note(operation, count, type.code(), peer);
     }
 

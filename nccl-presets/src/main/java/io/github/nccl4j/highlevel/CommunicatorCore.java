@@ -621,7 +621,10 @@ final class CommunicatorCore {
 
                 @Override
                 public void discarded() {
-                    cell.close();
+                    // A call that was given up may still write to it.
+                    if (!stuck) {
+                        cell.close();
+                    }
                 }
 
                 @Override

@@ -20,7 +20,7 @@ import java.util.Objects;
  *
  * <p><b>All or nothing.</b> Between {@link #open} and {@link #launch} operations of this thread are checked, and kept. So
  * nothing of a group that is closed without being launched, because an exception came before it, is done, and NCCL stays
- * usable. Buffers that are closed before the launch keep their memory until then.
+ * usable. Buffers, streams and operators that are closed before the launch live on until then.
  *
  * <p><b>Nesting.</b> A group may be opened within another. Launching it hands its operations to the outer one; closing it
  * without gives up its own only. NCCL is called when the outermost is launched.
@@ -80,7 +80,8 @@ public final class Group implements AutoCloseable {
      * <p>C functions: {@code ncclGroupStart} and {@code ncclGroupEnd}.
      *
      * @throws IllegalStateException if the group was launched or closed already, belongs to another thread, has an open
-     *     group within it, or if a communicator was closed or aborted since
+     *     group within it, if a communicator was aborted or revoked since, or if a rank does not receive from itself what it
+     *     sends to itself
      * @throws NcclResultException if NCCL refuses one of the operations, and then launches none; or if it fails
      * @throws NcclTimeoutException if the deadline has passed
      */
