@@ -91,4 +91,108 @@ public final class StubLibraries {
                 }
                 """);
     }
+
+    /**
+     * Succeeds in every call of a communicator's life and counts them all, in the file that the variable STUB_CALLS names:
+     * what a program called or did not call. Has the functions that NCCL had in that release.
+     */
+    public static Path recording(Path folder, int versionCode) throws IOException {
+        return Cxx.library(folder, "recording" + versionCode, ("#define VERSION " + versionCode + "\n") + """
+                #include <atomic>
+                #include <cstddef>
+                #include <cstdint>
+                #include <cstdlib>
+                #include <dlfcn.h>
+                #include <fcntl.h>
+                #include <sys/mman.h>
+                #include <unistd.h>
+                #define API extern "C" int
+                struct Id { char bytes[128]; };
+                struct Comm { int rank, size, device; };
+                static std::atomic<uint64_t>* calls;
+                __attribute__((constructor)) static void open() {
+                  int file = open(getenv("STUB_CALLS"), O_RDWR);
+                  if (file < 0 || ftruncate(file, 8) != 0) abort();
+                  calls = (std::atomic<uint64_t>*)mmap(nullptr, 8, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+                  if (calls == MAP_FAILED) abort();
+                }
+                static int called() { ++*calls; return 0; }
+                static int make(Comm** cell, int rank, int size) {
+                  auto device = (int (*)(int*))dlsym(RTLD_DEFAULT, "cudaGetDevice");
+                  *cell = new Comm{rank, size, 0};
+                  if (device) device(&(*cell)->device);
+                  return called();
+                }
+                API ncclGetVersion(int* version) { *version = VERSION; return 0; }
+                extern "C" const char* ncclGetErrorString(int) { return "stub"; }
+                extern "C" const char* ncclGetLastError(void*) { called(); return ""; }
+                API ncclGetUniqueId(Id* id) { id->bytes[0] = 1; return called(); }
+                API ncclCommInitRank(Comm** c, int n, Id, int rank) { return make(c, rank, n); }
+                API ncclCommInitRankConfig(Comm** c, int n, Id, int rank, void*) { return make(c, rank, n); }
+                API ncclCommFinalize(Comm*) { return called(); }
+                API ncclCommDestroy(Comm* c) { delete c; return called(); }
+                API ncclCommAbort(Comm* c) { delete c; return called(); }
+                API ncclCommSplit(Comm* from, int color, int, Comm** c, void*) {
+                  return color < 0 ? called() : make(c, from->rank, from->size);
+                }
+                API ncclCommGetAsyncError(Comm*, int* error) { *error = 0; return called(); }
+                API ncclCommCount(Comm* c, int* count) { *count = c->size; return called(); }
+                API ncclCommCuDevice(Comm* c, int* device) { *device = c->device; return called(); }
+                API ncclCommUserRank(Comm* c, int* rank) { *rank = c->rank; return called(); }
+                API ncclRedOpCreatePreMulSum(int* op, void*, int, int, Comm*) { *op = 5; return called(); }
+                API ncclRedOpDestroy(int, Comm*) { return called(); }
+                API ncclGroupStart() { return called(); }
+                API ncclGroupEnd() { return called(); }
+                API ncclReduce() { return called(); }
+                API ncclBcast() { return called(); }
+                API ncclBroadcast() { return called(); }
+                API ncclAllReduce() { return called(); }
+                API ncclReduceScatter() { return called(); }
+                API ncclAllGather() { return called(); }
+                API ncclSend() { return called(); }
+                API ncclRecv() { return called(); }
+                #if VERSION >= 21903
+                API ncclMemAlloc(void** memory, size_t bytes) {
+                  auto allocate = (int (*)(void**, size_t))dlsym(RTLD_DEFAULT, "cudaMalloc");
+                  called();
+                  return allocate && allocate(memory, bytes) == 0 ? 0 : 1;
+                }
+                API ncclMemFree(void* memory) {
+                  auto release = (int (*)(void*))dlsym(RTLD_DEFAULT, "cudaFree");
+                  called();
+                  return release && release(memory) == 0 ? 0 : 1;
+                }
+                #endif
+                #if VERSION >= 22203
+                API ncclGroupSimulateEnd(void*) { return called(); }
+                #endif
+                #if VERSION >= 22304
+                API ncclCommInitRankScalable(Comm** c, int n, int rank, int, Id*, void*) { return make(c, rank, n); }
+                #endif
+                #if VERSION >= 22703
+                API ncclCommShrink(Comm* from, int*, int n, Comm** c, void*, int) {
+                  return make(c, from->rank, from->size - n);
+                }
+                #endif
+                #if VERSION >= 22803
+                API ncclAlltoAll() { return called(); }
+                API ncclGather() { return called(); }
+                API ncclScatter() { return called(); }
+                #endif
+                #if VERSION >= 22807
+                API ncclCommRevoke(Comm*, int) { return called(); }
+                #endif
+                #if VERSION >= 22902
+                API ncclCommGetUniqueId(Comm*, Id* id) { id->bytes[0] = 1; return called(); }
+                API ncclCommGrow(Comm* from, int n, Id*, int rank, Comm** c, void*) {
+                  return make(c, from ? from->rank : rank, n);
+                }
+                #endif
+                #if VERSION >= 22907
+                API ncclCommSuspend(Comm*, int) { return called(); }
+                API ncclCommResume(Comm*) { return called(); }
+                API ncclCommMemStats(Comm*, int, uint64_t* value) { *value = 0; return called(); }
+                #endif
+                """);
+    }
 }

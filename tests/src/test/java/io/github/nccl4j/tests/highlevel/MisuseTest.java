@@ -1,0 +1,91 @@
+package io.github.nccl4j.tests.highlevel;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.DynamicTest.dynamicTest;
+
+import io.github.nccl4j.tests.ChildJvm;
+import io.github.nccl4j.tests.FakeCuda;
+import io.github.nccl4j.tests.StubLibraries;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.DynamicTest;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestFactory;
+import org.junit.jupiter.api.io.TempDir;
+
+/**
+ * What a program can do wrong ends in an exception that says what and why, before NCCL is called; whatever it was, the
+ * communicators work on where they are said to.
+ */
+class MisuseTest {
+    private static final Duration LIMIT = Duration.ofSeconds(30);
+
+    @TempDir
+    static Path folder;
+
+    @Test
+    void thereAreManyAndAllDiffer() {
+        for (boolean onHost : List.of(true, false)) {
+            List<Misuse> all = MisuseScenarios.all(onHost);
+            assertTrue(all.size() >= 150, all.size() + " misuses");
+            assertEquals(all.size(), all.stream().map(Misuse::name).distinct().count(), "names");
+        }
+    }
+
+    @TestFactory
+    Stream<DynamicTest> onTheHostEngine() {
+        return MisuseScenarios.all(true).stream()
+                .map(misuse -> dynamicTest(misuse.name(), () -> assertTimeoutPreemptively(LIMIT, misuse::run)));
+    }
+
+    /** With a library that counts its calls, and two devices. */
+    @TestFactory
+    Stream<DynamicTest> withoutACallOfTheLibrary() throws IOException {
+        FakeCuda cuda = FakeCuda.build(folder.resolve("cuda"));
+        Path calls = Files.createFile(folder.resolve("calls"));
+        ChildJvm.Outcome outcome = cuda.jvm(new ChildJvm())
+                .environment("STUB_CALLS", calls.toString())
+                .property("stub.calls", calls)
+                .property("nccl4j.library", StubLibraries.recording(folder, 23007))
+                .run(MisuseScenarios.class);
+        Map<String, String> results = results(outcome.output());
+        return Stream.concat(
+                MisuseScenarios.all(false).stream()
+                        .map(misuse -> dynamicTest(
+                                misuse.name(),
+                                () -> assertEquals(
+                                        MisuseScenarios.OK, results.getOrDefault(misuse.name(), "did not run")))),
+                Stream.of(dynamicTest("nothing is left", () -> {
+                    assertEquals(0, outcome.exitCode(), outcome.output());
+                    assertTrue(outcome.output().contains(FakeCuda.NOTHING_LEFT), outcome::output);
+                })));
+    }
+
+    /** By name: "ok", or the failure. */
+    private static Map<String, String> results(String output) {
+        Map<String, String> results = new TreeMap<>();
+        String name = null;
+        for (String line : output.lines().collect(Collectors.toList())) {
+            if (line.startsWith(MisuseScenarios.OK)) {
+                name = line.substring(MisuseScenarios.OK.length());
+                results.put(name, MisuseScenarios.OK);
+            } else if (line.startsWith(MisuseScenarios.FAILED)) {
+                name = line.substring(MisuseScenarios.FAILED.length());
+                results.put(name, "");
+            } else if (name != null) {
+                results.computeIfPresent(
+                        name, (key, text) -> text.equals(MisuseScenarios.OK) ? text : text + line + "\n");
+            }
+        }
+        return results;
+    }
+}
