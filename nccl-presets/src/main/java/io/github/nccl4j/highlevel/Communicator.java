@@ -238,7 +238,9 @@ public final class Communicator implements AutoCloseable {
     /**
      * This rank.
      *
-     * @return the rank, from 0; not known while the communicator is pending
+     * @return the rank, from 0
+     * @throws IllegalStateException if it is not known: a communicator that was split, shrunk or grown in a group has it
+     *     when the group has been launched
      * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html">ncclCommUserRank</a>
      */
     public int rank() {
@@ -248,7 +250,8 @@ public final class Communicator implements AutoCloseable {
     /**
      * The number of ranks.
      *
-     * @return the number; not known while the communicator is pending
+     * @return the number
+     * @throws IllegalStateException if it is not known yet, as {@link #rank()}
      * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html">ncclCommCount</a>
      */
     public int size() {
@@ -394,7 +397,11 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public Communicator shrink(Collection<Integer> excluded, ShrinkFlag flag) {
+        Objects.requireNonNull(excluded, "excluded");
         Objects.requireNonNull(flag, "flag");
+        for (Integer one : excluded) {
+            Objects.requireNonNull(one, "an excluded rank");
+        }
         int[] ranks =
                 new TreeSet<>(excluded).stream().mapToInt(Integer::intValue).toArray();
         if (ranks.length == 0) {
@@ -491,11 +498,12 @@ public final class Communicator implements AutoCloseable {
      * @throws IllegalArgumentException if it is this one
      */
     public Communicator own(Communicator child) {
+        Objects.requireNonNull(child, "child");
         if (child == this) {
             throw new IllegalArgumentException("a communicator can't own itself: " + this);
         }
         core.requireOpen();
-        core.own(Objects.requireNonNull(child, "child"));
+        core.own(child);
         return child;
     }
 
@@ -624,8 +632,8 @@ public final class Communicator implements AutoCloseable {
         check(stream);
         if (Batch.current() != null) {
             // The gate would let the thread in, and out of its batch's stay with it.
-            throw new IllegalStateException(
-                    "in an open group there is no work yet: ask when the group has been launched");
+            throw new IllegalStateException("the operations of the open group of this thread are in no stream yet: launch"
+                    + " the group, then ask " + this + " for its work");
         }
         Gate.Pass pass = gate.enter();
         try {
@@ -659,10 +667,10 @@ public final class Communicator implements AutoCloseable {
         long bits;
         if (type.isFloat()) {
             bits = type.bitsOf(scalar);
-        } else if (scalar == Math.rint(scalar) && Math.abs(scalar) <= Long.MAX_VALUE) {
+        } else if (scalar == Math.rint(scalar) && scalar >= -0x1p63 && scalar < 0x1p63) {
             bits = type.bitsOf((long) scalar);
         } else {
-            throw new IllegalArgumentException("scalar must be an integer for " + type + ": " + scalar);
+            throw new IllegalArgumentException("scalar must be an integer from -2^63 to 2^63 - 1 for " + type + ": " + scalar);
         }
         try (LongPointer cell = new LongPointer(1)) {
             cell.put(bits);

@@ -103,7 +103,7 @@ public final class CommunicatorBuilder {
      * @throws NcclResultException if NCCL fails
      */
     public Communicator create(UniqueId id, int rank, int size) {
-        return create(List.of(id), rank, size);
+        return create(List.of(Objects.requireNonNull(id, "id")), rank, size);
     }
 
     /**
@@ -123,6 +123,9 @@ public final class CommunicatorBuilder {
         if (ids.isEmpty() || ids.size() > size) {
             throw new IllegalArgumentException(
                     "the number of ids must be >= 1 and <= size: " + ids.size() + ", size " + size);
+        }
+        for (int i = 0; i < ids.size(); i++) {
+            Objects.requireNonNull(ids.get(i), "ids[" + i + "]");
         }
         return create(ids, rank, size, chosenDevice());
     }
@@ -183,6 +186,8 @@ public final class CommunicatorBuilder {
      * @throws NcclResultException if NCCL fails
      */
     public List<Communicator> createAll(List<Device> devices) {
+        // Before an id is made, for which NCCL opens a port.
+        requireDevices(NcclLibrary.get(), devices);
         return createAll(UniqueId.create(), 0, devices.size(), devices);
     }
 
@@ -203,18 +208,12 @@ public final class CommunicatorBuilder {
      */
     public List<Communicator> createAll(UniqueId id, int firstRank, int size, List<Device> devices) {
         Objects.requireNonNull(id, "id");
-        if (devices.isEmpty()) {
-            throw new IllegalArgumentException("devices must be at least 1: 0");
-        }
-        requireRank(firstRank, size);
-        requireRank(firstRank + devices.size() - 1, size);
-        Set<Device> different = new HashSet<>();
         NcclLibrary library = NcclLibrary.get();
-        for (Device one : devices) {
-            requireUsable(library, one);
-            if (one.isCuda() && !different.add(one)) {
-                throw new IllegalArgumentException("a device can have one rank only, " + one + " was given twice");
-            }
+        requireDevices(library, devices);
+        requireRank(firstRank, size);
+        if (devices.size() > size - firstRank) {
+            throw new IllegalArgumentException("firstRank + the number of devices must be <= size: " + firstRank + " + "
+                    + devices.size() + " > " + size);
         }
         List<Communicator> all = new ArrayList<>();
         List<Creation> creations = new ArrayList<>();
@@ -238,6 +237,19 @@ public final class CommunicatorBuilder {
         return Collections.unmodifiableList(all);
     }
 
+    private static void requireDevices(NcclLibrary library, List<Device> devices) {
+        if (devices.isEmpty()) {
+            throw new IllegalArgumentException("the number of devices must be >= 1: 0");
+        }
+        Set<Device> different = new HashSet<>();
+        for (Device one : devices) {
+            requireUsable(library, one);
+            if (one.isCuda() && !different.add(one)) {
+                throw new IllegalArgumentException("a device can have one rank only, " + one + " was given twice");
+            }
+        }
+    }
+
     /**
      * Joins a communicator that is growing, as one of its new ranks. Collective, together with {@link Communicator#grow} of
      * the ranks that it has already.
@@ -254,6 +266,7 @@ public final class CommunicatorBuilder {
      * @throws NcclResultException if NCCL fails
      */
     public Communicator join(UniqueId id, int rank, int size) {
+        Objects.requireNonNull(id, "id");
         requireRank(rank, size);
         NcclLibrary library = NcclLibrary.get();
         library.require("ncclCommGrow");

@@ -119,11 +119,18 @@ final class CommunicatorCore {
         return name;
     }
 
+    /** Known from the start, or when it has come to be. */
     int rank() {
+        if (size == 0) {
+            throw notOpen();
+        }
         return rank;
     }
 
     int size() {
+        if (size == 0) {
+            throw notOpen();
+        }
         return size;
     }
 
@@ -887,6 +894,6 @@ final class CommunicatorCore {
     @Override
     public String toString() {
         String text = name.isEmpty() ? "communicator" : "communicator '" + name + "'";
-        return state == State.PENDING ? text : text + " (rank " + rank + " of " + size + " on " + device + ")";
+        return size == 0 ? text : text + " (rank " + rank + " of " + size + " on " + device + ")";
     }
 }

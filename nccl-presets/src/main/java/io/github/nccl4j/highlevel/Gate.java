@@ -66,11 +66,11 @@ final class Gate {
         this.inUse = inUse;
     }
 
-    /** Goes in; {@link Pass#leave} goes out. Not again before that. */
+    /** Goes in; {@link Pass#leave} goes out. Not again before that, or the first to leave would let others in. */
     Pass enter() {
         Thread me = Thread.currentThread();
         Pass mine = (Pass) PASS.getOpaque(this);
-        if (mine.holder == me) {
+        if (mine.holder == me && mine.inside == 0) {
             INSIDE.setOpaque(mine, 1);
             if (PROCESS_BARRIER) {
                 // Nothing for the processor, but the compiler must keep the order.
