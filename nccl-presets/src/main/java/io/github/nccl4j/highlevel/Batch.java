@@ -153,9 +153,9 @@ final class Batch {
     }
 
     /** Keeps an operator until the batch is done with it. */
-    void pin(PreMulSum<?> operator) {
-        operator.pin();
-        pinned.add(operator);
+    void pin(Resource resource) {
+        resource.pin();
+        pinned.add(resource);
     }
 
     /** Gives up what came after a mark. */
@@ -188,7 +188,7 @@ final class Batch {
             } else if (one instanceof CudaStream stream) {
                 stream.unpin();
             } else {
-                ((PreMulSum<?>) one).unpin();
+                ((Resource) one).unpin();
             }
         }
     }
@@ -314,9 +314,14 @@ final class Batch {
             }
         }
         Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
-        int problem = callEach();
-        // Always, or this thread would stay in the group; after an error NCCL drops what it has.
-        int end = nccl.ncclGroupEnd();
+        int problem = nccl.ncclSuccess;
+        int end;
+        try {
+            problem = callEach();
+        } finally {
+            // Always, or this thread would stay in the group; after an error NCCL drops what it has.
+            end = nccl.ncclGroupEnd();
+        }
         if (problem != nccl.ncclSuccess) {
             return problem;
         }

@@ -380,8 +380,7 @@ public final class Communicator implements AutoCloseable {
      */
     public void splitNone() {
         core.require("ncclCommSplit");
-        core.callOnce(
-                "ncclCommSplit", (handle, cell) -> nccl.ncclCommSplit(handle, nccl.NCCL_SPLIT_NOCOLOR, 0, cell, 0));
+        core.splitNone();
     }
 
     /**
@@ -713,9 +712,7 @@ public final class Communicator implements AutoCloseable {
                     "ncclRedOpCreatePreMulSum",
                     handle -> nccl.ncclRedOpCreatePreMulSum(
                             cell.address(), scalar, type.nativeCode(), residence.code(), handle));
-            PreMulSum<T> operator = new PreMulSum<>(cell.get(), this, type, buffer);
-            core.own(operator);
-            return operator;
+            return new PreMulSum<>(cell.get(), this, type, buffer);
         }
     }
 
@@ -1302,7 +1299,7 @@ public final class Communicator implements AutoCloseable {
         batch.pin(send);
         batch.pin(recv);
         if (op instanceof PreMulSum<?> operator) {
-            batch.pin(operator);
+            batch.pin(operator.resource());
         }
         note(Operations.REDUCE, count, type, root);
     }
@@ -1825,7 +1822,7 @@ public final class Communicator implements AutoCloseable {
             pinIn(batch, send);
             pinIn(batch, recv);
             if (op instanceof PreMulSum<?> operator) {
-                batch.pin(operator);
+                batch.pin(operator.resource());
             }
             batch.add(core, operation, sendAddress, recvAddress, count, type, code, peer, 0, 0, stream);
             note(operation, count, type, peer);
@@ -1897,7 +1894,7 @@ public final class Communicator implements AutoCloseable {
             return;
         }
         if (op instanceof PreMulSum<?> operator) {
-            batch.pin(operator);
+            batch.pin(operator.resource());
         }
         batch.add(core, operation, send, recv, count, type.code(), code, peer, 0, 0, stream);
         note(operation, count, type.code(), peer);

@@ -6,6 +6,7 @@ import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NcclException;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
@@ -63,8 +64,6 @@ final class CommunicatorCore {
 
     int batchIndex;
     private Gate.Pass batchPass;
-    /** The thread that closes this, and with it what it owns, within one pass. */
-    private volatile Thread closer;
 
     private final List<AutoCloseable> owned = new ArrayList<>();
     private Leaks.Watch watch;
@@ -136,6 +135,10 @@ final class CommunicatorCore {
 
     State state() {
         return state;
+    }
+
+    boolean hasEnded() {
+        return ENDED.contains(state);
     }
 
     long handle() {
@@ -273,6 +276,13 @@ final class CommunicatorCore {
         }
     }
 
+    /** What is suspended can't give anything back. */
+    void requireNotSuspended() {
+        if (state == State.SUSPENDED) {
+            throw notOpen();
+        }
+    }
+
     void enterFor(Batch joining, int index) {
         batchPass = gate.enter();
         batch = joining;
@@ -388,23 +398,49 @@ final class CommunicatorCore {
 
     /** Makes a short C call of a resource of this communicator, in any state that has a native communicator. */
     void callAlone(String function, LongToIntFunction call) {
-        if (closer == Thread.currentThread() || batch != null && batch == Batch.current()) {
-            // This thread is inside already, and the native group not open.
-            callUnlessEnded(function, call);
+        alone(() -> {
+            if (!hasEnded()) {
+                settle(onDevice(() -> call.applyAsInt(handle)), function, function);
+            }
+        });
+    }
+
+    /** Does something that needs the communicator for itself, in any state; also if this thread is inside already. */
+    void alone(Runnable body) {
+        if (gate.isInside()) {
+            body.run();
             return;
         }
         Gate.Pass pass = gate.enterBarred();
         try {
-            callUnlessEnded(function, call);
+            body.run();
         } finally {
             pass.leave();
         }
     }
 
-    private void callUnlessEnded(String function, LongToIntFunction call) {
-        if (!ENDED.contains(state)) {
-            settle(onDevice(() -> call.applyAsInt(handle)), function, function);
+    /**
+     * Makes a C call after which memory is no longer NCCL's, for who is alone. Waits for the device, which may still use
+     * the memory, and may need other ranks to be done.
+     */
+    void deregister(String function, LongToIntFunction call) {
+        int result;
+        try {
+            result = HostCall.make(
+                    function,
+                    deadline,
+                    () -> {
+                        if (device.isCuda()) {
+                            Cuda.synchronizeDevice(device);
+                        }
+                        return onDevice(() -> call.applyAsInt(handle));
+                    },
+                    late -> {});
+        } catch (HostCall.Expired e) {
+            isStuck();
+            throw timedOut(function, function, deadline);
         }
+        settle(result, function, function);
     }
 
     /** A call of this communicator was given up. */
@@ -428,6 +464,10 @@ final class CommunicatorCore {
     void awaitReady(String function, String description) {
         int result = pollUntilReady(deadline);
         if (result == nccl.ncclInProgress) {
+            if (state != State.PENDING) {
+                // It goes on, and will write its results.
+                isStuck();
+            }
             throw timedOut(function, description, deadline);
         }
         if (result != nccl.ncclSuccess) {
@@ -528,6 +568,11 @@ final class CommunicatorCore {
         return stalls > 0;
     }
 
+    /** Whether NCCL or the device may never be done with what it was told, so that nothing may wait for it. */
+    boolean mayNeverEnd() {
+        return stuck || isStalled();
+    }
+
     private void tellPolicy(NcclException failure) {
         try {
             policy.onFailure(communicator, failure);
@@ -550,33 +595,36 @@ final class CommunicatorCore {
         }
     }
 
+    /** The newest first. */
+    private List<AutoCloseable> ownedNow() {
+        synchronized (owned) {
+            List<AutoCloseable> all = new ArrayList<>(owned);
+            Collections.reverse(all);
+            return all;
+        }
+    }
+
     private RuntimeException closeOwned() {
         RuntimeException problem = null;
-        while (true) {
-            AutoCloseable last;
-            synchronized (owned) {
-                if (owned.isEmpty()) {
-                    return problem;
-                }
-                last = owned.remove(owned.size() - 1);
+        for (AutoCloseable one : ownedNow()) {
+            if (mayNeverEnd()) {
+                break;
             }
             try {
-                last.close();
+                one.close();
+                if (!(one instanceof Owned)) {
+                    disown(one);
+                }
             } catch (RuntimeException e) {
                 problem = Suppressed.first(problem, e);
             } catch (Exception e) {
                 problem = Suppressed.first(problem, new IllegalStateException(e));
             }
         }
+        return problem;
     }
 
     /* Making others. */
-
-    /** A C call that writes a communicator. */
-    @FunctionalInterface
-    interface CellCall {
-        int call(long communicator, long cell);
-    }
 
     /** Makes another communicator, now or with the group that is open. */
     void make(Creation creation, boolean alsoRevoked) {
@@ -609,43 +657,58 @@ final class CommunicatorCore {
         }
     }
 
-    /** Makes a call that takes the cell for a communicator and writes none, now or with the group that is open. */
-    void callOnce(String function, CellCall call) {
-        LongPointer cell = new LongPointer(1);
-        cell.put(0);
-        Batch open = Batch.current();
-        if (open != null) {
-            open.add(this, new Deferred() {
-                @Override
-                public int call() {
-                    return onDevice(() -> call.call(handle, cell.address()));
-                }
+    /** Makes a call with results, now or with the group that is open. */
+    void callWithResults(Deferred call, Set<State> allowed) {
+        boolean done = false;
+        try {
+            Batch open = Batch.current();
+            if (open != null) {
+                open.add(this, call);
+            } else {
+                exclusively("used", allowed, () -> {
+                    hostCall(call.toString(), call::call, () -> {});
+                    return null;
+                });
+            }
+            done = true;
+        } finally {
+            if (!done) {
+                call.discarded();
+            }
+        }
+        if (Batch.current() == null) {
+            call.completed();
+        }
+    }
 
-                @Override
-                public void completed() {
+    /** Takes part in a split, and gets no communicator. */
+    void splitNone() {
+        LongPointer cell = new LongPointer(1).put(0, 0);
+        Deferred call = new Deferred() {
+            @Override
+            public int call() {
+                return onDevice(() -> nccl.ncclCommSplit(handle, nccl.NCCL_SPLIT_NOCOLOR, 0, cell.address(), 0));
+            }
+
+            @Override
+            public void completed() {
+                cell.close();
+            }
+
+            @Override
+            public void discarded() {
+                // A call that was given up may still write to it.
+                if (!stuck) {
                     cell.close();
                 }
+            }
 
-                @Override
-                public void discarded() {
-                    // A call that was given up may still write to it.
-                    if (!stuck) {
-                        cell.close();
-                    }
-                }
-
-                @Override
-                public String toString() {
-                    return function;
-                }
-            });
-            return;
-        }
-        exclusively("used", EnumSet.of(State.OPEN, State.REVOKED), () -> {
-            hostCall(function, () -> call.call(handle, cell.address()), () -> {});
-            cell.close();
-            return null;
-        });
+            @Override
+            public String toString() {
+                return "ncclCommSplit";
+            }
+        };
+        callWithResults(call, EnumSet.of(State.OPEN, State.REVOKED));
     }
 
     UniqueId growId() {
@@ -743,7 +806,7 @@ final class CommunicatorCore {
             if (occupied && !onHost) {
                 getOut(inside);
             }
-            abandonOwned();
+            abortChildren();
             abortHandle(handle);
         });
     }
@@ -759,17 +822,20 @@ final class CommunicatorCore {
         awaitLeft(inside, ABORT_GRACE);
     }
 
-    /** What is owned goes with the native communicator; its own calls would wait for other ranks. */
-    private void abandonOwned() {
-        List<AutoCloseable> all;
-        synchronized (owned) {
-            all = new ArrayList<>(owned);
-            owned.clear();
-        }
-        for (int i = all.size() - 1; i >= 0; i--) {
-            if (all.get(i) instanceof Communicator child) {
+    /** Closing children would wait for other ranks. */
+    private void abortChildren() {
+        for (AutoCloseable one : ownedNow()) {
+            if (one instanceof Communicator child) {
                 child.abort();
-            } else if (all.get(i) instanceof Owned resource) {
+            }
+        }
+    }
+
+    /** What goes with the native communicator. Memory is not freed before, since the device may wait for an abort. */
+    private void abandonOwned() {
+        for (AutoCloseable one : ownedNow()) {
+            disown(one);
+            if (one instanceof Owned resource) {
                 resource.abandon();
             }
         }
@@ -796,11 +862,9 @@ final class CommunicatorCore {
             return;
         }
         Gate.Pass pass = gate.enterBarred();
-        closer = Thread.currentThread();
         try {
             closeAlone();
         } finally {
-            closer = null;
             pass.leave();
         }
     }
@@ -824,21 +888,30 @@ final class CommunicatorCore {
             state = State.CLOSED;
             return;
         }
-        RuntimeException problem = state == State.SUSPENDED ? null : closeOwned();
-        boolean resumed = state == State.SUSPENDED && library.provides("ncclCommResume");
+        RuntimeException problem = null;
+        boolean broken = false;
         try {
-            if (resumed) {
+            if (state == State.SUSPENDED) {
                 hostCall("ncclCommResume", () -> nccl.ncclCommResume(handle), () -> {});
-                problem = closeOwned();
+                become(State.OPEN);
             }
-            if (state != State.FINISHED && state != State.REVOKED && library.provides("ncclCommFinalize")) {
+            problem = closeOwned();
+            if (!mayNeverEnd()
+                    && !hasEnded()
+                    && state != State.FINISHED
+                    && state != State.REVOKED
+                    && library.provides("ncclCommFinalize")) {
                 hostCall("ncclCommFinalize", () -> nccl.ncclCommFinalize(handle), () -> {});
             }
         } catch (RuntimeException e) {
             problem = Suppressed.first(problem, e);
+            broken = true;
+        }
+        if (broken || mayNeverEnd()) {
             abort();
             state = State.CLOSED;
             Suppressed.rethrow(problem);
+            return;
         }
         if (become(State.CLOSED)) {
             RuntimeException earlier = problem;
@@ -856,7 +929,7 @@ final class CommunicatorCore {
     }
 
     private boolean isBroken() {
-        if (stuck || isStalled()) {
+        if (mayNeverEnd()) {
             return true;
         }
         int problem = poll();
@@ -887,6 +960,7 @@ final class CommunicatorCore {
         } finally {
             cells.close();
             Stall.end(this);
+            abandonOwned();
             communicator.ended();
         }
     }

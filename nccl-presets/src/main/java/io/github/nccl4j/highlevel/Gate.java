@@ -86,6 +86,11 @@ final class Gate {
         return enter(me, false);
     }
 
+    /** Whether the calling thread is inside. */
+    synchronized boolean isInside() {
+        return pass.holder == Thread.currentThread() && pass.isInside();
+    }
+
     /** Goes in although the gate is barred: for what is allowed in a state that bars all else. */
     Pass enterBarred() {
         return enter(Thread.currentThread(), true);

@@ -20,21 +20,21 @@ import io.github.nccl4j.global.nccl;
  *
  * @param <T> the type of the elements
  */
-public final class PreMulSum<T extends Element> extends ReduceOp implements Owned {
+public final class PreMulSum<T extends Element> extends ReduceOp implements AutoCloseable {
     private final Communicator communicator;
     private final ElementType<T> type;
-    /** The number on the device, or null. */
-    private final DeviceBuffer<T> scalar;
-
-    private final Lifetime lifetime = new Lifetime(this);
-    private boolean abandoned;
+    private final Resource resource;
 
     PreMulSum(int code, Communicator communicator, ElementType<T> type, DeviceBuffer<T> scalar) {
         super(code, "PreMulSum of " + type);
         this.communicator = communicator;
         this.type = type;
-        this.scalar = scalar;
-        lifetime.watch(this, toString());
+        CommunicatorCore core = communicator.core();
+        resource = new Resource(
+                core,
+                this,
+                () -> core.callAlone("ncclRedOpDestroy", handle -> nccl.ncclRedOpDestroy(code, handle)),
+                scalar == null ? () -> {} : scalar::unpin);
     }
 
     /** {@return the type of the elements} */
@@ -44,7 +44,7 @@ public final class PreMulSum<T extends Element> extends ReduceOp implements Owne
 
     /** {@return whether it was not closed} */
     public boolean isOpen() {
-        return lifetime.isOpen();
+        return resource.isOpen();
     }
 
     @Override
@@ -53,7 +53,7 @@ public final class PreMulSum<T extends Element> extends ReduceOp implements Owne
     }
 
     void check(Communicator user, DataType elements) {
-        lifetime.check();
+        resource.check();
         if (user != communicator) {
             throw new IllegalArgumentException(
                     "op must be one of the communicator: " + this + " of " + communicator + ", not of " + user);
@@ -64,19 +64,8 @@ public final class PreMulSum<T extends Element> extends ReduceOp implements Owne
         }
     }
 
-    void pin() {
-        lifetime.pin();
-    }
-
-    void unpin() {
-        lifetime.unpin();
-    }
-
-    /** Its communicator was aborted. */
-    @Override
-    public void abandon() {
-        abandoned = true;
-        close();
+    Resource resource() {
+        return resource;
     }
 
     /**
@@ -84,22 +73,11 @@ public final class PreMulSum<T extends Element> extends ReduceOp implements Owne
      *
      * <p>C function: {@code ncclRedOpDestroy}, since NCCL 2.11.4.
      *
+     * @throws IllegalStateException if another thread is in the communicator, or that is suspended; it is not closed then
      * @throws NcclResultException if NCCL fails; it is closed all the same
      */
     @Override
     public void close() {
-        lifetime.close(() -> {
-            communicator.core().disown(this);
-            try {
-                if (!abandoned) {
-                    int code = code();
-                    communicator.core().callAlone("ncclRedOpDestroy", handle -> nccl.ncclRedOpDestroy(code, handle));
-                }
-            } finally {
-                if (scalar != null) {
-                    scalar.unpin();
-                }
-            }
-        });
+        resource.close();
     }
 }
