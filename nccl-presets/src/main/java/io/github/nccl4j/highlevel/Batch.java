@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.bytedeco.javacpp.Pointer;
 
 /**
  * What the open groups of one thread have collected. Nothing is handed to NCCL before the outermost group is launched,
@@ -152,10 +153,15 @@ final class Batch {
         pinned.add(buffer);
     }
 
-    /** Keeps an operator until the batch is done with it. */
+    /** Keeps an operator or a window until the batch is done with it. */
     void pin(Resource resource) {
         resource.pin();
         pinned.add(resource);
+    }
+
+    /** Takes native memory that an operation of the batch reads, to free it afterwards. */
+    void take(Pointer memory) {
+        pinned.add(memory);
     }
 
     /** Gives up what came after a mark. */
@@ -187,8 +193,10 @@ final class Batch {
                 buffer.unpin();
             } else if (one instanceof CudaStream stream) {
                 stream.unpin();
+            } else if (one instanceof Resource resource) {
+                resource.unpin();
             } else {
-                ((Resource) one).unpin();
+                ((Pointer) one).close();
             }
         }
     }

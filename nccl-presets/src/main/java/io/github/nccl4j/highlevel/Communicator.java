@@ -3,6 +3,7 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.library.NcclLibraryException;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
 import java.util.Objects;
@@ -98,6 +99,11 @@ public final class Communicator implements AutoCloseable {
 
     private final Streams streams;
 
+    /** Those that are open. Replaced, never changed. */
+    private volatile Window[] windows = {};
+
+    private final boolean oneSided;
+
     /** What a communicator is in, and with it what may be done; see the class comment. */
     public enum State {
         /** It is made by a group that was not launched yet. */
@@ -133,6 +139,7 @@ public final class Communicator implements AutoCloseable {
         typesKnown = library.version().isAtLeast(DataType.FLOAT8_E4M3.since())
                 ? DataType.values().length
                 : DataType.FLOAT8_E4M3.code();
+        oneSided = library.provides("ncclPutSignal");
         streams = new Streams(this);
     }
 
@@ -631,8 +638,9 @@ public final class Communicator implements AutoCloseable {
         check(stream);
         if (Batch.current() != null) {
             // The gate would let the thread in, and out of its batch's stay with it.
-            throw new IllegalStateException("the operations of the open group of this thread are in no stream yet: launch"
-                    + " the group, then ask " + this + " for its work");
+            throw new IllegalStateException(
+                    "the operations of the open group of this thread are in no stream yet: launch"
+                            + " the group, then ask " + this + " for its work");
         }
         Gate.Pass pass = gate.enter();
         try {
@@ -669,7 +677,8 @@ public final class Communicator implements AutoCloseable {
         } else if (scalar == Math.rint(scalar) && scalar >= -0x1p63 && scalar < 0x1p63) {
             bits = type.bitsOf((long) scalar);
         } else {
-            throw new IllegalArgumentException("scalar must be an integer from -2^63 to 2^63 - 1 for " + type + ": " + scalar);
+            throw new IllegalArgumentException(
+                    "scalar must be an integer from -2^63 to 2^63 - 1 for " + type + ": " + scalar);
         }
         try (LongPointer cell = new LongPointer(1)) {
             cell.put(bits);
@@ -713,6 +722,85 @@ public final class Communicator implements AutoCloseable {
                     handle -> nccl.ncclRedOpCreatePreMulSum(
                             cell.address(), scalar, type.nativeCode(), residence.code(), handle));
             return new PreMulSum<>(cell.get(), this, type, buffer);
+        }
+    }
+
+    /* Memory that NCCL knows. */
+
+    /**
+     * Makes memory of this rank known to the other ranks, as they do with theirs. Collective: all ranks call it in the same
+     * order, with as many bytes and the same flags.
+     *
+     * <p>C function: {@code ncclCommWindowRegister}, since NCCL 2.27.3. In an open group the window is pending until its
+     * launch.
+     *
+     * @param buffer the memory, of {@link Device#allocateForWindow} or a slice of that, at an address that is a multiple of
+     *     {@link WindowFlag#REQUIRED_ALIGNMENT}; or wrapped memory of {@code ncclMemAlloc}
+     * @param flags what it is for; without any, as {@link WindowFlag#DEFAULT}
+     * @return the window, to be closed by the caller, else with the communicator
+     * @throws IllegalArgumentException if the buffer has no elements, other memory, another alignment or another device
+     * @throws NcclLibraryException if the library lacks the function or a flag
+     * @throws NoWindowException if NCCL can make none for this communicator; in a group thrown by its launch
+     * @throws NcclTimeoutException if not all ranks have come before the deadline
+     */
+    public Window registerWindow(DeviceBuffer<?> buffer, WindowFlag... flags) {
+        return Window.register(this, buffer, flags);
+    }
+
+    /** A window that is open now. */
+    synchronized void add(Window window) {
+        Window[] more = Arrays.copyOf(windows, windows.length + 1);
+        more[windows.length] = window;
+        windows = more;
+    }
+
+    /** A window that is going to be given up. */
+    synchronized void remove(Window window) {
+        windows = Arrays.stream(windows).filter(one -> one != window).toArray(Window[]::new);
+    }
+
+    /** The open window with {@link WindowFlag#COLL_SYMMETRIC} in which a buffer of this device lies, else null. */
+    Window symmetricWindowOf(DeviceBuffer<?> buffer) {
+        for (Window window : windows) {
+            if (window.isSymmetric() && window.covers(buffer.address, buffer.sizeInBytes()) && window.isOpen()) {
+                return window;
+            }
+        }
+        return null;
+    }
+
+    /**
+     * Lets NCCL use memory directly in operations of this communicator. Not collective, but of use where all ranks do it.
+     *
+     * <p>C function: {@code ncclCommRegister}, since NCCL 2.19.1. In an open group, too, it is called at once.
+     *
+     * @param buffer the memory; some ways to use it directly need memory of {@link Device#allocateForWindow}
+     * @return the registration, to be closed by the caller, else with the communicator
+     * @throws IllegalArgumentException if the buffer has no elements, or is on another device
+     * @throws NcclLibraryException if the library lacks the function
+     */
+    public Registration register(DeviceBuffer<?> buffer) {
+        core.require("ncclCommRegister");
+        check(buffer);
+        if (buffer.length == 0) {
+            throw new IllegalArgumentException("buffer must have at least 1 element: " + buffer);
+        }
+        buffer.pin();
+        boolean made = false;
+        // NCCL leaves the cell as it is where it takes nothing.
+        try (LongPointer cell = new LongPointer(1).put(0, 0)) {
+            core.alone(() -> {
+                core.requireOpen();
+                core.callAlone(
+                        "ncclCommRegister",
+                        handle -> nccl.ncclCommRegister(handle, buffer.address, buffer.sizeInBytes(), cell.address()));
+            });
+            made = true;
+            return new Registration(core, buffer, cell.get());
+        } finally {
+            if (!made) {
+                buffer.unpin();
+            }
         }
     }
 
@@ -1444,6 +1532,199 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
+    /* One-sided operations. */
+
+    /**
+     * Writes elements into another rank's memory and then raises a signal there, without a call of that rank. One-sided, in
+     * stream order: when the work of the stream is done, the elements may be changed again; that they have arrived the other
+     * rank knows when it {@linkplain #waitSignal waits} for the signal. Puts to one rank arrive in their order.
+     *
+     * <p>C function: {@code ncclPutSignal}, since NCCL 2.29.2. NCCL refuses it where it has windows, but no way to write
+     * without the other rank: without NVLink or PCIe P2P to it, or a network for it, or with {@code numRmaCtx} 0 in the
+     * configuration.
+     *
+     * @param <T> the type of the elements
+     * @param elements what to write, possibly nothing; within a window of this communicator with {@link
+     *     WindowFlag#COLL_SYMMETRIC}
+     * @param window where to write: in the other rank's memory of this window
+     * @param offset the first element to write, in elements of this type from the beginning of the window
+     * @param peer the other rank, possibly this one
+     * @param stream the stream
+     * @throws IndexOutOfBoundsException if they are not all within the window, which has the same size at all ranks
+     * @throws IllegalArgumentException also if the elements are in no such window
+     * @throws IllegalStateException also if the window is pending or closed
+     * @throws NcclLibraryException if the library lacks the function
+     */
+    public <T extends Element> void putSignal(
+            DeviceBuffer<T> elements, Window window, long offset, int peer, CudaStream stream) {
+        requireOneSided("ncclPutSignal");
+        requirePeer("peer", peer);
+        check(elements);
+        window.check(this);
+        int size = elements.type.sizeInBytes();
+        Bounds.check("offset", offset, elements.length, "elements in the window", window.sizeInBytes() / size);
+        Window source = symmetricWindowOf(elements);
+        if (source == null) {
+            throw new IllegalArgumentException(
+                    "elements must be in a window of the communicator with COLL_SYMMETRIC, or NCCL can't put them: "
+                            + elements + " at 0x" + Long.toHexString(elements.address));
+        }
+        long bytes = elements.length * size;
+        if (peer == rank()) {
+            requireDisjoint(elements.address, bytes, window.buffer().address + offset * size, bytes);
+        }
+        check(stream);
+        // NCCL looks where even nothing is, and the end of a window is in none.
+        long address = bytes == 0 ? source.buffer().address : elements.address;
+        int type = elements.type.nativeCode();
+        Batch batch = Batch.current();
+        if (batch != null) {
+            batch.add(
+                    core,
+                    Operations.PUT_SIGNAL,
+                    address,
+                    window.handle(),
+                    elements.length,
+                    type,
+                    0,
+                    peer,
+                    offset * size,
+                    0,
+                    stream);
+            batch.pin(source.resource());
+            batch.pin(window.resource());
+            note(Operations.PUT_SIGNAL, elements.length, type, peer);
+            return;
+        }
+        Gate.Pass pass = gate.enter();
+        try {
+            // Nobody closes them from here on.
+            source.check();
+            window.check();
+            note(Operations.PUT_SIGNAL, elements.length, type, peer);
+            int result = Operations.call(
+                    Operations.PUT_SIGNAL,
+                    address,
+                    window.handle(),
+                    elements.length,
+                    type,
+                    0,
+                    peer,
+                    offset * size,
+                    0,
+                    core.handle(),
+                    stream.handle);
+            if (result != nccl.ncclSuccess) {
+                settle(result, Operations.PUT_SIGNAL, elements.length, type, peer);
+            }
+        } finally {
+            pass.leave();
+        }
+    }
+
+    /**
+     * Raises a signal at another rank, after what was put there before. One-sided, in stream order. Needs no window.
+     *
+     * <p>C function: {@code ncclSignal}, since NCCL 2.29.2.
+     *
+     * @param peer the other rank, possibly this one
+     * @param stream the stream
+     * @throws NcclLibraryException if the library lacks the function
+     */
+    public void signal(int peer, CudaStream stream) {
+        requireOneSided("ncclSignal");
+        requirePeer("peer", peer);
+        check(stream);
+        Batch batch = Batch.current();
+        if (batch == null) {
+            submit(Operations.SIGNAL, 0, 0, 0, 0, 0, peer, stream);
+            return;
+        }
+        batch.add(core, Operations.SIGNAL, 0, 0, 0, 0, 0, peer, 0, 0, stream);
+        note(Operations.SIGNAL, 0, 0, peer);
+    }
+
+    /**
+     * Makes the stream wait until a rank has raised one signal here, as {@link #waitSignal(CudaStream, SignalWait...)}.
+     *
+     * @param peer the rank that raises it, possibly this one
+     * @param stream the stream
+     * @throws NcclLibraryException if the library lacks the function
+     */
+    public void waitSignal(int peer, CudaStream stream) {
+        requirePeer("peer", peer);
+        waitSignal(stream, SignalWait.of(peer, 1));
+    }
+
+    /**
+     * Makes the stream wait until ranks have raised signals here, by {@link #putSignal} or {@link #signal}: as many of each
+     * rank as is said, besides those that were waited for before. In stream order. What was put with the signals can be read
+     * then.
+     *
+     * <p>C function: {@code ncclWaitSignal}, since NCCL 2.29.2.
+     *
+     * @param stream the stream
+     * @param waits for which signals, at least one
+     * @throws IllegalArgumentException also if there is none, or one has an index or a context that NCCL does not have
+     * @throws NcclLibraryException if the library lacks the function
+     */
+    public void waitSignal(CudaStream stream, SignalWait... waits) {
+        requireOneSided("ncclWaitSignal");
+        if (waits.length == 0) {
+            throw new IllegalArgumentException("waits must have at least 1 element: 0");
+        }
+        long count = 0;
+        for (SignalWait wait : waits) {
+            requirePeer("peer", wait.peer());
+            requireZero("index", wait.index());
+            requireZero("context", wait.context());
+            count += wait.count();
+        }
+        check(stream);
+        int peer = waits.length == 1 ? waits[0].peer() : -1;
+        IntPointer descriptors = descriptors(waits);
+        boolean taken = false;
+        try {
+            Batch batch = Batch.current();
+            if (batch == null) {
+                submit(Operations.WAIT_SIGNAL, descriptors.address(), 0, count, 0, waits.length, peer, stream);
+                return;
+            }
+            batch.add(
+                    core, Operations.WAIT_SIGNAL, descriptors.address(), 0, count, 0, waits.length, peer, 0, 0, stream);
+            batch.take(descriptors);
+            taken = true;
+            note(Operations.WAIT_SIGNAL, count, 0, peer);
+        } finally {
+            if (!taken) {
+                descriptors.close();
+            }
+        }
+    }
+
+    private static IntPointer descriptors(SignalWait... waits) {
+        IntPointer words = new IntPointer(4L * waits.length);
+        for (int i = 0; i < waits.length; i++) {
+            words.put(4L * i, waits[i].count());
+            words.put(4L * i + 1, waits[i].peer());
+            words.put(4L * i + 2, waits[i].index());
+            words.put(4L * i + 3, waits[i].context());
+        }
+        return words;
+    }
+
+    private void requireOneSided(String function) {
+        if (!oneSided) {
+            core.require(function);
+        }
+    }
+
+    private void requireZero(String what, int value) {
+        if (value != 0) {
+            throw new IllegalArgumentException(what + " must be 0 with " + core.library() + ": " + value);
+        }
+    }
+
     /* The same with plain addresses. */
 
     /**
@@ -1908,11 +2189,15 @@ public final class Communicator implements AutoCloseable {
             int result =
                     Operations.call(operation, send, recv, count, type, op, peer, 0, 0, core.handle(), stream.handle);
             if (result != nccl.ncclSuccess) {
-                core.settle(result, Operations.name(operation), Operations.describe(operation, count, type, peer));
+                settle(result, operation, count, type, peer);
             }
         } finally {
             pass.leave();
         }
+    }
+
+    private void settle(int result, int operation, long count, int type, int peer) {
+        core.settle(result, Operations.name(operation), Operations.describe(operation, count, type, peer));
     }
 
     private void note(int operation, long count, int type, int peer) {

@@ -69,6 +69,8 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     private final Runnable free;
     /** A foreign object that must not be collected before. */
     private final Object keptAlive;
+    /** Whether NCCL has allocated the memory. */
+    private final boolean windowMemory;
 
     private final Lifetime lifetime = new Lifetime(this);
 
@@ -80,6 +82,18 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
             DeviceBuffer<T> parent,
             Runnable free,
             Object keptAlive) {
+        this(device, type, address, length, parent, free, keptAlive, false);
+    }
+
+    private DeviceBuffer(
+            Device device,
+            ElementType<T> type,
+            long address,
+            long length,
+            DeviceBuffer<T> parent,
+            Runnable free,
+            Object keptAlive,
+            boolean windowMemory) {
         this.device = device;
         this.type = type;
         this.address = address;
@@ -90,6 +104,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         root = parent == null ? this : parent.root;
         this.free = free;
         this.keptAlive = keptAlive;
+        this.windowMemory = windowMemory;
         if (free != null) {
             lifetime.watch(this, toString());
         }
@@ -143,7 +158,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         }
         if (device.isHost()) {
             long address = NcclMemory.allocate(bytes);
-            return new DeviceBuffer<>(device, type, address, length, null, () -> NcclMemory.free(address), null);
+            return new DeviceBuffer<>(device, type, address, length, null, () -> NcclMemory.free(address), null, true);
         }
         long address = Cuda.on(device, () -> NcclMemory.allocate(bytes));
         Runnable free = () -> Stall.free(device, () -> {
@@ -154,7 +169,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
                 return null;
             });
         });
-        return new DeviceBuffer<>(device, type, address, length, null, free, null);
+        return new DeviceBuffer<>(device, type, address, length, null, free, null, true);
     }
 
     /** No buffer is without memory, so that each has an address. */
@@ -272,6 +287,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     /** {@return whether closing this buffer frees its memory} */
     public boolean isOwner() {
         return free != null;
+    }
+
+    /** Whether its memory may be in a window: NCCL's own, or that of someone else, who knows. */
+    boolean canBeWindow() {
+        return root.windowMemory || root.free == null;
     }
 
     /** {@return whether it can be used: neither it nor a buffer that it is a slice of was closed} */

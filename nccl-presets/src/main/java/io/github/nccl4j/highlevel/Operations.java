@@ -19,8 +19,9 @@ final class Operations {
     static final int RECV = 9;
     static final int PUT_SIGNAL = 10;
     static final int SIGNAL = 11;
+    static final int WAIT_SIGNAL = 12;
     /** Before the first one. */
-    static final int NONE = 12;
+    static final int NONE = 13;
 
     private static final String[] NAMES = {
         "ncclAllReduce",
@@ -35,6 +36,7 @@ final class Operations {
         "ncclRecv",
         "ncclPutSignal",
         "ncclSignal",
+        "ncclWaitSignal",
         "no operation",
     };
 
@@ -48,8 +50,14 @@ final class Operations {
     /** What an operation did, for people: "ncclReduce of 1024 float32 to rank 3". */
     static String describe(int operation, long count, int type, int peer) {
         String text = name(operation);
-        if (operation == NONE || operation == SIGNAL) {
+        if (operation == NONE) {
             return text;
+        }
+        if (operation == SIGNAL) {
+            return text + " to rank " + peer;
+        }
+        if (operation == WAIT_SIGNAL) {
+            return text + " of " + count + " signals" + (peer < 0 ? "" : " from rank " + peer);
         }
         text += " of " + count + " " + ElementType.values().get(type);
         return switch (operation) {
@@ -62,9 +70,11 @@ final class Operations {
     /**
      * Calls the C function.
      *
+     * @param send the send buffer; for WAIT_SIGNAL the descriptors
      * @param recv the receive buffer; for PUT_SIGNAL the window
-     * @param op the reduction; for PUT_SIGNAL and SIGNAL the index of the signal
-     * @param peer root or peer
+     * @param count the number of elements; for WAIT_SIGNAL that of the signals, for people only
+     * @param op the reduction; for PUT_SIGNAL and SIGNAL the index of the signal; for WAIT_SIGNAL the number of descriptors
+     * @param peer root or peer; for WAIT_SIGNAL for people only
      * @param offset for PUT_SIGNAL in bytes
      * @param context for PUT_SIGNAL and SIGNAL
      */
@@ -94,6 +104,7 @@ final class Operations {
             case PUT_SIGNAL ->
                 nccl.ncclPutSignal(send, count, type, peer, recv, offset, op, context, 0, communicator, stream);
             case SIGNAL -> nccl.ncclSignal(peer, op, context, 0, communicator, stream);
+            case WAIT_SIGNAL -> nccl.ncclWaitSignal(op, send, communicator, stream);
             default -> throw new IllegalArgumentException("operation " + operation);
         };
     }

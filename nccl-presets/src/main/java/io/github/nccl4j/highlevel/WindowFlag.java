@@ -9,13 +9,16 @@ public enum WindowFlag {
     /** No flag: the window speeds up communication of its memory. */
     DEFAULT(nccl.NCCL_WIN_DEFAULT, new Version(2, 27, 3)),
 
-    /** All ranks call collectives with the same offsets into the window. */
+    /**
+     * All ranks call collectives with the same offsets into the window. Only what is in such a window can be put; it can be
+     * put into any window.
+     */
     COLL_SYMMETRIC(nccl.NCCL_WIN_COLL_SYMMETRIC, new Version(2, 27, 3)),
 
     /** Writes to the window arrive in the order in which they were made. */
     STRICT_ORDERING(nccl.NCCL_WIN_STRICT_ORDERING, new Version(2, 29, 7));
 
-    /** What the address and the size of a window must be multiples of, in bytes. */
+    /** What the address of a window must be a multiple of, in bytes. Its size need not. */
     public static final int REQUIRED_ALIGNMENT = nccl.NCCL_WIN_REQUIRED_ALIGNMENT;
 
     private final int code;

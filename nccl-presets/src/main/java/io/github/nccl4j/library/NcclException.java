@@ -7,6 +7,7 @@ package io.github.nccl4j.library;
  *   <li>{@link NcclLibraryException}: there is no library, or it lacks what was asked for. Nothing was called.
  *   <li>{@link io.github.nccl4j.highlevel.NcclResultException}: a function returned an error. Its subclasses are the
  *       errors that programs treat in ways of their own.
+ *   <li>{@link io.github.nccl4j.highlevel.NoWindowException}: NCCL can make no window for a communicator.
  *   <li>{@link io.github.nccl4j.highlevel.CudaException} and {@link io.github.nccl4j.highlevel.CudaLibraryException}: the
  *       same for CUDA, where buffers and streams call it.
  *   <li>{@link io.github.nccl4j.highlevel.StreamTimeoutException}: a stream or an event was not done in time.

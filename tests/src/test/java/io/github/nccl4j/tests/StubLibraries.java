@@ -195,4 +195,58 @@ public final class StubLibraries {
                 #endif
                 """);
     }
+
+    /**
+     * Passes for the host engine, and does with windows what the variable STUB_WINDOWS says: makes none, makes one that
+     * can't be given up, or is not done before an abort. Its last error says how much memory was not freed.
+     */
+    public static Path windows(Path folder, int versionCode) throws IOException {
+        return Cxx.library(folder, "windows" + versionCode, ("#define VERSION " + versionCode + "\n") + """
+                #include <atomic>
+                #include <cstddef>
+                #include <cstdlib>
+                #include <cstring>
+                #include <unistd.h>
+                #define API extern "C" int
+                static std::atomic<int> live, aborted;
+                static thread_local char text[20];
+                static bool does(const char* what) { return strcmp(getenv("STUB_WINDOWS"), what) == 0; }
+                API nccl4jHostEngineVersion() { return 1; }
+                API ncclGetVersion(int* version) { *version = VERSION; return 0; }
+                extern "C" const char* ncclGetErrorString(int) { return "stub"; }
+                extern "C" const char* ncclGetLastError(void*) {
+                  text[0] = '0' + live;
+                  strcpy(text + 1, " buffers");
+                  return text;
+                }
+                API ncclGetUniqueId(void*) { return 0; }
+                struct Id { char bytes[128]; };
+                API ncclCommInitRank(void** c, int, Id, int) { *c = &live; return 0; }
+                API ncclCommFinalize(void*) { return 0; }
+                API ncclCommDestroy(void*) { return 0; }
+                API ncclCommAbort(void*) { aborted = 1; return 0; }
+                API ncclCommGetAsyncError(void*, int* error) { *error = 0; return 0; }
+                API ncclGroupStart() { return 0; }
+                API ncclGroupEnd() { return 0; }
+                API ncclMemAlloc(void** memory, size_t) { live++; *memory = aligned_alloc(4096, 4096); return 0; }
+                API ncclMemFree(void* memory) { live--; free(memory); return 0; }
+                API ncclCommRegister(void*, void*, size_t, void**) { return 0; }
+                API ncclCommDeregister(void*, void* handle) { return handle ? 3 : 0; }
+                API ncclCommWindowRegister(void*, void* memory, size_t, void** window, int) {
+                  if (does("late")) {
+                    while (!aborted) usleep(1000);
+                    *window = memory;
+                    return 2;
+                  }
+                  *window = does("no-window") ? nullptr : memory;
+                  return 0;
+                }
+                API ncclCommWindowDeregister(void*, void*) { return does("failing-close") ? 1 : 0; }
+                #if VERSION >= 22902
+                API ncclPutSignal() { return 0; }
+                API ncclSignal() { return 0; }
+                API ncclWaitSignal() { return 0; }
+                #endif
+                """);
+    }
 }

@@ -1,0 +1,36 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.library.NcclException;
+import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/**
+ * NCCL made no window, because the communicator has no symmetric memory. It is no error for NCCL, which goes on without:
+ * so can the program, but not with {@link Communicator#putSignal}. The message names what windows need.
+ *
+ * <p>Instances are immutable.
+ */
+public final class NoWindowException extends NcclException {
+    private static final long serialVersionUID = 1L;
+
+    private NoWindowException(String message) {
+        super(message);
+    }
+
+    static NoWindowException of(CommunicatorCore core, Map<String, String> environment) {
+        NcclLibrary library = core.library();
+        boolean onlyOneNode = !library.version().isAtLeast(new Version(2, 29, 2));
+        String settings = Stream.of("NCCL_WIN_ENABLE", "NCCL_CUMEM_ENABLE", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL")
+                .map(name -> name + (environment.containsKey(name) ? "=" + environment.get(name) : " is not set"))
+                .collect(Collectors.joining(", "));
+        return new NoWindowException(
+                "ncclCommWindowRegister succeeded, but made no window: " + core + " has no symmetric memory. It needs"
+                        + " cuMem (NCCL_CUMEM_ENABLE not 0, and a driver and a container that allow it), NCCL_WIN_ENABLE not"
+                        + " 0, P2P between all its GPUs (NCCL_P2P_DISABLE not 1), and "
+                        + (onlyOneNode
+                                ? "all ranks on one node; and memory of ncclMemAlloc"
+                                : "all ranks in one NVLink or PCIe domain, or a network that supports GIN")
+                        + ". Here " + settings + ". NCCL_DEBUG=INFO shows more. [" + library + "]");
+    }
+}
