@@ -1,42 +1,33 @@
 package io.github.nccl4j.samples;
 
-import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.highlevel.AllToAllvPlan;
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CudaStream;
+import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Float32;
 import io.github.nccl4j.highlevel.ElementType;
-import io.github.nccl4j.highlevel.Group;
-import io.github.nccl4j.highlevel.ReduceOp;
-import io.github.nccl4j.library.NativeLibrary;
-import io.github.nccl4j.samples.support.CountMatrix;
-import io.github.nccl4j.samples.support.NcclError;
 import io.github.nccl4j.samples.support.Pattern;
-import io.github.nccl4j.samples.support.WindowMemory;
+import java.util.Arrays;
+import java.util.stream.IntStream;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
 /**
- * Sends each rank a different number of elements, also none.
+ * Sends each rank a different number of elements, also none, as programs do that hand rows or tokens to the rank that works on them.
  *
- * <p>Uses VCCL's {@code ncclAlltoAllv} where the library has it, and otherwise what does the same on every NCCL: sends and receives in
- * one group.
+ * <p>Each rank says how much it sends to and receives from each; the ranks compare that first. Where the same counts come again and
+ * again, a plan does it once.
  */
 @Command(
         name = "03-all-to-all-v",
         aliases = {"03", "3", "all-to-all-v"},
         sortOptions = false,
         description = {
-            "Sends every rank a different number of elements, also none (VCCL's AlltoAllv), checked element by element.",
-            "",
-            "VCCL's ncclAlltoAllv is used where the library has it, on a GPU with symmetric windows; else sends and receives in "
-                    + "one group.",
+            "Sends every rank a different number of elements, also none, by a call and by a plan, checked element by element.",
             ""
         })
 final class AllToAllV extends Sample {
-
-    private static final int SHORT_FORM = 10;
-    private static final int LONG_FORM = 11;
 
     @Option(
             names = {"-c", "--count"},
@@ -45,9 +36,6 @@ final class AllToAllV extends Sample {
             description =
                     "Scale of the counts: a rank sends 0 to 3 times as many elements to another, and a few. Default: ${DEFAULT-VALUE}.")
     private int scale;
-
-    @Option(names = "--send-recv", description = "Use sends and receives even where the library has ncclAlltoAllv.")
-    private boolean sendRecv;
 
     @Override
     void validate() {
@@ -58,36 +46,39 @@ final class AllToAllV extends Sample {
 
     @Override
     void run(Communicator communicator) {
-        int ranks = communicator.size();
-        int form = sendRecv ? 0 : NativeLibrary.alltoAllvArguments();
-        boolean direct = form == SHORT_FORM || form == LONG_FORM;
-        try (CountMatrix counts = new CountMatrix(ranks, this::count);
-                CudaStream stream = CudaStream.nonBlocking(communicator.device());
-                WindowMemory memory = WindowMemory.open(communicator, direct, counts.largestBuffer())) {
-            fill(communicator, counts, memory);
-            // With ncclAlltoAllv others write into this rank's memory: nobody may begin while one is still filling.
-            barrier(communicator, stream);
-            direct &= memory.registered();
-            if (direct) {
-                call(communicator, counts, memory, form, stream);
-            } else {
-                group(communicator, counts, memory, stream);
-            }
-            communicator.work(stream).await();
-            long checked = verify(communicator, counts, memory);
-            System.out.println("rank " + communicator.rank() + " got " + checked + " elements from " + ranks
-                    + " ranks by "
-                    + (direct ? "ncclAlltoAllv with " + form + " arguments" : "sends and receives in one group")
-                    + ", every element checked");
-            barrier(communicator, stream);
-        }
-    }
+        int rank = communicator.rank();
+        int size = communicator.size();
+        long[] sendCounts =
+                IntStream.range(0, size).mapToLong(to -> count(rank, to)).toArray();
+        long[] recvCounts =
+                IntStream.range(0, size).mapToLong(from -> count(from, rank)).toArray();
+        long[] sendDisplacements = oneAfterTheOther(sendCounts);
+        long[] recvDisplacements = oneAfterTheOther(recvCounts);
+        long sent = Arrays.stream(sendCounts).sum();
+        long received = Arrays.stream(recvCounts).sum();
 
-    private static void barrier(Communicator communicator, CudaStream stream) {
-        try (DeviceBuffer<Float32> cell = communicator.device().allocate(ElementType.FLOAT32, 1)) {
-            communicator.allReduce(cell, ReduceOp.SUM, stream);
+        Device device = communicator.device();
+        try (CudaStream stream = CudaStream.nonBlocking(device);
+                DeviceBuffer<Float32> send = device.allocate(ElementType.FLOAT32, sent);
+                DeviceBuffer<Float32> recv = device.allocate(ElementType.FLOAT32, received)) {
+            for (int to = 0; to < size; to++) {
+                pattern(rank, to).write(send.slice(sendDisplacements[to], sendCounts[to]));
+            }
+            recv.fill(Float.NaN);
+            communicator.allToAllv(send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements, stream);
             communicator.work(stream).await();
+            verify(communicator, recv, recvCounts, recvDisplacements);
+
+            recv.fill(Float.NaN);
+            try (AllToAllvPlan<Float32> plan = communicator.planAllToAllv(
+                    send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements)) {
+                communicator.allToAllv(plan, stream);
+                communicator.work(stream).await();
+            }
+            verify(communicator, recv, recvCounts, recvDisplacements);
         }
+        System.out.println("rank " + rank + " sent " + sent + " elements to " + size + " ranks and got " + received
+                + ", by a call and by a plan, every element checked");
     }
 
     /** Uneven, not symmetric, and zero for some pairs, also for a rank and itself. */
@@ -96,78 +87,26 @@ final class AllToAllV extends Sample {
         return times == 0 ? 0 : (long) times * scale + from + 3L * to;
     }
 
+    private static long[] oneAfterTheOther(long[] counts) {
+        long[] displacements = new long[counts.length];
+        for (int i = 1; i < counts.length; i++) {
+            displacements[i] = displacements[i - 1] + counts[i - 1];
+        }
+        return displacements;
+    }
+
     private static Pattern pattern(int from, int to) {
         return Pattern.of(from * 131L + to * 17L);
     }
 
-    private static void fill(Communicator communicator, CountMatrix counts, WindowMemory memory) {
-        int self = communicator.rank();
-        memory.receive().fill(Float.NaN);
-        for (int peer = 0; peer < counts.ranks(); peer++) {
-            pattern(self, peer).write(outgoing(memory, counts, self, peer));
+    private static void verify(
+            Communicator communicator, DeviceBuffer<Float32> recv, long[] counts, long[] displacements) {
+        for (int from = 0; from < counts.length; from++) {
+            DeviceBuffer<Float32> part = recv.slice(displacements[from], counts[from]);
+            check(
+                    pattern(from, communicator.rank()).compare(part),
+                    communicator,
+                    counts[from] + " floats from rank " + from);
         }
-    }
-
-    private static DeviceBuffer<Float32> outgoing(WindowMemory memory, CountMatrix counts, int self, int peer) {
-        return memory.send().slice(counts.sendDisplacement(self, peer), counts.sent(self, peer));
-    }
-
-    private static DeviceBuffer<Float32> incoming(WindowMemory memory, CountMatrix counts, int self, int peer) {
-        return memory.receive().slice(counts.receiveDisplacement(self, peer), counts.sent(peer, self));
-    }
-
-    private static void call(
-            Communicator communicator, CountMatrix counts, WindowMemory memory, int form, CudaStream stream) {
-        int result = form == LONG_FORM
-                ? nccl.ncclAlltoAllv(
-                        memory.send().address(),
-                        counts.sendCounts(),
-                        counts.sendDisplacements(),
-                        memory.receive().address(),
-                        counts.receiveCounts(),
-                        counts.receiveDisplacements(),
-                        0,
-                        0,
-                        nccl.ncclFloat,
-                        communicator.nativeHandle(),
-                        stream.nativeHandle())
-                : nccl.ncclAlltoAllv(
-                        memory.send().address(),
-                        counts.sendCounts(),
-                        counts.sendDisplacements(),
-                        memory.receive().address(),
-                        counts.receiveCounts(),
-                        counts.receiveDisplacements(),
-                        0,
-                        nccl.ncclFloat,
-                        communicator.nativeHandle(),
-                        stream.nativeHandle());
-        NcclError.check(result, "ncclAlltoAllv", communicator.rank(), communicator.nativeHandle());
-    }
-
-    private static void group(Communicator communicator, CountMatrix counts, WindowMemory memory, CudaStream stream) {
-        int self = communicator.rank();
-        try (Group group = Group.open()) {
-            for (int peer = 0; peer < counts.ranks(); peer++) {
-                if (counts.sent(self, peer) > 0) {
-                    communicator.send(outgoing(memory, counts, self, peer), peer, stream);
-                }
-                if (counts.sent(peer, self) > 0) {
-                    communicator.recv(incoming(memory, counts, self, peer), peer, stream);
-                }
-            }
-            group.launch();
-        }
-    }
-
-    private static long verify(Communicator communicator, CountMatrix counts, WindowMemory memory) {
-        int self = communicator.rank();
-        long checked = 0;
-        for (int peer = 0; peer < counts.ranks(); peer++) {
-            DeviceBuffer<Float32> incoming = incoming(memory, counts, self, peer);
-            check(pattern(peer, self).compare(incoming), communicator, incoming.length() + " floats from rank " + peer);
-            checked += incoming.length();
-        }
-        return checked;
     }
 }

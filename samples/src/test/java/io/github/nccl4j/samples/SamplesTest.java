@@ -4,12 +4,12 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.github.nccl4j.samples.launch.JavaCommand;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -19,17 +19,26 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The samples as users start them, on the host engine. */
+/** The samples as users start them, by the jar that has everything, on the host engine. */
 @Timeout(120)
 class SamplesTest {
 
-    private static Process start(Map<String, String> environment, String arguments) throws IOException {
-        ProcessBuilder builder = new ProcessBuilder(
-                        JavaCommand.of(List.of(), Main.class.getName(), List.of(arguments.split(" "))))
-                .redirectErrorStream(true);
+    private static ProcessBuilder command(String arguments) {
+        List<String> command = new ArrayList<>(List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1",
+                "-XX:-UsePerfData",
+                "-jar",
+                "target/nccl4j-samples.jar"));
+        command.addAll(List.of(arguments.split(" ")));
+        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
         builder.environment().keySet().removeIf(name -> name.startsWith("NCCL4J_"));
-        builder.environment().putAll(environment);
-        return builder.start();
+        return builder;
+    }
+
+    private static Process start(String arguments) throws IOException {
+        return command(arguments).start();
     }
 
     private static BufferedReader lines(Process process) {
@@ -42,6 +51,13 @@ class SamplesTest {
         }
     }
 
+    private static List<String> outputOfSuccess(String arguments) throws Exception {
+        Process process = start(arguments + " --engine host");
+        List<String> output = output(process);
+        assertEquals(0, process.waitFor(), () -> String.join("\n", output));
+        return output;
+    }
+
     @ParameterizedTest
     @ValueSource(
             strings = {
@@ -49,14 +65,12 @@ class SamplesTest {
                 "run 01 -n 1 -e 1K",
                 "run 02-send-recv -n 3 -e 256K",
                 "run 03-all-to-all-v -n 4",
-                "run 03 -n 3 --send-recv",
+                "run 03 -n 3 -c 5",
                 "run 04-multi-communicator -n 4",
-                "run 04 -n 3 --rows 3 -c 1000"
+                "run 04 -n 3 --rows 3 -c 1000",
             })
     void succeeds(String arguments) throws Exception {
-        Process process = start(Map.of(), arguments + " --engine host");
-        List<String> output = output(process);
-        assertEquals(0, process.waitFor(), () -> String.join("\n", output));
+        List<String> output = outputOfSuccess(arguments);
         assertTrue(output.get(0).startsWith("[0] # nccl4j"), output.get(0));
         assertTrue(output.get(0).contains(", engine host, NCCL "), output.get(0));
     }
@@ -70,16 +84,7 @@ class SamplesTest {
         }
         List<Process> ranks = new ArrayList<>();
         for (int rank = 0; rank < 2; rank++) {
-            ProcessBuilder builder = new ProcessBuilder(
-                            ProcessHandle.current().info().command().orElse("java"),
-                            "-cp",
-                            System.getProperty("java.class.path"),
-                            Main.class.getName(),
-                            "run",
-                            "03",
-                            "--engine",
-                            "host")
-                    .redirectErrorStream(true);
+            ProcessBuilder builder = command("run 03 --engine host");
             builder.environment()
                     .putAll(Map.of(
                             "RANK",
@@ -106,7 +111,7 @@ class SamplesTest {
 
     @Test
     void aKilledRankEndsTheRunAndIsNamed() throws Exception {
-        Process launcher = start(Map.of(), "run 01 -n 4 --engine host -e 8 -i 1000000000");
+        Process launcher = start("run 01 -n 4 --engine host -e 8 -i 1000000000");
         try (BufferedReader lines = lines(launcher)) {
             String line = lines.readLine();
             while (!line.contains("(us)")) {
