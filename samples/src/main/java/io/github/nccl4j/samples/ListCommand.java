@@ -23,7 +23,7 @@ final class ListCommand implements Runnable {
     public void run() {
         PrintWriter out = spec.commandLine().getOut();
         for (Sample sample : Main.samples()) {
-            out.printf("%-26s %s%n", sample.name(), sample.summary());
+            out.printf("%-28s %s%n", sample.name(), sample.summary());
         }
     }
 }

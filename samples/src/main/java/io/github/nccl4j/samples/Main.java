@@ -74,7 +74,13 @@ public final class Main implements Callable<Integer> {
 
     /** All samples, in the order of their numbers. */
     static List<Sample> samples() {
-        return List.of(new AllReduce(), new SendRecv(), new AllToAllV(), new MultiCommunicator());
+        return List.of(
+                new AllReduce(),
+                new SendRecv(),
+                new AllToAllV(),
+                new MultiCommunicator(),
+                new DataParallelTraining(),
+                new CudaGraphs());
     }
 
     /** Without a command: the help. */

@@ -137,6 +137,11 @@ abstract class Sample implements Callable<Integer> {
         }
     }
 
+    /** Says why there is nothing to do here, which is no failure; every rank then returns. */
+    static void skip(Communicator communicator, String why) {
+        printAtRoot(communicator, "skipped: " + why);
+    }
+
     /** Fails if anything is wrong. */
     static void check(Mismatch mismatch, Communicator communicator, String what) {
         if (!mismatch.none()) {

@@ -46,6 +46,8 @@ class MainTest {
                 "run 03 -n 2 -c 0 | -c must be at least 1: 0",
                 "run 04 -n 2 -c 0 | -c must be at least 1: 0",
                 "run 04 -n 2 -r 0 | -r must be at least 1: 0",
+                "run 05 -n 2 -p 0 | -p and -s must be at least 1: 0, 200",
+                "run 06 -n 2 -i 0 | -c and -i must be at least 1: 10000, 0",
             })
     void wrongArgumentsAreNamed(String arguments, String message) {
         assertEquals(2, execute(arguments));

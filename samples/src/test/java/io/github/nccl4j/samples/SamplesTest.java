@@ -68,11 +68,20 @@ class SamplesTest {
                 "run 03 -n 3 -c 5",
                 "run 04-multi-communicator -n 4",
                 "run 04 -n 3 --rows 3 -c 1000",
+                "run 05-data-parallel-training -n 3",
             })
     void succeeds(String arguments) throws Exception {
         List<String> output = outputOfSuccess(arguments);
         assertTrue(output.get(0).startsWith("[0] # nccl4j"), output.get(0));
         assertTrue(output.get(0).contains(", engine host, NCCL "), output.get(0));
+    }
+
+    @Test
+    void saysWhyASampleIsSkipped() throws Exception {
+        List<String> output = outputOfSuccess("run 06-cuda-graph -n 2");
+        assertEquals(
+                "[0] skipped: a CUDA graph needs GPUs, and the host engine does its work when it is called",
+                output.get(output.size() - 1));
     }
 
     /** As under torchrun: no launcher of ours, the variables come from outside. */
