@@ -8,7 +8,9 @@ import java.util.List;
  * results like all others, and keep their code.
  *
  * <pre>{@code
- * catch (NcclResultException e) {
+ * try {
+ *     communicator.allReduce(gradients, ReduceOp.SUM, stream);
+ * } catch (NcclResultException e) {
  *     if (e.result().equals(Result.SYSTEM_ERROR)) {
  *         System.err.println(e.result().advice());
  *     }
