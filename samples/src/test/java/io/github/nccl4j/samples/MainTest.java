@@ -3,9 +3,14 @@ package io.github.nccl4j.samples;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -79,5 +84,16 @@ class MainTest {
                     List.of(name.substring(0, 2), Integer.toString(i + 1), name.substring(3)),
                     List.of(command.aliases()));
         }
+    }
+
+    @Test
+    void theReadmeHasTheSameList() throws IOException {
+        List<String> names = Files.readString(Path.of("../README.md"))
+                .lines()
+                .map(Pattern.compile("\\| `(\\d\\d-[a-z-]+)` \\|.*")::matcher)
+                .filter(Matcher::matches)
+                .map(row -> row.group(1))
+                .toList();
+        assertEquals(Main.samples().stream().map(Sample::name).toList(), names);
     }
 }
