@@ -2,6 +2,11 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Element.Int64;
+import io.github.nccl4j.highlevel.Element.Int8;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.bytedeco.javacpp.LongPointer;
 
 /**
  * Who sends how much to whom, agreed upon by all ranks: for {@link Communicator#allToAllv(AllToAllvPlan, CudaStream)},
@@ -16,18 +21,27 @@ import io.github.nccl4j.highlevel.Element.Int64;
  *
  * <p>A plan keeps the memory of its buffers until it is closed.
  *
+ * <p><b>VCCL.</b> If the library has {@code ncclAlltoAllv} in a form that nccl4j knows, the ranks share one machine, and at
+ * every rank both buffers lie in windows of {@link WindowFlag#COLL_SYMMETRIC}, the receive buffer at the same offset, the
+ * plan uses it; {@link #usesNativeCall} tells. VCCL lets a rank write into the receive buffer of another one that has not
+ * come so far yet, so each call is preceded by an operation for which all ranks wait. It can't be captured in a CUDA graph.
+ * In all other cases sends and receives are grouped.
+ *
  * <p><b>Ownership.</b> Closed by who made it, else with the communicator.
  *
  * <p><b>Threads.</b> As the communicator: one at a time.
  *
  * @param <T> the type of the elements
  */
-public final class AllToAllvPlan<T extends Element> implements Owned {
+public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     /** What a rank tells the others before its rows. */
-    private static final int HEADER = 2;
+    private static final int HEADER = 5;
 
     private static final int PROBLEM = 0;
     private static final int TYPE = 1;
+    private static final int MACHINE = 2;
+    private static final int NATIVE = 3;
+    private static final int WINDOW_OFFSET = 4;
 
     private final Communicator communicator;
     private final int size;
@@ -46,13 +60,18 @@ public final class AllToAllvPlan<T extends Element> implements Owned {
 
     private DeviceBuffer<Int64> rows;
 
+    /** For VCCL: four matrices, by rows. Else null. */
+    private LongPointer matrices;
+
+    private DeviceBuffer<Int8> barrier;
     private boolean agreed;
-    private final Lifetime lifetime = new Lifetime(this);
+    private final Resource resource;
 
     private AllToAllvPlan(Communicator communicator, CudaStream stream) {
         this.communicator = communicator;
         this.stream = stream;
         size = communicator.size();
+        resource = new Resource(communicator.core(), this, () -> {}, this::release);
     }
 
     /** Arguments of this rank, right or wrong. */
@@ -94,14 +113,22 @@ public final class AllToAllvPlan<T extends Element> implements Owned {
 
     /** Tells the other ranks, and learns what they tell: at once, or when the open group is launched. */
     void exchange() {
-        long[] words = words();
-        Device device = communicator.device();
-        row = device.allocate(ElementType.INT64, words.length);
-        rows = device.allocate(ElementType.INT64, (long) words.length * size);
-        row.copyFrom(words);
-        try (Group group = Group.open()) {
-            Batch.current().add(communicator.core(), new Exchange());
-            group.launch();
+        Exchange exchange = new Exchange();
+        boolean begun = false;
+        try {
+            long[] words = words();
+            row = communicator.device().allocate(ElementType.INT64, words.length);
+            rows = communicator.device().allocate(ElementType.INT64, (long) words.length * size);
+            row.copyFrom(words);
+            try (Group group = Group.open()) {
+                Batch.current().add(communicator.core(), exchange);
+                begun = true;
+                group.launch();
+            }
+        } finally {
+            if (!begun) {
+                exchange.discarded();
+            }
         }
     }
 
@@ -112,6 +139,13 @@ public final class AllToAllvPlan<T extends Element> implements Owned {
             return words;
         }
         words[TYPE] = send.type.nativeCode();
+        words[MACHINE] = Machine.ID;
+        Window sendWindow = communicator.symmetricWindowOf(send);
+        Window recvWindow = communicator.symmetricWindowOf(recv);
+        if (sendWindow != null && recvWindow != null && isFormKnown()) {
+            words[NATIVE] = 1;
+            words[WINDOW_OFFSET] = recv.address - recvWindow.buffer().address;
+        }
         for (int matrix = 0; matrix < 4; matrix++) {
             System.arraycopy(rowOf(matrix), 0, words, HEADER + matrix * size, size);
         }
@@ -139,20 +173,28 @@ public final class AllToAllvPlan<T extends Element> implements Owned {
                 done = true;
             } finally {
                 if (!done) {
-                    close();
+                    resource.cancel();
                 }
             }
         }
 
         @Override
         public void discarded() {
-            close();
+            resource.cancel();
         }
 
         @Override
         public String toString() {
             return "ncclAllGather of the counts of allToAllv";
         }
+    }
+
+    private AlltoAllvForm form() {
+        return communicator.core().library().alltoAllvForm();
+    }
+
+    private boolean isFormKnown() {
+        return form() == AlltoAllvForm.TEN_ARGUMENTS || form() == AlltoAllvForm.ELEVEN_ARGUMENTS;
     }
 
     private long[] rowOf(int matrix) {
@@ -170,9 +212,9 @@ public final class AllToAllvPlan<T extends Element> implements Owned {
         long[] all = new long[Math.toIntExact(rows.length)];
         rows.copyTo(all);
         requireAgreement(all);
+        prepareNative(all);
         agreed = true;
         closeExchange();
-        communicator.core().own(this);
     }
 
     private void closeExchange() {
@@ -226,15 +268,41 @@ public final class AllToAllvPlan<T extends Element> implements Owned {
         }
     }
 
+    private void prepareNative(long[] all) {
+        for (int rank = 0; rank < size; rank++) {
+            if (word(all, rank, NATIVE) == 0
+                    || word(all, rank, MACHINE) != word(all, 0, MACHINE)
+                    || word(all, rank, WINDOW_OFFSET) != word(all, 0, WINDOW_OFFSET)) {
+                return;
+            }
+        }
+        long cells = (long) size * size;
+        matrices = new LongPointer(4 * cells);
+        for (int matrix = 0; matrix < 4; matrix++) {
+            for (int rank = 0; rank < size; rank++) {
+                for (int peer = 0; peer < size; peer++) {
+                    matrices.put(matrix * cells + (long) rank * size + peer, count(all, rank, matrix, peer));
+                }
+            }
+        }
+        barrier = communicator.device().allocate(ElementType.INT8, 1);
+        barrier.fill(0);
+    }
+
     /* Running. */
+
+    /** {@return whether VCCL's {@code ncclAlltoAllv} is used; else grouped sends and receives are} */
+    public boolean usesNativeCall() {
+        return matrices != null;
+    }
 
     /** {@return whether it was not closed} */
     public boolean isOpen() {
-        return lifetime.isOpen();
+        return resource.isOpen();
     }
 
     void check(Communicator user) {
-        lifetime.check();
+        resource.check();
         if (user != communicator) {
             throw new IllegalArgumentException(
                     "plan must be one of the communicator: of " + communicator + ", not of " + user);
@@ -245,33 +313,136 @@ public final class AllToAllvPlan<T extends Element> implements Owned {
     }
 
     void run(CudaStream on) {
-        communicator.exchangeBlocks(send, sends, recv, receives, on);
+        if (!usesNativeCall()) {
+            communicator.exchangeBlocks(send, sends, recv, receives, on);
+            return;
+        }
+        if (on.isCapturing()) {
+            throw new IllegalStateException(
+                    "VCCL's ncclAlltoAllv can't be captured in a CUDA graph, it would end the process: " + on);
+        }
+        try (Group group = Group.open()) {
+            Batch batch = Batch.current();
+            batch.add(communicator.core(), new Native(on.handle));
+            batch.pin(send);
+            batch.pin(recv);
+            batch.pin(resource);
+            group.launch();
+        }
+    }
+
+    /** VCCL's call, which must not come before all ranks have come so far. */
+    private final class Native implements Deferred {
+        private final long streamHandle;
+
+        Native(long streamHandle) {
+            this.streamHandle = streamHandle;
+        }
+
+        @Override
+        public boolean waitsForOtherRanks() {
+            return false;
+        }
+
+        @Override
+        public int prepare() {
+            long address = barrier.address;
+            return nccl.ncclAllReduce(
+                    address,
+                    address,
+                    1,
+                    DataType.INT8.code(),
+                    ReduceOp.MAX.code(),
+                    communicator.core().handle(),
+                    streamHandle);
+        }
+
+        @Override
+        public int call() {
+            long cells = (long) size * size * Long.BYTES;
+            long at = matrices.address();
+            long handle = communicator.core().handle();
+            int type = send.type.nativeCode();
+            return form() == AlltoAllvForm.TEN_ARGUMENTS
+                    ? nccl.ncclAlltoAllv(
+                            send.address,
+                            at,
+                            at + cells,
+                            recv.address,
+                            at + 2 * cells,
+                            at + 3 * cells,
+                            0,
+                            type,
+                            handle,
+                            streamHandle)
+                    : nccl.ncclAlltoAllv(
+                            send.address,
+                            at,
+                            at + cells,
+                            recv.address,
+                            at + 2 * cells,
+                            at + 3 * cells,
+                            0,
+                            0,
+                            type,
+                            handle,
+                            streamHandle);
+        }
+
+        @Override
+        public void completed() {}
+
+        @Override
+        public void discarded() {}
+
+        @Override
+        public String toString() {
+            return "ncclAlltoAllv of " + send.type;
+        }
     }
 
     /* Ending. */
 
-    /** Its communicator was aborted. */
-    @Override
-    public void abandon() {
-        close();
+    private void release() {
+        closeExchange();
+        if (send != null) {
+            send.unpin();
+            recv.unpin();
+        }
+        if (matrices != null) {
+            matrices.close();
+            barrier.close();
+        }
     }
 
     /** Gives the buffers free. Does nothing if it is closed. */
     @Override
     public void close() {
-        lifetime.close(() -> {
-            communicator.core().disown(this);
-            closeExchange();
-            if (send != null) {
-                send.unpin();
-                recv.unpin();
-            }
-        });
+        resource.close();
     }
 
     /** {@return what it is} */
     @Override
     public String toString() {
         return "plan of allToAllv of " + communicator;
+    }
+
+    /** Tells machines apart as NCCL does, for which a container with a host name of its own is one. */
+    private static final class Machine {
+        static final long ID = id();
+
+        private static long id() {
+            try {
+                String given = System.getenv().getOrDefault("NCCL_HOSTID", "");
+                return (given + read("hostname") + read("random/boot_id")).hashCode();
+            } catch (IOException e) {
+                // Unknown machines are taken for different ones.
+                return ProcessHandle.current().pid();
+            }
+        }
+
+        private static String read(String name) throws IOException {
+            return Files.readString(Path.of("/proc/sys/kernel", name));
+        }
     }
 }

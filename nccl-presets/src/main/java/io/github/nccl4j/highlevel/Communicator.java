@@ -1400,7 +1400,8 @@ public final class Communicator implements AutoCloseable {
      * takes a small all-gather on {@link #stream()} and waits for it. With the same counts and buffers again, a {@link
      * #planAllToAllv plan} does it once. Where all ranks are known to agree, {@link #allToAllvUnchecked} does without.
      *
-     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}.
+     * <p>C functions: VCCL's {@code ncclAlltoAllv} where {@link AllToAllvPlan} says so, else a group of {@code ncclSend} and
+     * {@code ncclRecv}.
      *
      * @param <T> the type of the elements
      * @param send the elements for all ranks
@@ -1492,28 +1493,21 @@ public final class Communicator implements AutoCloseable {
         core.requireOpen();
         AllToAllvPlan<T> plan = AllToAllvPlan.of(
                 this, send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements, streams.own());
-        boolean made = false;
-        try {
-            plan.exchange();
-            made = true;
-            return plan;
-        } finally {
-            if (!made) {
-                plan.close();
-            }
-        }
+        plan.exchange();
+        return plan;
     }
 
     /**
      * Does what a plan says. Collective, in stream order.
      *
-     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}.
+     * <p>C functions: as {@link AllToAllvPlan} says.
      *
      * @param <T> the type of the elements
      * @param plan a plan of this communicator
      * @param stream the stream
      * @throws IllegalArgumentException if the plan is another communicator's
-     * @throws IllegalStateException also if the plan is closed or pending
+     * @throws IllegalStateException also if the plan is closed or pending, or if it uses VCCL's call and the stream is being
+     *     captured
      */
     public <T extends Element> void allToAllv(AllToAllvPlan<T> plan, CudaStream stream) {
         plan.check(this);
