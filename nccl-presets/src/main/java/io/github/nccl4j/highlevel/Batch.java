@@ -100,6 +100,10 @@ final class Batch {
             pinned.add(stream);
             lastStream = stream;
         }
+        CudaGraph graph = CudaGraph.ofThread();
+        if (graph != null) {
+            communicator.isUsedBy(graph);
+        }
         int at = next(communicator);
         toSelf |= peer == communicator.rank() && (operation == Operations.SEND || operation == Operations.RECV);
         words[at] = operation;
@@ -151,6 +155,10 @@ final class Batch {
     void pin(DeviceBuffer<?> buffer) {
         buffer.pin();
         pinned.add(buffer);
+        CudaGraph graph = CudaGraph.ofThread();
+        if (graph != null) {
+            graph.keep(buffer);
+        }
     }
 
     /** Keeps an operator or a window until the batch is done with it. */

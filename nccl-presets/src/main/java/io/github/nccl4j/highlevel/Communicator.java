@@ -67,7 +67,7 @@ import org.bytedeco.javacpp.LongPointer;
  *
  * <p><b>Ownership.</b> A communicator is closed by who made it; closing is collective, since NCCL waits for the other
  * ranks. It closes what was made from it first, the newest before the oldest: windows, registrations, operators, and what
- * it was told to {@link #own}. One that is dropped without being closed is logged with the stack that made it, never
+ * it was told to {@link #own}; and CUDA graphs that have captured operations of it, for which NCCL would wait. One that is dropped without being closed is logged with the stack that made it, never
  * destroyed by the garbage collector.
  *
  * <p><b>Waiting.</b> What waits for other ranks ends at the communicator's deadline with a {@link NcclTimeoutException}:
@@ -641,6 +641,10 @@ public final class Communicator implements AutoCloseable {
             throw new IllegalStateException(
                     "the operations of the open group of this thread are in no stream yet: launch"
                             + " the group, then ask " + this + " for its work");
+        }
+        if (CudaGraph.capturing(stream) != null) {
+            throw new IllegalStateException("what is captured is not done by the stream: launch the graph, then ask "
+                    + this + " for the work in " + stream);
         }
         Gate.Pass pass = gate.enter();
         try {
@@ -2063,7 +2067,7 @@ public final class Communicator implements AutoCloseable {
             ReduceOp op,
             int peer,
             CudaStream stream) {
-        if (onHost || Batch.anyOpen()) {
+        if (onHost || Batch.anyOpen() || CudaGraph.anyCapturing()) {
             submitPinned(operation, send, recv, count, op, peer, stream);
             return;
         }
@@ -2078,7 +2082,10 @@ public final class Communicator implements AutoCloseable {
                 stream);
     }
 
-    /** Within a group, and on host memory, which is read by the call itself, closing a buffer must not free it. */
+    /**
+     * Within a group, in a capture, and on host memory, which is read by the call itself: closing a buffer must not free
+     * it.
+     */
     private void submitPinned(
             int operation,
             DeviceBuffer<?> send,
@@ -2103,6 +2110,12 @@ public final class Communicator implements AutoCloseable {
             note(operation, count, type, peer);
             return;
         }
+        CudaGraph graph = CudaGraph.capturing(stream);
+        if (graph != null) {
+            core.isUsedBy(graph);
+            keepFor(graph, send);
+            keepFor(graph, recv);
+        }
         pin(send);
         try {
             pin(recv);
@@ -2113,6 +2126,12 @@ public final class Communicator implements AutoCloseable {
             }
         } finally {
             unpin(send);
+        }
+    }
+
+    private static void keepFor(CudaGraph graph, DeviceBuffer<?> buffer) {
+        if (buffer != null) {
+            graph.keep(buffer);
         }
     }
 
@@ -2163,6 +2182,12 @@ public final class Communicator implements AutoCloseable {
     private void submit(
             int operation, long send, long recv, long count, DataType type, ReduceOp op, int peer, CudaStream stream) {
         int code = op == null ? 0 : op.code();
+        if (CudaGraph.anyCapturing()) {
+            CudaGraph graph = CudaGraph.capturing(stream);
+            if (graph != null) {
+                core.isUsedBy(graph);
+            }
+        }
         Batch batch = Batch.current();
         if (batch == null) {
             submit(operation, send, recv, count, type.code(), code, peer, stream);

@@ -8,6 +8,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.EnumSet;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
@@ -66,6 +67,7 @@ final class CommunicatorCore {
     private Gate.Pass batchPass;
 
     private final List<AutoCloseable> owned = new ArrayList<>();
+    private final Set<CudaGraph> graphs = new HashSet<>();
     private Leaks.Watch watch;
 
     CommunicatorCore(
@@ -604,8 +606,37 @@ final class CommunicatorCore {
         }
     }
 
-    private RuntimeException closeOwned() {
+    /** A graph has captured operations: NCCL does not end before it was destroyed. */
+    void isUsedBy(CudaGraph graph) {
+        synchronized (graphs) {
+            if (graphs.add(graph)) {
+                graph.onClose(() -> {
+                    synchronized (graphs) {
+                        graphs.remove(graph);
+                    }
+                });
+            }
+        }
+    }
+
+    private RuntimeException closeGraphs() {
+        List<CudaGraph> all;
+        synchronized (graphs) {
+            all = new ArrayList<>(graphs);
+        }
         RuntimeException problem = null;
+        for (CudaGraph graph : all) {
+            try {
+                graph.close();
+            } catch (RuntimeException e) {
+                problem = Suppressed.first(problem, e);
+            }
+        }
+        return problem;
+    }
+
+    private RuntimeException closeOwned() {
+        RuntimeException problem = closeGraphs();
         for (AutoCloseable one : ownedNow()) {
             if (mayNeverEnd()) {
                 break;
@@ -806,8 +837,14 @@ final class CommunicatorCore {
             if (occupied && !onHost) {
                 getOut(inside);
             }
+            RuntimeException problem = closeGraphs();
             abortChildren();
-            abortHandle(handle);
+            try {
+                abortHandle(handle);
+            } catch (RuntimeException e) {
+                problem = Suppressed.first(problem, e);
+            }
+            Suppressed.rethrow(problem);
         });
     }
 

@@ -161,9 +161,25 @@ public final class CudaGraph implements AutoCloseable {
         return graph != null ? graph : OF_THREAD.get();
     }
 
+    /** Whether anything at all is captured: quickly asked. */
+    static boolean anyCapturing() {
+        return CAPTURES.get() != 0;
+    }
+
+    /** The graph that the calling thread captures, else null. */
+    static CudaGraph ofThread() {
+        return anyCapturing() ? OF_THREAD.get() : null;
+    }
+
+    /** Keeps the memory of a buffer as long as the graph may use it. */
+    void keep(DeviceBuffer<?> buffer) {
+        buffer.pin();
+        keep(buffer::unpin);
+    }
+
     /** Whether the calling thread is capturing, and so may not free, allocate or wait. */
     static boolean isThreadCapturing() {
-        return CAPTURES.get() != 0 && OF_THREAD.get() != null;
+        return ofThread() != null;
     }
 
     /** Has something run right after the graph was destroyed, or not made at all; the last comes first. */
