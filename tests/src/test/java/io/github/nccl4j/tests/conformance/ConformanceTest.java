@@ -8,20 +8,27 @@ import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.Element.Float32;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.oracle.ElementFormat;
 import io.github.nccl4j.tests.oracle.Reduction;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** The conformance suite on the host engine, the ranks in this JVM. */
 @Timeout(value = 120, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class ConformanceTest {
+    @TempDir
+    Path folder;
+
     private static void assertAllPassed(Report report) {
         assertEquals(List.of(), report.failures());
         assertEquals(0, report.skipped(), "the host engine has everything");
@@ -38,6 +45,30 @@ class ConformanceTest {
     @CsvSource({"2, false", "3, true"})
     void allRanksInOneThread(int size, boolean blocking) {
         assertAllPassed(new Ranks(blocking, ConformanceCheck::suite).inOneThread(size));
+    }
+
+    @Test
+    void ranksInProcesses() {
+        Path file = folder.resolve("id");
+        List<ChildJvm.Running> ranks = new ArrayList<>();
+        for (int rank = 0; rank < 2; rank++) {
+            ranks.add(new ChildJvm()
+                    .property("nccl4j.engine", "host")
+                    .start(
+                            ConformanceCheck.class,
+                            "--rank",
+                            "" + rank,
+                            "--size",
+                            "2",
+                            "--id-file",
+                            file.toString(),
+                            "blocking"));
+        }
+        for (ChildJvm.Running rank : ranks) {
+            ChildJvm.Outcome outcome = rank.await();
+            assertEquals(0, outcome.exitCode(), outcome.output());
+            assertTrue(outcome.output().matches("(?s).*\\d{4} passed, 0 failed, 0 skipped\n"), outcome.output());
+        }
     }
 
     @Test
