@@ -447,11 +447,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * Copies a whole buffer over this one; both have the same length. For a part, slice. Done when this returns.
      *
      * @param source what to copy, on any device
-     * @throws IllegalArgumentException if the lengths are different, or the buffers overlap without being the same
+     * @throws IllegalArgumentException if the lengths or types are different, or the buffers overlap without being the same
      * @throws IllegalStateException if one of the buffers is closed
      */
     public void copyFrom(DeviceBuffer<T> source) {
-        requireLengthOf(source);
+        requireLike(source);
         // One order everywhere, so that two copies and the closing of both buffers cannot wait for each other in a
         // ring.
         boolean thisFirst = root.lifetime.isBefore(source.root.lifetime);
@@ -468,10 +468,15 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         }
     }
 
-    private void requireLengthOf(DeviceBuffer<T> source) {
+    private void requireLike(DeviceBuffer<T> source) {
         Objects.requireNonNull(source, "source");
         if (source.length != length) {
             throw new IllegalArgumentException("source.length() must be length(): " + source.length + " != " + length);
+        }
+        if (source.type != type) {
+            // Code with raw types; a larger type would be read or written beyond its memory.
+            throw new IllegalArgumentException(
+                    "source and this buffer must have one type of elements: " + source.type + ", " + type);
         }
     }
 
@@ -911,7 +916,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @see <a href="https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html">cudaMemcpyAsync</a>
      */
     public void copyFromAsync(DeviceBuffer<T> source, CudaStream stream) {
-        requireLengthOf(source);
+        requireLike(source);
         requireStream(stream, source.device, device);
         checkOpen();
         source.checkOpen();
