@@ -34,6 +34,8 @@ final class Batch {
     private CudaStream lastStream;
     /** Whether a rank may send to itself or receive from itself. */
     private boolean toSelf;
+    /** Whether the thread may be in NCCL; for other threads, which change the state of a communicator first. */
+    private volatile boolean inLibrary;
 
     private Batch() {}
 
@@ -220,9 +222,24 @@ final class Batch {
         unpin(0);
     }
 
+    boolean isInLibrary() {
+        return inLibrary;
+    }
+
+    /** Makes calls of NCCL, after which others wait that end a communicator; looks at its state first. */
+    void inLibrary(Runnable calls) {
+        inLibrary = true;
+        try {
+            calls.run();
+        } finally {
+            inLibrary = false;
+        }
+    }
+
     /** Hands everything to NCCL, as one native group. */
     void launch(Group group) {
         boolean done = false;
+        inLibrary = true;
         try {
             for (CommunicatorCore communicator : communicators) {
                 communicator.requireOpen();
@@ -245,6 +262,7 @@ final class Batch {
             }
             Suppressed.rethrow(problem);
         } finally {
+            inLibrary = false;
             if (!done) {
                 deferred.forEach(Deferred::discarded);
             }
@@ -409,6 +427,7 @@ final class Batch {
 
     /** Asks NCCL how long it would take, in microseconds, and gives the batch up. */
     double simulate(Group group) {
+        inLibrary = true;
         try {
             if (!deferred.isEmpty()) {
                 throw new IllegalStateException(
@@ -437,6 +456,7 @@ final class Batch {
                 return info.estimatedTime();
             }
         } finally {
+            inLibrary = false;
             deferred.forEach(Deferred::discarded);
             leave(group);
         }

@@ -61,7 +61,7 @@ final class CommunicatorCore {
     private boolean released;
 
     /** The batch that this takes part in, its place there, and the pass until the batch has ended. */
-    Batch batch;
+    volatile Batch batch;
 
     int batchIndex;
     private Gate.Pass batchPass;
@@ -410,7 +410,12 @@ final class CommunicatorCore {
     /** Does something that needs the communicator for itself, in any state; also if this thread is inside already. */
     void alone(Runnable body) {
         if (gate.isInside()) {
-            body.run();
+            Batch open = batch;
+            if (open != null && open == Batch.current()) {
+                open.inLibrary(body);
+            } else {
+                body.run();
+            }
             return;
         }
         Gate.Pass pass = gate.enterBarred();
@@ -806,20 +811,35 @@ final class CommunicatorCore {
             }
             result = onDevice(() -> nccl.ncclCommRevoke(handle, flags));
         }
+        if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
+            notRevoked();
+        }
         awaitLeft(inside, deadline);
         settle(result, "ncclCommRevoke", "ncclCommRevoke");
     }
 
-    private static boolean awaitLeft(Gate.Pass inside, Duration limit) {
+    /** The library has refused it. */
+    private synchronized void notRevoked() {
+        if (state == State.REVOKED) {
+            become(State.OPEN);
+        }
+    }
+
+    private void awaitLeft(Gate.Pass inside, Duration limit) {
         long nanoseconds = Waiting.nanoseconds(limit);
         long start = System.nanoTime();
-        while (inside.isInside() && inside.holder() != Thread.currentThread()) {
-            if (System.nanoTime() - start > nanoseconds) {
-                return false;
-            }
+        while (isInLibrary(inside) && System.nanoTime() - start <= nanoseconds) {
             LockSupport.parkNanos(100_000);
         }
-        return true;
+    }
+
+    /** Whether another thread may be in NCCL: who only has an open group learns of the new state at its launch. */
+    private boolean isInLibrary(Gate.Pass inside) {
+        if (!inside.isHeld() || inside.holder() == Thread.currentThread()) {
+            return false;
+        }
+        Batch open = batch;
+        return open == null || open.isInLibrary();
     }
 
     /** From any thread, also while another is in a call. */
@@ -833,8 +853,7 @@ final class CommunicatorCore {
             state = State.ABORTED;
         }
         end(() -> {
-            boolean occupied = stuck || inside.isInside() && inside.holder() != Thread.currentThread();
-            if (occupied && !onHost) {
+            if ((stuck || isInLibrary(inside)) && !onHost) {
                 getOut(inside);
             }
             RuntimeException problem = closeGraphs();

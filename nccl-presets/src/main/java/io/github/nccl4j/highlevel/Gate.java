@@ -47,6 +47,11 @@ final class Gate {
             return (int) INSIDE.getAcquire(this) != 0;
         }
 
+        /** As {@link #isInside}, unless the thread has ended: it has left a group open, and is in no call. */
+        boolean isHeld() {
+            return isInside() && holder.isAlive();
+        }
+
         Thread holder() {
             return holder;
         }
@@ -101,7 +106,7 @@ final class Gate {
             throw barred.get();
         }
         Pass before = invalidate();
-        if (before.isInside()) {
+        if (before.isHeld()) {
             PASS.setVolatile(this, before);
             throw inUse.apply(before.holder);
         }
