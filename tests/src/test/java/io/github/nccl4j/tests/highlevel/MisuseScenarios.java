@@ -2,6 +2,7 @@ package io.github.nccl4j.tests.highlevel;
 
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.library.Engine;
+import java.util.ArrayList;
 import java.util.List;
 
 /** All misuses in a JVM of its own; {@link MisuseTest} reads what it prints: a line for each, and the failures. */
@@ -12,11 +13,18 @@ final class MisuseScenarios {
     private MisuseScenarios() {}
 
     static List<Misuse> all(boolean onHost) {
-        return OperationMisuses.all(onHost);
+        List<Misuse> all = new ArrayList<>(OperationMisuses.all(onHost));
+        all.addAll(StateMisuses.all(onHost));
+        all.addAll(GroupMisuses.all());
+        all.addAll(CreationMisuses.all(onHost));
+        all.addAll(MemoryMisuses.all(onHost));
+        return all;
     }
 
     public static void main(String... args) {
-        for (Misuse misuse : all(NcclLibrary.get().engine() == Engine.HOST)) {
+        NcclLibrary library = NcclLibrary.get();
+        boolean old = library.version().equals(OldLibraryMisuses.VERSION);
+        for (Misuse misuse : old ? OldLibraryMisuses.all() : all(library.engine() == Engine.HOST)) {
             try {
                 misuse.run();
                 System.out.println(OK + misuse.name());

@@ -50,16 +50,26 @@ class MisuseTest {
     /** With a library that counts its calls, and two devices. */
     @TestFactory
     Stream<DynamicTest> withoutACallOfTheLibrary() throws IOException {
-        FakeCuda cuda = FakeCuda.build(folder.resolve("cuda"));
-        Path calls = Files.createFile(folder.resolve("calls"));
+        return onTheStub(23007, MisuseScenarios.all(false));
+    }
+
+    @TestFactory
+    Stream<DynamicTest> withAnOldLibrary() throws IOException {
+        return onTheStub(OldLibraryMisuses.VERSION_CODE, OldLibraryMisuses.all());
+    }
+
+    private static Stream<DynamicTest> onTheStub(int versionCode, List<Misuse> misuses) throws IOException {
+        Path home = Files.createDirectories(folder.resolve("stub" + versionCode));
+        FakeCuda cuda = FakeCuda.build(home.resolve("cuda"));
+        Path calls = Files.createFile(home.resolve("calls"));
         ChildJvm.Outcome outcome = cuda.jvm(new ChildJvm())
                 .environment("STUB_CALLS", calls.toString())
                 .property("stub.calls", calls)
-                .property("nccl4j.library", StubLibraries.recording(folder, 23007))
+                .property("nccl4j.library", StubLibraries.recording(home, versionCode))
                 .run(MisuseScenarios.class);
         Map<String, String> results = results(outcome.output());
         return Stream.concat(
-                MisuseScenarios.all(false).stream()
+                misuses.stream()
                         .map(misuse -> dynamicTest(
                                 misuse.name(),
                                 () -> assertEquals(
