@@ -80,7 +80,8 @@ public final class Main implements Callable<Integer> {
                 new AllToAllV(),
                 new MultiCommunicator(),
                 new DataParallelTraining(),
-                new CudaGraphs());
+                new CudaGraphs(),
+                new Windows());
     }
 
     /** Without a command: the help. */

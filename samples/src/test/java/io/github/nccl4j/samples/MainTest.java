@@ -53,6 +53,7 @@ class MainTest {
                 "run 04 -n 2 -r 0 | -r must be at least 1: 0",
                 "run 05 -n 2 -p 0 | -p and -s must be at least 1: 0, 200",
                 "run 06 -n 2 -i 0 | -c and -i must be at least 1: 10000, 0",
+                "run 07 -n 2 -c 0 | -c and -i must be at least 1: 0, 5",
             })
     void wrongArgumentsAreNamed(String arguments, String message) {
         assertEquals(2, execute(arguments));

@@ -69,6 +69,8 @@ class SamplesTest {
                 "run 04-multi-communicator -n 4",
                 "run 04 -n 3 --rows 3 -c 1000",
                 "run 05-data-parallel-training -n 3",
+                "run 07-windows -n 3",
+                "run 07 -n 2 -c 1000"
             })
     void succeeds(String arguments) throws Exception {
         List<String> output = outputOfSuccess(arguments);
