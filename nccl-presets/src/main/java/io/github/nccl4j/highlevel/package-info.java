@@ -4,14 +4,19 @@
  * <p>What there is:
  *
  * <ul>
- *   <li>{@link io.github.nccl4j.highlevel.NcclLibrary}: which library the process uses, its version, what it can do.
- *   <li>{@link io.github.nccl4j.highlevel.UniqueId}: what the ranks of a new communicator share.
- *   <li>{@link io.github.nccl4j.highlevel.CommunicatorConfig}: how a communicator is to be, checked against the library.
- *   <li>{@link io.github.nccl4j.highlevel.DataType}, {@link io.github.nccl4j.highlevel.ReduceOp} and the flags: the
- *       constants of {@code nccl.h}, each with its code, which the calls of {@link io.github.nccl4j.global.nccl} take.
+ *   <li>{@link io.github.nccl4j.highlevel.Communicator}: one rank's end of a group of ranks, with every operation; made
+ *       with a {@link io.github.nccl4j.highlevel.UniqueId}, by a {@link io.github.nccl4j.highlevel.CommunicatorBuilder}
+ *       if there is something to set, such as a {@link io.github.nccl4j.highlevel.CommunicatorConfig}.
+ *   <li>{@link io.github.nccl4j.highlevel.Group}: operations that are launched together;
+ *       {@link io.github.nccl4j.highlevel.Work}: operations to be waited for.
  *   <li>{@link io.github.nccl4j.highlevel.Device}: a CUDA device or host memory, with its
- *       {@link io.github.nccl4j.highlevel.DeviceBuffer}s, {@link io.github.nccl4j.highlevel.CudaStream}s and
- *       {@link io.github.nccl4j.highlevel.CudaEvent}s.
+ *       {@link io.github.nccl4j.highlevel.DeviceBuffer}s, {@link io.github.nccl4j.highlevel.CudaStream}s,
+ *       {@link io.github.nccl4j.highlevel.CudaEvent}s and {@link io.github.nccl4j.highlevel.CudaGraph}s.
+ *   <li>{@link io.github.nccl4j.highlevel.Window} and {@link io.github.nccl4j.highlevel.Registration}: buffers that NCCL
+ *       and the other ranks know; {@link io.github.nccl4j.highlevel.AllToAllvPlan}: an exchange that they agreed upon.
+ *   <li>{@link io.github.nccl4j.highlevel.ElementType}, {@link io.github.nccl4j.highlevel.ReduceOp} and the flags: the
+ *       constants of {@code nccl.h}, each with its code, which the calls of {@link io.github.nccl4j.global.nccl} take.
+ *   <li>{@link io.github.nccl4j.highlevel.NcclLibrary}: which library the process uses, its version, what it can do.
  *   <li>{@link io.github.nccl4j.library.NcclException}: everything that can go wrong in NCCL, and
  *       {@link io.github.nccl4j.highlevel.NcclResultException}: what its functions return as errors.
  * </ul>
@@ -20,13 +25,15 @@
  * says otherwise. No method takes or returns null.
  *
  * <pre>{@code
- * NcclLibrary library = NcclLibrary.get();
- * System.out.println(library); // NCCL 2.28.3 from /usr/lib/x86_64-linux-gnu/libnccl.so.2
- *
- * CommunicatorConfig config = CommunicatorConfig.builder().maxCtas(16).commName("gradients").build();
- * config.requireSupportedBy(library); // commName needs NCCL 2.27.3
- *
- * UniqueId id = UniqueId.create(); // at rank 0, which sends id.toBytes() to the others
+ * UniqueId id = rank == 0 ? UniqueId.create() : receiveFromRank0();
+ * try (Communicator communicator = Communicator.create(id, rank, size);
+ *         CudaStream stream = CudaStream.nonBlocking(communicator.device());
+ *         DeviceBuffer<Float32> data = communicator.device().allocate(ElementType.FLOAT32, numbers.length)) {
+ *     data.copyFrom(numbers);
+ *     communicator.allReduce(data, ReduceOp.SUM, stream);
+ *     communicator.work(stream).await();
+ *     data.copyTo(numbers);
+ * }
  * }</pre>
  */
 package io.github.nccl4j.highlevel;

@@ -2,26 +2,33 @@ package io.github.nccl4j.samples;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.zip.ZipFile;
+import org.bytedeco.javacpp.Loader;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** The samples as users start them, by the jar that has everything, on the host engine. */
 @Timeout(120)
 class SamplesTest {
+    private static final String JAR = "target/nccl4j-samples.jar";
 
     private static ProcessBuilder command(String arguments) {
         List<String> command = new ArrayList<>(List.of(
@@ -30,7 +37,7 @@ class SamplesTest {
                 "-XX:TieredStopAtLevel=1",
                 "-XX:-UsePerfData",
                 "-jar",
-                "target/nccl4j-samples.jar"));
+                JAR));
         command.addAll(List.of(arguments.split(" ")));
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
         builder.environment().keySet().removeIf(name -> name.startsWith("NCCL4J_"));
@@ -52,7 +59,7 @@ class SamplesTest {
     }
 
     private static List<String> outputOfSuccess(String arguments) throws Exception {
-        Process process = start(arguments + " --engine host");
+        Process process = start(arguments);
         List<String> output = output(process);
         assertEquals(0, process.waitFor(), () -> String.join("\n", output));
         return output;
@@ -73,17 +80,37 @@ class SamplesTest {
                 "run 07 -n 2 -c 1000"
             })
     void succeeds(String arguments) throws Exception {
-        List<String> output = outputOfSuccess(arguments);
+        List<String> output = outputOfSuccess(arguments + " --engine host");
         assertTrue(output.get(0).startsWith("[0] # nccl4j"), output.get(0));
         assertTrue(output.get(0).contains(", engine host, NCCL "), output.get(0));
     }
 
     @Test
     void saysWhyASampleIsSkipped() throws Exception {
-        List<String> output = outputOfSuccess("run 06-cuda-graph -n 2");
+        List<String> output = outputOfSuccess("run 06-cuda-graph -n 2 --engine host");
         assertEquals(
                 "[0] skipped: a CUDA graph needs GPUs, and the host engine does its work when it is called",
                 output.get(output.size() - 1));
+    }
+
+    @Test
+    void saysWhichReleaseASampleNeeds(@TempDir Path folder) throws Exception {
+        Path library = libraryWithout("ncclPutSignal", folder);
+        List<String> output = outputOfSuccess("run 07-windows -n 2 --library " + library);
+        String last = output.get(output.size() - 1);
+        assertTrue(last.startsWith("[0] skipped: ncclPutSignal needs NCCL 2.29.2, loaded is "), last);
+    }
+
+    /** The host engine with another name for a function, as an older one would lack it. */
+    private static Path libraryWithout(String function, Path folder) throws IOException {
+        String entry = "io/github/nccl4j/host/" + Loader.getPlatform() + "/libnccl4j_host.so";
+        try (ZipFile jar = new ZipFile(JAR);
+                InputStream content = jar.getInputStream(jar.getEntry(entry))) {
+            String text = new String(content.readAllBytes(), StandardCharsets.ISO_8859_1);
+            String changed = text.replace(function + "\0", "X".repeat(function.length()) + "\0");
+            assertNotEquals(text, changed);
+            return Files.write(folder.resolve("libolder.so"), changed.getBytes(StandardCharsets.ISO_8859_1));
+        }
     }
 
     /** As under torchrun: no launcher of ours, the variables come from outside. */
