@@ -7,11 +7,9 @@ import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Float32;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.ReduceOp;
-import io.github.nccl4j.samples.support.Bandwidth;
 import io.github.nccl4j.samples.support.ByteSize;
-import io.github.nccl4j.samples.support.Mismatch;
 import io.github.nccl4j.samples.support.Pattern;
-import java.util.Locale;
+import io.github.nccl4j.samples.support.PerformanceTable;
 import java.util.stream.IntStream;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
@@ -69,9 +67,6 @@ final class AllReduce extends Sample {
             description = "Calls that are timed. Default: ${DEFAULT-VALUE}.")
     private int iterations;
 
-    private double busSum;
-    private int busCount;
-
     @Override
     void validate() {
         if (minBytes < Float.BYTES) {
@@ -91,45 +86,34 @@ final class AllReduce extends Sample {
     @Override
     void run(Communicator communicator) {
         Device device = communicator.device();
-        long largest = (maxBytes == null ? defaultLargest(device) : maxBytes) / Float.BYTES;
+        long largest = maxBytes == null ? defaultLargest(device) : maxBytes;
+        PerformanceTable table = new PerformanceTable(communicator.size());
         try (CudaStream stream = CudaStream.nonBlocking(device);
-                DeviceBuffer<Float32> send = device.allocate(ElementType.FLOAT32, largest);
-                DeviceBuffer<Float32> receive = device.allocate(ElementType.FLOAT32, largest)) {
-            printAtRoot(communicator, header());
-            for (long count = minBytes / Float.BYTES; ; count *= factor) {
-                String row = format("%12d  %12d  %8s  %6s  %6d", count * Float.BYTES, count, "float", "sum", -1)
-                        + measured(communicator, send.slice(0, count), receive.slice(0, count), stream)
-                        + measured(communicator, send.slice(0, count), send.slice(0, count), stream);
-                printAtRoot(communicator, row);
-                if (count > largest / factor) {
+                DeviceBuffer<Float32> send = device.allocate(ElementType.FLOAT32, largest / Float.BYTES);
+                DeviceBuffer<Float32> receive = device.allocate(ElementType.FLOAT32, largest / Float.BYTES)) {
+            printAtRoot(communicator, table.header());
+            for (long bytes = minBytes; ; bytes *= factor) {
+                DeviceBuffer<Float32> from = send.slice(0, bytes / Float.BYTES);
+                DeviceBuffer<Float32> to = receive.slice(0, bytes / Float.BYTES);
+                double outOfPlace = measure(communicator, from, to, stream);
+                double inPlace = measure(communicator, from, from, stream);
+                printAtRoot(communicator, table.row(from.length(), outOfPlace, inPlace));
+                if (bytes > largest / factor) {
                     break;
                 }
             }
+            // Each rank checks its own elements and fails if one is wrong: behind this, none is.
             barrier(communicator, send, stream);
         }
-        // Each rank checked its own elements and would have failed: no wrong ones are left to count.
-        printAtRoot(communicator, "# Out of bounds values : 0 OK");
-        printAtRoot(communicator, format("# Avg bus bandwidth    : %g", busSum / busCount));
+        printAtRoot(communicator, table.footer());
     }
 
     private long defaultLargest(Device device) {
         return Math.max(minBytes, device.isHost() ? LARGEST_ON_HOST : LARGEST_ON_GPU);
     }
 
-    /** Checks one call on fresh data, then times calls on whatever the data become. */
-    private String measured(
-            Communicator communicator, DeviceBuffer<Float32> send, DeviceBuffer<Float32> receive, CudaStream stream) {
-        Mismatch mismatch = checked(communicator, send, receive, stream);
-        double micros = timed(communicator, send, receive, stream);
-        double bus = Bandwidth.allReduceBus(send.sizeInBytes(), micros, communicator.size());
-        busSum += bus;
-        busCount++;
-        return format(
-                "  %7s  %6.2f  %6.2f  %5d",
-                time(micros), Bandwidth.algorithm(send.sizeInBytes(), micros), bus, mismatch.count());
-    }
-
-    private static Mismatch checked(
+    /** Checks one call on fresh data, then times calls on whatever the data become; in microseconds. */
+    private double measure(
             Communicator communicator, DeviceBuffer<Float32> send, DeviceBuffer<Float32> receive, CudaStream stream) {
         receive.fill(Float.NaN);
         pattern(communicator.rank(), send.length()).write(send);
@@ -139,17 +123,9 @@ final class AllReduce extends Sample {
                 .mapToObj(rank -> pattern(rank, send.length()))
                 .reduce(Pattern::plus)
                 .orElseThrow();
-        Mismatch mismatch = sum.compare(receive);
-        check(mismatch, communicator, "all-reduce of " + send.sizeInBytes() + " bytes");
-        return mismatch;
-    }
+        String form = receive == send ? "in place" : "out of place";
+        check(sum.compare(receive), communicator, "all-reduce of " + send.sizeInBytes() + " bytes, " + form);
 
-    private static Pattern pattern(int rank, long count) {
-        return Pattern.of(rank * 37L + count);
-    }
-
-    private double timed(
-            Communicator communicator, DeviceBuffer<Float32> send, DeviceBuffer<Float32> receive, CudaStream stream) {
         for (int i = 0; i < warmup; i++) {
             communicator.allReduce(send, receive, ReduceOp.SUM, stream);
         }
@@ -163,34 +139,13 @@ final class AllReduce extends Sample {
         return (System.nanoTime() - start) / 1e3 / iterations;
     }
 
+    private static Pattern pattern(int rank, long count) {
+        return Pattern.of(rank * 37L + count);
+    }
+
     /** Lets every rank wait for every other, by a tiny all-reduce behind what is in the stream. */
     private static void barrier(Communicator communicator, DeviceBuffer<Float32> buffer, CudaStream stream) {
         communicator.allReduce(buffer.slice(0, 1), ReduceOp.SUM, stream);
         communicator.work(stream).await();
-    }
-
-    private static String header() {
-        String empty = format("# %10s  %12s  %8s  %6s  %6s", "", "", "", "", "");
-        return String.join(
-                System.lineSeparator(),
-                "#",
-                empty + "           out-of-place                       in-place          ",
-                format("# %10s  %12s  %8s  %6s  %6s", "size", "count", "type", "redop", "root")
-                        + format("  %7s  %6s  %6s %6s", "time", "algbw", "busbw", "#wrong")
-                                .repeat(2),
-                format("# %10s  %12s  %8s  %6s  %6s", "(B)", "(elements)", "", "", "")
-                        + format("  %7s  %6s  %6s  %5s", "(us)", "(GB/s)", "(GB/s)", "")
-                                .repeat(2));
-    }
-
-    private static String time(double micros) {
-        if (micros >= 10000) {
-            return format("%7.0f", micros);
-        }
-        return format(micros >= 100 ? "%7.1f" : "%7.2f", micros);
-    }
-
-    private static String format(String form, Object... values) {
-        return String.format(Locale.ROOT, form, values);
     }
 }
