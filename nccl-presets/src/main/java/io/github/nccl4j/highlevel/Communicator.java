@@ -1577,6 +1577,8 @@ public final class Communicator implements AutoCloseable {
         int type = elements.type.nativeCode();
         Batch batch = Batch.current();
         if (batch != null) {
+            batch.pin(source.resource());
+            batch.pin(window.resource());
             batch.add(
                     core,
                     Operations.PUT_SIGNAL,
@@ -1589,8 +1591,6 @@ public final class Communicator implements AutoCloseable {
                     offset * size,
                     0,
                     stream);
-            batch.pin(source.resource());
-            batch.pin(window.resource());
             note(Operations.PUT_SIGNAL, elements.length, type, peer);
             return;
         }

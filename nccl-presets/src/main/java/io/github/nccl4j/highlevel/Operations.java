@@ -57,7 +57,8 @@ final class Operations {
             return text + " to rank " + peer;
         }
         if (operation == WAIT_SIGNAL) {
-            return text + " of " + count + " signals" + (peer < 0 ? "" : " from rank " + peer);
+            return text + " of " + count + (count == 1 ? " signal" : " signals")
+                    + (peer < 0 ? "" : " from rank " + peer);
         }
         text += " of " + count + " " + ElementType.values().get(type);
         return switch (operation) {

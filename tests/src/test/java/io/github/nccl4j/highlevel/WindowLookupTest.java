@@ -1,0 +1,43 @@
+package io.github.nccl4j.highlevel;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.highlevel.Element.Int32;
+import org.junit.jupiter.api.Test;
+
+/** Which window a buffer lies in. */
+class WindowLookupTest {
+    private static final Device HOST = Device.host();
+
+    private static DeviceBuffer<Int32> page() {
+        return HOST.allocateForWindow(ElementType.INT32, 1024);
+    }
+
+    @Test
+    void theSymmetricWindowThatCoversABufferIsFound() {
+        try (Communicator communicator = Communicator.create(UniqueId.create(), 0, 1);
+                DeviceBuffer<Int32> first = page();
+                DeviceBuffer<Int32> second = page();
+                DeviceBuffer<Int32> third = page()) {
+            Window symmetric = communicator.registerWindow(first, WindowFlag.COLL_SYMMETRIC);
+            Window plain = communicator.registerWindow(second);
+            Window part = communicator.registerWindow(third.slice(0, 100), WindowFlag.COLL_SYMMETRIC);
+            assertEquals(symmetric, communicator.symmetricWindowOf(first));
+            assertEquals(symmetric, communicator.symmetricWindowOf(first.slice(1023, 1)));
+            assertNull(communicator.symmetricWindowOf(second));
+            assertNull(communicator.symmetricWindowOf(third));
+            assertEquals(part, communicator.symmetricWindowOf(third.slice(50, 50)));
+            assertNull(communicator.symmetricWindowOf(third.slice(50, 51)));
+            assertTrue(plain.covers(second.address, 4096));
+            assertFalse(plain.covers(second.address, 4097));
+            assertFalse(plain.covers(second.address - 1, 1));
+            assertFalse(plain.covers(second.address, Long.MAX_VALUE));
+            symmetric.close();
+            assertNull(communicator.symmetricWindowOf(first));
+            assertEquals(part, communicator.symmetricWindowOf(third.slice(0, 1)));
+        }
+    }
+}
