@@ -72,7 +72,7 @@ class SamplesTest {
                 "run 01 -n 1 -e 1K",
                 "run 02-send-recv -n 3 -e 256K",
                 "run 03-all-to-all-v -n 4",
-                "run 03 -n 3 -c 5",
+                "run 03 -n 3 -c 5 --window",
                 "run 04-multi-communicator -n 4",
                 "run 04 -n 3 --rows 3 -c 1000",
                 "run 05-data-parallel-training -n 3",
