@@ -14,6 +14,10 @@ public record SignalWait(int peer, int count, int index, int context) {
     /**
      * Checks what does not depend on a communicator.
      *
+     * @param peer the rank that sends the signals
+     * @param count how many
+     * @param index which of the signals
+     * @param context in which context
      * @throws IllegalArgumentException if the count is not positive, or another number is negative
      */
     public SignalWait {

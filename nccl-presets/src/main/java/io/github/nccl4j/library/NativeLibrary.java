@@ -38,7 +38,7 @@ public final class NativeLibrary {
     private static final String LIBRARY = "nccl4j.library";
     private static final String ENGINE = "nccl4j.engine";
     private static final String ALL_TO_ALL_V = "nccl4j.vccl.alltoallv";
-    private static final String HOST_RESOURCE = "/io/github/nccl4j/host/%s/libnccl4j_host.so";
+    private static final String HOST_RESOURCE = "io/github/nccl4j/host/%s/libnccl4j_host.so";
 
     static {
         try {
@@ -258,10 +258,14 @@ public final class NativeLibrary {
     /** The path of the host engine, which JavaCPP extracts from its jar into its cache. */
     private static String hostEngine() {
         String resource = String.format(HOST_RESOURCE, Loader.getPlatform());
-        URL url = NativeLibrary.class.getResource(resource);
+        // By the loader, which looks into the modules of other jars, too.
+        URL url = NativeLibrary.class.getClassLoader().getResource(resource);
         if (url == null) {
             throw new IllegalArgumentException("The host engine was chosen, but is not on the class path: add"
-                    + " io.github.nccl4j:nccl-host with the classifier " + Loader.getPlatform());
+                    + " io.github.nccl4j:nccl-host with the classifier " + Loader.getPlatform()
+                    + (NativeLibrary.class.getModule().isNamed()
+                            ? "; with a module path, --add-modules ALL-MODULE-PATH, too"
+                            : ""));
         }
         try {
             return Loader.cacheResource(url).getAbsolutePath();

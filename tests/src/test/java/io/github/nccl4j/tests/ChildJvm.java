@@ -19,6 +19,7 @@ public final class ChildJvm {
 
     private final List<String> options = new ArrayList<>();
     private String classPath = System.getProperty("java.class.path");
+    private String modulePath;
     private final Map<String, String> environment = new LinkedHashMap<>();
 
     /** What a finished JVM left. */
@@ -56,6 +57,16 @@ public final class ChildJvm {
         return this;
     }
 
+    /** Runs a module, "module/class", instead of a class of the class path. */
+    public ChildJvm modulePath(String path) {
+        modulePath = path;
+        return this;
+    }
+
+    public Outcome run(String main, String... args) {
+        return start(main, args).await();
+    }
+
     public Outcome run(Class<?> main, String... args) {
         return start(main, args).await();
     }
@@ -74,7 +85,10 @@ public final class ChildJvm {
             command.add("--enable-native-access=ALL-UNNAMED");
         }
         command.addAll(options);
-        command.addAll(List.of("-cp", classPath, main));
+        command.addAll(
+                modulePath == null
+                        ? List.of("-cp", classPath, main)
+                        : List.of("-p", modulePath, "--add-modules", "ALL-MODULE-PATH", "-m", main));
         command.addAll(List.of(args));
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
         builder.environment().keySet().removeIf(name -> name.startsWith("NCCL4J_"));

@@ -1,0 +1,16 @@
+/**
+ * NCCL for Java programs: {@link io.github.nccl4j.highlevel} is what they use, {@link io.github.nccl4j.global} and
+ * {@link io.github.nccl4j.nccl} are the bindings below it, and {@link io.github.nccl4j.library} is the choice of library,
+ * whose types both name.
+ *
+ * <p>The jars with native code are modules that nothing requires: {@code --add-modules ALL-MODULE-PATH} has them found.
+ */
+module io.github.nccl4j {
+    requires transitive org.bytedeco.javacpp;
+    requires transitive org.bytedeco.cuda;
+
+    exports io.github.nccl4j.highlevel;
+    exports io.github.nccl4j.global;
+    exports io.github.nccl4j.library;
+    exports io.github.nccl4j.nccl;
+}

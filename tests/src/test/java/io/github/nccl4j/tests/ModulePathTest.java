@@ -1,0 +1,98 @@
+package io.github.nccl4j.tests;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.File;
+import java.io.IOException;
+import java.io.StringWriter;
+import java.lang.module.ModuleDescriptor;
+import java.lang.module.ModuleFinder;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
+import javax.tools.JavaCompiler;
+import javax.tools.ToolProvider;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The jars on a module path: what a module sees of them, and that it runs with them. */
+class ModulePathTest {
+    private static final String MODULE = "io.github.nccl4j";
+
+    @TempDir
+    private Path folder;
+
+    private static List<Path> jars() {
+        return Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator))
+                .map(Path::of)
+                .filter(jar -> jar.getFileName().toString().matches("(nccl|nccl-host|javacpp|cuda)-[0-9].*\\.jar"))
+                .toList();
+    }
+
+    private static String modulePath() {
+        return jars().stream().map(Path::toString).collect(Collectors.joining(File.pathSeparator));
+    }
+
+    @Test
+    void theModuleExportsWhatProgramsUse() {
+        ModuleDescriptor module = ModuleFinder.of(jars().toArray(Path[]::new))
+                .find(MODULE)
+                .orElseThrow()
+                .descriptor();
+        assertEquals(
+                Set.of(MODULE + ".highlevel", MODULE + ".global", MODULE + ".library", MODULE + ".nccl"),
+                module.exports().stream().map(ModuleDescriptor.Exports::source).collect(Collectors.toSet()));
+    }
+
+    @Test
+    void aModuleRunsAnOperationOnTheHostEngine() throws IOException {
+        compile("module app { requires io.github.nccl4j; }", """
+                package app;
+                import io.github.nccl4j.highlevel.*;
+                public class Main {
+                    public static void main(String[] args) {
+                        try (Communicator communicator = Communicator.create(UniqueId.create(), 0, 1);
+                                DeviceBuffer<Element.Float32> buffer =
+                                        communicator.device().allocate(ElementType.FLOAT32, 4)) {
+                            buffer.fill(2.5);
+                            communicator.allReduce(buffer, ReduceOp.SUM, CudaStream.defaultOf(communicator.device()));
+                            float[] sums = new float[4];
+                            buffer.copyTo(sums);
+                            System.out.println(Communicator.class.getModule() + ": " + sums[3]);
+                        }
+                    }
+                }
+                """);
+        ChildJvm.Outcome outcome = new ChildJvm()
+                .property("nccl4j.engine", "host")
+                .modulePath(modulePath() + File.pathSeparator + folder.resolve("classes"))
+                .run("app/app.Main");
+        assertEquals(0, outcome.exitCode(), outcome.output());
+        assertTrue(outcome.output().contains("module io.github.nccl4j: 2.5"), outcome.output());
+    }
+
+    private void compile(String module, String main) throws IOException {
+        Path moduleFile = Files.writeString(folder.resolve("module-info.java"), module);
+        Path mainFile =
+                Files.writeString(Files.createDirectory(folder.resolve("app")).resolve("Main.java"), main);
+        JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
+        StringWriter messages = new StringWriter();
+        boolean done = compiler.getTask(
+                        messages,
+                        null,
+                        null,
+                        List.of(
+                                "-p",
+                                modulePath(),
+                                "-d",
+                                folder.resolve("classes").toString()),
+                        null,
+                        compiler.getStandardFileManager(null, null, null).getJavaFileObjects(moduleFile, mainFile))
+                .call();
+        assertTrue(done, messages.toString());
+    }
+}
