@@ -5,15 +5,16 @@ import io.github.nccl4j.highlevel.CommunicatorBuilder;
 import io.github.nccl4j.highlevel.CudaStream;
 import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.tests.Threads;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
+import java.util.concurrent.Callable;
 
 /** The ranks of a communicator on the host engine, each in a thread of this process. */
 final class RankThreads {
+    private static final Duration LIMIT = Duration.ofSeconds(50);
+
     static final CudaStream STREAM = CudaStream.defaultOf(Device.host());
 
     private RankThreads() {}
@@ -31,40 +32,21 @@ final class RankThreads {
 
     static void run(int size, CommunicatorBuilder builder, Body body) throws Exception {
         UniqueId id = UniqueId.create();
-        ExecutorService threads = Executors.newFixedThreadPool(size);
-        try {
-            List<Future<?>> ranks = new ArrayList<>();
-            for (int r = 0; r < size; r++) {
-                int rank = r;
-                ranks.add(threads.submit(() -> {
-                    Communicator communicator = builder.create(id, rank, size);
-                    try {
-                        body.run(communicator);
-                        communicator.close();
-                    } catch (Throwable failure) {
-                        communicator.abort();
-                        throw failure;
-                    }
-                    return null;
-                }));
-            }
-            Throwable first = null;
-            for (Future<?> rank : ranks) {
+        List<Callable<Void>> ranks = new ArrayList<>();
+        for (int r = 0; r < size; r++) {
+            int rank = r;
+            ranks.add(() -> {
+                Communicator communicator = builder.create(id, rank, size);
                 try {
-                    rank.get();
-                } catch (ExecutionException e) {
-                    if (first == null) {
-                        first = e.getCause();
-                    } else {
-                        first.addSuppressed(e.getCause());
-                    }
+                    body.run(communicator);
+                    communicator.close();
+                } catch (Throwable failure) {
+                    communicator.abort();
+                    throw failure;
                 }
-            }
-            if (first != null) {
-                throw new AssertionError("a rank has failed: " + first, first);
-            }
-        } finally {
-            threads.shutdownNow();
+                return null;
+            });
         }
+        Threads.together(ranks, LIMIT);
     }
 }
