@@ -12,19 +12,18 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Consumer;
 
 /**
  * The conformance suite as a program, without a test framework: on the engine that {@code -Dnccl4j.engine} chooses, with
  * a GPU for each rank unless that is the host engine.
  *
  * <pre>
- * ConformanceCheck RANKS [threads|one-thread] [blocking|non-blocking]
- * ConformanceCheck --rank R --size N --id-file PATH [blocking|non-blocking]
+ * ConformanceCheck RANKS [threads|one-thread] [blocking|non-blocking] [plain|windows]
+ * ConformanceCheck --rank R --size N --id-file PATH [blocking|non-blocking] [plain|windows]
  * </pre>
  *
  * <p>The first form is one process with a thread for each rank, or one thread for all of them; without words it runs both
- * ways, with communicators that block and such that don't. The second form is one rank; the process of rank 0 writes the
+ * ways, with communicators that block and such that don't, and with the buffers in plain memory and in windows. The second form is one rank; the process of rank 0 writes the
  * id to the file, which must not be there before. Exits with 1 if a check has failed.
  */
 public final class ConformanceCheck {
@@ -66,6 +65,10 @@ public final class ConformanceCheck {
         }
     }
 
+    static void suiteInWindows(Crew crew) {
+        new WindowSuite(crew).run();
+    }
+
     private boolean wants(String way, String otherWay) {
         return words.contains(way) || !words.contains(otherWay);
     }
@@ -76,12 +79,20 @@ public final class ConformanceCheck {
     }
 
     private void runBoth(String how, Way way) throws Exception {
-        Consumer<Crew> suite = ConformanceCheck::suite;
         if (wants("blocking", "non-blocking")) {
-            run(how + ", blocking", way, new Ranks(true, suite));
+            runEach(how + ", blocking", way, true);
         }
         if (wants("non-blocking", "blocking")) {
-            run(how + ", non-blocking", way, new Ranks(false, suite));
+            runEach(how + ", non-blocking", way, false);
+        }
+    }
+
+    private void runEach(String how, Way way, boolean blocking) throws Exception {
+        if (wants("plain", "windows")) {
+            run(how, way, new Ranks(blocking, ConformanceCheck::suite));
+        }
+        if (wants("windows", "plain")) {
+            run(how + ", memory in windows", way, new Ranks(blocking, ConformanceCheck::suiteInWindows));
         }
     }
 

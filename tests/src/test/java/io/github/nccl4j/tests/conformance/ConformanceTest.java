@@ -48,6 +48,12 @@ class ConformanceTest {
     }
 
     @Test
+    void memoryInWindows() throws Exception {
+        assertAllPassed(new Ranks(true, ConformanceCheck::suiteInWindows).inThreads(3));
+        assertAllPassed(new Ranks(false, ConformanceCheck::suiteInWindows).inOneThread(2));
+    }
+
+    @Test
     void ranksInProcesses() {
         Path file = folder.resolve("id");
         List<ChildJvm.Running> ranks = new ArrayList<>();
@@ -62,7 +68,8 @@ class ConformanceTest {
                             "2",
                             "--id-file",
                             file.toString(),
-                            "blocking"));
+                            "blocking",
+                            "plain"));
         }
         for (ChildJvm.Running rank : ranks) {
             ChildJvm.Outcome outcome = rank.await();

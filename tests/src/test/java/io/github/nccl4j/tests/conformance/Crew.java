@@ -6,11 +6,19 @@ import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.Result;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.function.Consumer;
 import java.util.function.Function;
 
 /** The ranks that one thread drives, mostly one; all of a communicator if there are several. Keeps the report. */
 final class Crew implements AutoCloseable {
+    /** A failure, reported already, has left a communicator on which nothing more can be run. */
+    static final class Unusable extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+
+        private Unusable(Throwable cause) {
+            super(cause);
+        }
+    }
+
     private final List<Member> members = new ArrayList<>();
     private final Report report = new Report();
 
@@ -40,8 +48,8 @@ final class Crew implements AutoCloseable {
             List<Trial> trials = new ArrayList<>();
             try {
                 members.forEach(member -> trials.add(trial.apply(member)));
-                together(trials, Trial::prepare);
-                together(trials, Trial::call);
+                together(() -> trials.forEach(Trial::prepare));
+                together(() -> trials.forEach(Trial::call));
                 members.forEach(Member::await);
                 trials.forEach(Trial::verify);
             } finally {
@@ -52,15 +60,15 @@ final class Crew implements AutoCloseable {
     }
 
     /** One thread can make several ranks' calls only in a group. */
-    private void together(List<Trial> trials, Consumer<Trial> step) {
+    void together(Runnable calls) {
         if (drivesSeveralRanks()) {
-            Group.run(() -> trials.forEach(step));
+            Group.run(calls);
         } else {
-            step.accept(trials.get(0));
+            calls.run();
         }
     }
 
-    /** Runs something that must not throw. After a failure that leaves a communicator unusable nothing more can be run. */
+    /** Runs something that must not throw. */
     void check(String subject, String what, Runnable body) {
         try {
             body.run();
@@ -74,7 +82,7 @@ final class Crew implements AutoCloseable {
             for (Member member : members) {
                 if (member.communicator.state() != Communicator.State.OPEN
                         || !member.communicator.asyncError().equals(Result.SUCCESS)) {
-                    throw e;
+                    throw new Unusable(e);
                 }
             }
         }

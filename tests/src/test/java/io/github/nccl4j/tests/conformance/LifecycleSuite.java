@@ -9,6 +9,7 @@ import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.highlevel.MemoryStatistic;
+import io.github.nccl4j.highlevel.NcclTimeoutException;
 import io.github.nccl4j.highlevel.PreMulSum;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.Result;
@@ -55,6 +56,10 @@ final class LifecycleSuite {
         crew.checkWith("ncclCommSplit", "owned children", this::ownedChildren);
         crew.checkWith("ncclCommSplit", "two communicators in one group", this::twoCommunicators);
         crew.checkWith("ncclCommInitRank", "work", this::work);
+        if (!self.isOnHost() && size > 1) {
+            // On the host engine work is done when its call returns.
+            crew.checkWith("ncclCommSplit", "work that is late", this::lateWork);
+        }
         crew.checkWith("ncclCommInitRank", "the communicator's own stream", this::ownStream);
         crew.checkWith("ncclCommInitRank", "wrapped handles", this::wrappedHandle);
         crew.checkWith("ncclCommInitRank", "adopted handles", this::adoptedHandle);
@@ -216,6 +221,45 @@ final class LifecycleSuite {
             parent.allReduce(number, ReduceOp.SUM, self.stream);
             checks.fails(IllegalStateException.class, () -> parent.work(self.stream), "group");
         });
+    }
+
+    /** Rank 0 waits for what rank 1 sends only when rank 0 has seen that it is late. */
+    private void lateWork() {
+        try (Communicator child = parent.split(0, rank)) {
+            DeviceBuffer<Int32> sent = self.number(10 + rank);
+            DeviceBuffer<Int32> seen = self.number(1);
+            // Connects the two, which a blocking communicator waits for.
+            sendOrReceive(child, sent);
+            child.work(self.stream).await(SOON);
+            if (rank == 0) {
+                sent.fill(0L);
+                sendOrReceive(child, sent);
+                Work work = child.work(self.stream);
+                checks.fails(
+                        NcclTimeoutException.class,
+                        () -> work.await(Duration.ofMillis(50)),
+                        "ncclRecv of 1 int32 from rank 1",
+                        "PT0.05S");
+                checks.isTrue(!work.isDone(), "not done yet");
+                checks.equal(State.OPEN, child.state(), "state");
+            }
+            parent.allReduce(seen, ReduceOp.SUM, parent.stream());
+            parent.work(parent.stream()).await(SOON);
+            if (rank == 1) {
+                sendOrReceive(child, sent);
+            }
+            child.work(self.stream).await(SOON);
+            checks.equal(rank == 0 ? 11 : 10 + rank, Member.valueOf(sent), "what rank 1 has sent");
+        }
+        works(parent);
+    }
+
+    private void sendOrReceive(Communicator communicator, DeviceBuffer<Int32> number) {
+        if (rank == 0) {
+            communicator.recv(number, 1, self.stream);
+        } else if (rank == 1) {
+            communicator.send(number, 0, self.stream);
+        }
     }
 
     /** The default stream is what copies wait for. */

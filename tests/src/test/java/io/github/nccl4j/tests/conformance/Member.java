@@ -10,6 +10,8 @@ import io.github.nccl4j.highlevel.Element.Uint8;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.highlevel.Window;
+import io.github.nccl4j.highlevel.WindowFlag;
 
 /**
  * One rank: its communicator, a stream, and memory that cases share one after the other, since freeing memory of a GPU
@@ -21,13 +23,25 @@ final class Member implements AutoCloseable {
 
     final Communicator communicator;
     final CudaStream stream;
-    private final DeviceBuffer<Uint8> memory;
+    private DeviceBuffer<Uint8> memory;
     private long used;
 
     Member(Communicator communicator) {
         this.communicator = communicator;
         stream = CudaStream.nonBlocking(communicator.device());
         memory = communicator.device().allocate(ElementType.UINT8, MEMORY);
+    }
+
+    /** Takes its memory from a window from now on. In a group the window can be used when that was launched. */
+    Window useWindow() {
+        memory.close();
+        memory = communicator.device().allocateForWindow(ElementType.UINT8, MEMORY);
+        return communicator.registerWindow(memory, WindowFlag.COLL_SYMMETRIC);
+    }
+
+    /** Where a part of its memory begins, in elements of that. */
+    long placeOf(DeviceBuffer<?> taken) {
+        return (taken.address() - memory.address()) / taken.type().sizeInBytes();
     }
 
     int rank() {

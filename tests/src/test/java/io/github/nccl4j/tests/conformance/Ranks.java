@@ -70,8 +70,8 @@ final class Ranks {
         try {
             suite.accept(crew);
             done = true;
-        } catch (RuntimeException | AssertionError unusable) {
-            // It is in the report.
+        } catch (Crew.Unusable inTheReport) {
+            return crew.report();
         } finally {
             if (!done) {
                 // Other ranks must not wait for this one.
