@@ -336,7 +336,13 @@ final class Batch {
     private String failedDescription;
     private int failedCommunicator;
 
+    /** One that another thread has ended meanwhile, else the one whose call has failed. */
     private CommunicatorCore culprit() {
+        for (CommunicatorCore communicator : communicators) {
+            if (communicator.state() != Communicator.State.OPEN) {
+                return communicator;
+            }
+        }
         return communicators.get(failedCommunicator);
     }
 

@@ -2,6 +2,8 @@ package io.github.nccl4j.highlevel;
 
 /** Checks of ranges, with messages that say both values. */
 final class Bounds {
+    private static final long FIRST_ADDRESS = 0x1000;
+
     private Bounds() {}
 
     static void check(String offsetName, long offset, long length, String limitName, long limit) {
@@ -18,10 +20,13 @@ final class Bounds {
         }
     }
 
-    /** No process has memory from 2^63 on: such an address is a mistake, and what ends there a wrong count. */
+    /**
+     * No process has memory in its first page or from 2^63 on: such an address is a mistake, mostly an offset without a
+     * base, and what ends there has a wrong count.
+     */
     static void checkAddress(String what, long address, long bytes) {
-        if (address < 0 || bytes > Long.MAX_VALUE - address) {
-            throw new IllegalArgumentException(what + " and what is there must be below 0x8000000000000000: 0x"
+        if (bytes > 0 && address < FIRST_ADDRESS || address < 0 || bytes > Long.MAX_VALUE - address) {
+            throw new IllegalArgumentException(what + " and what is there must be from 0x1000 to 0x7fffffffffffffff: 0x"
                     + Long.toHexString(address) + " with " + bytes + " bytes");
         }
     }

@@ -252,7 +252,7 @@ final class CommunicatorCore {
                 this + " is in use by thread '" + other.getName() + "': a communicator serves one thread at a time");
     }
 
-    private RuntimeException notOpen() {
+    private IllegalStateException notOpen() {
         return wrongState("used", EnumSet.of(State.OPEN));
     }
 
@@ -530,8 +530,14 @@ final class CommunicatorCore {
     }
 
     /** The exception for an error, after the policy was asked. */
-    NcclException failed(int result, String function, String description) {
+    RuntimeException failed(int result, String function, String description) {
         NcclResultException failure = Status.failure(result, function, description, rank, name, lastError(), library);
+        if (ENDED.contains(state)) {
+            // Another thread has aborted it during the call, which is all there is to say.
+            IllegalStateException aborted = notOpen();
+            aborted.addSuppressed(failure);
+            return aborted;
+        }
         if (!(failure instanceof NcclUsageException)) {
             stalled();
             tellPolicy(failure);
@@ -796,32 +802,31 @@ final class CommunicatorCore {
     /** From any thread, also while another is in a call. */
     void revoke(int flags) {
         require("ncclCommRevoke");
-        Gate.Pass inside;
-        synchronized (this) {
-            if (state != State.OPEN) {
-                throw wrongState("revoked", EnumSet.of(State.OPEN));
-            }
-            inside = gate.bar(this::notOpen);
-            state = State.REVOKED;
-        }
+        requireRevocable();
         int result;
         synchronized (polling) {
             if (released) {
-                return;
+                throw notOpen();
             }
             result = onDevice(() -> nccl.ncclCommRevoke(handle, flags));
         }
         if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
-            notRevoked();
+            // As it was: who is inside must stay there alone.
+            throw failed(result, "ncclCommRevoke", "ncclCommRevoke");
+        }
+        Gate.Pass inside;
+        synchronized (this) {
+            requireRevocable();
+            inside = gate.bar(this::notOpen);
+            state = State.REVOKED;
         }
         awaitLeft(inside, deadline);
         settle(result, "ncclCommRevoke", "ncclCommRevoke");
     }
 
-    /** The library has refused it. */
-    private synchronized void notRevoked() {
-        if (state == State.REVOKED) {
-            become(State.OPEN);
+    private void requireRevocable() {
+        if (state != State.OPEN) {
+            throw wrongState("revoked", EnumSet.of(State.OPEN));
         }
     }
 

@@ -33,10 +33,14 @@ final class Gate {
     /** Permission of one thread to go in. A pass that was taken away never becomes valid again. */
     static final class Pass {
         private final Thread holder;
+        /** The holder if the pass is good for going in again, else null. */
+        private final Thread regular;
+
         private int inside;
 
-        private Pass(Thread holder) {
+        private Pass(Thread holder, boolean again) {
             this.holder = holder;
+            regular = again ? holder : null;
         }
 
         void leave() {
@@ -58,7 +62,7 @@ final class Gate {
     }
 
     private final Function<Thread, RuntimeException> inUse;
-    private Pass pass = new Pass(null);
+    private Pass pass = new Pass(null, false);
     /** Why nobody may go in, else null. Guarded by this. */
     private Supplier<RuntimeException> barred;
 
@@ -75,7 +79,7 @@ final class Gate {
     Pass enter() {
         Thread me = Thread.currentThread();
         Pass mine = (Pass) PASS.getOpaque(this);
-        if (mine.holder == me && mine.inside == 0) {
+        if (mine.regular == me && mine.inside == 0) {
             INSIDE.setOpaque(mine, 1);
             if (PROCESS_BARRIER) {
                 // Nothing for the processor, but the compiler must keep the order.
@@ -110,7 +114,8 @@ final class Gate {
             PASS.setVolatile(this, before);
             throw inUse.apply(before.holder);
         }
-        Pass mine = new Pass(me);
+        // What was let in through a barred gate does not come in again by itself.
+        Pass mine = new Pass(me, barred == null);
         INSIDE.setOpaque(mine, 1);
         PASS.setVolatile(this, mine);
         return mine;
@@ -129,7 +134,7 @@ final class Gate {
 
     private Pass invalidate() {
         Pass before = pass;
-        PASS.setVolatile(this, new Pass(null));
+        PASS.setVolatile(this, new Pass(null, false));
         if (!PROCESS_BARRIER || !ProcessBarrier.pass()) {
             VarHandle.fullFence();
         }
