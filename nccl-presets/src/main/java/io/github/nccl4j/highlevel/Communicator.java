@@ -325,7 +325,7 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * What NCCL knows about the memory of this communicator. Not collective.
+     * What NCCL knows about the memory of this communicator, which may be suspended. Not collective.
      *
      * <p>C function: {@code ncclCommMemStats}, since NCCL 2.29.7.
      *

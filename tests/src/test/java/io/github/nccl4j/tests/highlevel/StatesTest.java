@@ -1,0 +1,336 @@
+package io.github.nccl4j.tests.highlevel;
+
+import static io.github.nccl4j.tests.highlevel.RankThreads.STREAM;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.Communicator.State;
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element.Int32;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.Group;
+import io.github.nccl4j.highlevel.MemoryStatistic;
+import io.github.nccl4j.highlevel.NcclTimeoutException;
+import io.github.nccl4j.highlevel.ReduceOp;
+import io.github.nccl4j.highlevel.Result;
+import io.github.nccl4j.highlevel.RevokeFlag;
+import io.github.nccl4j.highlevel.ShrinkFlag;
+import io.github.nccl4j.highlevel.SuspendFlag;
+import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.highlevel.Window;
+import io.github.nccl4j.highlevel.WindowFlag;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** The table of states in the comment of {@link Communicator}, cell by cell; two ranks on the host engine. */
+@Timeout(value = 120, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class StatesTest {
+    private static final Device HOST = Device.host();
+    private static final Duration SOON = Duration.ofMillis(100);
+
+    /** What a call is for; the columns of the table. */
+    private enum Column {
+        USE(State.OPEN),
+        DIVIDE(State.OPEN, State.REVOKED),
+        CHANGE(State.OPEN),
+        RESUME(State.SUSPENDED),
+        ASK_MEMORY(State.OPEN, State.SUSPENDED);
+
+        private final Set<State> allowed;
+
+        Column(State first, State... others) {
+            allowed = EnumSet.of(first, others);
+        }
+    }
+
+    /** A call that both ranks make, with a buffer for windows of each. */
+    private interface Body {
+        void run(Communicator communicator, DeviceBuffer<Int32> buffer);
+    }
+
+    private enum Call {
+        ALL_REDUCE(Column.USE, (c, buffer) -> c.allReduce(buffer, ReduceOp.SUM, STREAM)),
+        SEND_RECV(Column.USE, (c, buffer) -> {
+            int peer = 1 - rankOf(c);
+            c.sendRecv(buffer.slice(0, 1), peer, buffer.slice(1, 1), peer, STREAM);
+        }),
+        SIGNAL(Column.USE, (c, buffer) -> c.signal(1 - rankOf(c), STREAM)),
+        WAIT_SIGNAL(Column.USE, (c, buffer) -> {
+            if (c.state() == State.OPEN) {
+                c.signal(1 - rankOf(c), STREAM);
+            }
+            c.waitSignal(1 - rankOf(c), STREAM);
+        }),
+        ADDRESSES(
+                Column.USE,
+                (c, buffer) ->
+                        c.broadcast(buffer.address(), buffer.address(), 1, ElementType.INT32.dataType(), 0, STREAM)),
+        PLAN(Column.USE, (c, buffer) -> {
+            long[] ones = {1, 1};
+            long[] places = {0, 1};
+            c.planAllToAllv(buffer.slice(0, 2), ones, places, buffer.slice(2, 2), ones, places)
+                    .close();
+        }),
+        WINDOW(Column.USE, (c, buffer) -> c.registerWindow(buffer).close()),
+        REGISTRATION(Column.USE, (c, buffer) -> c.register(buffer).close()),
+        OPERATOR(Column.USE, (c, buffer) -> c.preMulSum(ElementType.INT32, 2).close()),
+        WORK(Column.USE, (c, buffer) -> c.work(STREAM).await()),
+        OWN_STREAM(Column.USE, (c, buffer) -> c.stream()),
+        DEFAULT_STREAM_WAITS(Column.USE, (c, buffer) -> c.letDefaultStreamWait()),
+        WAIT_FOR_DEFAULT_STREAM(Column.USE, (c, buffer) -> c.waitForDefaultStream()),
+        HANDLE(Column.USE, (c, buffer) -> c.nativeHandle()),
+        IN_GROUP(Column.USE, (c, buffer) -> Group.run(() -> c.allReduce(buffer, ReduceOp.SUM, STREAM))),
+        SPLIT(Column.DIVIDE, (c, buffer) -> c.split(0, rankOf(c)).close()),
+        SPLIT_NONE(Column.DIVIDE, (c, buffer) -> c.splitNone()),
+        SHRINK(Column.DIVIDE, (c, buffer) -> c.shrink(List.of(1 - rankOf(c)), ShrinkFlag.DEFAULT)
+                .close()),
+        SHRINK_ABORTING(Column.DIVIDE, (c, buffer) -> c.shrink(List.of(1 - rankOf(c)), ShrinkFlag.ABORT)
+                .close()),
+        GROW_ID(Column.CHANGE, (c, buffer) -> {
+            if (c.state() != State.OPEN || c.rank() == 0) {
+                c.growId();
+            }
+        }),
+        GROW(Column.CHANGE, (c, buffer) -> {
+            CompletableFuture<Void> joined = CompletableFuture.completedFuture(null);
+            if (c.state() == State.OPEN && c.rank() == 0) {
+                UniqueId id = c.growId();
+                joined = CompletableFuture.runAsync(
+                        () -> Communicator.builder().join(id, 2, 3).close());
+            }
+            c.grow(3).close();
+            joined.join();
+        }),
+        SUSPEND(Column.CHANGE, (c, buffer) -> c.suspend(SuspendFlag.MEM)),
+        REVOKE(Column.CHANGE, (c, buffer) -> c.revoke(RevokeFlag.DEFAULT)),
+        FINISH(Column.CHANGE, (c, buffer) -> c.finish()),
+        RESUME(Column.RESUME, (c, buffer) -> c.resume()),
+        MEMORY(Column.ASK_MEMORY, (c, buffer) -> c.memory(MemoryStatistic.GPU_MEM_TOTAL));
+
+        private final Column column;
+        private final Body body;
+
+        Call(Column column, Body body) {
+            this.column = column;
+            this.body = body;
+        }
+    }
+
+    /** Known in all states but one. */
+    private static int rankOf(Communicator communicator) {
+        return communicator.state() == State.PENDING ? 0 : communicator.rank();
+    }
+
+    static List<Object[]> cells() {
+        List<Object[]> cells = new ArrayList<>();
+        for (State state : State.values()) {
+            for (Call call : Call.values()) {
+                cells.add(new Object[] {state, call});
+            }
+        }
+        return cells;
+    }
+
+    @ParameterizedTest(name = "{0}: {1}")
+    @MethodSource("cells")
+    void aCallIsAllowedOrRefusedAsTheTableSays(State state, Call call) throws Exception {
+        if (state == State.PENDING) {
+            refusedWhilePending(call);
+            return;
+        }
+        CountDownLatch failed = new CountDownLatch(1);
+        RankThreads.run(2, Communicator.builder().deadline(deadlineIn(state)), communicator -> {
+            if (!bringTo(state, communicator, failed)) {
+                return;
+            }
+            try (DeviceBuffer<Int32> buffer = HOST.allocateForWindow(ElementType.INT32, 1024)) {
+                buffer.fill(0);
+                if (call.column.allowed.contains(state)) {
+                    call.body.run(communicator, buffer);
+                    assertEquals(stateAfter(state, call), communicator.state());
+                } else {
+                    IllegalStateException refused =
+                            assertThrows(IllegalStateException.class, () -> call.body.run(communicator, buffer));
+                    assertTrue(refused.getMessage().startsWith(communicator.toString()), refused.getMessage());
+                    assertTrue(refused.getMessage().contains(wordsOf(state)), refused.getMessage());
+                    assertEquals(state, communicator.state());
+                }
+            }
+            if (call == Call.REVOKE || call == Call.SHRINK_ABORTING || state == State.REVOKED) {
+                communicator.abort();
+            }
+        });
+    }
+
+    private static Duration deadlineIn(State state) {
+        return state == State.FAILED ? SOON : Communicator.DEFAULT_DEADLINE;
+    }
+
+    /** Whether this rank gets there. */
+    private static boolean bringTo(State state, Communicator communicator, CountDownLatch failed) throws Exception {
+        switch (state) {
+            case SUSPENDED -> communicator.suspend(SuspendFlag.MEM);
+            case REVOKED -> communicator.revoke(RevokeFlag.DEFAULT);
+            case FINISHED -> communicator.finish();
+            case FAILED -> {
+                if (communicator.rank() == 1) {
+                    // The one that does not come.
+                    failed.await();
+                    communicator.abort();
+                    return false;
+                }
+                assertThrows(NcclTimeoutException.class, () -> communicator.split(0, 0));
+                failed.countDown();
+            }
+            case ABORTED -> communicator.abort();
+            case CLOSED -> communicator.close();
+            default -> {
+                // Open from the start.
+            }
+        }
+        assertEquals(state, communicator.state());
+        return true;
+    }
+
+    private static State stateAfter(State before, Call call) {
+        return switch (call) {
+            case SUSPEND -> State.SUSPENDED;
+            case REVOKE -> State.REVOKED;
+            case FINISH -> State.FINISHED;
+            case RESUME -> State.OPEN;
+            default -> before;
+        };
+    }
+
+    private static String wordsOf(State state) {
+        return switch (state) {
+            case OPEN -> "is open";
+            case SUSPENDED -> "is suspended: resume it first";
+            case REVOKED -> "was revoked";
+            case FINISHED -> "was finished";
+            case FAILED -> "was given up";
+            case ABORTED -> "was aborted";
+            case CLOSED -> "is closed";
+            case PENDING -> "is pending";
+        };
+    }
+
+    private static void refusedWhilePending(Call call) throws Exception {
+        RankThreads.run(1, communicator -> {
+            try (DeviceBuffer<Int32> buffer = HOST.allocateForWindow(ElementType.INT32, 1024);
+                    Group group = Group.open()) {
+                Communicator pending = communicator.split(0, 0);
+                IllegalStateException refused =
+                        assertThrows(IllegalStateException.class, () -> call.body.run(pending, buffer));
+                // There is no work while a group is open, pending or not.
+                String words = call == Call.WORK ? "open group" : "is pending";
+                assertTrue(refused.getMessage().contains(words), refused.getMessage());
+                group.launch();
+                pending.close();
+            }
+        });
+    }
+
+    @ParameterizedTest
+    @EnumSource(State.class)
+    void closeAndAbortWorkInEveryState(State state) throws Exception {
+        for (boolean abort : new boolean[] {false, true}) {
+            if (state == State.PENDING) {
+                endPending(abort);
+                continue;
+            }
+            CountDownLatch failed = new CountDownLatch(1);
+            RankThreads.run(2, Communicator.builder().deadline(deadlineIn(state)), communicator -> {
+                if (!bringTo(state, communicator, failed)) {
+                    return;
+                }
+                if (abort) {
+                    communicator.abort();
+                } else {
+                    communicator.close();
+                }
+                State expected =
+                        state == State.ABORTED || state == State.CLOSED ? state : abort ? State.ABORTED : State.CLOSED;
+                assertEquals(expected, communicator.state());
+                communicator.close();
+                communicator.abort();
+                assertEquals(expected, communicator.state());
+                // What it was can be asked for ever.
+                assertEquals(2, communicator.size());
+                assertEquals(HOST, communicator.device());
+                assertEquals("", communicator.name());
+                assertThrows(IllegalStateException.class, communicator::asyncError);
+            });
+        }
+    }
+
+    private static void endPending(boolean abort) throws Exception {
+        RankThreads.run(1, communicator -> {
+            try (Group group = Group.open()) {
+                Communicator pending = communicator.split(0, 0);
+                if (abort) {
+                    pending.abort();
+                } else {
+                    assertThrows(IllegalStateException.class, pending::close);
+                }
+                assertEquals(State.PENDING, pending.state());
+                group.launch();
+                assertEquals(State.OPEN, pending.state());
+                assertEquals(Result.SUCCESS, pending.asyncError());
+                pending.close();
+            }
+        });
+    }
+
+    @Test
+    void aPendingCommunicatorOfAGroupThatIsGivenUpIsClosed() throws Exception {
+        RankThreads.run(1, communicator -> {
+            Group group = Group.open();
+            Communicator pending = communicator.split(0, 0);
+            group.close();
+            assertEquals(State.CLOSED, pending.state());
+            pending.close();
+            pending.abort();
+        });
+    }
+
+    @Test
+    void aSuspendedCommunicatorKeepsWhatWasMadeFromIt() throws Exception {
+        RankThreads.run(2, communicator -> {
+            int peer = 1 - communicator.rank();
+            DeviceBuffer<Int32> buffer = HOST.allocateForWindow(ElementType.INT32, 1024);
+            buffer.fill(communicator.rank());
+            Window window = communicator.registerWindow(buffer, WindowFlag.COLL_SYMMETRIC);
+            communicator.suspend(SuspendFlag.MEM);
+            assertEquals(1, communicator.memory(MemoryStatistic.GPU_MEM_SUSPENDED));
+            assertThrows(IllegalStateException.class, window::close);
+            assertTrue(window.isOpen());
+            communicator.resume();
+            assertEquals(0, communicator.memory(MemoryStatistic.GPU_MEM_SUSPENDED));
+            communicator.putSignal(buffer.slice(0, 1), window, 1, peer, STREAM);
+            communicator.waitSignal(peer, STREAM);
+            int[] numbers = new int[2];
+            buffer.copyTo(numbers);
+            assertEquals(peer, numbers[1]);
+            communicator.suspend(SuspendFlag.MEM);
+            // Resumes, to give up the window.
+            communicator.close();
+            assertTrue(!window.isOpen());
+            buffer.close();
+        });
+    }
+}
