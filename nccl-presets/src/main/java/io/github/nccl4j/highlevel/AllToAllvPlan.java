@@ -1,7 +1,6 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
-import io.github.nccl4j.highlevel.Element.Int64;
 import io.github.nccl4j.highlevel.Element.Int8;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -56,14 +55,13 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     private RuntimeException problem;
 
     /** The exchange, until it was evaluated. */
-    private DeviceBuffer<Int64> row;
-
-    private DeviceBuffer<Int64> rows;
+    private Scratch.Rows rows;
 
     /** For VCCL: four matrices, by rows. Else null. */
     private LongPointer matrices;
 
     private DeviceBuffer<Int8> barrier;
+
     private boolean agreed;
     private final Resource resource;
 
@@ -117,9 +115,8 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         boolean begun = false;
         try {
             long[] words = words();
-            row = communicator.device().allocate(ElementType.INT64, words.length);
-            rows = communicator.device().allocate(ElementType.INT64, (long) words.length * size);
-            row.copyFrom(words);
+            rows = communicator.scratch().take(words.length, size);
+            rows.own().copyFrom(words);
             try (Group group = Group.open()) {
                 Batch.current().add(communicator.core(), exchange);
                 begun = true;
@@ -157,9 +154,9 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         @Override
         public int call() {
             return nccl.ncclAllGather(
-                    row.address,
-                    rows.address,
-                    row.length,
+                    rows.own().address,
+                    rows.ofAll().address,
+                    rows.own().length,
                     DataType.INT64.code(),
                     communicator.core().handle(),
                     stream.handle);
@@ -209,19 +206,17 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     /** Finds, as all ranks do, what is wrong; or that nothing is. */
     private void agree() {
         communicator.mark(stream).await();
-        long[] all = new long[Math.toIntExact(rows.length)];
-        rows.copyTo(all);
+        long[] all = new long[Math.toIntExact(rows.ofAll().length)];
+        rows.ofAll().copyTo(all);
         requireAgreement(all);
         prepareNative(all);
         agreed = true;
-        closeExchange();
+        endExchange();
     }
 
-    private void closeExchange() {
-        if (row != null) {
-            row.close();
-            rows.close();
-            row = null;
+    private void endExchange() {
+        if (rows != null) {
+            communicator.scratch().giveBack(rows);
             rows = null;
         }
     }
@@ -285,8 +280,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
                 }
             }
         }
-        barrier = communicator.device().allocate(ElementType.INT8, 1);
-        barrier.fill(0);
+        barrier = communicator.scratch().barrier();
     }
 
     /* Running. */
@@ -404,14 +398,13 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     /* Ending. */
 
     private void release() {
-        closeExchange();
+        endExchange();
         if (send != null) {
             send.unpin();
             recv.unpin();
         }
         if (matrices != null) {
             matrices.close();
-            barrier.close();
         }
     }
 

@@ -98,6 +98,7 @@ public final class Communicator implements AutoCloseable {
     private long operations;
 
     private final Streams streams;
+    private final Scratch scratch;
 
     /** Those that are open. Replaced, never changed. */
     private volatile Window[] windows = {};
@@ -141,6 +142,7 @@ public final class Communicator implements AutoCloseable {
                 : DataType.FLOAT8_E4M3.code();
         oneSided = library.provides("ncclPutSignal");
         streams = new Streams(this);
+        scratch = new Scratch(device);
     }
 
     CommunicatorCore core() {
@@ -592,7 +594,15 @@ public final class Communicator implements AutoCloseable {
 
     /** The native communicator is gone. */
     void ended() {
-        streams.close();
+        try {
+            streams.close();
+        } finally {
+            scratch.close();
+        }
+    }
+
+    Scratch scratch() {
+        return scratch;
     }
 
     /* Streams and waiting. */

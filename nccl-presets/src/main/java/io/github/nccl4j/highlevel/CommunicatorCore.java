@@ -524,8 +524,7 @@ final class CommunicatorCore {
             if (!library.provides("ncclGetLastError")) {
                 return "";
             }
-            String text = nccl.ncclGetLastError(released ? 0 : handle);
-            return text == null ? "" : text.strip();
+            return library.news(nccl.ncclGetLastError(released ? 0 : handle));
         }
     }
 

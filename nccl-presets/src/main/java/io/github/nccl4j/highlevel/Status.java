@@ -47,15 +47,9 @@ final class Status {
     static NcclResultException failure(
             int result, String operation, int rank, String communicatorName, long communicator) {
         NcclLibrary library = NcclLibrary.get();
-        String lastError = library.provides("ncclGetLastError") ? nccl.ncclGetLastError(communicator) : null;
-        return failure(
-                result,
-                operation,
-                operation,
-                rank,
-                communicatorName,
-                lastError == null ? "" : lastError.strip(),
-                library);
+        String lastError =
+                library.provides("ncclGetLastError") ? library.news(nccl.ncclGetLastError(communicator)) : "";
+        return failure(result, operation, operation, rank, communicatorName, lastError, library);
     }
 
     /** As {@link #failure(int, String, int, String, long)}, with what the operation was to do. */

@@ -1,0 +1,70 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.highlevel.Element.Int64;
+import io.github.nccl4j.highlevel.Element.Int8;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+
+/**
+ * Small memory on the device that a communicator's own exchanges need. It stays with the communicator, because allocating
+ * and freeing wait for the device, and with that, in a process with several ranks, possibly for each other.
+ */
+final class Scratch {
+    private final Device device;
+    private final Deque<Rows> free = new ArrayDeque<>();
+    private final List<Rows> all = new ArrayList<>();
+    private DeviceBuffer<Int8> barrier;
+
+    Scratch(Device device) {
+        this.device = device;
+    }
+
+    /** What a rank tells all others, and what all tell it. */
+    record Rows(DeviceBuffer<Int64> own, DeviceBuffer<Int64> ofAll) {}
+
+    /** Memory for rows, always of one length for a communicator, until it is given back. */
+    synchronized Rows take(int length, int ranks) {
+        if (!free.isEmpty()) {
+            return free.pop();
+        }
+        DeviceBuffer<Int64> own = device.allocate(ElementType.INT64, length);
+        boolean done = false;
+        try {
+            Rows rows = new Rows(own, device.allocate(ElementType.INT64, (long) length * ranks));
+            all.add(rows);
+            done = true;
+            return rows;
+        } finally {
+            if (!done) {
+                own.close();
+            }
+        }
+    }
+
+    synchronized void giveBack(Rows rows) {
+        free.push(rows);
+    }
+
+    /** An element for an operation that does nothing but wait for all ranks. */
+    synchronized DeviceBuffer<Int8> barrier() {
+        if (barrier == null) {
+            barrier = device.allocate(ElementType.INT8, 1);
+            barrier.fill(0);
+        }
+        return barrier;
+    }
+
+    synchronized void close() {
+        for (Rows rows : all) {
+            rows.own().close();
+            rows.ofAll().close();
+        }
+        all.clear();
+        free.clear();
+        if (barrier != null) {
+            barrier.close();
+        }
+    }
+}
