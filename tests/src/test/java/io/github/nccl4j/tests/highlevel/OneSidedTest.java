@@ -371,12 +371,14 @@ class OneSidedTest {
     void whatFailsIsNamed() throws Exception {
         RankThreads.run(2, communicator -> {
             int rank = communicator.rank();
-            communicator.signal(1 - rank, STREAM);
-            communicator.waitSignal(1 - rank, STREAM);
             if (rank == 0) {
+                communicator.signal(1, STREAM);
+                communicator.waitSignal(1, STREAM);
                 communicator.abort();
                 return;
             }
+            communicator.waitSignal(0, STREAM);
+            communicator.signal(0, STREAM);
             fails(
                     NcclRemoteException.class,
                     () -> communicator.waitSignal(STREAM, SignalWait.of(0, 3)),
