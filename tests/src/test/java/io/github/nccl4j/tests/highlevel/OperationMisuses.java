@@ -333,7 +333,7 @@ final class OperationMisuses {
                                 ReduceOp.SUM,
                                 root,
                                 w.stream),
-                        "must be below 0x8000000000000000"));
+                        "to 0x7fffffffffffffff"));
         add(
                 prefix + "null as type",
                 w -> w.refuses(
