@@ -68,7 +68,7 @@ class StatesTest {
             int peer = 1 - rankOf(c);
             c.sendRecv(buffer.slice(0, 1), peer, buffer.slice(1, 1), peer, STREAM);
         }),
-        SIGNAL(Column.USE, (c, buffer) -> c.signal(1 - rankOf(c), STREAM)),
+        SIGNAL(Column.USE, (c, buffer) -> c.signal(rankOf(c), STREAM)),
         WAIT_SIGNAL(Column.USE, (c, buffer) -> {
             if (c.state() == State.OPEN) {
                 c.signal(1 - rankOf(c), STREAM);
