@@ -15,8 +15,7 @@ import java.util.concurrent.TimeUnit;
 
 /** A JVM of its own for code that decides what a process can decide only once, such as its library, or that is to be killed. */
 public final class ChildJvm {
-    private static final Duration LIMIT = Duration.ofSeconds(60);
-
+    private Duration limit = Duration.ofSeconds(60);
     private final List<String> options = new ArrayList<>();
     private String classPath = System.getProperty("java.class.path");
     private String modulePath;
@@ -26,12 +25,12 @@ public final class ChildJvm {
     public record Outcome(int exitCode, String output) {}
 
     /** A JVM that runs. */
-    public record Running(Process process, CompletableFuture<String> output) {
+    public record Running(Process process, CompletableFuture<String> output, Duration limit) {
         public Outcome await() {
             try {
-                if (!process.waitFor(LIMIT.toSeconds(), TimeUnit.SECONDS)) {
+                if (!process.waitFor(limit.toSeconds(), TimeUnit.SECONDS)) {
                     process.destroyForcibly();
-                    throw new AssertionError("still running after " + LIMIT + ": " + output.join());
+                    throw new AssertionError("still running after " + limit + ": " + output.join());
                 }
                 return new Outcome(process.exitValue(), output.join());
             } catch (InterruptedException e) {
@@ -41,8 +40,19 @@ public final class ChildJvm {
         }
     }
 
+    public ChildJvm option(String option) {
+        options.add(option);
+        return this;
+    }
+
     public ChildJvm property(String name, Object value) {
         options.add("-D" + name + "=" + value);
+        return this;
+    }
+
+    /** How long it may run, if not a minute. */
+    public ChildJvm limit(Duration limit) {
+        this.limit = limit;
         return this;
     }
 
@@ -96,13 +106,14 @@ public final class ChildJvm {
         try {
             Process process = builder.start();
             process.getOutputStream().close();
-            return new Running(process, CompletableFuture.supplyAsync(() -> {
+            CompletableFuture<String> output = CompletableFuture.supplyAsync(() -> {
                 try {
                     return new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
                 } catch (IOException e) {
                     throw new UncheckedIOException(e);
                 }
-            }));
+            });
+            return new Running(process, output, limit);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
