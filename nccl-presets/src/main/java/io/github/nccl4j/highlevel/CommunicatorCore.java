@@ -68,6 +68,9 @@ final class CommunicatorCore {
 
     private final List<AutoCloseable> owned = new ArrayList<>();
     private final Set<CudaGraph> graphs = new HashSet<>();
+    /** Where it was asked for: in a group it comes to be somewhere else. */
+    private final Throwable creation = new Throwable("created here");
+
     private Leaks.Watch watch;
 
     CommunicatorCore(
@@ -184,7 +187,7 @@ final class CommunicatorCore {
         state = State.OPEN;
         gate.open();
         if (owner) {
-            watch = Leaks.watchAlways(communicator, toString());
+            watch = Leaks.watchAlways(communicator, toString(), creation);
         }
     }
 

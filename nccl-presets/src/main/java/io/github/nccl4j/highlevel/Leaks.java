@@ -19,9 +19,9 @@ final class Leaks {
         private final Throwable creation;
         private volatile boolean closed;
 
-        Record(String what) {
+        Record(String what, Throwable creation) {
             this.what = what;
-            creation = new Throwable("created here");
+            this.creation = creation;
         }
 
         @Override
@@ -42,20 +42,20 @@ final class Leaks {
         private final Record record;
         private final Cleaner.Cleanable cleanable;
 
-        private Watch(Object object, String what) {
-            record = new Record(what);
+        private Watch(Object object, String what, Throwable creation) {
+            record = new Record(what, creation);
             cleanable = CLEANER.register(object, record);
         }
     }
 
     /** Watches an object that must be closed; null when the switch is off. */
     static Watch watch(Object object, String what) {
-        return ON ? new Watch(object, what) : null;
+        return ON ? new Watch(object, what, new Throwable("created here")) : null;
     }
 
     /** As {@link #watch}, whatever the switch says: for what is few, and what other ranks wait for. */
-    static Watch watchAlways(Object object, String what) {
-        return new Watch(object, what);
+    static Watch watchAlways(Object object, String what, Throwable creation) {
+        return new Watch(object, what, creation);
     }
 
     /** The object was closed. */
