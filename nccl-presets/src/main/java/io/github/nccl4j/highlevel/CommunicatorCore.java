@@ -352,7 +352,10 @@ final class CommunicatorCore {
                 throw timedOut(function, function, deadline);
             }
         } else {
-            result = onDevice(call::getAsInt);
+            int returned = onDevice(call::getAsInt);
+            // Some functions say that they have succeeded when they have only begun; the state of the communicator is
+            // true.
+            result = returned == nccl.ncclSuccess ? nccl.ncclInProgress : returned;
         }
         settle(result, function, function);
     }
