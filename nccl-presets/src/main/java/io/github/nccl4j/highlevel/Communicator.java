@@ -238,6 +238,8 @@ public final class Communicator implements AutoCloseable {
         }
         Communicator communicator =
                 new Communicator(library, device, true, owner, DEFAULT_DEADLINE, FailurePolicy.THROW, "");
+        // Others of its ranks may be in this process, who knows.
+        communicator.core.isNamed(Family.UNKNOWN);
         communicator.core.opened(handle, rank, size);
         return communicator;
     }
@@ -378,6 +380,7 @@ public final class Communicator implements AutoCloseable {
         return derive(
                 "ncclCommSplit",
                 config,
+                color,
                 false,
                 (handle, cell, settings) -> nccl.ncclCommSplit(handle, color, key, cell, settings));
     }
@@ -389,6 +392,7 @@ public final class Communicator implements AutoCloseable {
      */
     public void splitNone() {
         core.require("ncclCommSplit");
+        core.nameOfChild(-1);
         core.splitNone();
     }
 
@@ -425,6 +429,7 @@ public final class Communicator implements AutoCloseable {
         return derive(
                 "ncclCommShrink",
                 null,
+                0,
                 true,
                 (handle, cell, settings) ->
                         nccl.ncclCommShrink(handle, ranks, ranks.length, cell, settings, flag.code()));
@@ -463,6 +468,7 @@ public final class Communicator implements AutoCloseable {
         return derive(
                 "ncclCommGrow",
                 null,
+                0,
                 false,
                 (handle, cell, settings) -> nccl.ncclCommGrow(handle, newSize, 0, -1, cell, settings));
     }
@@ -473,7 +479,8 @@ public final class Communicator implements AutoCloseable {
         int call(long parent, long cell, long config);
     }
 
-    private Communicator derive(String function, CommunicatorConfig config, boolean afterRevoke, Derivation call) {
+    private Communicator derive(
+            String function, CommunicatorConfig config, int color, boolean afterRevoke, Derivation call) {
         NcclLibrary library = core.library();
         Object blocking =
                 config == null ? (Object) isBlocking() : config.values().getOrDefault("blocking", true);
@@ -487,6 +494,7 @@ public final class Communicator implements AutoCloseable {
                 deadline(),
                 core.policy(),
                 name == null ? "" : (String) name);
+        made.core.isNamed(core.nameOfChild(color));
         Creation creation = new Creation(
                 function,
                 made.core,
@@ -579,6 +587,11 @@ public final class Communicator implements AutoCloseable {
     /**
      * Closes what was made from the communicator, ends its work and frees it. Collective. One that NCCL reports an error of
      * is aborted instead. Does nothing if it is closed or aborted.
+     *
+     * <p>Of a communicator with several ranks in this process, NCCL frees everything when the last is closed, and waits for
+     * the devices of all. So ranks that threads have wait for each other here, a second at most: a rank that goes on to a
+     * collective in which another, still closing, has a part would be waited for in vain. Of communicators that don't block
+     * nobody knows when that has been done: use those with one rank in a process.
      *
      * <p>C functions: {@code ncclCommFinalize} and {@code ncclCommDestroy}.
      *

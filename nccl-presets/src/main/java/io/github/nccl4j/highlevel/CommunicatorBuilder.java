@@ -147,6 +147,7 @@ public final class CommunicatorBuilder {
         Communicator communicator = empty(library, on);
         CommunicatorCore core = communicator.core();
         core.expect(rank, size);
+        core.isNamed(ids.get(0));
         NativeArguments arguments = new NativeArguments(config, ids, library);
         new Creation(
                         initFunction(ids),
@@ -223,6 +224,7 @@ public final class CommunicatorBuilder {
             Communicator communicator = empty(library, devices.get(i));
             CommunicatorCore core = communicator.core();
             core.expect(rank, size);
+            core.isNamed(id);
             NativeArguments arguments = new NativeArguments(config, ids, library);
             all.add(communicator);
             creations.add(new Creation(

@@ -66,6 +66,17 @@ final class CommunicatorCore {
     int batchIndex;
     private Gate.Pass batchPass;
 
+    /** What names this communicator in the process; null if it is not known. */
+    private Object familyKey;
+
+    /** The ranks of it in this process, on CUDA devices. */
+    private Family family;
+
+    /** How many communicators were made from it, by calls of all ranks. */
+    private int derived;
+
+    private final Thread creator = Thread.currentThread();
+
     private final List<AutoCloseable> owned = new ArrayList<>();
     private final Set<CudaGraph> graphs = new HashSet<>();
     /** Where it was asked for: in a group it comes to be somewhere else. */
@@ -184,6 +195,9 @@ final class CommunicatorCore {
         this.handle = handle;
         this.rank = rank;
         this.size = size;
+        if (device.isCuda() && familyKey != null) {
+            family = Family.join(familyKey, this);
+        }
         state = State.OPEN;
         gate.open();
         if (owner) {
@@ -195,6 +209,24 @@ final class CommunicatorCore {
     void expect(int rank, int size) {
         this.rank = rank;
         this.size = size;
+    }
+
+    /** What all of its ranks know it by. */
+    void isNamed(Object key) {
+        familyKey = key;
+    }
+
+    /** The name of a communicator that all ranks, or all of a color, make from this by their next such call. */
+    Object nameOfChild(int color) {
+        return familyKey == null || familyKey == Family.UNKNOWN
+                ? familyKey
+                : new Family.Child(familyKey, derived++, color);
+    }
+
+    /** The thread that was in last. */
+    Thread user() {
+        Thread last = gate.lastHolder();
+        return last != null ? last : creator;
     }
 
     /** Waits until one that does not block has come to be. */
@@ -220,7 +252,7 @@ final class CommunicatorCore {
             return;
         }
         long made = cells.get(0);
-        end(() -> {
+        end(false, () -> {
             // What was to block, NCCL has freed itself.
             if (!blocking && made != 0) {
                 abortHandle(made);
@@ -231,7 +263,7 @@ final class CommunicatorCore {
     /** It has come to be, but nobody waits for it any more. */
     void abortLate() {
         long made = cells.get(0);
-        end(() -> {
+        end(false, () -> {
             if (made != 0) {
                 abortHandle(made);
             }
@@ -862,7 +894,7 @@ final class CommunicatorCore {
             inside = gate.bar(this::notOpen);
             state = State.ABORTED;
         }
-        end(() -> {
+        end(true, () -> {
             if ((stuck || isInLibrary(inside)) && !onHost) {
                 getOut(inside);
             }
@@ -945,7 +977,7 @@ final class CommunicatorCore {
         if (!owner) {
             RuntimeException problem = closeOwned();
             become(State.CLOSED);
-            end(() -> {});
+            end(false, () -> {});
             Suppressed.rethrow(problem);
             return;
         }
@@ -981,7 +1013,7 @@ final class CommunicatorCore {
         }
         if (become(State.CLOSED)) {
             RuntimeException earlier = problem;
-            end(() -> {
+            end(true, () -> {
                 RuntimeException all = earlier;
                 try {
                     destroy();
@@ -1014,13 +1046,25 @@ final class CommunicatorCore {
         }
     }
 
-    /** Frees the native communicator, and what belongs to it here whether that works or not. */
-    private void end(Runnable free) {
+    /**
+     * Frees the native communicator, and what belongs to it here whether that works or not.
+     *
+     * @param waits whether to wait for other ranks of this process
+     */
+    private void end(boolean waits, Runnable free) {
         synchronized (polling) {
             // From here on nobody asks the handle for errors.
             released = true;
         }
         Leaks.closed(watch);
+        if (family == null) {
+            endNow(free);
+        } else {
+            family.leave(this, waits, () -> endNow(free));
+        }
+    }
+
+    private void endNow(Runnable free) {
         try {
             free.run();
         } finally {

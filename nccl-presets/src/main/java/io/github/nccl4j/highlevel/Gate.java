@@ -95,6 +95,11 @@ final class Gate {
         return enter(me, false);
     }
 
+    /** Who was in last, or null if that is not known. */
+    Thread lastHolder() {
+        return ((Pass) PASS.getVolatile(this)).holder;
+    }
+
     /** Whether the calling thread is inside. */
     synchronized boolean isInside() {
         return pass.holder == Thread.currentThread() && pass.isInside();

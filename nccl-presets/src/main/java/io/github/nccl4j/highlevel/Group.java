@@ -22,6 +22,9 @@ import java.util.Objects;
  * nothing of a group that is closed without being launched, because an exception came before it, is done, and NCCL stays
  * usable. Buffers, streams and operators that are closed before the launch live on until then.
  *
+ * <p><b>Order.</b> Operations of one group may run at the same time, also those in one stream. What one of them writes no
+ * other one may read or write.
+ *
  * <p><b>Nesting.</b> A group may be opened within another. Launching it hands its operations to the outer one; closing it
  * without gives up its own only. NCCL is called when the outermost is launched.
  *

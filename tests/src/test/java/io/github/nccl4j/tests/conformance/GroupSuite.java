@@ -107,6 +107,7 @@ final class GroupSuite {
 
     private void nested() {
         newNumbers();
+        List<DeviceBuffer<Int32>> first = List.copyOf(numbers);
         try (Group outer = Group.open()) {
             Group.run(this::allReduce);
             areUntouched();
@@ -114,13 +115,18 @@ final class GroupSuite {
                 allReduce();
                 checks.fails(IllegalStateException.class, outer::launch, "group within");
             });
-            try (Group twice = Group.open()) {
+            // On other buffers: the operations of a group are in no order.
+            newNumbers();
+            try (Group second = Group.open()) {
                 allReduce();
-                twice.launch();
+                second.launch();
             }
             outer.launch();
         }
-        areReduced(crew.size() * sum);
+        areReduced(sum);
+        numbers.clear();
+        numbers.addAll(first);
+        areReduced(sum);
         works();
     }
 

@@ -18,7 +18,7 @@ import io.github.nccl4j.highlevel.WindowFlag;
  * waits for all of it.
  */
 final class Member implements AutoCloseable {
-    private static final long MEMORY = 96 << 20;
+    private static final long MEMORY = 160 << 20;
     private static final long ALIGNMENT = 256;
 
     final Communicator communicator;
@@ -63,11 +63,13 @@ final class Member implements AutoCloseable {
     /** Memory until {@link #reuseMemory}. */
     <T extends Element> DeviceBuffer<T> take(ElementType<T> type, long length) {
         long bytes = length * type.sizeInBytes();
-        if (used + bytes > MEMORY) {
+        if (bytes > MEMORY / 2 || used + bytes > MEMORY) {
             throw new IllegalStateException("a case needs more than " + MEMORY + " bytes");
         }
         DeviceBuffer<T> taken = DeviceBuffer.wrap(device(), type, memory.address() + used, length);
-        used = (used + bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        // What is taken second begins at the same place at all ranks, whatever the first was: in a window, NCCL wants
+        // that.
+        used = used == 0 ? MEMORY / 2 : (used + bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         return taken;
     }
 
