@@ -29,7 +29,6 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -237,17 +236,13 @@ class RegroupTest {
 
     @Test
     void revokingEndsTheOperationOfAnotherThread() throws Exception {
-        CyclicBarrier revoked = new CyclicBarrier(2);
+        CyclicBarrier together = new CyclicBarrier(2);
         RankThreads.run(2, communicator -> {
             int rank = communicator.rank();
             int peer = 1 - rank;
-            CountDownLatch begun = new CountDownLatch(1);
-            CompletableFuture<Void> waiting = CompletableFuture.runAsync(() -> {
-                begun.countDown();
-                communicator.waitSignal(peer, STREAM);
-            });
-            begun.await();
-            awaitInside(communicator);
+            CompletableFuture<Void> waiting =
+                    OtherThread.startInside(communicator, "waiting", () -> communicator.waitSignal(peer, STREAM));
+            together.await();
             communicator.revoke(RevokeFlag.DEFAULT);
             ExecutionException ended = assertThrows(ExecutionException.class, waiting::get);
             assertInstanceOf(NcclException.class, ended.getCause());
@@ -256,23 +251,12 @@ class RegroupTest {
                     ended.getCause().getMessage());
             assertEquals(State.REVOKED, communicator.state());
             fails(IllegalStateException.class, () -> communicator.signal(peer, STREAM), "was revoked");
-            revoked.await();
+            together.await();
             try (Communicator next = communicator.split(0, rank)) {
                 assertEquals(1, sum(next, rank));
             }
-            revoked.await();
+            together.await();
         });
-    }
-
-    private static void awaitInside(Communicator communicator) throws InterruptedException {
-        for (boolean inside = false; !inside; ) {
-            Thread.sleep(1);
-            try {
-                communicator.work(STREAM);
-            } catch (IllegalStateException inUse) {
-                inside = true;
-            }
-        }
     }
 
     @Test

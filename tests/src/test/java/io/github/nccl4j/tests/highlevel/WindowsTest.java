@@ -28,6 +28,7 @@ import java.nio.file.Path;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -256,7 +257,7 @@ class WindowsTest {
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
     void abortGivesUpWhatWasMade(boolean inGroup) throws Exception {
-        RankThreads.run(2, communicator -> {
+        RankThreads.run(1, communicator -> {
             DeviceBuffer<Int32> buffer = page();
             long address = buffer.address();
             Window window = communicator.registerWindow(buffer);
@@ -288,30 +289,18 @@ class WindowsTest {
             try (DeviceBuffer<Int32> buffer = page();
                     Window window = communicator.registerWindow(buffer, WindowFlag.COLL_SYMMETRIC)) {
                 if (communicator.rank() == 0) {
-                    Thread waiting = new Thread(() -> communicator.waitSignal(peer, STREAM), "waiting");
-                    waiting.start();
-                    awaitInside(communicator);
+                    CompletableFuture<Void> waiting = OtherThread.startInside(
+                            communicator, "waiting", () -> communicator.waitSignal(peer, STREAM));
                     fails(IllegalStateException.class, window::close, "in use by thread 'waiting'");
                     assertTrue(window.isOpen());
                     refused.countDown();
-                    waiting.join();
+                    waiting.get();
                 } else {
                     refused.await();
                     communicator.signal(peer, STREAM);
                 }
             }
         });
-    }
-
-    private static void awaitInside(Communicator communicator) throws InterruptedException {
-        for (boolean inside = false; !inside; ) {
-            Thread.sleep(1);
-            try {
-                communicator.work(STREAM);
-            } catch (IllegalStateException inUse) {
-                inside = true;
-            }
-        }
     }
 
     @Test
