@@ -52,6 +52,9 @@ final class CommunicatorCore {
     /** How often something went wrong that may leave work on the device for ever. */
     private int stalls;
 
+    /** Work that was not done in time, and not seen to be done since. */
+    private final List<Work> late = new ArrayList<>();
+
     /** Where NCCL writes the handle, and the asynchronous error. */
     private final LongPointer cells = new LongPointer(2);
 
@@ -604,9 +607,15 @@ final class CommunicatorCore {
         }
     }
 
+    /** Work was not done in time, and is to be asked again. */
+    synchronized void isLate(Work work) {
+        late.add(work);
+    }
+
     /** What was not done in time is done now. */
-    void noLongerStalled() {
+    void noLongerLate(Work work) {
         synchronized (this) {
+            late.remove(work);
             if (--stalls > 0) {
                 return;
             }
@@ -620,6 +629,18 @@ final class CommunicatorCore {
 
     /** Whether NCCL or the device may never be done with what it was told, so that nothing may wait for it. */
     boolean mayNeverEnd() {
+        List<Work> asked;
+        synchronized (this) {
+            asked = new ArrayList<>(late);
+        }
+        for (Work work : asked) {
+            try {
+                work.isDone();
+            } catch (RuntimeException failed) {
+                // It stays late.
+                continue;
+            }
+        }
         return stuck || isStalled();
     }
 

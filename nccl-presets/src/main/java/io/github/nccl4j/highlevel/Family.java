@@ -76,7 +76,8 @@ final class Family {
         } finally {
             gone();
         }
-        if (!last && waits) {
+        if (waits) {
+            // Also who has come last: another one may be freed by a thread that is slower.
             awaitOthers(member.deadline());
         }
     }

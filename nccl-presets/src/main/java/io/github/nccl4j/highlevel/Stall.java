@@ -43,6 +43,12 @@ final class Stall {
         }
     }
 
+    private static List<CommunicatorCore> stalledOn(Device device) {
+        synchronized (STALLED) {
+            return List.copyOf(STALLED.getOrDefault(device, Set.of()));
+        }
+    }
+
     private static void freeNow(Runnable free) {
         try {
             free.run();
@@ -54,6 +60,10 @@ final class Stall {
 
     /** Frees memory of a device, now or when its work has ended. */
     static void free(Device device, Runnable free) {
+        for (CommunicatorCore communicator : stalledOn(device)) {
+            // Looks again at what was late.
+            communicator.mayNeverEnd();
+        }
         synchronized (STALLED) {
             if (STALLED.containsKey(device)) {
                 PUT_OFF.computeIfAbsent(device, any -> new ArrayList<>()).add(free);

@@ -79,7 +79,7 @@ public final class Work {
             streams.free(event);
             event = null;
             if (late) {
-                communicator.core().noLongerStalled();
+                communicator.core().noLongerLate(this);
             }
         }
         if (progress == Progress.LOST) {
@@ -185,6 +185,7 @@ public final class Work {
             }
             late = true;
         }
+        communicator.core().isLate(this);
         return communicator.core().timedOut(Operations.name(operation), toString(), limit);
     }
 

@@ -113,11 +113,14 @@ class CommunicatorFailuresTest {
     private static void whenRankOneIsKilled(CommunicatorBuilder builder, Body<Void> survivor) throws Exception {
         UniqueId id = UniqueId.create();
         ChildJvm.Running victim = Victim.start(id, 1, 3);
+        CountDownLatch healthy = new CountDownLatch(2);
         Body<Void> body = communicator -> {
             for (int i = 0; i < 50; i++) {
                 allReduce(communicator);
             }
+            healthy.countDown();
             if (communicator.rank() == 0) {
+                assertTrue(healthy.await(LIMIT.toSeconds(), TimeUnit.SECONDS), "the other survivor is late");
                 victim.process().destroyForcibly();
             }
             return survivor.run(communicator);
