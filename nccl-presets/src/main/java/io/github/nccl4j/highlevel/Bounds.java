@@ -2,7 +2,8 @@ package io.github.nccl4j.highlevel;
 
 /** Checks of ranges, with messages that say both values. */
 final class Bounds {
-    private static final long FIRST_ADDRESS = 0x1000;
+    /** No process has memory below. */
+    static final long FIRST_ADDRESS = 0x1000;
 
     private Bounds() {}
 

@@ -2064,7 +2064,7 @@ public final class Communicator implements AutoCloseable {
 
     private static void requireAddress(String what, long address, DataType type, long count) {
         // Sizes are powers of two; and what ends beyond all memory has a negative end.
-        if (address <= 0 || (address & type.size() - 1) != 0 || address + count * type.size() < 0) {
+        if (address < Bounds.FIRST_ADDRESS || (address & type.size() - 1) != 0 || address + count * type.size() < 0) {
             requireRealAddress(what, address, type, count);
         }
     }

@@ -65,6 +65,8 @@ final class Gate {
     private Pass pass = new Pass(null, false);
     /** Why nobody may go in, else null. Guarded by this. */
     private Supplier<RuntimeException> barred;
+    /** Who was inside when the gate was barred, and may be still; else null. Guarded by this. */
+    private Pass evicted;
 
     /**
      * An open gate.
@@ -102,7 +104,11 @@ final class Gate {
 
     /** Whether the calling thread is inside. */
     synchronized boolean isInside() {
-        return pass.holder == Thread.currentThread() && pass.isInside();
+        return isMine(pass) || evicted != null && isMine(evicted);
+    }
+
+    private static boolean isMine(Pass one) {
+        return one.holder == Thread.currentThread() && one.isInside();
     }
 
     /** Goes in although the gate is barred: for what is allowed in a state that bars all else. */
@@ -113,6 +119,12 @@ final class Gate {
     private synchronized Pass enter(Thread me, boolean evenIfBarred) {
         if (barred != null && !evenIfBarred) {
             throw barred.get();
+        }
+        if (evicted != null) {
+            if (evicted.isHeld()) {
+                throw inUse.apply(evicted.holder);
+            }
+            evicted = null;
         }
         Pass before = invalidate();
         if (before.isHeld()) {
@@ -129,7 +141,11 @@ final class Gate {
     /** Lets nobody in from now on, and tells who is inside, by a pass of which {@link Pass#isInside} is to be asked. */
     synchronized Pass bar(Supplier<RuntimeException> reason) {
         barred = reason;
-        return invalidate();
+        Pass before = invalidate();
+        if (before.isInside()) {
+            evicted = before;
+        }
+        return evicted != null ? evicted : before;
     }
 
     /** Lets threads in again. */

@@ -1,6 +1,5 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclLibraryException;
@@ -33,8 +32,6 @@ public final class NcclLibrary {
     private final Engine engine;
     private final Flavor flavor;
     private final AlltoAllvForm alltoAllvForm;
-    /** The last error when it was loaded: finding the form of VCCL's call leaves one. */
-    private final String errorOfLoading;
     // Null until it was asked for: reading it takes time.
     private Optional<String> cudaVersion;
 
@@ -66,17 +63,17 @@ public final class NcclLibrary {
         engine = NativeLibrary.engine();
         alltoAllvForm = AlltoAllvForm.of(NativeLibrary.alltoAllvArguments());
         flavor = flavorOf(engine, versionCode, alltoAllvForm);
-        errorOfLoading = provides("ncclGetLastError") ? text(nccl.ncclGetLastError(0)) : "";
     }
 
-    private static String text(String lastError) {
-        return lastError == null ? "" : lastError.strip();
-    }
-
-    /** What the library's last error says of the program's calls; empty if it says nothing, or tells of its loading. */
+    /**
+     * What the library's last error says of the program's calls; empty if it says nothing. Finding the form of VCCL's call
+     * leaves one of these errors, which no call of the program has.
+     */
     String news(String lastError) {
-        String text = text(lastError);
-        return text.equals(errorOfLoading) ? "" : text;
+        String text = lastError == null ? "" : lastError.strip();
+        boolean ofProbe = alltoAllvForm != AlltoAllvForm.ABSENT
+                && (text.contains("AlltoAllv : comm argument is NULL") || text.contains("corrupted comm object"));
+        return ofProbe ? "" : text;
     }
 
     /** VCCL's own version codes, 2.26.62 and 2.26.69, are none that NVIDIA has used; its other versions keep NVIDIA's. */

@@ -35,5 +35,39 @@
  *     data.copyTo(numbers);
  * }
  * }</pre>
+ *
+ * <h2>A tour</h2>
+ *
+ * <p><b>Ranks.</b> Each rank of a communicator is an object in some process, best one process for each GPU, which a
+ * launcher starts. Rank 0 makes the id, and the others get its bytes in any way. Ranks in threads of one process are for
+ * tests, and for programs that have a reason; {@link io.github.nccl4j.highlevel.CommunicatorBuilder#createAll} makes all of a
+ * process at once.
+ *
+ * <p><b>Streams.</b> An operation returns when it is in the stream; what is in the buffers then is decided by what follows in
+ * the stream, or by waiting: with a deadline, and an eye on the other ranks.
+ *
+ * <pre>{@code
+ * communicator.allReduce(gradients, ReduceOp.AVG, stream);
+ * Work work = communicator.work(stream);
+ * work.await(Duration.ofSeconds(10)); // or work.toFuture()
+ * }</pre>
+ *
+ * <p><b>Groups.</b> Calls of several ranks, or several calls of one, that wait for each other go in a group.
+ *
+ * <pre>{@code
+ * Group.run(() -> {
+ *     communicator.send(outgoing, next, stream);
+ *     communicator.recv(incoming, previous, stream);
+ * });
+ * }</pre>
+ *
+ * <p><b>When something goes wrong.</b> Misuse is an exception before NCCL is called, and nothing has changed then. When a rank
+ * is lost or late, every call that waits for it ends with a {@link io.github.nccl4j.highlevel.NcclRemoteException} or a {@link
+ * io.github.nccl4j.highlevel.NcclTimeoutException}. What then happens to the communicator, its {@link
+ * io.github.nccl4j.highlevel.FailurePolicy} says; closing one that has failed aborts it, and the ranks that are left can {@link
+ * io.github.nccl4j.highlevel.Communicator#shrink shrink} it first.
+ *
+ * <p><b>Closing.</b> Everything that is made is closed by who made it, in any order: memory stays while an operation that was
+ * called, a window or a graph needs it.
  */
 package io.github.nccl4j.highlevel;

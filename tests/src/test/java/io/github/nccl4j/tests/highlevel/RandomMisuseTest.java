@@ -15,6 +15,7 @@ class RandomMisuseTest {
     void everyOutcomeIsADocumentedOne() {
         ChildJvm.Outcome outcome = new ChildJvm()
                 .property("nccl4j.engine", "host")
+                .environment("NCCL4J_HOST_INIT_TIMEOUT", "1")
                 .limit(Duration.ofMinutes(10))
                 .run(
                         RandomMisuse.class,

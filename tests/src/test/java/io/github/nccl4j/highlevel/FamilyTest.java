@@ -1,0 +1,141 @@
+package io.github.nccl4j.highlevel;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
+
+import io.github.nccl4j.tests.Threads;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+
+/** Ranks of one process, of whose native communicators NCCL frees all with the last. */
+class FamilyTest {
+    private static final Duration LIMIT = Duration.ofSeconds(30);
+
+    /** A rank that belongs to the calling thread. */
+    private static CommunicatorCore member() {
+        return new CommunicatorCore(
+                null, NcclLibrary.get(), Device.host(), true, false, LIMIT, FailurePolicy.THROW, "");
+    }
+
+    @Test
+    void threadsThatCloseTogetherGoOnTogether() throws Exception {
+        Object key = new Object();
+        List<String> events = Collections.synchronizedList(new ArrayList<>());
+        CountDownLatch joined = new CountDownLatch(2);
+        CountDownLatch firstIsFree = new CountDownLatch(1);
+        Threads.together(
+                List.of(
+                        () -> {
+                            CommunicatorCore member = member();
+                            Family family = Family.join(key, member);
+                            joined.countDown();
+                            joined.await();
+                            family.leave(member, true, firstIsFree::countDown);
+                            return events.add("first goes on");
+                        },
+                        () -> {
+                            CommunicatorCore member = member();
+                            Family family = Family.join(key, member);
+                            joined.countDown();
+                            joined.await();
+                            firstIsFree.await();
+                            family.leave(member, true, () -> events.add("second is free"));
+                            return true;
+                        }),
+                LIMIT);
+        assertEquals(List.of("second is free", "first goes on"), events);
+    }
+
+    @Test
+    void whoComesLastWaitsForOneThatIsSlower() throws Exception {
+        Object key = new Object();
+        List<String> events = Collections.synchronizedList(new ArrayList<>());
+        CountDownLatch joined = new CountDownLatch(2);
+        CountDownLatch firstHasBegun = new CountDownLatch(1);
+        CountDownLatch secondIsFree = new CountDownLatch(1);
+        Threads.together(
+                List.of(
+                        () -> {
+                            CommunicatorCore member = member();
+                            Family family = Family.join(key, member);
+                            joined.countDown();
+                            joined.await();
+                            family.leave(member, true, () -> {
+                                firstHasBegun.countDown();
+                                await(secondIsFree);
+                                events.add("first is free");
+                            });
+                            return true;
+                        },
+                        () -> {
+                            CommunicatorCore member = member();
+                            Family family = Family.join(key, member);
+                            joined.countDown();
+                            joined.await();
+                            firstHasBegun.await();
+                            family.leave(member, true, secondIsFree::countDown);
+                            return events.add("second goes on");
+                        }),
+                LIMIT);
+        assertEquals(List.of("first is free", "second goes on"), events);
+    }
+
+    @Test
+    void oneThreadClosesItsRanksOneAfterTheOther() {
+        Object key = new Object();
+        CommunicatorCore first = member();
+        CommunicatorCore second = member();
+        Family family = Family.join(key, first);
+        assertSame(family, Family.join(key, second));
+        List<Thread> freeing = new ArrayList<>();
+        family.leave(first, true, () -> freeing.add(Thread.currentThread()));
+        family.leave(second, true, () -> freeing.add(Thread.currentThread()));
+        // If the first had waited for the second in vain, that would be freed by another thread.
+        assertEquals(List.of(Thread.currentThread(), Thread.currentThread()), freeing);
+    }
+
+    @Test
+    void whoIsWaitedForInVainIsFreedInTheBackground() throws Exception {
+        Object key = new Object();
+        CompletableFuture<Thread> freeing = new CompletableFuture<>();
+        CountDownLatch joined = new CountDownLatch(2);
+        CountDownLatch firstHasGoneOn = new CountDownLatch(1);
+        Threads.together(
+                List.of(
+                        () -> {
+                            CommunicatorCore member = member();
+                            Family family = Family.join(key, member);
+                            joined.countDown();
+                            joined.await();
+                            family.leave(member, true, () -> {});
+                            firstHasGoneOn.countDown();
+                            return true;
+                        },
+                        () -> {
+                            CommunicatorCore member = member();
+                            Family family = Family.join(key, member);
+                            joined.countDown();
+                            joined.await();
+                            firstHasGoneOn.await();
+                            family.leave(member, true, () -> freeing.complete(Thread.currentThread()));
+                            return true;
+                        }),
+                LIMIT);
+        assertEquals(
+                "nccl4j end", freeing.get(LIMIT.toSeconds(), TimeUnit.SECONDS).getName());
+    }
+
+    private static void await(CountDownLatch latch) {
+        try {
+            latch.await();
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
+    }
+}
