@@ -39,9 +39,10 @@ final class RandomCalls {
             IllegalStateException.class,
             IndexOutOfBoundsException.class,
             NullPointerException.class);
+
     /**
-     * What the library says when another thread has changed the state during a call, an id is asked for twice, or one that does not block is split
-     * twice in a group.
+     * What the library says when another thread has changed the state during a call, an id is asked for twice, or a
+     * communicator that does not block is split twice in a group.
      */
     private static final Pattern DISTURBED = Pattern.compile("has (revoked|suspended|finalized) this communicator"
             + "|was ended by an abort or revoke|has not been used by ncclCommGrow|is still being made");
