@@ -90,8 +90,10 @@ final class RandomCalls {
             // Nobody joins.
             return null;
         }
+        // Without a text when the communicator, which has it, was closed meanwhile.
         if (thrown instanceof NcclResultException found
-                && DISTURBED.matcher(found.lastError()).find()) {
+                && (found.lastError().isEmpty()
+                        || DISTURBED.matcher(found.lastError()).find())) {
             return null;
         }
         if (!DOCUMENTED.contains(type)) {
