@@ -91,8 +91,27 @@ final class Operations {
             int context,
             long communicator,
             long stream) {
+        if (operation == ALL_REDUCE) {
+            // By itself: the compiler puts a small method into its callers always, a large one only if it sees it in
+            // time.
+            return nccl.ncclAllReduce(send, recv, count, type, op, communicator, stream);
+        }
+        return callOther(operation, send, recv, count, type, op, peer, offset, context, communicator, stream);
+    }
+
+    private static int callOther(
+            int operation,
+            long send,
+            long recv,
+            long count,
+            int type,
+            int op,
+            int peer,
+            long offset,
+            int context,
+            long communicator,
+            long stream) {
         return switch (operation) {
-            case ALL_REDUCE -> nccl.ncclAllReduce(send, recv, count, type, op, communicator, stream);
             case REDUCE -> nccl.ncclReduce(send, recv, count, type, op, peer, communicator, stream);
             case BROADCAST -> nccl.ncclBroadcast(send, recv, count, type, peer, communicator, stream);
             case ALL_GATHER -> nccl.ncclAllGather(send, recv, count, type, communicator, stream);
