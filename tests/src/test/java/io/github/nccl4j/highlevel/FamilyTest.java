@@ -8,6 +8,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -17,72 +18,67 @@ import org.junit.jupiter.api.Test;
 class FamilyTest {
     private static final Duration LIMIT = Duration.ofSeconds(30);
 
+    private final List<String> events = Collections.synchronizedList(new ArrayList<>());
+
+    /** How a rank leaves. */
+    private interface Leaving {
+        void leave(Family family, CommunicatorCore member) throws InterruptedException;
+    }
+
     /** A rank that belongs to the calling thread. */
     private static CommunicatorCore member() {
         return new CommunicatorCore(
                 null, NcclLibrary.get(), Device.host(), true, false, LIMIT, FailurePolicy.THROW, "");
     }
 
+    /** Two ranks in threads, which leave when both are there. */
+    private static void inThreads(Leaving first, Leaving second) throws Exception {
+        Object key = new Object();
+        CountDownLatch joined = new CountDownLatch(2);
+        List<Callable<Boolean>> ranks = new ArrayList<>();
+        for (Leaving leaving : List.of(first, second)) {
+            ranks.add(() -> {
+                CommunicatorCore member = member();
+                Family family = Family.join(key, member);
+                joined.countDown();
+                joined.await();
+                leaving.leave(family, member);
+                return true;
+            });
+        }
+        Threads.together(ranks, LIMIT);
+    }
+
     @Test
     void threadsThatCloseTogetherGoOnTogether() throws Exception {
-        Object key = new Object();
-        List<String> events = Collections.synchronizedList(new ArrayList<>());
-        CountDownLatch joined = new CountDownLatch(2);
         CountDownLatch firstIsFree = new CountDownLatch(1);
-        Threads.together(
-                List.of(
-                        () -> {
-                            CommunicatorCore member = member();
-                            Family family = Family.join(key, member);
-                            joined.countDown();
-                            joined.await();
-                            family.leave(member, true, firstIsFree::countDown);
-                            return events.add("first goes on");
-                        },
-                        () -> {
-                            CommunicatorCore member = member();
-                            Family family = Family.join(key, member);
-                            joined.countDown();
-                            joined.await();
-                            firstIsFree.await();
-                            family.leave(member, true, () -> events.add("second is free"));
-                            return true;
-                        }),
-                LIMIT);
+        inThreads(
+                (family, member) -> {
+                    family.leave(member, true, firstIsFree::countDown);
+                    events.add("first goes on");
+                },
+                (family, member) -> {
+                    firstIsFree.await();
+                    family.leave(member, true, () -> events.add("second is free"));
+                });
         assertEquals(List.of("second is free", "first goes on"), events);
     }
 
     @Test
     void whoComesLastWaitsForOneThatIsSlower() throws Exception {
-        Object key = new Object();
-        List<String> events = Collections.synchronizedList(new ArrayList<>());
-        CountDownLatch joined = new CountDownLatch(2);
         CountDownLatch firstHasBegun = new CountDownLatch(1);
         CountDownLatch secondIsFree = new CountDownLatch(1);
-        Threads.together(
-                List.of(
-                        () -> {
-                            CommunicatorCore member = member();
-                            Family family = Family.join(key, member);
-                            joined.countDown();
-                            joined.await();
-                            family.leave(member, true, () -> {
-                                firstHasBegun.countDown();
-                                await(secondIsFree);
-                                events.add("first is free");
-                            });
-                            return true;
-                        },
-                        () -> {
-                            CommunicatorCore member = member();
-                            Family family = Family.join(key, member);
-                            joined.countDown();
-                            joined.await();
-                            firstHasBegun.await();
-                            family.leave(member, true, secondIsFree::countDown);
-                            return events.add("second goes on");
-                        }),
-                LIMIT);
+        inThreads(
+                (family, member) -> family.leave(member, true, () -> {
+                    firstHasBegun.countDown();
+                    await(secondIsFree);
+                    events.add("first is free");
+                }),
+                (family, member) -> {
+                    firstHasBegun.await();
+                    family.leave(member, true, secondIsFree::countDown);
+                    events.add("second goes on");
+                });
         assertEquals(List.of("first is free", "second goes on"), events);
     }
 
@@ -102,31 +98,17 @@ class FamilyTest {
 
     @Test
     void whoIsWaitedForInVainIsFreedInTheBackground() throws Exception {
-        Object key = new Object();
         CompletableFuture<Thread> freeing = new CompletableFuture<>();
-        CountDownLatch joined = new CountDownLatch(2);
         CountDownLatch firstHasGoneOn = new CountDownLatch(1);
-        Threads.together(
-                List.of(
-                        () -> {
-                            CommunicatorCore member = member();
-                            Family family = Family.join(key, member);
-                            joined.countDown();
-                            joined.await();
-                            family.leave(member, true, () -> {});
-                            firstHasGoneOn.countDown();
-                            return true;
-                        },
-                        () -> {
-                            CommunicatorCore member = member();
-                            Family family = Family.join(key, member);
-                            joined.countDown();
-                            joined.await();
-                            firstHasGoneOn.await();
-                            family.leave(member, true, () -> freeing.complete(Thread.currentThread()));
-                            return true;
-                        }),
-                LIMIT);
+        inThreads(
+                (family, member) -> {
+                    family.leave(member, true, () -> {});
+                    firstHasGoneOn.countDown();
+                },
+                (family, member) -> {
+                    firstHasGoneOn.await();
+                    family.leave(member, true, () -> freeing.complete(Thread.currentThread()));
+                });
         assertEquals(
                 "nccl4j end", freeing.get(LIMIT.toSeconds(), TimeUnit.SECONDS).getName());
     }
