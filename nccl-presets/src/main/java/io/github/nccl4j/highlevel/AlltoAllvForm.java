@@ -1,6 +1,10 @@
 package io.github.nccl4j.highlevel;
 
-/** The forms of VCCL's {@code ncclAlltoAllv}, which all have one name and one version code. */
+/**
+ * The forms of VCCL's {@code ncclAlltoAllv}, which all have one name and one version code.
+ *
+ * <p>Constants are immutable and may be used in any thread.
+ */
 public enum AlltoAllvForm {
     /** The library has no such function, as NVIDIA's NCCL. */
     ABSENT,

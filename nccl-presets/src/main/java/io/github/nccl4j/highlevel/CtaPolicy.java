@@ -4,6 +4,8 @@ import io.github.nccl4j.global.nccl;
 
 /**
  * How freely NCCL may use the multiprocessors of the GPU, which it calls CTAs.
+ *
+ * <p>Constants are immutable and may be used in any thread.
  */
 public enum CtaPolicy {
     /** As many as are best for the speed of communication. */

@@ -5,6 +5,8 @@ import io.github.nccl4j.global.nccl;
 /**
  * The element types of NCCL.
  *
+ * <p>Constants are immutable and may be used in any thread.
+ *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html">NCCL: types</a>
  */
 public enum DataType {

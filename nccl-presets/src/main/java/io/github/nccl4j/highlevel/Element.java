@@ -4,6 +4,8 @@ package io.github.nccl4j.highlevel;
  * What a {@link DeviceBuffer} is made of, as a type for the compiler: a method that takes two buffers of one {@code T}
  * can't be called with a buffer of {@code Float32} and one of {@code Float16}. The types have no instances; their
  * values at run time are the constants of {@link ElementType}.
+ *
+ * <p>As there are no instances, there is no thread rule.
  */
 public sealed interface Element {
     /** Signed integers of 8 bits; {@code byte} in Java. */

@@ -4,6 +4,8 @@ import io.github.nccl4j.global.nccl;
 
 /**
  * What {@code ncclCommMemStats} tells of a communicator, in bytes.
+ *
+ * <p>Constants are immutable and may be used in any thread.
  */
 public enum MemoryStatistic {
     /** Memory of the GPU that a suspension can give back. */

@@ -4,6 +4,8 @@ import io.github.nccl4j.global.nccl;
 
 /**
  * How {@code ncclCommRevoke} stops a communicator.
+ *
+ * <p>Constants are immutable and may be used in any thread.
  */
 public enum RevokeFlag {
     /** The only way so far. */

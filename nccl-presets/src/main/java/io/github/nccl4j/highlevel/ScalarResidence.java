@@ -4,6 +4,8 @@ import io.github.nccl4j.global.nccl;
 
 /**
  * Where the factor of a custom sum lies.
+ *
+ * <p>Constants are immutable and may be used in any thread.
  */
 public enum ScalarResidence {
     /** In memory of the device, read at every reduction. */

@@ -4,6 +4,8 @@ import io.github.nccl4j.global.nccl;
 
 /**
  * How {@code ncclCommShrink} treats what the communicator still does.
+ *
+ * <p>Constants are immutable and may be used in any thread.
  */
 public enum ShrinkFlag {
     /** The communicator is healthy and its work has finished. */

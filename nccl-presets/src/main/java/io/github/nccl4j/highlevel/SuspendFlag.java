@@ -4,6 +4,8 @@ import io.github.nccl4j.global.nccl;
 
 /**
  * What {@code ncclCommSuspend} gives back.
+ *
+ * <p>Constants are immutable and may be used in any thread.
  */
 public enum SuspendFlag {
     /** The memory of the GPU that can be taken again on resume. */

@@ -4,6 +4,8 @@ import io.github.nccl4j.global.nccl;
 
 /**
  * What a window is for. Flags are combined by {@code |} of their codes.
+ *
+ * <p>Constants are immutable and may be used in any thread.
  */
 public enum WindowFlag {
     /** No flag: the window speeds up communication of its memory. */

@@ -2,7 +2,11 @@ package io.github.nccl4j.library;
 
 import java.util.Locale;
 
-/** What stands behind NCCL's functions. Chosen by the system property {@code nccl4j.engine} or {@code NCCL4J_ENGINE}. */
+/**
+ * What stands behind NCCL's functions. Chosen by the system property {@code nccl4j.engine} or {@code NCCL4J_ENGINE}.
+ *
+ * <p>Constants are immutable and may be used in any thread.
+ */
 public enum Engine {
     /** NVIDIA's NCCL, or VCCL: {@code libnccl.so.2}. The default. */
     NCCL,

@@ -5,6 +5,8 @@ import org.bytedeco.javacpp.Pointer;
 /**
  * The superclass of {@link io.github.nccl4j.global.nccl}: makes the choice of library known to the native code before
  * the first function can be called, and gives the generated Pointer forms their addresses. Of no use to programs.
+ *
+ * <p>Has static methods only, which any thread may call.
  */
 public class LibraryBinding extends io.github.nccl4j.presets.nccl {
     static {

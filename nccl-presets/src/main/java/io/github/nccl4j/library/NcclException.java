@@ -16,6 +16,8 @@ package io.github.nccl4j.library;
  * <p>Wrong arguments that nccl4j finds before it calls NCCL are no {@code NcclException}, but the exceptions of the JDK:
  * {@link IllegalArgumentException}, {@link IllegalStateException}, {@link IndexOutOfBoundsException},
  * {@link NullPointerException}.
+ *
+ * <p>Instances are immutable and may be used in any thread.
  */
 public abstract class NcclException extends RuntimeException {
     private static final long serialVersionUID = 1L;
