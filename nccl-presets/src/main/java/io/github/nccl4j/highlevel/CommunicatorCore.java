@@ -38,7 +38,7 @@ final class CommunicatorCore {
     private final Duration deadline;
     private final FailurePolicy policy;
 
-    private String name;
+    private final String name;
     private int rank;
     private int size;
 
@@ -198,7 +198,7 @@ final class CommunicatorCore {
         this.handle = handle;
         this.rank = rank;
         this.size = size;
-        if (device.isCuda() && familyKey != null) {
+        if (owner && device.isCuda() && familyKey != null) {
             family = Family.join(familyKey, this);
         }
         state = State.OPEN;
@@ -712,7 +712,7 @@ final class CommunicatorCore {
             }
             try {
                 one.close();
-                if (!(one instanceof Owned)) {
+                if (!(one instanceof Resource)) {
                     disown(one);
                 }
             } catch (RuntimeException e) {
@@ -954,7 +954,7 @@ final class CommunicatorCore {
     private void abandonOwned() {
         for (AutoCloseable one : ownedNow()) {
             disown(one);
-            if (one instanceof Owned resource) {
+            if (one instanceof Resource resource) {
                 resource.abandon();
             }
         }

@@ -7,7 +7,7 @@ import java.util.concurrent.atomic.AtomicReference;
  * needs it, when that has ended; else with its communicator. What it keeps is released when it was destroyed, or when the
  * native communicator is gone: a thing that could not be destroyed may still be used until then.
  */
-final class Resource implements Owned {
+final class Resource implements AutoCloseable {
     private final CommunicatorCore core;
     private final Lifetime lifetime;
     private final Runnable destroy;
@@ -79,8 +79,8 @@ final class Resource implements Owned {
         lifetime.close(() -> {});
     }
 
-    @Override
-    public void abandon() {
+    /** The native communicator is gone, and this with it: nothing may be called for it any more. */
+    void abandon() {
         giveUp();
         Runnable once = release.getAndSet(null);
         if (once != null) {
