@@ -441,6 +441,10 @@ final class Batch {
             }
             for (CommunicatorCore communicator : communicators) {
                 communicator.requireOpen();
+                if (!communicator.isBlocking()) {
+                    throw new IllegalStateException("operations of non-blocking communicators can't be simulated, NCCL"
+                            + " would launch them: " + communicator + " is not blocking");
+                }
             }
             if (toSelf) {
                 checkToSelf();
@@ -452,13 +456,7 @@ final class Batch {
                 if (problem != nccl.ncclSuccess) {
                     throw culprit().failed(problem, failedName, failedDescription);
                 }
-                if (end == nccl.ncclInProgress) {
-                    for (CommunicatorCore communicator : communicators) {
-                        communicator.awaitReady("ncclGroupSimulateEnd", "ncclGroupSimulateEnd");
-                    }
-                } else {
-                    Status.check(end, "ncclGroupSimulateEnd");
-                }
+                Status.check(end, "ncclGroupSimulateEnd");
                 return info.estimatedTime();
             }
         } finally {

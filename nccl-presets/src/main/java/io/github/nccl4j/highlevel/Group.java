@@ -104,8 +104,8 @@ public final class Group implements AutoCloseable {
      * <p>C function: {@code ncclGroupSimulateEnd}, since NCCL 2.22.3.
      *
      * @return the library's estimate
-     * @throws IllegalStateException as {@link #launch()}, also if this is not the outermost group, or if it has more than
-     *     operations on data
+     * @throws IllegalStateException as {@link #launch()}, also if this is not the outermost group, if it has more than
+     *     operations on data, or if its communicators are non-blocking: NCCL would launch their operations
      * @throws NcclLibraryException if the library lacks the function
      * @throws NcclResultException if NCCL refuses one of the operations
      */
