@@ -465,12 +465,18 @@ public final class Communicator implements AutoCloseable {
             throw new IllegalArgumentException("newSize must be > size(): " + newSize + ", size " + size());
         }
         core.require("ncclCommGrow");
-        return derive(
+        List<UniqueId> id = core.unusedGrowId();
+        NativeArguments arguments = new NativeArguments(null, id, core.library());
+        long address = id.isEmpty() ? 0 : arguments.ids();
+        Communicator grown = derive(
                 "ncclCommGrow",
                 null,
                 0,
                 false,
-                (handle, cell, settings) -> nccl.ncclCommGrow(handle, newSize, 0, -1, cell, settings));
+                arguments,
+                (handle, cell, settings) -> nccl.ncclCommGrow(handle, newSize, address, -1, cell, settings));
+        core.growIdIsUsed();
+        return grown;
     }
 
     /** A C call that makes a communicator from one. */
@@ -481,11 +487,21 @@ public final class Communicator implements AutoCloseable {
 
     private Communicator derive(
             String function, CommunicatorConfig config, int color, boolean afterRevoke, Derivation call) {
+        NativeArguments arguments = new NativeArguments(config, List.of(), core.library());
+        return derive(function, config, color, afterRevoke, arguments, call);
+    }
+
+    private Communicator derive(
+            String function,
+            CommunicatorConfig config,
+            int color,
+            boolean afterRevoke,
+            NativeArguments arguments,
+            Derivation call) {
         NcclLibrary library = core.library();
         Object blocking =
                 config == null ? (Object) isBlocking() : config.values().getOrDefault("blocking", true);
         Object name = config == null ? null : config.values().get("commName");
-        NativeArguments arguments = new NativeArguments(config, List.of(), library);
         Communicator made = new Communicator(
                 library,
                 device,

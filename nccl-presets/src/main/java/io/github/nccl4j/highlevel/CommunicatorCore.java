@@ -78,6 +78,8 @@ final class CommunicatorCore {
     /** How many communicators were made from it, by calls of all ranks. */
     private int derived;
 
+    private UniqueId growId;
+
     private final Thread creator = Thread.currentThread();
 
     private final List<AutoCloseable> owned = new ArrayList<>();
@@ -817,9 +819,19 @@ final class CommunicatorCore {
                 hostCall("ncclCommGetUniqueId", () -> nccl.ncclCommGetUniqueId(handle, id.address()), () -> {});
                 byte[] bytes = new byte[UniqueId.BYTES];
                 id.get(bytes);
-                return UniqueId.of(bytes);
+                growId = UniqueId.of(bytes);
+                return growId;
             }
         });
+    }
+
+    /** The id that this rank has made and that was not used yet: NCCL wants it back from this rank. */
+    List<UniqueId> unusedGrowId() {
+        return growId == null ? List.of() : List.of(growId);
+    }
+
+    void growIdIsUsed() {
+        growId = null;
     }
 
     long memory(int statistic) {
