@@ -93,7 +93,7 @@ class ConformanceTest {
         assertThrows(AssertionError.class, () -> near.compare(floats(Math.nextUp(9f), 1.1f)));
         try (Communicator alone = Communicator.create(UniqueId.create(), 0, 1);
                 Member member = new Member(alone)) {
-            Zone<Float32> zone = new Zone<>(member, ElementType.FLOAT32, floats(1, 2), true);
+            Zone<Float32> zone = new Zone<>(member, 0, ElementType.FLOAT32, floats(1, 2), true);
             assertEquals(floats(1, 2), zone.content());
             zone.part(0, 3).fill(7.0);
             assertThrows(AssertionError.class, zone::content);

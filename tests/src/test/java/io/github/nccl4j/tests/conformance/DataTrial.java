@@ -35,9 +35,15 @@ final class DataTrial<T extends Element> implements Trial {
         int rank = member.rank();
         int sendLength = operation.sendLength(c, rank, size);
         int recvLength = operation.recvLength(c, rank, size);
+        int longest = 0;
         for (int r = 0; r < size; r++) {
             inputs.add(Inputs.of(c, r, operation.sendLength(c, r, size)));
+            longest = Math.max(longest, operation.sendLength(c, r, size));
+            longest = Math.max(longest, operation.recvLength(c, r, size));
         }
+        // The same at all ranks, also at one that needs less.
+        long first = member.reserve(Zone.bytes(type, longest));
+        long second = member.reserve(Zone.bytes(type, longest));
         boolean odd = c.seed() % 3 == 0;
         ByteBuffer before;
         if (operation.inPlace(c, rank)) {
@@ -45,15 +51,15 @@ final class DataTrial<T extends Element> implements Trial {
             recvPlace = operation.recvPlace(c, rank, size);
             ByteBuffer both = Zone.untouched(Math.max(sendLength, recvLength) * type.sizeInBytes());
             both.put(sendPlace * type.sizeInBytes(), inputs.get(rank), 0, sendLength * type.sizeInBytes());
-            sendZone = new Zone<>(member, type, both, odd);
+            sendZone = new Zone<>(member, first, type, both, odd);
             recvZone = sendZone;
             send = sendZone.part(sendPlace, sendLength);
             before = part(both, recvPlace, recvLength);
         } else {
             recvPlace = 0;
-            sendZone = new Zone<>(member, type, inputs.get(rank), odd);
+            sendZone = new Zone<>(member, first, type, inputs.get(rank), odd);
             before = Zone.untouched(recvLength * type.sizeInBytes());
-            recvZone = new Zone<>(member, type, before, odd);
+            recvZone = new Zone<>(member, second, type, before, odd);
             send = sendZone.part(0, sendLength);
         }
         recv = recvZone.part(recvPlace, recvLength);

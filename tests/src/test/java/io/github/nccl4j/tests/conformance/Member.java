@@ -62,15 +62,25 @@ final class Member implements AutoCloseable {
 
     /** Memory until {@link #reuseMemory}. */
     <T extends Element> DeviceBuffer<T> take(ElementType<T> type, long length) {
-        long bytes = length * type.sizeInBytes();
-        if (bytes > MEMORY / 2 || used + bytes > MEMORY) {
+        return at(reserve(length * type.sizeInBytes()), type, length);
+    }
+
+    /**
+     * A place for a buffer, until {@link #reuseMemory}. Where all ranks have reserved as much, it is the same at all: in
+     * windows, NCCL wants that of buffers.
+     */
+    long reserve(long bytes) {
+        if (used + bytes > MEMORY) {
             throw new IllegalStateException("a case needs more than " + MEMORY + " bytes");
         }
-        DeviceBuffer<T> taken = DeviceBuffer.wrap(device(), type, memory.address() + used, length);
-        // What is taken second begins at the same place at all ranks, whatever the first was: in a window, NCCL wants
-        // that.
-        used = used == 0 ? MEMORY / 2 : (used + bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-        return taken;
+        long place = used;
+        used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        return place;
+    }
+
+    /** A buffer at a place that was reserved. */
+    <T extends Element> DeviceBuffer<T> at(long place, ElementType<T> type, long length) {
+        return DeviceBuffer.wrap(device(), type, memory.address() + place, length);
     }
 
     void reuseMemory() {

@@ -71,14 +71,23 @@ final class Ranks {
             suite.accept(crew);
             done = true;
         } catch (Crew.Unusable inTheReport) {
-            return crew.report();
+            // The other checks can't be run.
         } finally {
             if (!done) {
                 // Other ranks must not wait for this one.
                 crew.abort();
             }
-            crew.close();
+            close(crew);
         }
         return crew.report();
+    }
+
+    /** What fails here must not hide what has failed before. */
+    private static void close(Crew crew) {
+        try {
+            crew.close();
+        } catch (RuntimeException e) {
+            crew.report().add(Outcome.failed("close", e.toString()));
+        }
     }
 }

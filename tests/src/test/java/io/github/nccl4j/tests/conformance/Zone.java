@@ -22,17 +22,23 @@ final class Zone<T extends Element> {
     /**
      * Elements with a content.
      *
+     * @param place where in the member's memory
      * @param odd whether they are aligned to their own size only
      */
-    Zone(Member member, ElementType<T> type, ByteBuffer content, boolean odd) {
+    Zone(Member member, long place, ElementType<T> type, ByteBuffer content, boolean odd) {
         size = type.sizeInBytes();
         length = content.capacity() / size;
         fence = FENCE_BYTES / size + (odd ? 1 : 0);
-        memory = member.take(type, 2L * fence + length);
+        memory = member.at(place, type, 2L * fence + length);
         byte[] bytes = new byte[(2 * fence + length) * size];
         Arrays.fill(bytes, UNTOUCHED);
         content.get(0, bytes, fence * size, length * size);
         memory.copyFrom(ByteBuffer.wrap(bytes));
+    }
+
+    /** How much memory a zone needs. */
+    static long bytes(ElementType<?> type, long length) {
+        return 2 * (FENCE_BYTES + type.sizeInBytes()) + length * type.sizeInBytes();
     }
 
     static ByteBuffer untouched(int bytes) {
