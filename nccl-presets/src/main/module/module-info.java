@@ -1,7 +1,7 @@
 /**
  * NCCL for Java programs: {@link io.github.nccl4j.highlevel} is what they use, {@link io.github.nccl4j.global} and
  * {@link io.github.nccl4j.nccl} are the bindings below it, and {@link io.github.nccl4j.library} is the choice of library,
- * whose types both name.
+ * whose types both name. {@link io.github.nccl4j.launch} is how the ranks of a program meet.
  *
  * <p>The jars with native code are modules that nothing requires: {@code --add-modules ALL-MODULE-PATH} has them found.
  */
@@ -10,6 +10,7 @@ module io.github.nccl4j {
     requires transitive org.bytedeco.cuda;
 
     exports io.github.nccl4j.highlevel;
+    exports io.github.nccl4j.launch;
     exports io.github.nccl4j.global;
     exports io.github.nccl4j.library;
     exports io.github.nccl4j.nccl;

@@ -1,7 +1,7 @@
 package io.github.nccl4j.library;
 
 /**
- * What went wrong in NCCL or CUDA: the superclass of all exceptions that tell it. Programs do not extend it.
+ * What went wrong in NCCL or CUDA, or between ranks: the superclass of all exceptions that tell it.
  *
  * <ul>
  *   <li>{@link NcclLibraryException}: there is no library, or it lacks what was asked for. Nothing was called.
@@ -10,6 +10,7 @@ package io.github.nccl4j.library;
  *   <li>{@link io.github.nccl4j.highlevel.NoWindowException}: NCCL can make no window for a communicator.
  *   <li>{@link io.github.nccl4j.highlevel.CudaException} and {@link io.github.nccl4j.highlevel.CudaLibraryException}: the
  *       same for CUDA, where buffers and streams call it.
+ *   <li>{@link io.github.nccl4j.launch.RendezvousException}: the ranks could not meet.
  *   <li>{@link io.github.nccl4j.highlevel.StreamTimeoutException}: a stream or an event was not done in time.
  * </ul>
  *

@@ -59,6 +59,18 @@ class JavadocSnippetsTest {
                 void snippet() throws Exception {
             """;
 
+    private static final String LAUNCH = """
+            import io.github.nccl4j.highlevel.*;
+            import io.github.nccl4j.launch.*;
+            import java.nio.charset.StandardCharsets;
+            import java.time.Duration;
+            import java.util.*;
+            abstract class %s {
+                Rendezvous rendezvous;
+                String host;
+                void snippet() throws Exception {
+            """;
+
     private static final String END = "}}";
 
     @TempDir
@@ -96,6 +108,11 @@ class JavadocSnippetsTest {
     @Test
     void ofLibraryCompile() throws IOException {
         assertEquals("", errors("library", LIBRARY));
+    }
+
+    @Test
+    void ofLaunchCompile() throws IOException {
+        assertEquals("", errors("launch", LAUNCH));
     }
 
     private String errors(String folder, String prelude) throws IOException {

@@ -44,7 +44,12 @@ class ModulePathTest {
                 .orElseThrow()
                 .descriptor();
         assertEquals(
-                Set.of(MODULE + ".highlevel", MODULE + ".global", MODULE + ".library", MODULE + ".nccl"),
+                Set.of(
+                        MODULE + ".highlevel",
+                        MODULE + ".launch",
+                        MODULE + ".global",
+                        MODULE + ".library",
+                        MODULE + ".nccl"),
                 module.exports().stream().map(ModuleDescriptor.Exports::source).collect(Collectors.toSet()));
     }
 

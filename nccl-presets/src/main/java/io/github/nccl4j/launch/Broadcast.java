@@ -1,0 +1,52 @@
+package io.github.nccl4j.launch;
+
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+
+/** How the root's value, or why there is none, travels to the other ranks: a byte that tells which, then the bytes. */
+final class Broadcast {
+    private static final byte VALUE = 0;
+    private static final byte FAILURE = 1;
+    private static final int LONGEST_REASON = 2000;
+
+    private Broadcast() {}
+
+    static void requireRoot(int root, int size) {
+        if (root < 0 || root >= size) {
+            throw new IllegalArgumentException("root must be >= 0 and < size: " + root + ", size " + size);
+        }
+    }
+
+    static byte[] wrap(byte[] value) {
+        if (value.length >= Rendezvous.LONGEST_VALUE) {
+            throw new IllegalArgumentException(
+                    "a value must have < " + Rendezvous.LONGEST_VALUE + " bytes: " + value.length);
+        }
+        return message(VALUE, value);
+    }
+
+    static byte[] failure(Throwable failure) {
+        String reason = failure.getMessage() == null ? failure.toString() : failure.getMessage();
+        return message(
+                FAILURE,
+                reason.substring(0, Math.min(reason.length(), LONGEST_REASON)).getBytes(StandardCharsets.UTF_8));
+    }
+
+    private static byte[] message(byte kind, byte[] content) {
+        byte[] message = new byte[1 + content.length];
+        message[0] = kind;
+        System.arraycopy(content, 0, message, 1, content.length);
+        return message;
+    }
+
+    static byte[] unwrap(byte[] message, int root) {
+        if (message.length == 0) {
+            throw new RendezvousException("rank " + root + " does not know that it is the root");
+        }
+        byte[] content = Arrays.copyOfRange(message, 1, message.length);
+        if (message[0] == FAILURE) {
+            throw new RendezvousException("rank " + root + " failed: " + new String(content, StandardCharsets.UTF_8));
+        }
+        return content;
+    }
+}

@@ -1,0 +1,13 @@
+/**
+ * How the ranks of a program find out who they are, and find one another.
+ *
+ * <ul>
+ *   <li>{@link io.github.nccl4j.launch.RankInfo}: this process's rank, as torchrun, Open MPI, MPICH, Slurm, Kubernetes, LSF or
+ *       system properties tell it.
+ *   <li>{@link io.github.nccl4j.launch.Rendezvous}: what the ranks tell each other before there is a communicator, its
+ *       unique id above all.
+ * </ul>
+ *
+ * <p>Nothing here needs NCCL, CUDA or native code.
+ */
+package io.github.nccl4j.launch;
