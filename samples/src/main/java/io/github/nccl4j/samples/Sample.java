@@ -9,7 +9,6 @@ import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.samples.support.IdExchange;
 import io.github.nccl4j.samples.support.Mismatch;
 import io.github.nccl4j.samples.support.RankInfo;
-import java.io.IOException;
 import java.time.Duration;
 import java.util.concurrent.Callable;
 import picocli.CommandLine;
@@ -54,7 +53,7 @@ abstract class Sample implements Callable<Integer> {
     abstract void run(Communicator communicator);
 
     @Override
-    public final Integer call() throws IOException, InterruptedException {
+    public final Integer call() throws Exception {
         validate();
         return command.run(this);
     }

@@ -1,0 +1,206 @@
+package io.github.nccl4j.samples.launch;
+
+import io.github.nccl4j.samples.support.EngineSetting;
+import io.github.nccl4j.samples.support.RankInfo;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import picocli.CommandLine;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.ScopeType;
+import picocli.CommandLine.Spec;
+
+/**
+ * The options of every command that runs ranks, and the decision between launching them and being one.
+ *
+ * <p>A picocli mixin: the command declares a field of this type with {@code @Mixin}; its subcommands take the options too.
+ * Called by the command's own thread.
+ */
+public final class LaunchOptions {
+
+    /** Without GPUs there is no natural number of ranks; two are the fewest that talk to each other. */
+    private static final int DEFAULT_RANKS = 2;
+
+    @Option(
+            names = {"-n", "--ranks"},
+            paramLabel = "N",
+            scope = ScopeType.INHERIT,
+            description = "How many ranks to start. Default: one per GPU, or 2 on the host engine.")
+    private Integer ranks;
+
+    @Option(
+            names = "--engine",
+            paramLabel = "E",
+            scope = ScopeType.INHERIT,
+            description =
+                    "nccl, rccl, host or auto: NCCL where a library and a GPU for each rank are there, else the host "
+                            + "engine. Default: -Dnccl4j.engine, NCCL4J_ENGINE, or auto.")
+    private String engine;
+
+    @Option(
+            names = "--library",
+            paramLabel = "PATH",
+            scope = ScopeType.INHERIT,
+            description = "The library to load, whatever the engine. Default: -Dnccl4j.library or NCCL4J_LIBRARY.")
+    private String library;
+
+    @Option(
+            names = "--timeout",
+            paramLabel = "SECONDS",
+            scope = ScopeType.INHERIT,
+            description = "End the run after this time, with exit code 124. Default: no limit.")
+    private Integer timeout;
+
+    @Option(
+            names = "--init-timeout",
+            paramLabel = "SECONDS",
+            scope = ScopeType.INHERIT,
+            defaultValue = "60",
+            description = "How long the ranks wait for each other at the start. Default: ${DEFAULT-VALUE}.")
+    private int initTimeout;
+
+    @Option(
+            names = "-J",
+            paramLabel = "OPTION",
+            scope = ScopeType.INHERIT,
+            description = "An option for each rank's JVM, such as -J-Xmx2g. May be repeated.")
+    private List<String> jvmOptions = new ArrayList<>();
+
+    @Spec(Spec.Target.MIXEE)
+    private CommandSpec spec;
+
+    /** What a process does that is one rank. */
+    @FunctionalInterface
+    public interface RankBody {
+
+        /**
+         * Does this rank's part.
+         *
+         * @param self this rank
+         * @param patience how long to wait for the others at the start
+         * @return the exit code
+         * @throws Exception if it fails
+         */
+        int run(RankInfo self, Duration patience) throws Exception;
+    }
+
+    /**
+     * Launches the ranks, each with this command's own arguments, or is one of them.
+     *
+     * @param main the class whose main method a rank's JVM runs
+     * @param rank what this process does if it is a rank
+     * @return the exit code
+     * @throws Exception if a rank's process can't be started, this thread is interrupted (all ranks are ended then), or what the rank throws
+     */
+    public int run(Class<?> main, RankBody rank) throws Exception {
+        Optional<RankInfo> self = self();
+        return self.isPresent() ? beRank(rank, self.get()) : launch(main, List.of());
+    }
+
+    /**
+     * Who this process is.
+     *
+     * @return empty if it is to launch ranks
+     */
+    public Optional<RankInfo> self() {
+        atLeastOne("-n", ranks);
+        atLeastOne("--timeout", timeout);
+        atLeastOne("--init-timeout", initTimeout);
+        return ranks == null || LauncherWatch.launched() ? identity() : Optional.empty();
+    }
+
+    /**
+     * Is one rank, in this process.
+     *
+     * @param rank what it does
+     * @param self who it is
+     * @return the exit code
+     * @throws Exception what it throws
+     */
+    public int beRank(RankBody rank, RankInfo self) throws Exception {
+        if (!LauncherWatch.launched()) {
+            // Its launcher would have decided; here each rank does, and comes to the same answer as its neighbours.
+            decide(self.localWorldSize(), self.rank() == 0).apply();
+        }
+        return rank.run(self, Duration.ofSeconds(initTimeout));
+    }
+
+    /**
+     * Launches the ranks, each with this command's own arguments, and waits for them.
+     *
+     * @param main the class whose main method a rank's JVM runs
+     * @param further options of the ranks' JVMs
+     * @return the exit code, as {@link Launcher#run} gives it
+     * @throws IOException if a rank's process can't be started
+     * @throws InterruptedException if this thread is interrupted; all ranks are ended
+     */
+    public int launch(Class<?> main, List<String> further) throws IOException, InterruptedException {
+        int count = ranks();
+        EngineSetting setting = decide(count, true);
+        List<String> options = new ArrayList<>(jvmOptions);
+        options.addAll(further);
+        List<String> arguments = spec.root().commandLine().getParseResult().originalArgs();
+        return new Launcher(
+                        JavaCommand.of(options, main.getName(), arguments),
+                        count,
+                        setting.environment(),
+                        timeout == null ? null : Duration.ofSeconds(timeout),
+                        System.out,
+                        System.err)
+                .run();
+    }
+
+    /** {@return the number of ranks to launch: what the user said, or what this machine has} */
+    public int ranks() {
+        if (ranks != null) {
+            return ranks;
+        }
+        int gpus = setting().onHost() ? 0 : EngineSetting.gpus();
+        return gpus > 0 ? gpus : DEFAULT_RANKS;
+    }
+
+    /**
+     * Chooses the library.
+     *
+     * @param localRanks the number of ranks on this machine
+     * @param warn whether to print what the user must know about the choice
+     * @return the choice, which is not automatic any more
+     */
+    public EngineSetting decide(int localRanks, boolean warn) {
+        EngineSetting.Decision decision = setting().decide(localRanks);
+        if (warn) {
+            decision.warning().ifPresent(System.err::println);
+        }
+        return decision.setting();
+    }
+
+    private Optional<RankInfo> identity() {
+        try {
+            return RankInfo.from(System.getenv());
+        } catch (IllegalArgumentException incomplete) {
+            throw new ParameterException(commandLine(), incomplete.getMessage(), incomplete);
+        }
+    }
+
+    private EngineSetting setting() {
+        try {
+            return EngineSetting.of(engine, library, System.getProperties(), System.getenv());
+        } catch (IllegalArgumentException unknown) {
+            throw new ParameterException(commandLine(), unknown.getMessage(), unknown);
+        }
+    }
+
+    private CommandLine commandLine() {
+        return spec.commandLine();
+    }
+
+    private void atLeastOne(String option, Integer value) {
+        if (value != null && value < 1) {
+            throw new ParameterException(commandLine(), option + " must be at least 1: " + value);
+        }
+    }
+}
