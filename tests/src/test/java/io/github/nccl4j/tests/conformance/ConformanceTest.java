@@ -1,5 +1,6 @@
 package io.github.nccl4j.tests.conformance;
 
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -11,24 +12,26 @@ import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.oracle.ElementFormat;
 import io.github.nccl4j.tests.oracle.Reduction;
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.file.Path;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** The conformance suite on the host engine, the ranks in this JVM. */
 @Timeout(value = 120, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class ConformanceTest {
-    @TempDir
-    Path folder;
-
     private static void assertAllPassed(Report report) {
         assertEquals(List.of(), report.failures());
         assertEquals(0, report.skipped(), "the host engine has everything");
@@ -38,44 +41,78 @@ class ConformanceTest {
     @ParameterizedTest
     @CsvSource({"2, true", "3, false", "4, true"})
     void ranksInThreads(int size, boolean blocking) throws Exception {
-        assertAllPassed(new Ranks(blocking, ConformanceCheck::suite).inThreads(size));
+        assertAllPassed(new Ranks(blocking, ConformanceCommand::suite).inThreads(size));
     }
 
     @ParameterizedTest
     @CsvSource({"2, false", "3, true"})
     void allRanksInOneThread(int size, boolean blocking) {
-        assertAllPassed(new Ranks(blocking, ConformanceCheck::suite).inOneThread(size));
+        assertAllPassed(new Ranks(blocking, ConformanceCommand::suite).inOneThread(size));
     }
 
     @Test
     void memoryInWindows() throws Exception {
-        assertAllPassed(new Ranks(true, ConformanceCheck::suiteInWindows).inThreads(3));
-        assertAllPassed(new Ranks(false, ConformanceCheck::suiteInWindows).inOneThread(2));
+        assertAllPassed(new Ranks(true, ConformanceCommand::suiteInWindows).inThreads(3));
+        assertAllPassed(new Ranks(false, ConformanceCommand::suiteInWindows).inOneThread(2));
     }
 
     @Test
-    void ranksInProcesses() {
-        Path file = folder.resolve("id");
-        List<ChildJvm.Running> ranks = new ArrayList<>();
-        for (int rank = 0; rank < 2; rank++) {
-            ranks.add(new ChildJvm()
-                    .property("nccl4j.engine", "host")
-                    .start(
-                            ConformanceCheck.class,
-                            "--rank",
-                            "" + rank,
-                            "--size",
-                            "2",
-                            "--id-file",
-                            file.toString(),
-                            "blocking",
-                            "plain"));
+    void theCommandRunsProcessesAndThreadsAndAddsThemUp() {
+        ChildJvm.Outcome outcome = new ChildJvm()
+                .limit(Duration.ofSeconds(110))
+                .run(
+                        ConformanceCommand.class,
+                        "-n",
+                        "2",
+                        "--engine",
+                        "host",
+                        "--processes",
+                        "--threads",
+                        "--blocking",
+                        "--plain");
+        assertEquals(0, outcome.exitCode(), outcome.output());
+        Matcher sums = Pattern.compile("(?m)^(?:\\[0\\] )?(\\d+) passed, 0 failed, 0 skipped$")
+                .matcher(outcome.output());
+        List<Integer> passed = new ArrayList<>();
+        while (sums.find()) {
+            passed.add(Integer.valueOf(sums.group(1)));
         }
-        for (ChildJvm.Running rank : ranks) {
-            ChildJvm.Outcome outcome = rank.await();
-            assertEquals(0, outcome.exitCode(), outcome.output());
-            assertTrue(outcome.output().matches("(?s).*\\d{4} passed, 0 failed, 0 skipped\n"), outcome.output());
-        }
+        // The processes, the threads, and both.
+        assertEquals(3, passed.size(), outcome.output());
+        assertTrue(passed.get(0) > 1000, outcome.output());
+        assertEquals(passed.get(0), passed.get(1), outcome.output());
+        assertEquals(passed.get(0) + passed.get(1), passed.get(2), outcome.output());
+        assertTrue(outcome.output().contains("ALL_REDUCE"), outcome.output());
+    }
+
+    /** What can't be created is one failure at each rank, and not a table without any. */
+    @Test
+    void theCommandFailsWithTheRanks() {
+        ChildJvm.Outcome outcome =
+                new ChildJvm().run(ConformanceCommand.class, "-n", "2", "--library", "/none/libnccl.so", "--processes");
+        assertEquals(1, outcome.exitCode(), outcome.output());
+        assertTrue(outcome.output().contains("/none/libnccl.so"), outcome.output());
+        assertTrue(outcome.output().endsWith("\n0 passed, 3 failed, 0 skipped\n"), outcome.output());
+    }
+
+    @Test
+    void aRankThatStallsIsShownWithItsStack() throws Exception {
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        CountDownLatch stalled = new CountDownLatch(1);
+        StallWatch watch = new StallWatch(Duration.ofMillis(100), new PrintStream(out), stalled::countDown);
+        Thread rank = new Thread(
+                () -> {
+                    watch.at("the call that never ends");
+                    assertDoesNotThrow(() -> stalled.await());
+                    watch.done();
+                },
+                "rank 7");
+        rank.start();
+        watch.start();
+        rank.join();
+        String text = out.toString(StandardCharsets.UTF_8);
+        assertTrue(text.matches("(?s).*\"rank 7\" is since \\d.*at: the call that never ends\n.*"), text);
+        assertTrue(text.contains("java.util.concurrent.CountDownLatch.await"), text);
     }
 
     @Test

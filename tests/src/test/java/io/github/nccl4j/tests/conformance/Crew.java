@@ -21,8 +21,10 @@ final class Crew implements AutoCloseable {
 
     private final List<Member> members = new ArrayList<>();
     private final Report report = new Report();
+    private final StallWatch watch;
 
-    Crew(List<Communicator> communicators) {
+    Crew(List<Communicator> communicators, StallWatch watch) {
+        this.watch = watch;
         communicators.forEach(communicator -> members.add(new Member(communicator)));
     }
 
@@ -70,6 +72,7 @@ final class Crew implements AutoCloseable {
 
     /** Runs something that must not throw. */
     void check(String subject, String what, Runnable body) {
+        watch.at(what);
         try {
             body.run();
             report.add(Outcome.passed(subject));

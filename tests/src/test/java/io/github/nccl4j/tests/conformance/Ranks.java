@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 
 /** Makes communicators, in the ways that a program can, and runs a suite with them. */
 final class Ranks {
@@ -21,10 +22,16 @@ final class Ranks {
 
     private final boolean blocking;
     private final Consumer<Crew> suite;
+    private final StallWatch watch;
 
     Ranks(boolean blocking, Consumer<Crew> suite) {
+        this(blocking, suite, StallWatch.NONE);
+    }
+
+    Ranks(boolean blocking, Consumer<Crew> suite, StallWatch watch) {
         this.blocking = blocking;
         this.suite = suite;
+        this.watch = watch;
     }
 
     private CommunicatorBuilder builder() {
@@ -45,7 +52,8 @@ final class Ranks {
         List<Callable<Report>> ranks = new ArrayList<>();
         for (int r = 0; r < size; r++) {
             int rank = r;
-            ranks.add(() -> run(List.of(builder().device(device(rank)).create(id, rank, size))));
+            ranks.add(() -> run(
+                    "rank " + rank, () -> List.of(builder().device(device(rank)).create(id, rank, size))));
         }
         return Report.ofRanks(Threads.together(ranks, LIMIT));
     }
@@ -56,16 +64,27 @@ final class Ranks {
         for (int rank = 0; rank < size; rank++) {
             devices.add(device(rank));
         }
-        return run(builder().createAll(devices));
+        return run("all ranks", () -> builder().createAll(devices));
     }
 
     /** One rank in this process, the others elsewhere. */
     Report inThisProcess(UniqueId id, int rank, int size, Device device) {
-        return run(List.of(builder().device(device).create(id, rank, size)));
+        return run("rank " + rank, () -> List.of(builder().device(device).create(id, rank, size)));
     }
 
-    private Report run(List<Communicator> communicators) {
-        Crew crew = new Crew(communicators);
+    private Report run(String who, Supplier<List<Communicator>> communicators) {
+        String name = Thread.currentThread().getName();
+        Thread.currentThread().setName(who);
+        watch.at("creating the communicator");
+        try {
+            return run(new Crew(communicators.get(), watch));
+        } finally {
+            watch.done();
+            Thread.currentThread().setName(name);
+        }
+    }
+
+    private Report run(Crew crew) {
         boolean done = false;
         try {
             suite.accept(crew);
@@ -77,6 +96,7 @@ final class Ranks {
                 // Other ranks must not wait for this one.
                 crew.abort();
             }
+            watch.at("closing the communicator");
             close(crew);
         }
         return crew.report();

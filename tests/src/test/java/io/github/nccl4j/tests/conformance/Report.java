@@ -1,6 +1,14 @@
 package io.github.nccl4j.tests.conformance;
 
+import java.io.BufferedInputStream;
+import java.io.BufferedOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
 import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -16,6 +24,39 @@ final class Report {
 
     void add(Outcome outcome) {
         outcomes.add(outcome);
+    }
+
+    /** Puts the outcomes into a file, for {@link #read} in another process. */
+    void write(Path file) throws IOException {
+        try (DataOutputStream out = new DataOutputStream(new BufferedOutputStream(Files.newOutputStream(file)))) {
+            out.writeInt(outcomes.size());
+            for (Outcome outcome : outcomes) {
+                write(out, outcome.subject());
+                write(out, outcome.failure());
+                write(out, outcome.skipped());
+            }
+        }
+    }
+
+    private static void write(DataOutputStream out, String text) throws IOException {
+        byte[] bytes = text == null ? new byte[0] : text.getBytes(StandardCharsets.UTF_8);
+        out.writeInt(text == null ? -1 : bytes.length);
+        out.write(bytes);
+    }
+
+    static Report read(Path file) throws IOException {
+        Report report = new Report();
+        try (DataInputStream in = new DataInputStream(new BufferedInputStream(Files.newInputStream(file)))) {
+            for (int left = in.readInt(); left > 0; left--) {
+                report.add(new Outcome(read(in), read(in), read(in)));
+            }
+        }
+        return report;
+    }
+
+    private static String read(DataInputStream in) throws IOException {
+        int length = in.readInt();
+        return length < 0 ? null : new String(in.readNBytes(length), StandardCharsets.UTF_8);
     }
 
     void addAll(Report other) {
