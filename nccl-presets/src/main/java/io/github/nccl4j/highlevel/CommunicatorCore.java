@@ -49,11 +49,8 @@ final class CommunicatorCore {
     private volatile State state = State.PENDING;
     /** A call that was given up is still in NCCL. */
     private volatile boolean stuck;
-    /** How often something went wrong that may leave work on the device for ever. */
-    private int stalls;
 
-    /** Work that was not done in time, and not seen to be done since. */
-    private final List<Work> late = new ArrayList<>();
+    private final Failures failures;
 
     /** Where NCCL writes the handle, and the asynchronous error. */
     private final LongPointer cells = new LongPointer(2);
@@ -107,6 +104,7 @@ final class CommunicatorCore {
         this.deadline = deadline;
         this.policy = policy;
         this.name = name;
+        failures = new Failures(this);
         cells.put(0, 0).put(1, 0);
         gate.bar(this::notOpen);
     }
@@ -131,6 +129,10 @@ final class CommunicatorCore {
         return deadline;
     }
 
+    Communicator communicator() {
+        return communicator;
+    }
+
     FailurePolicy policy() {
         return policy;
     }
@@ -144,6 +146,11 @@ final class CommunicatorCore {
         if (size == 0) {
             throw notOpen();
         }
+        return rank;
+    }
+
+    /** The rank, or what it is to be; 0 as long as that is not known. */
+    int expectedRank() {
         return rank;
     }
 
@@ -292,7 +299,7 @@ final class CommunicatorCore {
                 this + " is in use by thread '" + other.getName() + "': a communicator serves one thread at a time");
     }
 
-    private IllegalStateException notOpen() {
+    IllegalStateException notOpen() {
         return wrongState("used", EnumSet.of(State.OPEN));
     }
 
@@ -571,87 +578,23 @@ final class CommunicatorCore {
         }
     }
 
+    Failures failures() {
+        return failures;
+    }
+
     /** The exception for an error, after the policy was asked. */
     RuntimeException failed(int result, String function, String description) {
-        NcclResultException failure = Status.failure(result, function, description, rank, name, lastError(), library);
-        if (ENDED.contains(state)) {
-            // Another thread has aborted it during the call, which is all there is to say.
-            IllegalStateException aborted = notOpen();
-            aborted.addSuppressed(failure);
-            return aborted;
-        }
-        if (!(failure instanceof NcclUsageException)) {
-            stalled();
-            tellPolicy(failure);
-        }
-        return failure;
+        return failures.failed(result, function, description);
     }
 
     /** The exception for what was not done in time, after the policy was asked. */
     NcclException timedOut(String function, String description, Duration limit) {
-        NcclResultException failure = Status.timeout(function, description, limit, rank, name, lastError(), library);
-        stalled();
-        tellPolicy(failure);
-        return failure;
-    }
-
-    /** As {@link #timedOut}, of something that was late before. */
-    NcclException timedOutAgain(String function, String description, Duration limit) {
-        NcclResultException failure = Status.timeout(function, description, limit, rank, name, lastError(), library);
-        tellPolicy(failure);
-        return failure;
-    }
-
-    private synchronized void stalled() {
-        if (!ENDED.contains(state) && device.isCuda()) {
-            stalls++;
-            Stall.begin(this);
-        }
-    }
-
-    /** Work was not done in time, and is to be asked again. */
-    synchronized void isLate(Work work) {
-        late.add(work);
-    }
-
-    /** What was not done in time is done now. */
-    void noLongerLate(Work work) {
-        synchronized (this) {
-            late.remove(work);
-            if (--stalls > 0) {
-                return;
-            }
-        }
-        Stall.end(this);
-    }
-
-    private synchronized boolean isStalled() {
-        return stalls > 0;
+        return failures.timedOut(function, description, limit);
     }
 
     /** Whether NCCL or the device may never be done with what it was told, so that nothing may wait for it. */
     boolean mayNeverEnd() {
-        List<Work> asked;
-        synchronized (this) {
-            asked = new ArrayList<>(late);
-        }
-        for (Work work : asked) {
-            try {
-                work.isDone();
-            } catch (RuntimeException failed) {
-                // It stays late.
-                continue;
-            }
-        }
-        return stuck || isStalled();
-    }
-
-    private void tellPolicy(NcclException failure) {
-        try {
-            policy.onFailure(communicator, failure);
-        } catch (RuntimeException e) {
-            failure.addSuppressed(e);
-        }
+        return stuck || failures.isStalled();
     }
 
     /* What it owns. */

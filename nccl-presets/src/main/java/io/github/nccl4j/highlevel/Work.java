@@ -79,7 +79,7 @@ public final class Work {
             streams.free(event);
             event = null;
             if (late) {
-                communicator.core().noLongerLate(this);
+                communicator.core().failures().noLongerLate(this);
             }
         }
         if (progress == Progress.LOST) {
@@ -181,11 +181,11 @@ public final class Work {
         synchronized (this) {
             // Once, however often it is waited for: the communicator counts what is late.
             if (late) {
-                return communicator.core().timedOutAgain(Operations.name(operation), toString(), limit);
+                return communicator.core().failures().timedOutAgain(Operations.name(operation), toString(), limit);
             }
             late = true;
         }
-        communicator.core().isLate(this);
+        communicator.core().failures().isLate(this);
         return communicator.core().timedOut(Operations.name(operation), toString(), limit);
     }
 
