@@ -269,12 +269,16 @@ class CommunicatorFailuresTest {
 
     /** Rank 0 waits for rank 1 in an all-reduce until something else ends that, in another thread; then both go on. */
     private static void whenACallIsEnded(boolean blocking, Ending ending, Body<Void> after) throws Exception {
+        CountDownLatch created = new CountDownLatch(2);
         CountDownLatch ended = new CountDownLatch(1);
         inThreads(builder(blocking), 2, communicator -> {
+            created.countDown();
             if (communicator.rank() == 1) {
                 ended.await();
                 return after.run(communicator);
             }
+            // A rank that is still being made would take the end for its own.
+            created.await();
             Threads.together(
                     List.of(() -> assertThrows(RuntimeException.class, () -> allReduce(communicator)), () -> {
                         awaitCall(communicator);
