@@ -44,8 +44,8 @@ final class Failures {
         return failure;
     }
 
-    /** As {@link #timedOut}, of something that was late before. */
-    NcclException timedOutAgain(String function, String description, Duration limit) {
+    /** As {@link #timedOut}, of work, which {@link #isLate} knows of. */
+    NcclException late(String function, String description, Duration limit) {
         NcclException failure = timeout(function, description, limit);
         tellPolicy(failure);
         return failure;
@@ -56,27 +56,30 @@ final class Failures {
                 function, description, limit, core.expectedRank(), core.name(), core.lastError(), core.library());
     }
 
-    private void stalled() {
+    private boolean stalled() {
         synchronized (core) {
-            if (!core.hasEnded() && core.device().isCuda()) {
-                stalls++;
-                Stall.begin(core);
+            if (core.hasEnded() || !core.device().isCuda()) {
+                return false;
             }
+            stalls++;
+            Stall.begin(core);
+            return true;
         }
     }
 
     /** Work was not done in time, and is to be asked again. */
     void isLate(Work work) {
         synchronized (core) {
-            late.add(work);
+            if (stalled()) {
+                late.add(work);
+            }
         }
     }
 
-    /** What was not done in time is done now. */
+    /** What was not done in time is done now, or was known to be. */
     void noLongerLate(Work work) {
         synchronized (core) {
-            late.remove(work);
-            if (--stalls > 0) {
+            if (!late.remove(work) || --stalls > 0) {
                 return;
             }
         }

@@ -73,19 +73,29 @@ public final class Work {
      * @throws IllegalStateException if the communicator was aborted before it was done
      * @throws CudaException if work on the device failed
      */
-    public synchronized boolean isDone() {
-        if (progress == Progress.PENDING && event.isDone()) {
-            progress = Progress.DONE;
-            streams.free(event);
-            event = null;
-            if (late) {
-                communicator.core().failures().noLongerLate(this);
+    public boolean isDone() {
+        CudaEvent done;
+        boolean wasLate;
+        synchronized (this) {
+            if (progress == Progress.LOST) {
+                throw new IllegalStateException(communicator + " ended before " + this + " was done");
             }
+            if (progress == Progress.PENDING && !event.isDone()) {
+                return false;
+            }
+            progress = Progress.DONE;
+            done = event;
+            event = null;
+            wasLate = late;
         }
-        if (progress == Progress.LOST) {
-            throw new IllegalStateException(communicator + " ended before " + this + " was done");
+        // Not within the lock: the streams ask their work while they hold theirs.
+        if (done != null) {
+            streams.free(done);
         }
-        return progress == Progress.DONE;
+        if (wasLate) {
+            communicator.core().failures().noLongerLate(this);
+        }
+        return true;
     }
 
     /** The communicator has ended. */
@@ -178,15 +188,17 @@ public final class Work {
 
     /** The exception of work that was not done in time. */
     RuntimeException timedOut(Duration limit) {
+        Failures failures = communicator.core().failures();
+        boolean again;
         synchronized (this) {
-            // Once, however often it is waited for: the communicator counts what is late.
-            if (late) {
-                return communicator.core().failures().timedOutAgain(Operations.name(operation), toString(), limit);
-            }
+            again = late;
             late = true;
         }
-        communicator.core().failures().isLate(this);
-        return communicator.core().timedOut(Operations.name(operation), toString(), limit);
+        // Once, however often it is waited for: the communicator counts what is late.
+        if (!again) {
+            failures.isLate(this);
+        }
+        return failures.late(Operations.name(operation), toString(), limit);
     }
 
     /** {@return the last operation of the work: "ncclAllReduce of 1024 float32 (operation 17)"} */
