@@ -255,6 +255,22 @@ inline const char* releaseOf(const char* function) {
   return "";
 }
 
+/** The places that are or were tried, separated by newlines. */
+inline std::string candidates() {
+  Library& l = library();
+  std::lock_guard<std::mutex> guard(l.lock);
+  if (!l.problem.empty()) throw std::runtime_error(l.problem);
+  std::string all;
+  for (const std::string& candidate : l.candidates) all += (all.empty() ? "" : "\n") + candidate;
+  return all;
+}
+
+/** Why a candidate can't be opened, or ""; then it stays open, and nothing is chosen. */
+inline std::string problemOf(const char* candidate) {
+  std::string why;
+  return openCandidate(candidate, why) ? "" : why;
+}
+
 /** Whether one of the candidates could be opened; the one that could stays open, and nothing is chosen. */
 inline bool canOpen(const char* candidates) {
   std::string why;

@@ -6,6 +6,7 @@ import java.io.UncheckedIOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.net.URL;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
@@ -14,6 +15,7 @@ import org.bytedeco.javacpp.annotation.Cast;
 import org.bytedeco.javacpp.annotation.Name;
 import org.bytedeco.javacpp.annotation.Namespace;
 import org.bytedeco.javacpp.annotation.Properties;
+import org.bytedeco.javacpp.annotation.StdString;
 
 /**
  * The library behind {@link io.github.nccl4j.global.nccl}: which one is or will be loaded, and what it provides.
@@ -62,6 +64,14 @@ public final class NativeLibrary {
      * @param reason why, as a clause: "no GPU was found"
      */
     public record EngineChoice(Engine engine, String reason) {}
+
+    /**
+     * A place where the library is looked for, and what came of it.
+     *
+     * @param place a path, or a name for the dynamic linker
+     * @param problem why the library can't be loaded from there; empty if it can
+     */
+    public record Candidate(String place, String problem) {}
 
     /** Initialises this class. */
     static void initialize() {}
@@ -149,6 +159,25 @@ public final class NativeLibrary {
      */
     @Namespace("nccl4j")
     public static native boolean isLoaded();
+
+    /**
+     * Where the library is looked for by the settings, best first: every place up to the one from which it can be loaded,
+     * or all if it can't. For diagnosis: libraries are opened, which stay open, but none is chosen.
+     *
+     * @return the places that were tried
+     * @throws NcclLibraryException if a setting is wrong
+     */
+    public static List<Candidate> candidates() {
+        List<Candidate> tried = new ArrayList<>();
+        for (String place : places().lines().toList()) {
+            Candidate candidate = new Candidate(place, problemOf(place));
+            tried.add(candidate);
+            if (candidate.problem().isEmpty()) {
+                break;
+            }
+        }
+        return List.copyOf(tried);
+    }
 
     /**
      * Chooses the library for this process, over all settings. It is loaded when it is first needed.
@@ -310,6 +339,13 @@ public final class NativeLibrary {
             @Cast("const char*") String advice,
             int declaredForm)
             throws NcclLibraryException;
+
+    @Namespace("nccl4j")
+    @Name("candidates")
+    private static native @StdString String places() throws NcclLibraryException;
+
+    @Namespace("nccl4j")
+    private static native @StdString String problemOf(@Cast("const char*") String candidate);
 
     @Namespace("nccl4j")
     private static native boolean canOpen(@Cast("const char*") String candidates);

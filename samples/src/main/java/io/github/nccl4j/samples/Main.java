@@ -62,6 +62,7 @@ public final class Main implements Callable<Integer> {
         nccl4j.addSubcommand(run);
         nccl4j.addSubcommand(new ListCommand());
         nccl4j.addSubcommand(new CheckHeaderCommand());
+        nccl4j.addSubcommand(new DoctorCommand());
         // "-n 2" is a number of ranks also where 2 is the short name of a sample.
         nccl4j.setAllowSubcommandsAsOptionParameters(true);
         nccl4j.setParameterExceptionHandler(new ArgumentErrors());

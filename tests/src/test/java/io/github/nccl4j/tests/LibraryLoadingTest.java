@@ -70,6 +70,29 @@ class LibraryLoadingTest {
     }
 
     @Test
+    void candidatesEndWithTheFirstThatCanBeLoadedAndNoneIsChosen() throws IOException {
+        Path home = Files.createDirectory(folder.resolve("home"));
+        Path broken =
+                Files.writeString(Files.createDirectory(home.resolve("lib")).resolve("libnccl.so.2"), "text");
+        Path whole = Files.copy(
+                StubLibraries.small(folder, 22203),
+                Files.createDirectory(home.resolve("lib64")).resolve("libnccl.so.2"));
+        Map<String, String> environment = Map.of("NCCL_HOME", home.toString(), "LD_LIBRARY_PATH", "");
+        String output =
+                run(Map.of("nccl4j.engine", "nccl"), environment, "candidates").output();
+        assertContains(
+                output,
+                "libnccl.so.2: cannot open shared object file",
+                broken + ": not a shared library (no ELF header)\n" + whole + ": \nloaded false\n");
+    }
+
+    @Test
+    void candidatesOfAWrongSettingAreItsError() {
+        String output = run(Map.of("nccl4j.engine", "cuda"), "candidates").output();
+        assertContains(output, "nccl4j.engine (NCCL4J_ENGINE) is 'cuda'; it must be nccl, rccl, host or auto");
+    }
+
+    @Test
     void theHostEngineIsChosenByName() {
         String output = run(Map.of("nccl4j.engine", "host"), "describe").output();
         assertContains(output, "libnccl4j_host.so", "engine host", "form 11");

@@ -21,6 +21,7 @@ final class LoadingScenarios {
             case "call" -> call(args[1]);
             case "late-switch" -> lateSwitch(args[1], args[2]);
             case "choose" -> choose(args[1]);
+            case "candidates" -> candidates();
             case "forms" -> forms();
             case "race" -> race();
             default -> throw new IllegalArgumentException(args[0]);
@@ -32,6 +33,17 @@ final class LoadingScenarios {
         System.out.println("version " + NativeLibrary.version() + " " + NativeLibrary.versionCode());
         System.out.println("engine " + NativeLibrary.engine());
         System.out.println("form " + NativeLibrary.alltoAllvArguments());
+    }
+
+    private static void candidates() {
+        try {
+            for (NativeLibrary.Candidate candidate : NativeLibrary.candidates()) {
+                System.out.println(candidate.place() + ": " + candidate.problem());
+            }
+        } catch (NcclLibraryException e) {
+            System.out.println(e.getMessage());
+        }
+        System.out.println("loaded " + NativeLibrary.isLoaded());
     }
 
     /** Calls functions twice, to see that a failure harms no other call. */

@@ -1,0 +1,215 @@
+package io.github.nccl4j.samples.doctor;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** The CUDA driver and runtime, and the GPUs with what connects them. */
+final class GpuCheck implements Check {
+    private static final String NVIDIA = "0x10de";
+    private static final Pattern DRIVER_VERSION = Pattern.compile("\\b(\\d{3}(?:\\.\\d+){1,2})\\b");
+
+    private final Machine machine;
+    private final ProbeAnswer library;
+    private final ProbeAnswer gpus;
+    private final Optional<LinkTable> links;
+
+    GpuCheck(Machine machine, ProbeAnswer library, ProbeAnswer gpus, Optional<LinkTable> links) {
+        this.machine = machine;
+        this.library = library;
+        this.gpus = gpus;
+        this.links = links;
+    }
+
+    @Override
+    public String name() {
+        return "GPUs";
+    }
+
+    @Override
+    public List<Finding> run() {
+        String flavor = library.first("flavor");
+        if (flavor.equals("HOST")) {
+            return List.of(Finding.ok("gpu.unneeded", "the host engine needs none"));
+        }
+        if (flavor.equals("RCCL")) {
+            return List.of(Finding.ok("gpu.amd", "those of AMD are not looked at"));
+        }
+        if (!gpus.death().isEmpty()) {
+            return List.of(Finding.problem(
+                    "gpu.crash",
+                    "the process that called CUDA died: " + gpus.death(),
+                    "The driver or CUDA's runtime library is broken here.",
+                    "Look at dmesg for NVRM and Xid lines; run nvidia-smi"));
+        }
+        if (count() == 0) {
+            return List.of(none());
+        }
+        List<Finding> findings = new ArrayList<>();
+        findings.add(driver());
+        if (gpus.first("error").isEmpty()) {
+            findings.add(driverAndLibrary());
+            findings.add(list());
+            if (count() > 1) {
+                findings.add(links());
+                findings.add(peers());
+            }
+        } else {
+            findings.add(noRuntime());
+        }
+        return findings;
+    }
+
+    private int count() {
+        String count = gpus.first("count");
+        return count.isEmpty() ? 0 : Integer.parseInt(count);
+    }
+
+    /** The nearest cause, from the machine's hardware up to this process. */
+    private Finding none() {
+        String hidden = machine.environment().get("CUDA_VISIBLE_DEVICES");
+        boolean module = machine.exists("/proc/driver/nvidia/version");
+        boolean device = machine.list("/dev").stream().anyMatch(name -> name.matches("nvidia\\d+"));
+        if (module && device && hidden != null) {
+            return noGpu(
+                    "CUDA_VISIBLE_DEVICES='" + hidden + "' hides every GPU",
+                    "Unset CUDA_VISIBLE_DEVICES, or name GPUs that are there");
+        }
+        if (module && device) {
+            return noGpu(
+                    "the driver is loaded, but libcuda.so.1 shows no GPU to this process",
+                    "Look at nvidia-smi and dmesg; in a container, start it with --gpus all and"
+                            + " NVIDIA_DRIVER_CAPABILITIES=compute,utility");
+        }
+        if (module) {
+            return noGpu(
+                    "the driver is loaded, but there is no /dev/nvidia0",
+                    "In a container, start it with --gpus all (Docker) or nvidia.com/gpu (Kubernetes); else run"
+                            + " nvidia-modprobe");
+        }
+        if (nvidiaHardware()) {
+            return noGpu("there is an NVIDIA device, but its driver is not loaded", "Install NVIDIA's driver");
+        }
+        return noGpu(
+                "this machine has no NVIDIA GPU",
+                "Run on a machine with GPUs, or on the host engine: NCCL4J_ENGINE=host");
+    }
+
+    private static Finding noGpu(String text, String advice) {
+        return Finding.problem("gpu.none", text, "NCCL needs a GPU for each rank.", advice);
+    }
+
+    private boolean nvidiaHardware() {
+        String folder = "/sys/bus/pci/devices";
+        return machine.list(folder).stream()
+                .anyMatch(device -> machine.read(folder + "/" + device + "/vendor")
+                                .orElse("")
+                                .equals(NVIDIA)
+                        && machine.read(folder + "/" + device + "/class")
+                                .orElse("")
+                                .startsWith("0x03"));
+    }
+
+    private Finding driver() {
+        StringBuilder text = new StringBuilder("driver");
+        Matcher version = DRIVER_VERSION.matcher(
+                machine.read("/proc/driver/nvidia/version").orElse(""));
+        if (version.find()) {
+            text.append(' ').append(version.group(1));
+        }
+        if (!gpus.first("driver").isEmpty()) {
+            text.append(" for CUDA up to ").append(cuda(gpus.first("driver")));
+        }
+        if (!gpus.first("runtime").isEmpty()) {
+            text.append(", runtime library of CUDA ").append(cuda(gpus.first("runtime")));
+        }
+        return Finding.ok("gpu.driver", text.toString());
+    }
+
+    /** CUDA writes 13010 for 13.1. */
+    private static String cuda(String code) {
+        int number = Integer.parseInt(code);
+        return number / 1000 + "." + number % 1000 / 10;
+    }
+
+    private Finding noRuntime() {
+        return Finding.problem(
+                "gpu.runtime",
+                gpus.first("error").lines().findFirst().orElse(""),
+                "nccl4j's buffers and streams need CUDA's runtime library; NCCL itself does not.",
+                "Install what the message names");
+    }
+
+    /** A library for a newer CUDA than the driver's needs a newer driver; within one major version it need not. */
+    private Finding driverAndLibrary() {
+        String built = library.first("cuda");
+        String driver = gpus.first("driver");
+        if (built.isEmpty() || driver.isEmpty()) {
+            return Finding.ok("gpu.cuda", "whether the driver is new enough for the library can't be told");
+        }
+        int needed = Integer.parseInt(built.replaceFirst("\\..*", ""));
+        if (Integer.parseInt(driver) / 1000 >= needed) {
+            return Finding.ok("gpu.cuda", "the driver is new enough for the library's CUDA " + built);
+        }
+        return Finding.problem(
+                "gpu.cuda",
+                "the library was built for CUDA " + built + ", but the driver is for CUDA up to " + cuda(driver),
+                "Creating a communicator will fail with ncclUnhandledCudaError.",
+                "Install a driver for CUDA " + needed + ", or the library for CUDA "
+                        + Integer.parseInt(driver) / 1000 + ": pip install nvidia-nccl-cu"
+                        + Integer.parseInt(driver) / 1000);
+    }
+
+    private Finding list() {
+        List<String> lines = gpus.all("gpu").stream()
+                .map(gpu -> String.format(
+                        "%s: %s, %.0f GiB, compute capability %s, PCI %s",
+                        gpu.get(0),
+                        gpu.get(1),
+                        Long.parseLong(gpu.get(4)) / (double) (1 << 30),
+                        gpu.get(3),
+                        gpu.get(2)))
+                .toList();
+        return Finding.ok("gpu.list", count() == 1 ? "1 GPU" : count() + " GPUs")
+                .with(lines);
+    }
+
+    private Finding links() {
+        if (links.isEmpty()) {
+            return Finding.warning(
+                    "gpu.links",
+                    "how the GPUs are connected can't be told: nvidia-smi topo -m gives no table",
+                    "NCCL finds out by itself; only this report does not know.",
+                    "Put nvidia-smi on the PATH; in a container, NVIDIA_DRIVER_CAPABILITIES=compute,utility");
+        }
+        LinkTable table = links.get();
+        List<String> lines = table.lines();
+        if (table.slowPairs() > 0) {
+            return Finding.warning(
+                            "gpu.links",
+                            table.slowPairs() + " of " + table.pairs() + " pairs of GPUs are connected across CPUs",
+                            "Their data takes the way through two CPUs, often by host memory.",
+                            "Choose GPUs of one CPU by CUDA_VISIBLE_DEVICES where fewer are enough")
+                    .with(lines);
+        }
+        return Finding.ok("gpu.links", table.summary()).with(lines);
+    }
+
+    private Finding peers() {
+        List<String> refused = gpus.all("peer").stream()
+                .filter(peer -> peer.get(2).equals("0"))
+                .map(peer -> peer.get(0) + " -> " + peer.get(1))
+                .toList();
+        if (refused.isEmpty()) {
+            return Finding.ok("gpu.peer", "every GPU can access every other's memory");
+        }
+        return Finding.warning(
+                        "gpu.peer",
+                        refused.size() + " pairs of GPUs can't access each other's memory",
+                        "NCCL takes the way by host memory (/dev/shm) between them.",
+                        "Virtual machines and PCI access control (ACS) forbid it; see NCCL's troubleshooting page")
+                .with(refused);
+    }
+}

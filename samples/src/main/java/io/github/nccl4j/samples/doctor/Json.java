@@ -1,0 +1,64 @@
+package io.github.nccl4j.samples.doctor;
+
+/** Writes objects, arrays and strings, which is all that a report has. */
+final class Json {
+    private final StringBuilder text = new StringBuilder();
+    private boolean first = true;
+
+    Json open(char bracket) {
+        separate();
+        text.append(bracket);
+        first = true;
+        return this;
+    }
+
+    Json close(char bracket) {
+        text.append(bracket);
+        first = false;
+        return this;
+    }
+
+    Json name(String name) {
+        separate();
+        quote(name);
+        text.append(':');
+        first = true;
+        return this;
+    }
+
+    Json value(String value) {
+        separate();
+        quote(value);
+        return this;
+    }
+
+    Json field(String name, String value) {
+        return name(name).value(value);
+    }
+
+    private void separate() {
+        if (!first) {
+            text.append(',');
+        }
+        first = false;
+    }
+
+    private void quote(String value) {
+        text.append('"');
+        value.chars().forEach(c -> {
+            if (c == '"' || c == '\\') {
+                text.append('\\').append((char) c);
+            } else if (c < ' ') {
+                text.append(String.format("\\u%04x", c));
+            } else {
+                text.append((char) c);
+            }
+        });
+        text.append('"');
+    }
+
+    @Override
+    public String toString() {
+        return text.toString();
+    }
+}

@@ -1,0 +1,73 @@
+package io.github.nccl4j.samples.doctor;
+
+import io.github.nccl4j.samples.support.RankInfo;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
+
+/** The launchers whose variables this process sees, and the rank that it would be. */
+final class LauncherCheck implements Check {
+    /** What a launcher's variables look like. */
+    private static final Map<String, String> LAUNCHERS = new LinkedHashMap<>();
+
+    static {
+        LAUNCHERS.put(
+                "torchrun",
+                "RANK|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|GROUP_RANK|MASTER_ADDR|MASTER_PORT|TORCHELASTIC_\\w+");
+        LAUNCHERS.put("Kubeflow Trainer", "PET_\\w+");
+        LAUNCHERS.put("Open MPI", "OMPI_COMM_WORLD_\\w+");
+        LAUNCHERS.put("MPICH or Intel MPI", "PMI_\\w+|MPI_LOCALRANKID|MPI_LOCALNRANKS");
+        LAUNCHERS.put("Slurm", "SLURM_(PROCID|NTASKS|LOCALID|NODEID|STEP_ID|STEP_NODELIST|STEP_TASKS_PER_NODE|JOB_ID)");
+        LAUNCHERS.put("a Kubernetes job", "JOB_COMPLETION_INDEX");
+    }
+
+    private final Machine machine;
+
+    LauncherCheck(Machine machine) {
+        this.machine = machine;
+    }
+
+    @Override
+    public String name() {
+        return "launcher";
+    }
+
+    @Override
+    public List<Finding> run() {
+        List<Finding> findings = new ArrayList<>();
+        LAUNCHERS.forEach((launcher, names) -> {
+            List<String> seen = new TreeMap<>(machine.environment())
+                    .entrySet().stream()
+                            .filter(variable -> variable.getKey().matches(names))
+                            .map(variable -> variable.getKey() + "=" + variable.getValue())
+                            .toList();
+            if (!seen.isEmpty()) {
+                findings.add(
+                        Finding.ok("launcher.seen", "variables of " + launcher).with(seen));
+            }
+        });
+        findings.add(rank());
+        return findings;
+    }
+
+    private Finding rank() {
+        try {
+            Optional<RankInfo> rank = RankInfo.from(machine.environment());
+            return rank.isEmpty()
+                    ? Finding.ok("launcher.none", "a process started here is no rank of a launcher")
+                    : Finding.ok(
+                            "launcher.rank",
+                            "a process started here is rank " + rank.get().rank() + " of "
+                                    + rank.get().worldSize());
+        } catch (IllegalArgumentException incomplete) {
+            return Finding.problem(
+                    "launcher.incomplete",
+                    incomplete.getMessage(),
+                    "A program started here can't tell its rank.",
+                    "Start it by the launcher, or unset its variables");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+package io.github.nccl4j.samples.doctor;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/** Which libnccl would be loaded, and why. */
+final class LibraryCheck implements Check {
+    private static final String INSTALL = "Install NVIDIA's package libnccl2, or run: pip install nvidia-nccl-cu13"
+            + " (nvidia-nccl-cu12 for drivers before CUDA 13); or set NCCL4J_LIBRARY to the path of libnccl.so.2."
+            + " Without a GPU, NCCL4J_ENGINE=host runs in host memory";
+
+    private final Machine machine;
+    private final ProbeAnswer probe;
+    private final String choice;
+
+    /** The choice is the setting that decides, in words. */
+    LibraryCheck(Machine machine, ProbeAnswer probe, String choice) {
+        this.machine = machine;
+        this.probe = probe;
+        this.choice = choice;
+    }
+
+    @Override
+    public String name() {
+        return "NCCL library";
+    }
+
+    @Override
+    public List<Finding> run() {
+        List<Finding> findings = new ArrayList<>();
+        findings.add(library());
+        findings.addAll(copies());
+        String preload = machine.variable("LD_PRELOAD");
+        if (preload.contains("nccl")) {
+            findings.add(Finding.warning(
+                    "library.preload",
+                    "LD_PRELOAD names an NCCL library: " + preload,
+                    "It is in every process besides the one that nccl4j loads.",
+                    "Unset LD_PRELOAD, and name the library by NCCL4J_LIBRARY"));
+        }
+        return findings;
+    }
+
+    private Finding library() {
+        if (!probe.first("path").isEmpty() && probe.death().isEmpty()) {
+            return loaded();
+        }
+        if (!probe.death().isEmpty()) {
+            return Finding.problem(
+                            "library.crash",
+                            "the process that loaded the library died: " + probe.death(),
+                            "The library is broken, or is none for this machine.",
+                            INSTALL)
+                    .with(tried());
+        }
+        String error = probe.first("error");
+        if (!error.isEmpty()) {
+            return Finding.problem(
+                            "library.unusable",
+                            error.lines().findFirst().orElse(""),
+                            "Every call of NCCL will fail with this message.",
+                            "Correct what the message names")
+                    .with(error.lines().skip(1).toList());
+        }
+        return Finding.problem(
+                        "library.missing",
+                        "no libnccl was found (" + choice + ")",
+                        "Every call of NCCL will fail with the list of these places.",
+                        INSTALL)
+                .with(tried());
+    }
+
+    private Finding loaded() {
+        String flavor = probe.first("flavor");
+        StringBuilder text = new StringBuilder();
+        if (flavor.equals("HOST")) {
+            text.append("the host engine, with the functions of NCCL ").append(probe.first("version"));
+        } else {
+            text.append(flavor).append(' ').append(probe.first("version"));
+            String cuda = probe.first("cuda");
+            text.append(cuda.isEmpty() ? ", which does not tell its CUDA" : ", built for CUDA " + cuda);
+        }
+        text.append(", from ").append(probe.first("path"));
+        List<String> details = new ArrayList<>();
+        details.add("chosen by " + choice);
+        details.addAll(tried());
+        String form = probe.first("form");
+        if (!form.isEmpty() && !form.equals("ABSENT")) {
+            details.add("ncclAlltoAllv: " + form);
+        }
+        return Finding.ok("library.loaded", text.toString()).with(details);
+    }
+
+    private List<String> tried() {
+        return probe.all("candidate").stream()
+                .map(candidate -> candidate.get(0) + ": "
+                        + (candidate.get(1).isEmpty() ? "loaded" : "passed over, " + candidate.get(1)))
+                .toList();
+    }
+
+    private List<Finding> copies() {
+        List<String> copies =
+                probe.all("copy").stream().map(copy -> copy.get(0)).toList();
+        return copies.size() < 2 ? List.of() : List.of(twoCopies("a process with nccl4j alone", copies));
+    }
+
+    /** What it means that a process has more than one NCCL. */
+    static Finding twoCopies(String process, List<String> copies) {
+        return Finding.problem(
+                        "library.copies",
+                        process + " has " + copies.size() + " copies of NCCL",
+                        "Each has its own groups and errors; a communicator of one crashes the other.",
+                        "Set NCCL4J_LIBRARY to the copy that the other user of NCCL in the process loads")
+                .with(copies);
+    }
+}

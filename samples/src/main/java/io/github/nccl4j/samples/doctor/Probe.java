@@ -1,0 +1,135 @@
+package io.github.nccl4j.samples.doctor;
+
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.NcclLibrary;
+import io.github.nccl4j.library.NativeLibrary;
+import io.github.nccl4j.library.NcclException;
+import io.github.nccl4j.samples.launch.LauncherWatch;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.bytedeco.cuda.global.cudart;
+import org.bytedeco.javacpp.SizeTPointer;
+
+/**
+ * Calls native code in a process of its own, which may die of it: {@code main("library")} or {@code main("gpus")}. Prints
+ * lines of a name and values, separated by tabs; a line is printed as soon as it is known.
+ */
+final class Probe {
+
+    private Probe() {}
+
+    public static void main(String[] args) {
+        LauncherWatch.start();
+        try {
+            if (args[0].equals("library")) {
+                library();
+            } else {
+                gpus();
+            }
+        } catch (NcclException | LinkageError unusable) {
+            print("error", unusable.getMessage());
+        }
+        System.out.flush();
+        // Some drivers' threads go on.
+        Runtime.getRuntime().halt(0);
+    }
+
+    private static void print(String name, Object... values) {
+        String line = Stream.concat(Stream.of(name), Arrays.stream(values))
+                .map(value -> String.valueOf(value)
+                        .replace("\\", "\\\\")
+                        .replace("\t", "\\t")
+                        .replace("\n", "\\n"))
+                .collect(Collectors.joining("\t"));
+        System.out.println(line);
+    }
+
+    /** Reverses what {@link #print} does to a value. */
+    static String unescape(String value) {
+        StringBuilder text = new StringBuilder();
+        for (int i = 0; i < value.length(); i++) {
+            char c = value.charAt(i);
+            if (c == '\\' && i + 1 < value.length()) {
+                i++;
+                c = value.charAt(i) == 't' ? '\t' : value.charAt(i) == 'n' ? '\n' : value.charAt(i);
+            }
+            text.append(c);
+        }
+        return text.toString();
+    }
+
+    private static void library() {
+        List<NativeLibrary.Candidate> candidates = NativeLibrary.candidates();
+        candidates.forEach(candidate -> print("candidate", candidate.place(), candidate.problem()));
+        if (candidates.stream().noneMatch(candidate -> candidate.problem().isEmpty())) {
+            return;
+        }
+        NcclLibrary library = NcclLibrary.get();
+        print("path", library.path());
+        print("version", library.version());
+        print("flavor", library.flavor());
+        print("form", library.alltoAllvForm());
+        library.cudaVersion().ifPresent(cuda -> print("cuda", cuda));
+        try (Stream<String> maps = Files.lines(Path.of("/proc/self/maps"), StandardCharsets.ISO_8859_1)) {
+            LibraryCopies.of(maps).forEach(copy -> print("copy", copy));
+        } catch (IOException unreadable) {
+            // Then nothing is said of copies.
+        }
+    }
+
+    private static void gpus() {
+        int count = Device.cudaCount();
+        print("count", count);
+        if (count == 0) {
+            return;
+        }
+        Device.cuda(0);
+        int[] number = new int[1];
+        if (cudart.cudaDriverGetVersion(number) == 0) {
+            print("driver", number[0]);
+        }
+        if (cudart.cudaRuntimeGetVersion(number) == 0) {
+            print("runtime", number[0]);
+        }
+        for (int gpu = 0; gpu < count; gpu++) {
+            gpu(gpu);
+        }
+        for (int from = 0; from < count; from++) {
+            for (int to = 0; to < count; to++) {
+                if (from != to && cudart.cudaDeviceCanAccessPeer(number, from, to) == 0) {
+                    print("peer", from, to, number[0]);
+                }
+            }
+        }
+    }
+
+    private static void gpu(int gpu) {
+        byte[] name = new byte[256];
+        cudart.cuDeviceGetName(name, name.length, gpu);
+        byte[] bus = new byte[32];
+        cudart.cudaDeviceGetPCIBusId(bus, bus.length, gpu);
+        int[] major = new int[1];
+        int[] minor = new int[1];
+        cudart.cudaDeviceGetAttribute(major, cudart.cudaDevAttrComputeCapabilityMajor, gpu);
+        cudart.cudaDeviceGetAttribute(minor, cudart.cudaDevAttrComputeCapabilityMinor, gpu);
+        try (SizeTPointer memory = new SizeTPointer(1)) {
+            memory.put(0);
+            cudart.cuDeviceTotalMem(memory, gpu);
+            print("gpu", gpu, text(name), text(bus), major[0] + "." + minor[0], memory.get());
+        }
+    }
+
+    private static String text(byte[] terminated) {
+        int end = 0;
+        while (end < terminated.length && terminated[end] != 0) {
+            end++;
+        }
+        return new String(terminated, 0, end, StandardCharsets.UTF_8);
+    }
+}

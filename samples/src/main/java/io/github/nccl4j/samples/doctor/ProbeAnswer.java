@@ -1,0 +1,36 @@
+package io.github.nccl4j.samples.doctor;
+
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * What a {@link Probe} printed.
+ *
+ * @param lines a name and values each
+ * @param death why the process did not end as it should; empty if it did
+ */
+record ProbeAnswer(List<List<String>> lines, String death) {
+
+    static ProbeAnswer of(Commands.Result result) {
+        List<List<String>> lines = result.out()
+                .lines()
+                .map(line ->
+                        Arrays.stream(line.split("\t", -1)).map(Probe::unescape).toList())
+                .toList();
+        return new ProbeAnswer(lines, result.code() == 0 ? "" : result.failure());
+    }
+
+    /** The values of all lines of a name. */
+    List<List<String>> all(String name) {
+        return lines.stream()
+                .filter(line -> line.get(0).equals(name))
+                .map(line -> line.subList(1, line.size()))
+                .toList();
+    }
+
+    /** The first value of the first line of a name; empty if there is none. */
+    String first(String name) {
+        List<List<String>> found = all(name);
+        return found.isEmpty() ? "" : found.get(0).get(0);
+    }
+}

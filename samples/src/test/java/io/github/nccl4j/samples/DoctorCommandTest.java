@@ -1,0 +1,74 @@
+package io.github.nccl4j.samples;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** {@code doctor} as users start it, with what every machine has: the host engine, and files that are no library. */
+@Timeout(120)
+class DoctorCommandTest {
+
+    private record Outcome(int code, String output) {}
+
+    private static Outcome doctor(String... arguments) throws Exception {
+        List<String> command = new ArrayList<>(List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1",
+                "-XX:-UsePerfData",
+                "-jar",
+                "target/nccl4j-samples.jar",
+                "doctor"));
+        command.addAll(List.of(arguments));
+        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+        builder.environment().keySet().removeIf(name -> name.startsWith("NCCL"));
+        Process process = builder.start();
+        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        return new Outcome(process.waitFor(), output);
+    }
+
+    private static void assertContains(Outcome outcome, String part) {
+        assertTrue(outcome.output().contains(part), () -> "'" + part + "' is not in:\n" + outcome.output());
+    }
+
+    @Test
+    void theHostEngineHasNoLibraryProblemAndPassesTheSelfTest() throws Exception {
+        Outcome outcome = doctor("--engine", "host");
+        assertContains(outcome, "ok       the host engine, with the functions of NCCL ");
+        assertContains(outcome, "chosen by --engine host");
+        assertContains(outcome, "ok       the host engine needs none");
+        assertContains(outcome, "ok       2 ranks on the host engine: every element of the all-reduces was right");
+    }
+
+    @Test
+    void aLibraryThatCannotBeLoadedIsNamedWithTheReason(@TempDir Path folder) throws Exception {
+        Path broken = Files.writeString(folder.resolve("libnccl.so.2"), "no library");
+        Outcome outcome = doctor("--library", broken.toString(), "--no-self-test");
+        assertEquals(1, outcome.code(), outcome.output());
+        assertContains(outcome, "problem  no libnccl was found (--library)");
+        assertContains(outcome, broken + ": passed over, not a shared library (no ELF header)");
+        assertContains(outcome, "pip install nvidia-nccl-cu13");
+    }
+
+    @Test
+    void printsOneJsonObject() throws Exception {
+        Outcome outcome = doctor("--engine", "host", "--no-self-test", "--json");
+        assertTrue(
+                outcome.output().matches("(?s)\\{\"title\":\"nccl4j .*\"findings\":\\[\\{.*}]}\\R"), outcome.output());
+        assertContains(outcome, "\"id\":\"library.loaded\",\"level\":\"ok\"");
+    }
+
+    @Test
+    void wrongArgumentsAreNamed() throws Exception {
+        assertEquals(2, doctor("--timeout", "0").code());
+        assertContains(doctor("--engine", "cuda", "--no-self-test"), "it must be nccl, rccl, host or auto");
+    }
+}
