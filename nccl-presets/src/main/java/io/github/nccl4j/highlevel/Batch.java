@@ -315,21 +315,46 @@ final class Batch {
         if (first.isBlocking() && deferred.stream().anyMatch(Deferred::waitsForOtherRanks)) {
             try {
                 result = HostCall.make("group", longestDeadline(), this::callAll, late -> {});
-            } catch (HostCall.Expired e) {
+            } catch (HostCall.GivenUp e) {
                 communicators.forEach(CommunicatorCore::isStuck);
-                throw first.timedOut(
-                        "ncclGroupEnd", "ncclGroupEnd of " + operations() + " operations", longestDeadline());
+                if (e.isInterrupted()) {
+                    throw interrupted();
+                }
+                throw first.timedOut("ncclGroupEnd", whole(), longestDeadline());
             }
         } else {
             result = callAll();
         }
         if (result == nccl.ncclInProgress) {
-            for (CommunicatorCore communicator : communicators) {
-                communicator.awaitReady("ncclGroupEnd", "ncclGroupEnd of " + operations() + " operations");
-            }
+            awaitAll();
         } else if (result != nccl.ncclSuccess) {
             throw culprit().failed(result, failedName, failedDescription);
         }
+    }
+
+    private String whole() {
+        return "ncclGroupEnd of " + operations() + " operations";
+    }
+
+    private void awaitAll() {
+        for (CommunicatorCore communicator : communicators) {
+            try {
+                communicator.awaitReady("ncclGroupEnd", whole());
+            } catch (NcclInterruptedException e) {
+                interrupted();
+                throw e;
+            }
+        }
+    }
+
+    /** What was launched goes on in all communicators, and nobody waits for it any more. */
+    private RuntimeException interrupted() {
+        RuntimeException first = null;
+        for (CommunicatorCore communicator : communicators) {
+            RuntimeException one = communicator.failures().interrupted(whole());
+            first = first == null ? one : first;
+        }
+        return first;
     }
 
     private String failedName;
@@ -368,7 +393,7 @@ final class Batch {
         if (end != nccl.ncclSuccess && end != nccl.ncclInProgress) {
             failedCommunicator = 0;
             failedName = "ncclGroupEnd";
-            failedDescription = "ncclGroupEnd of " + operations() + " operations";
+            failedDescription = whole();
         }
         return end;
     }

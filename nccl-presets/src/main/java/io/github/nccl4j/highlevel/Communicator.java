@@ -1,12 +1,14 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.library.NcclLibraryException;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.TreeSet;
 import org.bytedeco.javacpp.IntPointer;
 import org.bytedeco.javacpp.LongPointer;
@@ -72,7 +74,11 @@ import org.bytedeco.javacpp.LongPointer;
  *
  * <p><b>Waiting.</b> What waits for other ranks ends at the communicator's deadline with a {@link NcclTimeoutException}:
  * creating, closing, changes of state, {@link Work#await()}. Operations themselves don't wait on a GPU, except that NCCL
- * may connect to other ranks at the first one of a kind; that has the deadline if the communicator does not block.
+ * may connect to other ranks at the first one of a kind; the {@linkplain CommunicatorBuilder#watchdog watchdog} ends that at
+ * the deadline. It also finds what goes wrong while nobody waits; {@link #failure} tells it.
+ *
+ * <p>A thread that is interrupted while it waits for other ranks aborts the communicator and gets a {@link
+ * NcclInterruptedException}; so does one that was interrupted before, at the first call that has to wait.
  *
  * <p><b>Threads.</b> One thread at a time may call operations and change the state; a call while another thread is in one
  * is an {@link IllegalStateException} that names the other. {@link #abort}, {@link #revoke}, {@link #asyncError} and what
@@ -83,6 +89,9 @@ import org.bytedeco.javacpp.LongPointer;
 public final class Communicator implements AutoCloseable {
     /** How long is waited for other ranks where nothing else is set: 5 minutes. */
     public static final Duration DEFAULT_DEADLINE = Duration.ofMinutes(5);
+
+    /** A deadline that never comes, for {@link CommunicatorBuilder#deadline}. */
+    public static final Duration NO_DEADLINE = Duration.ofSeconds(Long.MAX_VALUE);
 
     private final CommunicatorCore core;
     private final Gate gate;
@@ -125,16 +134,9 @@ public final class Communicator implements AutoCloseable {
         CLOSED
     }
 
-    Communicator(
-            NcclLibrary library,
-            Device device,
-            boolean blocking,
-            boolean owner,
-            Duration deadline,
-            FailurePolicy policy,
-            String name) {
+    Communicator(NcclLibrary library, Device device, boolean blocking, boolean owner, Settings settings, String name) {
         this.device = device;
-        core = new CommunicatorCore(this, library, device, blocking, owner, deadline, policy, name);
+        core = new CommunicatorCore(this, library, device, blocking, owner, settings, name);
         gate = core.gate();
         onHost = core.isOnHost();
         typesKnown = library.version().isAtLeast(DataType.FLOAT8_E4M3.since())
@@ -236,8 +238,7 @@ public final class Communicator implements AutoCloseable {
                         "device must be that of the communicator: " + device + ", made on CUDA device " + answer[0]);
             }
         }
-        Communicator communicator =
-                new Communicator(library, device, true, owner, DEFAULT_DEADLINE, FailurePolicy.THROW, "");
+        Communicator communicator = new Communicator(library, device, true, owner, Settings.DEFAULT, "");
         // Others of its ranks may be in this process, who knows.
         communicator.core.isNamed(Family.UNKNOWN);
         communicator.core.opened(handle, rank, size);
@@ -282,6 +283,16 @@ public final class Communicator implements AutoCloseable {
     /** {@return its state} */
     public State state() {
         return core.state();
+    }
+
+    /**
+     * What went wrong first in this communicator: an error of NCCL, a call or work that was not done in time, or an
+     * interrupt. That a call was wrong does not count. For programs that look now and then; who waits gets an exception.
+     *
+     * @return the failure, which somebody was told of; empty as long as there was none
+     */
+    public Optional<NcclException> failure() {
+        return Optional.ofNullable(core.failures().first());
     }
 
     /** {@return how long calls wait for other ranks} */
@@ -503,13 +514,7 @@ public final class Communicator implements AutoCloseable {
                 config == null ? (Object) isBlocking() : config.values().getOrDefault("blocking", true);
         Object name = config == null ? null : config.values().get("commName");
         Communicator made = new Communicator(
-                library,
-                device,
-                (Boolean) blocking,
-                true,
-                deadline(),
-                core.policy(),
-                name == null ? "" : (String) name);
+                library, device, (Boolean) blocking, true, core.settings(), name == null ? "" : (String) name);
         made.core.isNamed(core.nameOfChild(color));
         Creation creation = new Creation(
                 function,
@@ -598,6 +603,20 @@ public final class Communicator implements AutoCloseable {
      */
     public void abort() {
         core.abort();
+    }
+
+    /**
+     * Aborts several communicators side by side, as {@link #abort}: one after the other, each would wait for those that come
+     * later. Returns when all have been aborted, each after its deadline at the latest. From any thread; an interrupt does
+     * not end it.
+     *
+     * @param communicators which ones, of this process
+     * @throws NcclResultException if NCCL fails at one of them, with what happens at others {@linkplain
+     *     Throwable#getSuppressed suppressed}; all are aborted all the same
+     */
+    public static void abortAll(Collection<Communicator> communicators) {
+        List<Communicator> all = List.copyOf(communicators);
+        HostCall.runAll("abort", all.stream().<Runnable>map(one -> one::abort).toList());
     }
 
     /**
@@ -2256,6 +2275,36 @@ public final class Communicator implements AutoCloseable {
 
     private void settle(int result, int operation, long count, int type, int peer) {
         core.settle(result, Operations.name(operation), Operations.describe(operation, count, type, peer));
+    }
+
+    /** How many operations were called; for the watchdog, too. */
+    long operations() {
+        return operations;
+    }
+
+    /** The operation that was called last, for messages. */
+    String describeLast() {
+        return Operations.describe((int) (last >>> 48), lastCount, (int) (last >>> 32) & 0xffff, (int) last)
+                + " (operation " + operations + ")";
+    }
+
+    /** The C function of the operation that was called last. */
+    String lastFunction() {
+        return Operations.name((int) (last >>> 48));
+    }
+
+    /** For the watchdog: work that nobody may wait for. */
+    void lookAtWork(long now, long limit) {
+        try {
+            Work late = streams.overdue(now, limit);
+            if (late != null) {
+                Watchdog.handle("late work", () -> core.failures().foundLate(late));
+            }
+        } catch (CudaException lost) {
+            if (core.failures().isNews()) {
+                Watchdog.handle("device", () -> core.failures().foundLost(lost));
+            }
+        }
     }
 
     private void note(int operation, long count, int type, int peer) {

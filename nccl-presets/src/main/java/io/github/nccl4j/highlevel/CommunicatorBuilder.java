@@ -29,8 +29,7 @@ import java.util.Set;
 public final class CommunicatorBuilder {
     private Device device;
     private CommunicatorConfig config;
-    private Duration deadline = Communicator.DEFAULT_DEADLINE;
-    private FailurePolicy policy = FailurePolicy.THROW;
+    private Settings settings = Settings.DEFAULT;
 
     CommunicatorBuilder() {}
 
@@ -57,8 +56,9 @@ public final class CommunicatorBuilder {
     }
 
     /**
-     * How long creating, closing, every {@link Work#await()} and every call that needs other ranks may take, each by itself.
-     * Default: {@link Communicator#DEFAULT_DEADLINE}.
+     * How long creating, closing, every {@link Work#await()}, every launch of a group and every call that needs other ranks
+     * may take, each by itself. What takes longer ends with a {@link NcclTimeoutException}; the process never ends by it.
+     * Default: {@link Communicator#DEFAULT_DEADLINE}; {@link Communicator#NO_DEADLINE} waits for ever.
      *
      * @param deadline the limit, more than 0
      * @return this builder
@@ -68,7 +68,7 @@ public final class CommunicatorBuilder {
         if (deadline.isZero() || deadline.isNegative()) {
             throw new IllegalArgumentException("deadline must be > 0: " + deadline);
         }
-        this.deadline = deadline;
+        settings = settings.withDeadline(deadline);
         return this;
     }
 
@@ -80,7 +80,30 @@ public final class CommunicatorBuilder {
      * @return this builder
      */
     public CommunicatorBuilder onFailure(FailurePolicy policy) {
-        this.policy = Objects.requireNonNull(policy, "policy");
+        settings = settings.withPolicy(Objects.requireNonNull(policy, "policy"));
+        return this;
+    }
+
+    /**
+     * Whether a thread of this package, one for the whole process, looks after the communicator, ten times a second or more:
+     *
+     * <ul>
+     *   <li>NCCL has found an error while nobody waited, such as the end of another rank: it is logged, the policy is asked,
+     *       and the next call fails;
+     *   <li>a {@link Work} is not done within the deadline, and nobody waits for it: likewise;
+     *   <li>an operation does not return within the deadline: it is ended by {@link Communicator#revoke}, with libraries
+     *       before NCCL 2.28.7 by {@link Communicator#abort}, and throws a {@link NcclTimeoutException};
+     *   <li>a thread was interrupted and is still in an operation: the communicator is aborted, and the operation throws an
+     *       {@link NcclInterruptedException}.
+     * </ul>
+     *
+     * <p>Default: true. Calls cost the same with it and without it.
+     *
+     * @param watchdog whether
+     * @return this builder
+     */
+    public CommunicatorBuilder watchdog(boolean watchdog) {
+        settings = settings.withWatchdog(watchdog);
         return this;
     }
 
@@ -306,12 +329,6 @@ public final class CommunicatorBuilder {
         Object blocking = config == null ? null : config.values().get("blocking");
         Object name = config == null ? null : config.values().get("commName");
         return new Communicator(
-                library,
-                on,
-                blocking == null || (Boolean) blocking,
-                true,
-                deadline,
-                policy,
-                name == null ? "" : (String) name);
+                library, on, blocking == null || (Boolean) blocking, true, settings, name == null ? "" : (String) name);
     }
 }

@@ -12,6 +12,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.IntSupplier;
 import java.util.function.LongToIntFunction;
 import java.util.function.Supplier;
@@ -27,6 +28,7 @@ import org.bytedeco.javacpp.LongPointer;
  */
 final class CommunicatorCore {
     private static final Set<State> ENDED = EnumSet.of(State.ABORTED, State.CLOSED);
+    private static final Set<State> ENDED_BY_FAILURE = EnumSet.of(State.REVOKED, State.FAILED, State.ABORTED);
     private static final Duration ABORT_GRACE = Duration.ofSeconds(5);
 
     private final Communicator communicator;
@@ -35,8 +37,8 @@ final class CommunicatorCore {
     private final boolean onHost;
     private final boolean blocking;
     private final boolean owner;
+    private final Settings settings;
     private final Duration deadline;
-    private final FailurePolicy policy;
 
     private final String name;
     private int rank;
@@ -56,9 +58,12 @@ final class CommunicatorCore {
     private final LongPointer cells = new LongPointer(2);
 
     /** Guards the cells, and the handle against being freed while its asynchronous error is asked for. */
-    private final Object polling = new Object();
+    private final ReentrantLock polling = new ReentrantLock();
 
     private boolean released;
+
+    /** Calls that may wait, besides operations. Written by the thread that is in the gate. */
+    private long calls;
 
     /** The batch that this takes part in, its place there, and the pass until the batch has ended. */
     volatile Batch batch;
@@ -92,8 +97,7 @@ final class CommunicatorCore {
             Device device,
             boolean blocking,
             boolean owner,
-            Duration deadline,
-            FailurePolicy policy,
+            Settings settings,
             String name) {
         this.communicator = communicator;
         this.library = library;
@@ -101,8 +105,8 @@ final class CommunicatorCore {
         onHost = library.engine() == Engine.HOST;
         this.blocking = blocking;
         this.owner = owner;
-        this.deadline = deadline;
-        this.policy = policy;
+        this.settings = settings;
+        deadline = settings.deadline();
         this.name = name;
         failures = new Failures(this);
         cells.put(0, 0).put(1, 0);
@@ -133,8 +137,8 @@ final class CommunicatorCore {
         return communicator;
     }
 
-    FailurePolicy policy() {
-        return policy;
+    Settings settings() {
+        return settings;
     }
 
     String name() {
@@ -213,6 +217,9 @@ final class CommunicatorCore {
         state = State.OPEN;
         gate.open();
         if (owner) {
+            if (settings.watchdog()) {
+                Watchdog.watch(this);
+            }
             watch = Leaks.watchAlways(communicator, toString(), creation);
         }
     }
@@ -316,7 +323,8 @@ final class CommunicatorCore {
                     case CLOSED -> "is closed";
                 };
         return new IllegalStateException(
-                this + " " + text + (what.equals("used") ? "" : "; to be " + what + " it must be " + allowed));
+                this + " " + text + (what.equals("used") ? "" : "; to be " + what + " it must be " + allowed),
+                ENDED_BY_FAILURE.contains(state) ? failures.first() : null);
     }
 
     void requireOpen() {
@@ -383,6 +391,7 @@ final class CommunicatorCore {
      * @param late what to do if the call has worked, but nobody waits any more
      */
     void hostCall(String function, IntSupplier call, Runnable late) {
+        begin();
         int result;
         if (blocking) {
             try {
@@ -391,9 +400,8 @@ final class CommunicatorCore {
                         late.run();
                     }
                 });
-            } catch (HostCall.Expired e) {
-                isStuck();
-                throw timedOut(function, function, deadline);
+            } catch (HostCall.GivenUp e) {
+                throw givenUp(e, function);
             }
         } else {
             int returned = onDevice(call::getAsInt);
@@ -428,9 +436,10 @@ final class CommunicatorCore {
                 problem = failed(
                         result, creations.get(0).toString(), creations.get(0).toString());
             }
-        } catch (HostCall.Expired e) {
+        } catch (HostCall.GivenUp e) {
             creations.forEach(Creation::isStuck);
-            problem = timedOut(function, creations.get(0).toString(), deadline);
+            String description = creations.get(0).toString();
+            problem = e.isInterrupted() ? failures.interrupted(description) : timedOut(function, description, deadline);
         } catch (RuntimeException e) {
             problem = e;
         }
@@ -452,6 +461,7 @@ final class CommunicatorCore {
     void callAlone(String function, LongToIntFunction call) {
         alone(() -> {
             if (!hasEnded()) {
+                begin();
                 settle(onDevice(() -> call.applyAsInt(handle)), function, function);
             }
         });
@@ -481,6 +491,7 @@ final class CommunicatorCore {
      * the memory, and may need other ranks to be done.
      */
     void deregister(String function, LongToIntFunction call) {
+        begin();
         int result;
         try {
             result = HostCall.make(
@@ -493,11 +504,15 @@ final class CommunicatorCore {
                         return onDevice(() -> call.applyAsInt(handle));
                     },
                     late -> {});
-        } catch (HostCall.Expired e) {
-            isStuck();
-            throw timedOut(function, function, deadline);
+        } catch (HostCall.GivenUp e) {
+            throw givenUp(e, function);
         }
         settle(result, function, function);
+    }
+
+    private RuntimeException givenUp(HostCall.GivenUp how, String function) {
+        isStuck();
+        return how.isInterrupted() ? failures.interrupted(function) : timedOut(function, function, deadline);
     }
 
     /** A call of this communicator was given up. */
@@ -525,56 +540,76 @@ final class CommunicatorCore {
                 // It goes on, and will write its results.
                 isStuck();
             }
-            throw timedOut(function, description, deadline);
+            throw Thread.currentThread().isInterrupted()
+                    ? failures.interrupted(description)
+                    : timedOut(function, description, deadline);
         }
         if (result != nccl.ncclSuccess) {
             throw failed(result, function, description);
         }
     }
 
+    /** Ends at the limit, or when the thread is interrupted. */
     private int pollUntilReady(Duration limit) {
+        begin();
         long nanoseconds = Waiting.nanoseconds(limit);
         long start = System.nanoTime();
         long pause = 1_000;
-        boolean interrupted = false;
-        try {
-            while (true) {
-                int result = poll();
-                if (result != nccl.ncclInProgress || System.nanoTime() - start > nanoseconds) {
-                    return result;
-                }
-                interrupted |= Thread.interrupted();
-                LockSupport.parkNanos(pause);
-                pause = Math.min(2 * pause, 1_000_000);
+        while (true) {
+            int result = poll();
+            if (result != nccl.ncclInProgress
+                    || System.nanoTime() - start > nanoseconds
+                    || Thread.currentThread().isInterrupted()) {
+                return result;
             }
-        } finally {
-            if (interrupted) {
-                Thread.currentThread().interrupt();
-            }
+            LockSupport.parkNanos(pause);
+            pause = Math.min(2 * pause, 1_000_000);
         }
     }
 
     /** The asynchronous error, from any thread. */
     int poll() {
-        synchronized (polling) {
+        polling.lock();
+        try {
             if (released) {
                 throw wrongState("asked for errors", EnumSet.complementOf(EnumSet.copyOf(ENDED)));
             }
-            long from = handle != 0 ? handle : cells.get(0);
-            if (from == 0) {
-                return nccl.ncclInProgress;
-            }
-            int problem = nccl.ncclCommGetAsyncError(from, cells.address() + Long.BYTES);
-            return problem != nccl.ncclSuccess ? problem : (int) cells.get(1);
+            return pollNow();
+        } finally {
+            polling.unlock();
         }
     }
 
+    /** As {@link #poll}, but never waits, and says that all is well where it can't tell. */
+    int tryPoll() {
+        if (!polling.tryLock()) {
+            return nccl.ncclSuccess;
+        }
+        try {
+            return released ? nccl.ncclSuccess : pollNow();
+        } finally {
+            polling.unlock();
+        }
+    }
+
+    private int pollNow() {
+        long from = handle != 0 ? handle : cells.get(0);
+        if (from == 0) {
+            return nccl.ncclInProgress;
+        }
+        int problem = nccl.ncclCommGetAsyncError(from, cells.address() + Long.BYTES);
+        return problem != nccl.ncclSuccess ? problem : (int) cells.get(1);
+    }
+
     String lastError() {
-        synchronized (polling) {
-            if (!library.provides("ncclGetLastError")) {
-                return "";
-            }
+        if (!library.provides("ncclGetLastError")) {
+            return "";
+        }
+        polling.lock();
+        try {
             return library.news(nccl.ncclGetLastError(released ? 0 : handle));
+        } finally {
+            polling.unlock();
         }
     }
 
@@ -817,11 +852,14 @@ final class CommunicatorCore {
         require("ncclCommRevoke");
         requireRevocable();
         int result;
-        synchronized (polling) {
+        polling.lock();
+        try {
             if (released) {
                 throw notOpen();
             }
             result = onDevice(() -> nccl.ncclCommRevoke(handle, flags));
+        } finally {
+            polling.unlock();
         }
         if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
             // As it was: who is inside must stay there alone.
@@ -853,11 +891,28 @@ final class CommunicatorCore {
 
     /** Whether another thread may be in NCCL: who only has an open group learns of the new state at its launch. */
     private boolean isInLibrary(Gate.Pass inside) {
-        if (!inside.isHeld() || inside.holder() == Thread.currentThread()) {
-            return false;
-        }
+        return inside.isHeld() && inside.holder() != Thread.currentThread() && isBatchInLibrary();
+    }
+
+    private boolean isBatchInLibrary() {
         Batch open = batch;
         return open == null || open.isInLibrary();
+    }
+
+    /** The pass of a thread that may be in NCCL, else null; for the watchdog. */
+    Gate.Pass inLibrary() {
+        Gate.Pass inside = gate.inside();
+        return inside != null && isBatchInLibrary() ? inside : null;
+    }
+
+    /** A number that changes with every call of NCCL that may wait; for the watchdog. */
+    long calls() {
+        return communicator.operations() + calls;
+    }
+
+    /** A call begins that may wait. */
+    void begin() {
+        calls++;
     }
 
     /** From any thread, also while another is in a call. */
@@ -917,12 +972,12 @@ final class CommunicatorCore {
 
     private void abortHandle(long which) {
         try {
-            int result = HostCall.make(
-                    "ncclCommAbort", deadline, () -> onDevice(() -> nccl.ncclCommAbort(which)), late -> {});
+            int result = HostCall.makeUninterruptibly(
+                    "ncclCommAbort", deadline, () -> onDevice(() -> nccl.ncclCommAbort(which)));
             if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
                 throw Status.failure(result, "ncclCommAbort", "ncclCommAbort", rank, name, lastError(), library);
             }
-        } catch (HostCall.Expired e) {
+        } catch (HostCall.GivenUp e) {
             throw Status.timeout("ncclCommAbort", "ncclCommAbort", deadline, rank, name, lastError(), library);
         }
     }
@@ -1012,12 +1067,12 @@ final class CommunicatorCore {
 
     private void destroy() {
         try {
-            int result = HostCall.make(
-                    "ncclCommDestroy", deadline, () -> onDevice(() -> nccl.ncclCommDestroy(handle)), late -> {});
+            int result = HostCall.makeUninterruptibly(
+                    "ncclCommDestroy", deadline, () -> onDevice(() -> nccl.ncclCommDestroy(handle)));
             if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
                 throw Status.failure(result, "ncclCommDestroy", "ncclCommDestroy", rank, name, lastError(), library);
             }
-        } catch (HostCall.Expired e) {
+        } catch (HostCall.GivenUp e) {
             throw Status.timeout("ncclCommDestroy", "ncclCommDestroy", deadline, rank, name, lastError(), library);
         }
     }
@@ -1028,10 +1083,10 @@ final class CommunicatorCore {
      * @param waits whether to wait for other ranks of this process
      */
     private void end(boolean waits, Runnable free) {
-        synchronized (polling) {
-            // From here on nobody asks the handle for errors.
-            released = true;
-        }
+        polling.lock();
+        // From here on nobody asks the handle for errors.
+        released = true;
+        polling.unlock();
         Leaks.closed(watch);
         if (family == null) {
             endNow(free);

@@ -151,6 +151,16 @@ public final class CudaEvent implements AutoCloseable {
         }
     }
 
+    /** As {@link #isDone}, in a thread that has nothing to do with the captures of others, and must not end them. */
+    boolean isDoneWhileCapturing() {
+        acquireRecorded();
+        try {
+            return device.isHost() || Cuda.eventIsDoneWhileCapturing(device, handle);
+        } finally {
+            lifetime.release();
+        }
+    }
+
     /**
      * Waits until all work before the mark is done, for ever if a collective waits for a rank that never comes.
      *

@@ -1,13 +1,29 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.library.NcclException;
+import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 
 /** What has gone wrong in a communicator: the exceptions for it, who is told, and which work may never end. */
 final class Failures {
+    private static final System.Logger LOG = System.getLogger("io.github.nccl4j");
+
+    private enum Ending {
+        LATE,
+        INTERRUPTED
+    }
+
     private final CommunicatorCore core;
+
+    private volatile NcclException first;
+
+    /** Whether NCCL has reported an error that somebody was told of. */
+    private volatile boolean told;
+
+    /** Why the watchdog has ended a call of another thread, which gets an error for it; else null. */
+    private volatile Ending ending;
 
     /** How often something went wrong that may leave work on the device for ever. Guarded by the core, as its state is. */
     private int stalls;
@@ -19,8 +35,19 @@ final class Failures {
         this.core = core;
     }
 
+    /** What went wrong first, else null. */
+    NcclException first() {
+        return first;
+    }
+
     /** The exception for an error, after the policy was asked. */
     RuntimeException failed(int result, String function, String description) {
+        Ending reason = ending;
+        if (reason == Ending.LATE) {
+            return timeout(function, description, core.deadline());
+        } else if (reason == Ending.INTERRUPTED) {
+            return interruption(description);
+        }
         NcclResultException failure = Status.failure(
                 result, function, description, core.expectedRank(), core.name(), core.lastError(), core.library());
         if (core.hasEnded()) {
@@ -30,8 +57,9 @@ final class Failures {
             return aborted;
         }
         if (!(failure instanceof NcclUsageException)) {
+            told = true;
             stalled();
-            tellPolicy(failure);
+            tell(failure);
         }
         return failure;
     }
@@ -40,15 +68,97 @@ final class Failures {
     NcclException timedOut(String function, String description, Duration limit) {
         NcclException failure = timeout(function, description, limit);
         stalled();
-        tellPolicy(failure);
+        tell(failure);
         return failure;
     }
 
     /** As {@link #timedOut}, of work, which {@link #isLate} knows of. */
     NcclException late(String function, String description, Duration limit) {
         NcclException failure = timeout(function, description, limit);
-        tellPolicy(failure);
+        tell(failure);
         return failure;
+    }
+
+    /** The exception for a thread that was interrupted while it waited; aborts. */
+    NcclException interrupted(String description) {
+        NcclException failure = interruption(description);
+        remember(failure);
+        try {
+            core.abort();
+        } catch (RuntimeException e) {
+            failure.addSuppressed(e);
+        }
+        return failure;
+    }
+
+    private NcclException interruption(String description) {
+        return new NcclInterruptedException(
+                description + " of " + core + " was interrupted; the communicator was aborted");
+    }
+
+    /* For the watchdog, in threads of its own. */
+
+    /** Whether nobody was told of an error yet. */
+    boolean isNews() {
+        return !told;
+    }
+
+    /** NCCL has found an error, and no thread is in a call that will get it. */
+    void found(int result) {
+        synchronized (this) {
+            if (told) {
+                return;
+            }
+            told = true;
+        }
+        String last = core.communicator().describeLast();
+        RuntimeException failure = failed(result, "ncclCommGetAsyncError", "what follows " + last);
+        if (failure instanceof NcclException) {
+            LOG.log(Level.WARNING, "found by the watchdog, nobody was waiting", failure);
+        }
+    }
+
+    /** Work is late that nobody waits for. */
+    void foundLate(Work work) {
+        LOG.log(Level.WARNING, "found by the watchdog, nobody was waiting", work.timedOut(core.deadline()));
+    }
+
+    /** Work of which nobody has asked has failed on the device. */
+    void foundLost(CudaException failure) {
+        synchronized (this) {
+            if (told) {
+                return;
+            }
+            told = true;
+        }
+        tell(failure);
+        LOG.log(Level.WARNING, "found by the watchdog, nobody was waiting", failure);
+    }
+
+    /** A thread is in a call for longer than the deadline. */
+    void endLateCall() {
+        ending = Ending.LATE;
+        tell(timeout(core.communicator().lastFunction(), core.communicator().describeLast(), core.deadline()));
+        endCall(false);
+    }
+
+    /** A thread is in a call although it was interrupted. */
+    void endInterruptedCall() {
+        ending = Ending.INTERRUPTED;
+        remember(interruption(core.communicator().describeLast()));
+        endCall(true);
+    }
+
+    private void endCall(boolean abort) {
+        try {
+            if (abort || !core.library().provides("ncclCommRevoke")) {
+                core.abort();
+            } else if (core.state() == Communicator.State.OPEN) {
+                core.revoke(RevokeFlag.DEFAULT.code());
+            }
+        } catch (RuntimeException e) {
+            LOG.log(Level.WARNING, "a call of " + core + " could not be ended", e);
+        }
     }
 
     private NcclException timeout(String function, String description, Duration limit) {
@@ -105,9 +215,16 @@ final class Failures {
         }
     }
 
-    private void tellPolicy(NcclException failure) {
+    private synchronized void remember(NcclException failure) {
+        if (first == null) {
+            first = failure;
+        }
+    }
+
+    private void tell(NcclException failure) {
+        remember(failure);
         try {
-            core.policy().onFailure(core.communicator(), failure);
+            core.settings().policy().onFailure(core.communicator(), failure);
         } catch (RuntimeException e) {
             failure.addSuppressed(e);
         }

@@ -102,6 +102,14 @@ final class Gate {
         return ((Pass) PASS.getVolatile(this)).holder;
     }
 
+    /** The pass of a thread that is inside, else null. */
+    synchronized Pass inside() {
+        if (evicted != null && evicted.isHeld()) {
+            return evicted;
+        }
+        return pass.isHeld() ? pass : null;
+    }
+
     /** Whether the calling thread is inside. */
     synchronized boolean isInside() {
         return isMine(pass) || evicted != null && isMine(evicted);

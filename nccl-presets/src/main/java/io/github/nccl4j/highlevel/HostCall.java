@@ -1,6 +1,8 @@
 package io.github.nccl4j.highlevel;
 
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.function.IntConsumer;
@@ -18,28 +20,45 @@ final class HostCall {
 
     private HostCall() {}
 
-    /** The call has not returned in time. */
-    static final class Expired extends Exception {
+    /** Nobody waits for the call any more: it has not returned in time, or the caller was interrupted. */
+    static final class GivenUp extends Exception {
         private static final long serialVersionUID = 1L;
 
-        private Expired() {
+        private final boolean interrupted;
+
+        private GivenUp(boolean interrupted) {
             super(null, null, false, false);
+            this.interrupted = interrupted;
+        }
+
+        boolean isInterrupted() {
+            return interrupted;
         }
     }
 
     /**
-     * Makes the call. An interrupt does not end the waiting, but is kept for the caller.
+     * Makes the call. An interrupt ends the waiting, and the thread's interrupt status is set then.
      *
      * @param name of the thread
      * @param late gets the result of a call that returns when nobody waits for it any more
      */
-    static int make(String name, Duration timeout, IntSupplier call, IntConsumer late) throws Expired {
+    static int make(String name, Duration timeout, IntSupplier call, IntConsumer late) throws GivenUp {
+        return make(name, timeout, call, late, true);
+    }
+
+    /** As {@link #make}, for what frees: an interrupt does not end the waiting, but is kept for the caller. */
+    static int makeUninterruptibly(String name, Duration timeout, IntSupplier call) throws GivenUp {
+        return make(name, timeout, call, late -> {}, false);
+    }
+
+    private static int make(String name, Duration timeout, IntSupplier call, IntConsumer late, boolean interruptibly)
+            throws GivenUp {
         HostCall one = new HostCall();
         Thread thread = new Thread(() -> one.run(call, late), "nccl4j " + name);
         thread.setDaemon(true);
         thread.start();
-        if (!one.await(Waiting.nanoseconds(timeout)) && one.abandon()) {
-            throw new Expired();
+        if (!one.await(Waiting.nanoseconds(timeout), interruptibly) && one.abandon()) {
+            throw new GivenUp(interruptibly && Thread.currentThread().isInterrupted());
         }
         if (one.thrown instanceof RuntimeException exception) {
             throw exception;
@@ -48,6 +67,47 @@ final class HostCall {
             throw error;
         }
         return one.result;
+    }
+
+    /** Does several things side by side, and waits for all of them; an interrupt is kept for the caller. */
+    static void runAll(String name, List<Runnable> actions) {
+        RuntimeException[] problems = new RuntimeException[actions.size()];
+        List<Thread> threads = new ArrayList<>();
+        for (int i = 0; i < problems.length; i++) {
+            int index = i;
+            Thread thread = new Thread(
+                    () -> {
+                        try {
+                            actions.get(index).run();
+                        } catch (RuntimeException e) {
+                            problems[index] = e;
+                        }
+                    },
+                    "nccl4j " + name);
+            thread.setDaemon(true);
+            thread.start();
+            threads.add(thread);
+        }
+        boolean interrupted = false;
+        for (Thread thread : threads) {
+            while (thread.isAlive()) {
+                try {
+                    thread.join();
+                } catch (InterruptedException e) {
+                    interrupted = true;
+                }
+            }
+        }
+        if (interrupted) {
+            Thread.currentThread().interrupt();
+        }
+        RuntimeException first = null;
+        for (RuntimeException problem : problems) {
+            if (problem != null) {
+                first = Suppressed.first(first, problem);
+            }
+        }
+        Suppressed.rethrow(first);
     }
 
     private void run(IntSupplier call, IntConsumer late) {
@@ -67,7 +127,7 @@ final class HostCall {
         }
     }
 
-    private boolean await(long nanoseconds) {
+    private boolean await(long nanoseconds, boolean interruptibly) {
         long start = System.nanoTime();
         boolean interrupted = false;
         try {
@@ -76,6 +136,9 @@ final class HostCall {
                     return finished.await(nanoseconds - (System.nanoTime() - start), TimeUnit.NANOSECONDS);
                 } catch (InterruptedException e) {
                     interrupted = true;
+                    if (interruptibly) {
+                        return false;
+                    }
                 }
             }
         } finally {

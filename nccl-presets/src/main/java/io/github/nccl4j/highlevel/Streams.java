@@ -8,6 +8,8 @@ import java.util.Deque;
  * when their work is done, and all are closed with the communicator.
  */
 final class Streams {
+    private static final int LOOKED_AT = 64;
+
     private final Communicator communicator;
     private CudaStream own;
     private CudaEvent order;
@@ -64,6 +66,21 @@ final class Streams {
             pending.add(work);
         }
         return work;
+    }
+
+    /** For the watchdog: work that has been pending for longer than a limit, else null. */
+    synchronized Work overdue(long now, long limit) {
+        int asked = 0;
+        for (Work work : pending) {
+            if (work.isOverdue(now, limit)) {
+                return work;
+            }
+            if (++asked == LOOKED_AT) {
+                // The oldest come first, and who adds more waits meanwhile.
+                break;
+            }
+        }
+        return null;
     }
 
     private void recycle() {

@@ -45,6 +45,8 @@ public final class Work {
     private CudaEvent event;
     private Progress progress;
     private boolean late;
+    /** When the watchdog has seen it first, or 0. */
+    private long firstSeen;
 
     Work(
             Communicator communicator,
@@ -74,13 +76,17 @@ public final class Work {
      * @throws CudaException if work on the device failed
      */
     public boolean isDone() {
+        return isDone(false);
+    }
+
+    private boolean isDone(boolean whileCapturing) {
         CudaEvent done;
         boolean wasLate;
         synchronized (this) {
             if (progress == Progress.LOST) {
                 throw new IllegalStateException(communicator + " ended before " + this + " was done");
             }
-            if (progress == Progress.PENDING && !event.isDone()) {
+            if (progress == Progress.PENDING && !(whileCapturing ? event.isDoneWhileCapturing() : event.isDone())) {
                 return false;
             }
             progress = Progress.DONE;
@@ -118,6 +124,7 @@ public final class Work {
      *
      * @throws NcclTimeoutException if it was not done in time
      * @throws NcclResultException if NCCL reports an error of the communicator
+     * @throws NcclInterruptedException if the thread was interrupted; the communicator was aborted then
      * @throws IllegalStateException if the communicator was aborted before it was done
      * @throws CudaException if work on the device failed
      */
@@ -126,12 +133,12 @@ public final class Work {
     }
 
     /**
-     * Waits until the work is done, but not longer than a limit. An interrupt does not end the waiting; the thread's
-     * interrupt status is kept.
+     * Waits until the work is done, but not longer than a limit. An interrupt ends the waiting.
      *
      * @param timeout the limit; 0 asks once
      * @throws NcclTimeoutException if it was not done in time
      * @throws NcclResultException if NCCL reports an error of the communicator
+     * @throws NcclInterruptedException if the thread was interrupted; the communicator was aborted then
      * @throws IllegalArgumentException if the limit is negative
      * @throws IllegalStateException if the communicator was aborted before it was done
      * @throws CudaException if work on the device failed
@@ -142,29 +149,37 @@ public final class Work {
         long start = System.nanoTime();
         long nextCheck = ERROR_CHECK_NANOSECONDS;
         long pause = 1_000;
-        boolean interrupted = false;
-        try {
-            for (int asked = 0; !isDone(); asked++) {
-                long passed = System.nanoTime() - start;
-                if (passed >= nextCheck) {
-                    checkErrors();
-                    nextCheck = passed + ERROR_CHECK_NANOSECONDS;
-                }
-                if (passed >= limit) {
-                    throw timedOut(timeout);
-                }
-                if (asked < SPINS) {
-                    Thread.onSpinWait();
-                    continue;
-                }
-                interrupted |= Thread.interrupted();
-                LockSupport.parkNanos(Math.min(pause, limit - passed));
-                pause = Math.min(2 * pause, LONGEST_PAUSE);
+        for (int asked = 0; !isDone(); asked++) {
+            long passed = System.nanoTime() - start;
+            if (passed >= nextCheck) {
+                checkErrors();
+                nextCheck = passed + ERROR_CHECK_NANOSECONDS;
             }
-        } finally {
-            if (interrupted) {
-                Thread.currentThread().interrupt();
+            if (passed >= limit) {
+                throw timedOut(timeout);
             }
+            if (asked < SPINS) {
+                Thread.onSpinWait();
+                continue;
+            }
+            if (Thread.currentThread().isInterrupted()) {
+                throw communicator.core().failures().interrupted(toString());
+            }
+            LockSupport.parkNanos(Math.min(pause, limit - passed));
+            pause = Math.min(2 * pause, LONGEST_PAUSE);
+        }
+    }
+
+    /** Whether it is not done, and this is asked longer than a limit after it was first asked; for the watchdog. */
+    boolean isOverdue(long now, long limit) {
+        if (isDone(true)) {
+            return false;
+        }
+        if (firstSeen == 0) {
+            firstSeen = now;
+        }
+        synchronized (this) {
+            return !late && now - firstSeen > limit;
         }
     }
 

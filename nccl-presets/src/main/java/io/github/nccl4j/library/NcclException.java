@@ -12,6 +12,8 @@ package io.github.nccl4j.library;
  *       same for CUDA, where buffers and streams call it.
  *   <li>{@link io.github.nccl4j.launch.RendezvousException}: the ranks could not meet.
  *   <li>{@link io.github.nccl4j.highlevel.StreamTimeoutException}: a stream or an event was not done in time.
+ *   <li>{@link io.github.nccl4j.highlevel.NcclInterruptedException}: a thread was interrupted while it waited for other
+ *       ranks.
  * </ul>
  *
  * <p>Wrong arguments that nccl4j finds before it calls NCCL are no {@code NcclException}, but the exceptions of the JDK:

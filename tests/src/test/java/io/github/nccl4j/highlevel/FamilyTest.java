@@ -28,7 +28,7 @@ class FamilyTest {
     /** A rank that belongs to the calling thread. */
     private static CommunicatorCore member() {
         return new CommunicatorCore(
-                null, NcclLibrary.get(), Device.host(), true, false, LIMIT, FailurePolicy.THROW, "");
+                null, NcclLibrary.get(), Device.host(), true, false, Settings.DEFAULT.withDeadline(LIMIT), "");
     }
 
     /** Two ranks in threads, which leave when both are there. */

@@ -135,7 +135,8 @@ public final class StubLibraries {
                 API ncclCommSplit(Comm* from, int color, int, Comm** c, void*) {
                   return color < 0 ? called() : make(c, from->rank, from->size);
                 }
-                API ncclCommGetAsyncError(Comm*, int* error) { *error = 0; return called(); }
+                // Not counted: the watchdog asks whenever it likes.
+                API ncclCommGetAsyncError(Comm*, int* error) { *error = 0; return 0; }
                 API ncclCommCount(Comm* c, int* count) { *count = c->size; return called(); }
                 API ncclCommCuDevice(Comm* c, int* device) { *device = c->device; return called(); }
                 API ncclCommUserRank(Comm* c, int* rank) { *rank = c->rank; return called(); }

@@ -47,6 +47,11 @@ final class CreationMisuses {
         add(name, w -> w.refuses(type, code, parts));
     }
 
+    /** By an exception of the JDK that says all by its name. */
+    private void refusedSilently(String name, Checks.Code code) {
+        add(name, w -> w.refusesSilently(NullPointerException.class, code));
+    }
+
     private void ids() {
         refused("id: null", NullPointerException.class, () -> UniqueId.of(null), "bytes");
         refused("id: no bytes", IllegalArgumentException.class, () -> UniqueId.of(new byte[0]), "128", "0");
@@ -116,6 +121,11 @@ final class CreationMisuses {
                     () -> Communicator.builder().deadline(deadline),
                     "deadline must be > 0: " + deadline);
         }
+        refusedSilently("abortAll: null", () -> Communicator.abortAll(null));
+        add(
+                "abortAll: null among others, none of which is aborted",
+                w -> w.refusesSilently(
+                        NullPointerException.class, () -> Communicator.abortAll(Arrays.asList(w.first, null))));
         refused(
                 "join: null as id",
                 NullPointerException.class,

@@ -1,0 +1,162 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.global.nccl;
+import java.lang.System.Logger.Level;
+import java.lang.ref.WeakReference;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * Looks after all communicators of the process, in one thread, which ends when there is none: whether NCCL has found an
+ * error, whether a thread is in a call for longer than the deadline or although it was interrupted, and whether work is
+ * late that nobody waits for.
+ *
+ * <p>It only looks, and costs a thread that calls nothing. What it finds is dealt with in a thread of its own, since that may
+ * take long.
+ */
+final class Watchdog {
+    private static final long LONGEST_PAUSE = 100_000_000;
+    private static final long SHORTEST_PAUSE = 1_000_000;
+    /** How often it looks within a deadline. */
+    private static final int LOOKS = 10;
+
+    private static final long LINGER = 1_000_000_000;
+
+    private static final List<Watched> ADDED = new ArrayList<>();
+    private static Thread thread;
+
+    private Watchdog() {}
+
+    /** A communicator, which may be dropped all the same, and what was seen of it last. */
+    private static final class Watched {
+        private final WeakReference<CommunicatorCore> reference;
+        private final long limit;
+        private Gate.Pass inside;
+        private long calls;
+        private long since;
+        private boolean interrupted;
+        private boolean handled;
+
+        Watched(CommunicatorCore core) {
+            reference = new WeakReference<>(core);
+            limit = Waiting.nanoseconds(core.deadline());
+        }
+
+        /** Whether there is anything to look at any more. */
+        boolean look(long now) {
+            CommunicatorCore core = reference.get();
+            if (core == null || core.hasEnded()) {
+                return false;
+            }
+            if (core.state() == Communicator.State.OPEN) {
+                lookAtCall(core, now);
+                lookForErrors(core, now);
+                core.communicator().lookAtWork(now, limit);
+            }
+            return true;
+        }
+
+        private void lookAtCall(CommunicatorCore core, long now) {
+            Gate.Pass current = core.inLibrary();
+            long made = core.calls();
+            if (current == null || current != inside || made != calls) {
+                inside = current;
+                calls = made;
+                since = now;
+                interrupted = false;
+                handled = false;
+                return;
+            }
+            if (handled) {
+                return;
+            }
+            if (current.holder().isInterrupted()) {
+                // Not at once: the thread may wait in Java, where it looks by itself.
+                handled = interrupted;
+                interrupted = true;
+                if (handled) {
+                    handle("interrupt", core.failures()::endInterruptedCall);
+                }
+            } else if (now - since - LONGEST_PAUSE > limit) {
+                // After those that wait in Java, whose limit is the deadline, too.
+                handled = true;
+                handle("deadline", core.failures()::endLateCall);
+            }
+        }
+
+        private void lookForErrors(CommunicatorCore core, long now) {
+            if (inside != null && (!core.isBlocking() || now == since)) {
+                // The thread will be told, and of a communicator that does not block NCCL must be asked by one thread
+                // only.
+                return;
+            }
+            int result = core.tryPoll();
+            if (result != nccl.ncclSuccess
+                    && result != nccl.ncclInProgress
+                    && core.failures().isNews()) {
+                handle("error", () -> core.failures().found(result));
+            }
+        }
+    }
+
+    /** Looks after a communicator until it has ended. */
+    static void watch(CommunicatorCore core) {
+        synchronized (ADDED) {
+            ADDED.add(new Watched(core));
+            if (thread == null) {
+                thread = new Thread(Watchdog::run, "nccl4j watchdog");
+                thread.setDaemon(true);
+                thread.start();
+            } else {
+                // Its deadline may be shorter than the pause.
+                LockSupport.unpark(thread);
+            }
+        }
+    }
+
+    private static boolean lookAt(Watched one, long now) {
+        try {
+            return one.look(now);
+        } catch (RuntimeException e) {
+            // Whatever it is, the others need looking after.
+            System.getLogger("io.github.nccl4j").log(Level.WARNING, "the watchdog gives up a communicator", e);
+            return false;
+        }
+    }
+
+    static void handle(String what, Runnable action) {
+        Thread handler = new Thread(action, "nccl4j watchdog " + what);
+        handler.setDaemon(true);
+        handler.start();
+    }
+
+    private static void run() {
+        List<Watched> all = new ArrayList<>();
+        long idleSince = System.nanoTime();
+        while (true) {
+            long now = System.nanoTime();
+            synchronized (ADDED) {
+                all.addAll(ADDED);
+                ADDED.clear();
+                if (!all.isEmpty()) {
+                    idleSince = now;
+                } else if (now - idleSince > LINGER) {
+                    thread = null;
+                    return;
+                }
+            }
+            long pause = LONGEST_PAUSE;
+            for (Iterator<Watched> each = all.iterator(); each.hasNext(); ) {
+                Watched one = each.next();
+                if (lookAt(one, now)) {
+                    pause = Math.min(pause, one.limit / LOOKS);
+                } else {
+                    each.remove();
+                }
+            }
+            LockSupport.parkNanos(Math.max(pause, SHORTEST_PAUSE));
+        }
+    }
+}
