@@ -20,7 +20,12 @@ public record Report(String title, List<Section> sections) {
      */
     public record Section(String name, List<Finding> findings) {}
 
-    /** {@return how many findings have this level} */
+    /**
+     * Counts findings.
+     *
+     * @param level of which
+     * @return how many have it
+     */
     public long count(Level level) {
         return sections.stream()
                 .flatMap(section -> section.findings().stream())
