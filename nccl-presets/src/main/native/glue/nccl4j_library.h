@@ -302,6 +302,11 @@ inline int gpuCount() {
   return init && getCount && init(0) == 0 && getCount(&count) == 0 ? count : 0;
 }
 
+/** For libraries that are loaded later; Java's own view of the environment does not change. */
+inline void setEnvironment(const char* name, const char* value) {
+  if (setenv(name, value, 1) != 0) throw std::runtime_error(std::string("setenv ") + name + ": " + strerror(errno));
+}
+
 /** Lets the raw-address form of a call pass a unique id, which C takes by value, by its address. */
 class UniqueIdAt {
   const ncclUniqueId* id;

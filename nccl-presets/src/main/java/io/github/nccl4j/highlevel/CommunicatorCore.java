@@ -214,6 +214,7 @@ final class CommunicatorCore {
         if (owner && device.isCuda() && familyKey != null) {
             family = Family.join(familyKey, this);
         }
+        KnownCommunicators.add(handle, rank, name, device);
         state = State.OPEN;
         gate.open();
         if (owner) {
@@ -1088,6 +1089,7 @@ final class CommunicatorCore {
         released = true;
         polling.unlock();
         Leaks.closed(watch);
+        KnownCommunicators.remove(handle);
         if (family == null) {
             endNow(free);
         } else {

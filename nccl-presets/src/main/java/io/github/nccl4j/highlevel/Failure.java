@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import java.time.Duration;
+import java.util.List;
 
 /**
  * What is known of a call that failed.
@@ -15,6 +16,7 @@ import java.time.Duration;
  * @param versionCode what {@code ncclGetVersion} writes
  * @param library the library in words
  * @param lastError NCCL's text, or empty
+ * @param warnings the last lines of NCCL's log
  */
 record Failure(
         Result result,
@@ -26,7 +28,8 @@ record Failure(
         String libraryPath,
         int versionCode,
         String library,
-        String lastError) {
+        String lastError,
+        List<NcclLog.Line> warnings) {
     String message() {
         StringBuilder text = new StringBuilder(description);
         text.append(limit == null ? " failed" : " was not done after " + limit);
@@ -40,11 +43,12 @@ record Failure(
         if (!lastError.isEmpty()) {
             text.append(" NCCL says: ").append(lastError);
         }
-        return text.append(" [")
-                .append(library)
-                .append("]\n")
-                .append(result.advice())
-                .toString();
+        text.append(" [").append(library).append("]\n").append(result.advice());
+        // The last is what NCCL says above.
+        warnings.stream()
+                .filter(warning -> !warning.text().equals(lastError))
+                .forEach(warning -> text.append("\nNCCL warned: ").append(warning));
+        return text.toString();
     }
 
     NcclResultException exception() {

@@ -57,6 +57,7 @@ public final class NcclLibrary {
     }
 
     private NcclLibrary() {
+        NcclLog.startBySetting();
         versionCode = NativeLibrary.versionCode();
         version = Version.of(versionCode);
         path = Path.of(NativeLibrary.path());

@@ -2,6 +2,7 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.library.NcclException;
 import java.nio.file.Path;
+import java.util.List;
 
 /**
  * A function of NCCL returned an error. The message tells all that this object knows, and what to do:
@@ -43,6 +44,9 @@ public sealed class NcclResultException extends NcclException
     /** NCCL's text, or empty. */
     private final String lastError;
 
+    /** NCCL's last warnings; null in an exception that came from another process. */
+    private final transient List<NcclLog.Line> warnings;
+
     NcclResultException(Failure failure) {
         super(failure.message());
         this.code = failure.result().code();
@@ -52,6 +56,7 @@ public sealed class NcclResultException extends NcclException
         this.libraryPath = failure.libraryPath();
         this.versionCode = failure.versionCode();
         this.lastError = failure.lastError();
+        this.warnings = List.copyOf(failure.warnings());
     }
 
     /**
@@ -115,5 +120,14 @@ public sealed class NcclResultException extends NcclException
      */
     public String lastError() {
         return lastError;
+    }
+
+    /**
+     * What NCCL warned of last, oldest first: of this rank, or of one that can't be told. The last may be of another call.
+     *
+     * @return the warnings; empty unless {@link NcclLog} was started
+     */
+    public List<NcclLog.Line> warnings() {
+        return warnings == null ? List.of() : warnings;
     }
 }

@@ -71,7 +71,8 @@ final class Status {
                         library.path().toString(),
                         library.versionCode(),
                         library.toString(),
-                        lastError)
+                        lastError,
+                        NcclLog.warningsOf(rank))
                 .exception();
     }
 
@@ -94,7 +95,8 @@ final class Status {
                         library.path().toString(),
                         library.versionCode(),
                         library.toString(),
-                        lastError)
+                        lastError,
+                        NcclLog.warningsOf(rank))
                 .exception();
     }
 }

@@ -206,6 +206,24 @@ public final class NativeLibrary {
     }
 
     /**
+     * Sets an environment variable of this process for NCCL, which Java can't do otherwise: NCCL_SOCKET_IFNAME, for example.
+     * NCCL reads most variables once, when it needs them first, so set them before anything else of NCCL is called, and
+     * while no other thread calls native code that reads the environment. {@link System#getenv} does not
+     * see it.
+     *
+     * @param name the variable, which begins with "NCCL_"
+     * @param value its value
+     * @throws IllegalArgumentException if it is another variable
+     */
+    public static void setVariable(String name, String value) {
+        Objects.requireNonNull(value, "value");
+        if (!name.matches("NCCL_[A-Z0-9_]+")) {
+            throw new IllegalArgumentException("name must be that of a variable of NCCL, NCCL_...: '" + name + "'");
+        }
+        setEnvironment(name, value);
+    }
+
+    /**
      * How many GPUs the CUDA driver shows to this process. Initialises the driver, but creates no context.
      *
      * @return the number of GPUs, 0 where there is no driver
@@ -346,6 +364,9 @@ public final class NativeLibrary {
 
     @Namespace("nccl4j")
     private static native @StdString String problemOf(@Cast("const char*") String candidate);
+
+    @Namespace("nccl4j")
+    private static native void setEnvironment(@Cast("const char*") String name, @Cast("const char*") String value);
 
     @Namespace("nccl4j")
     private static native boolean canOpen(@Cast("const char*") String candidates);

@@ -138,6 +138,22 @@ class RealLibrariesTest {
         resultCodes(seen, provided);
     }
 
+    /** Both forms of lines, as the real ones write them. */
+    @ParameterizedTest
+    @MethodSource("releases")
+    void theLogIsUnderstood(Path release) {
+        assumeThere(release);
+        ChildJvm.Outcome outcome = new ChildJvm()
+                .property("nccl4j.library", release.resolve("libnccl.so.2"))
+                .environment("NCCL_SOCKET_IFNAME", "=none")
+                .run("io.github.nccl4j.tests.highlevel.LogScenarios", "unique-id");
+        assertEquals(0, outcome.exitCode(), outcome.output());
+        // The last warning is what ncclGetLastError says; it comes from a place in the sources.
+        List<String> lines = outcome.output().lines().toList();
+        assertTrue(
+                lines.get(lines.size() - 1).matches("WARN\t\\S+\\.cc:\\d+( \\(\\w+\\))?\t.+\ttrue"), outcome.output());
+    }
+
     /** What the calls of {@link RealLibraryScenario} give where there is no driver. */
     private static void resultCodes(Map<String, String> seen, Set<String> provided) {
         Map<String, String> expected = new TreeMap<>(Map.of(

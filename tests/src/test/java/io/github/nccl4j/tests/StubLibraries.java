@@ -250,4 +250,92 @@ public final class StubLibraries {
                 #endif
                 """);
     }
+
+    /**
+     * Passes for the host engine, and writes a log as NCCL does: in the form of its version, by NCCL_DEBUG and
+     * NCCL_DEBUG_FILE, which it reads when it writes first. {@code ncclBroadcast} warns as often as the variable STUB_LINES
+     * says; {@code ncclAllReduce} warns twice and fails.
+     */
+    public static Path logging(Path folder, int versionCode) throws IOException {
+        return Cxx.library(folder, "logging" + versionCode, ("#define VERSION " + versionCode + "\n") + """
+                #include <cstdarg>
+                #include <cstddef>
+                #include <cstdio>
+                #include <cstdlib>
+                #include <cstring>
+                #include <unistd.h>
+                #define API extern "C" int
+                struct Id { char bytes[128]; };
+                struct Comm { int rank, size; };
+                static FILE* file = stdout;
+                static int level = -1;  // 2 WARN, 3 INFO
+                static char lastError[200];
+                static void init() {
+                  const char* debug = getenv("NCCL_DEBUG");
+                  level = !debug ? 0 : strcmp(debug, "WARN") == 0 ? 2 : 3;
+                  const char* path = getenv("NCCL_DEBUG_FILE");
+                  char name[4000] = "", *end = name;
+                  for (const char* c = path ? path : ""; *c; c++) {
+                    if (*c != '%') *end++ = *c;
+                    else if (*++c == 'p') end += sprintf(end, "%d", getpid());
+                    else *end++ = *c;
+                  }
+                  *end = 0;
+                  if (level > 0 && name[0]) file = fopen(name, "w");
+                  setlinebuf(file);
+                }
+                static void say(int need, const char* format, ...) {
+                  char text[180];
+                  va_list arguments;
+                  va_start(arguments, format);
+                  vsnprintf(text, sizeof text, format, arguments);
+                  va_end(arguments);
+                  if (need == 2) strcpy(lastError, text);
+                  if (level < 0) init();
+                  if (level < need) return;
+                  if (need == 3) fprintf(file, "node1:%d:%d [-1] NCCL INFO %s\\n", getpid(), gettid(), text);
+                  else if (VERSION < 22400)
+                    fprintf(file, "\\nnode1:%d:%d [-1] misc/socket.cc:568 NCCL WARN %s\\n", getpid(), gettid(), text);
+                  else
+                    fprintf(file, "\\n[2026-11-21 10:00:00] node1:%d:%d [-1] misc/socket.cc:568 (connect) NCCL WARN %s\\n",
+                        getpid(), gettid(), text);
+                }
+                API nccl4jHostEngineVersion() { return 1; }
+                API ncclGetVersion(int* version) { *version = VERSION; return 0; }
+                extern "C" const char* ncclGetErrorString(int) { return "stub"; }
+                extern "C" const char* ncclGetLastError(void*) { return lastError; }
+                API ncclGetUniqueId(void*) {
+                  if (level < 0) init();
+                  if (level > 0) fprintf(file, "NCCL version 2.28.3+cuda13.0\\n");
+                  return 0;
+                }
+                API ncclCommInitRank(Comm** c, int size, Id, int rank) {
+                  *c = new Comm{rank, size};
+                  say(3, "ncclCommInitRank comm %p rank %d nranks %d - Init COMPLETE", *c, rank, size);
+                  return 0;
+                }
+                API ncclCommInitRankConfig(Comm** c, int size, Id id, int rank, void*) {
+                  return ncclCommInitRank(c, size, id, rank);
+                }
+                API ncclCommFinalize(void*) { return 0; }
+                API ncclCommDestroy(void*) { return 0; }
+                API ncclCommAbort(void*) { return 0; }
+                API ncclCommGetAsyncError(void*, int* error) { *error = 0; return 0; }
+                API ncclGroupStart() { return 0; }
+                API ncclGroupEnd() { return 0; }
+                API ncclBroadcast() {
+                  int lines = atoi(getenv("STUB_LINES"));
+                  for (int i = 0; i < lines; i++) say(2, "line %d %0100d", i, 0);
+                  return 0;
+                }
+                API ncclAllReduce(const void*, void*, size_t, int, int, Comm* c, void*) {
+                  say(2, "comm %p rank %d: connection refused", c, c->rank);
+                  say(2, "giving up");
+                  return 2;
+                }
+                #if VERSION >= 22403
+                extern "C" void ncclResetDebugInit() { level = -1; }
+                #endif
+                """);
+    }
 }

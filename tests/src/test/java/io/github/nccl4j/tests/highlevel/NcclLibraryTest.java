@@ -1,10 +1,12 @@
 package io.github.nccl4j.tests.highlevel;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.Cxx;
 import io.github.nccl4j.tests.StubLibraries;
@@ -127,5 +129,14 @@ class NcclLibraryTest {
                         + "NcclLibraryException: ncclAlltoAllv needs VCCL a2av_base" + loaded
                         + "NcclLibraryException: ncclX is not a function that nccl4j knows" + loaded,
                 run(library, "require"));
+    }
+
+    @Test
+    void onlyNcclsOwnVariablesCanBeSet() {
+        for (String name : new String[] {"PATH", "NCCL4J_ENGINE", "NCCL_A=B", "nccl_debug", ""}) {
+            IllegalArgumentException e =
+                    assertThrows(IllegalArgumentException.class, () -> NativeLibrary.setVariable(name, "x"));
+            assertEquals("name must be that of a variable of NCCL, NCCL_...: '" + name + "'", e.getMessage());
+        }
     }
 }

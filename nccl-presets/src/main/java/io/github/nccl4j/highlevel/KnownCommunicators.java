@@ -1,0 +1,69 @@
+package io.github.nccl4j.highlevel;
+
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/**
+ * The communicators of this process, by the addresses by which NCCL's log names them. Some that have ended are kept, because
+ * a log is read later than it is written.
+ */
+final class KnownCommunicators {
+    private static final int ENDED_KEPT = 64;
+
+    private static final Map<Long, Member> OPEN = new LinkedHashMap<>();
+    private static final Map<Long, Member> ENDED = new LinkedHashMap<>() {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<Long, Member> eldest) {
+            return size() > ENDED_KEPT;
+        }
+    };
+
+    private KnownCommunicators() {}
+
+    /**
+     * A rank of this process.
+     *
+     * @param rank its rank
+     * @param name the communicator's name, or empty
+     * @param device the number of its CUDA device, or -1
+     */
+    record Member(int rank, String name, int device) {}
+
+    static synchronized void add(long handle, int rank, String name, Device device) {
+        // NCCL may give the address of one that has ended to the next.
+        ENDED.remove(handle);
+        OPEN.put(handle, new Member(rank, name, device.isCuda() ? device.index() : -1));
+    }
+
+    static synchronized void remove(long handle) {
+        Member member = OPEN.remove(handle);
+        if (member != null) {
+            ENDED.put(handle, member);
+        }
+    }
+
+    static synchronized Optional<Member> of(long handle) {
+        return Optional.ofNullable(OPEN.getOrDefault(handle, ENDED.get(handle)));
+    }
+
+    /** The only one on a device; empty if there are others, because nothing tells then which is meant. */
+    static synchronized Optional<Member> onlyOneOn(int device) {
+        List<Member> there = on(device, OPEN.values());
+        if (there.isEmpty()) {
+            there = on(device, ENDED.values());
+        }
+        return there.size() == 1 ? Optional.of(there.get(0)) : Optional.empty();
+    }
+
+    private static List<Member> on(int device, Collection<Member> members) {
+        List<Member> there = new ArrayList<>(members);
+        there.removeIf(member -> member.device() != device);
+        return there;
+    }
+}

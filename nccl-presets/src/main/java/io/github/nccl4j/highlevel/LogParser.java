@@ -1,0 +1,71 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.highlevel.NcclLog.Level;
+import io.github.nccl4j.highlevel.NcclLog.Line;
+import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/**
+ * The form of a line of NCCL's log. To 2.23, "host:pid:thread [device] file:line NCCL WARN text"; since then with a time
+ * before it, whose form a variable sets, and with the function behind the place.
+ */
+final class LogParser {
+    private static final Pattern LINE = Pattern.compile("(?<time>.*?)(?<host>[^\\s:]+):(?<pid>\\d+):(?<thread>\\d+)"
+            + " (?:\\[(?<device>-?\\d+)] )?(?:[\\d.]+ )?(?:(?<place>[^\\s:]+:\\d+(?: \\([^)]*\\))?) )?"
+            + "NCCL (?<level>WARN|INFO|TRACE|CALL) ?(?<text>.*)");
+
+    /** What NCCL calls a communicator by: the address that it gave to the program. */
+    private static final Pattern COMMUNICATOR = Pattern.compile("\\bcomm 0x([0-9a-f]+)\\b");
+
+    private static final Pattern RANK = Pattern.compile("\\brank (\\d+)\\b");
+
+    private LogParser() {}
+
+    /**
+     * Reads a line. One without this form, such as the version at the start or the second line of a text, is of level INFO.
+     *
+     * @return the line; empty if it is another process's
+     */
+    static Optional<Line> parse(String line, long pid) {
+        Matcher parts = LINE.matcher(line);
+        if (!parts.matches()) {
+            return Optional.of(new Line(Level.INFO, -1, -1, "", line, -1, ""));
+        }
+        if (Long.parseLong(parts.group("pid")) != pid) {
+            return Optional.empty();
+        }
+        String text = parts.group("text");
+        int device = parts.group("device") == null ? -1 : Integer.parseInt(parts.group("device"));
+        Optional<KnownCommunicators.Member> member = member(text, device);
+        return Optional.of(new Line(
+                level(parts.group("level")),
+                Long.parseLong(parts.group("thread")),
+                device,
+                parts.group("place") == null ? "" : parts.group("place"),
+                text,
+                member.map(KnownCommunicators.Member::rank).orElseGet(() -> rank(text)),
+                member.map(KnownCommunicators.Member::name).orElse("")));
+    }
+
+    private static Level level(String word) {
+        return switch (word) {
+            case "WARN" -> Level.WARN;
+            case "INFO" -> Level.INFO;
+            default -> Level.TRACE;
+        };
+    }
+
+    /** The one that the text names, else the only one on the device. */
+    private static Optional<KnownCommunicators.Member> member(String text, int device) {
+        Matcher named = COMMUNICATOR.matcher(text);
+        return named.find()
+                ? KnownCommunicators.of(Long.parseUnsignedLong(named.group(1), 16))
+                : KnownCommunicators.onlyOneOn(device);
+    }
+
+    private static int rank(String text) {
+        Matcher rank = RANK.matcher(text);
+        return COMMUNICATOR.matcher(text).find() && rank.find() ? Integer.parseInt(rank.group(1)) : -1;
+    }
+}

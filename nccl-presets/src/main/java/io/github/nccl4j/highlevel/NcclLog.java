@@ -1,0 +1,293 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.library.NativeLibrary;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.System.Logger;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.List;
+import java.util.Locale;
+import java.util.Objects;
+
+/**
+ * NCCL's own log, handed to the {@link System.Logger} named {@value #LOGGER}, with rank and communicator where they can be
+ * told. Exceptions carry the last warnings then: {@link NcclResultException#warnings()}. Off unless a program starts it,
+ * or {@code -Dnccl4j.log=WARN} ({@code INFO}, {@code TRACE}) or the variable {@code NCCL4J_LOG} does.
+ *
+ * <pre>{@code
+ * NcclLog.start(NcclLog.Level.WARN); // before anything else that uses NCCL
+ * try {
+ *     communicator.allReduce(buffer, ReduceOp.SUM, stream);
+ *     communicator.work(stream).await();
+ * } catch (NcclResultException e) {
+ *     e.warnings().forEach(System.err::println);
+ * }
+ * }</pre>
+ *
+ * <p>NCCL writes to a file in the temporary folder, which a thread of this class reads and which is deleted when the process
+ * ends; one that crashes leaves it behind. NCCL never waits for a logger: what a slow one has not taken yet stays in the
+ * file. At level WARN that is a few lines; {@code INFO} and {@code TRACE} write for as long as the process lives.
+ *
+ * <p>The operator's wishes come first. Where {@code NCCL_DEBUG} is set in the environment, it says the level; where
+ * {@code NCCL_DEBUG_FILE} is set, the lines go there, and are read from there. VCCL prints some of what it does to standard
+ * output, past every setting. The host engine writes no log.
+ *
+ * <p>All methods may be called from any thread.
+ */
+public final class NcclLog {
+    /** The name of the logger. */
+    public static final String LOGGER = "io.github.nccl4j.nccl";
+
+    private static final String PROPERTY = "nccl4j.log";
+    private static final String DEBUG = "NCCL_DEBUG";
+    private static final String DEBUG_FILE = "NCCL_DEBUG_FILE";
+    private static final String RESET = "ncclResetDebugInit";
+    private static final int KEPT_WARNINGS = 16;
+    private static final int WARNINGS_OF_AN_EXCEPTION = 5;
+    private static final long PAUSE_MILLIS = 100;
+
+    private static NcclLog started;
+
+    private final Level level;
+    private final Logger logger = System.getLogger(LOGGER);
+    private final long pid = ProcessHandle.current().pid();
+    private final Deque<Line> warnings = new ArrayDeque<>();
+    private final LogFile toLogger;
+    private final LogFile toWarnings;
+
+    /** How much NCCL writes; each level includes those before it. */
+    public enum Level {
+        /** What went wrong. */
+        WARN(Logger.Level.WARNING),
+
+        /** What NCCL found and chose, mostly when communicators are made. */
+        INFO(Logger.Level.INFO),
+
+        /** Every call, if NCCL was built for it. */
+        TRACE(Logger.Level.TRACE);
+
+        private final Logger.Level severity;
+
+        Level(Logger.Level severity) {
+            this.severity = severity;
+        }
+    }
+
+    /**
+     * A line of the log.
+     *
+     * @param level its level
+     * @param thread the system's number of the thread that wrote it; -1 if the line does not say
+     * @param device the CUDA device of that thread; -1 if the line does not say
+     * @param place where in NCCL's sources, such as "init.cc:411"; empty if the line does not say
+     * @param text what NCCL says
+     * @param rank the rank that it is about; -1 if that can't be told
+     * @param communicator the name of its communicator; empty if it has none or can't be told
+     */
+    public record Line(Level level, long thread, int device, String place, String text, int rank, String communicator) {
+
+        /** As it is logged: {@code "rank 3 of communicator 'train': Call to connect failed (misc/socket.cc:568)"}. */
+        @Override
+        public String toString() {
+            StringBuilder all = new StringBuilder();
+            if (rank >= 0) {
+                all.append("rank ").append(rank);
+                if (!communicator.isEmpty()) {
+                    all.append(" of communicator '").append(communicator).append('\'');
+                }
+                all.append(": ");
+            }
+            all.append(text);
+            return place.isEmpty()
+                    ? all.toString()
+                    : all.append(" (").append(place).append(')').toString();
+        }
+    }
+
+    private NcclLog(Level level, Path file, long start) {
+        this.level = level;
+        toLogger = new LogFile(file, start, this::log);
+        toWarnings = new LogFile(file, start, this::keepWarning);
+    }
+
+    /**
+     * Has NCCL write its log, and hands it to the logger from now on. To be called before anything else of NCCL; later it
+     * needs NCCL 2.24 or newer, which can be told to read its settings again. A second call with the same level does
+     * nothing.
+     *
+     * @param level how much NCCL writes
+     * @throws IllegalStateException if it was started with another level, or if an older library is in use already
+     * @throws UncheckedIOException if there can be no file in the temporary folder
+     */
+    public static void start(Level level) {
+        Objects.requireNonNull(level, "level");
+        synchronized (NcclLog.class) {
+            if (started != null) {
+                if (started.level != level) {
+                    throw new IllegalStateException(
+                            "the log was started with level " + started.level + "; it can't be changed to " + level);
+                }
+                return;
+            }
+            boolean late = NativeLibrary.isLoaded();
+            if (late && !NativeLibrary.provides(RESET)) {
+                throw new IllegalStateException("the log must be started before NCCL is used: NCCL "
+                        + NativeLibrary.version() + " is loaded, and reads its settings once (since 2.24.3, "
+                        + RESET + " can have them read again)");
+            }
+            started = open(level);
+            if (late) {
+                nccl.ncclResetDebugInit();
+            }
+            started.follow();
+        }
+    }
+
+    /** As the settings say; called before a library is used. */
+    static void startBySetting() {
+        String wanted = System.getProperty(PROPERTY, System.getenv().getOrDefault("NCCL4J_LOG", ""))
+                .strip();
+        if (wanted.isEmpty()) {
+            return;
+        }
+        try {
+            start(Level.valueOf(wanted.toUpperCase(Locale.ROOT)));
+        } catch (IllegalArgumentException unknown) {
+            throw new IllegalArgumentException(
+                    PROPERTY + " (NCCL4J_LOG) is '" + wanted + "'; it must be WARN, INFO or TRACE", unknown);
+        }
+    }
+
+    /** {@return whether NCCL's log is handed on} */
+    public static boolean isStarted() {
+        synchronized (NcclLog.class) {
+            return started != null;
+        }
+    }
+
+    /**
+     * The last warnings of NCCL in this process, oldest first, {@value #KEPT_WARNINGS} at most. All that NCCL has written
+     * before the call are looked at.
+     *
+     * @return the warnings; empty if the log was not started
+     */
+    public static List<Line> warnings() {
+        NcclLog log;
+        synchronized (NcclLog.class) {
+            log = started;
+        }
+        return log == null ? List.of() : log.readWarnings();
+    }
+
+    /** What an exception of a rank carries: its own, and those that no rank is known of. */
+    static List<Line> warningsOf(int rank) {
+        List<Line> own = warnings().stream()
+                .filter(line -> line.rank() == rank || line.rank() < 0 || rank < 0)
+                .toList();
+        return own.subList(Math.max(0, own.size() - WARNINGS_OF_AN_EXCEPTION), own.size());
+    }
+
+    private static NcclLog open(Level level) {
+        if (System.getenv(DEBUG) == null) {
+            NativeLibrary.setVariable(DEBUG, level.toString());
+        }
+        String wanted = System.getenv().getOrDefault(DEBUG_FILE, "");
+        try {
+            if (!wanted.isEmpty()) {
+                Path file = Path.of(expanded(wanted));
+                return new NcclLog(level, file, Files.exists(file) ? Files.size(file) : 0);
+            }
+            Path folder = Files.createTempDirectory("nccl4j-log");
+            Path file = Files.createFile(folder.resolve("nccl.log"));
+            NativeLibrary.setVariable(DEBUG_FILE, file.toString().replace("%", "%%"));
+            NcclLog log = new NcclLog(level, file, 0);
+            Runtime.getRuntime().addShutdownHook(new Thread(() -> log.end(file, folder), "nccl4j log end"));
+            return log;
+        } catch (IOException e) {
+            throw new UncheckedIOException("no file for NCCL's log: " + e.getMessage(), e);
+        }
+    }
+
+    /** As NCCL does: %h is the host's name up to the first dot, %p the process. */
+    private static String expanded(String path) throws IOException {
+        StringBuilder text = new StringBuilder();
+        for (int i = 0; i < path.length(); i++) {
+            char c = path.charAt(i);
+            char next = c == '%' && i + 1 < path.length() ? path.charAt(++i) : 0;
+            switch (next) {
+                case 0 -> text.append(c);
+                case '%' -> text.append('%');
+                case 'h' ->
+                    text.append(Files.readString(Path.of("/proc/sys/kernel/hostname"))
+                            .strip()
+                            .replaceFirst("\\..*", ""));
+                case 'p' -> text.append(ProcessHandle.current().pid());
+                default -> text.append('%').append(next);
+            }
+        }
+        return text.toString();
+    }
+
+    private void follow() {
+        Thread thread = new Thread(this::readForever, "nccl4j log");
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    private void readForever() {
+        try {
+            while (true) {
+                // First, so that a logger that waits does not leave all to who asks for warnings.
+                readWarnings();
+                read(toLogger);
+                Thread.sleep(PAUSE_MILLIS);
+            }
+        } catch (InterruptedException nobodyNeedsThisAnyMore) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private static void read(LogFile file) {
+        try {
+            file.read();
+        } catch (IOException missing) {
+            // NCCL makes the operator's file when it writes for the first time; ours may be cleaned away.
+        }
+    }
+
+    private List<Line> readWarnings() {
+        read(toWarnings);
+        synchronized (warnings) {
+            return List.copyOf(warnings);
+        }
+    }
+
+    private void keepWarning(String text) {
+        LogParser.parse(text, pid).filter(line -> line.level() == Level.WARN).ifPresent(line -> {
+            synchronized (warnings) {
+                if (warnings.size() == KEPT_WARNINGS) {
+                    warnings.removeFirst();
+                }
+                warnings.addLast(line);
+            }
+        });
+    }
+
+    private void log(String text) {
+        LogParser.parse(text, pid).ifPresent(line -> logger.log(line.level().severity, line));
+    }
+
+    private void end(Path file, Path folder) {
+        read(toLogger);
+        try {
+            Files.deleteIfExists(file);
+            Files.deleteIfExists(folder);
+        } catch (IOException undeletable) {
+            // The system cleans its temporary folder.
+        }
+    }
+}
