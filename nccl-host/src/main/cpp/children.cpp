@@ -246,7 +246,10 @@ extern "C" ncclResult_t ncclCommGrow(
     if (comm == nullptr) {
       if (uniqueId == nullptr) fail(ncclInvalidArgument, "%s : uniqueId argument of a new rank is NULL", call);
       bool blocking = isBlocking(readConfig(config, call), true);
-      return initOne(initJob(newcomm, nRanks, *uniqueId, rank, 0, blocking, call));
+      InitJob job = initJob(newcomm, nRanks, *uniqueId, rank, 0, blocking, call);
+      // As at the ranks that were there before.
+      job.comm->faults.reset();
+      return initOne(std::move(job));
     }
     std::shared_ptr<Comm> parent = requireReadyComm(comm, call, kAllowRevoked);
     if (nRanks <= parent->ranks) {

@@ -249,17 +249,10 @@ void Comm::forgetWindow(uint64_t number) {
 }
 
 void Comm::leave(ControlKind kind) {
-  for (Peer& peer : peers) {
-    tell(peer, kind, ncclSuccess, "");
-    peer.data.reset();
-    peer.control.reset();
-    peer.lane.reset();
-    peer.passed.reset();
-    peer.out.clear();
-  }
+  for (Peer& peer : peers) tell(peer, kind, ncclSuccess, "");
+  vanish();
   {
     std::lock_guard<std::mutex> lock(windowsMutex);
-    inbox.reset();
     windows.clear();
   }
   if (growId) {
@@ -267,6 +260,18 @@ void Comm::leave(ControlKind kind) {
     growId.reset();
   }
   dropScratch();
+}
+
+void Comm::vanish() {
+  for (Peer& peer : peers) {
+    peer.data.reset();
+    peer.control.reset();
+    peer.lane.reset();
+    peer.passed.reset();
+    peer.out.clear();
+  }
+  std::lock_guard<std::mutex> lock(windowsMutex);
+  inbox.reset();
 }
 
 void Comm::requestAbort() {

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "error.h"
+#include "faults.h"
 #include "inbox.h"
 #include "socket.h"
 #include "wire.h"
@@ -101,6 +102,7 @@ class Comm {
   int device;
   const bool blocking;
   const double operationTimeout;  // seconds, 0 for none
+  std::unique_ptr<Faults> faults;  // mostly empty
 
   ncclComm_t handle() const;
 
@@ -154,6 +156,8 @@ class Comm {
 
   /** Says farewell and closes all sockets. Needs `operation`. */
   void leave(ControlKind kind);
+  /** Closes all sockets without a word, as the death of the process would. Needs `operation`. */
+  void vanish();
   void requestAbort();
 
   char* scratchOf(size_t bytes);

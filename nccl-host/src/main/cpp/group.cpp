@@ -8,6 +8,9 @@
 
 #include "group.h"
 
+#include <math.h>
+#include <poll.h>
+
 #include <algorithm>
 
 namespace host {
@@ -60,6 +63,7 @@ void runOperations(std::vector<QueuedOperation> operations) {
   /** The operations of one communicator in the order in which they run. */
   struct Sorted {
     std::shared_ptr<Comm> comm;
+    std::vector<Fault> faults;
     std::vector<Operation> registrations, oneSided, collectives, messages;
   };
   std::vector<Sorted> sorted;
@@ -70,6 +74,7 @@ void runOperations(std::vector<QueuedOperation> operations) {
       sorted.emplace_back();
       sorted.back().comm = queued.comm;
     }
+    for (Fault& fault : queued.operation.faults) sorted[at].faults.push_back(std::move(fault));
     Call call = queued.operation.call;
     std::vector<Operation>& kind = call == Call::CommWindowRegister ? sorted[at].registrations
                                    : isOneSided(call)               ? sorted[at].oneSided
@@ -80,7 +85,7 @@ void runOperations(std::vector<QueuedOperation> operations) {
   std::vector<Work> work;
   for (Sorted& one : sorted) {
     Comm& comm = *one.comm;
-    work.push_back({one.comm, {}});
+    work.push_back({one.comm, {}, std::move(one.faults)});
     std::vector<std::unique_ptr<Task>>& tasks = work.back().tasks;
     for (Operation& operation : one.registrations) tasks.push_back(makeRegistration(comm, std::move(operation)));
     if (!one.oneSided.empty()) tasks.push_back(makeOneSided(comm, std::move(one.oneSided)));
@@ -92,10 +97,26 @@ void runOperations(std::vector<QueuedOperation> operations) {
   runWork(std::move(work));
 }
 
+/** What NCCL4J_HOST_FAULT has in store for the making of a communicator. */
+void applyFaults(Comm& comm) {
+  if (!comm.faults) return;
+  std::string what = format("the init of rank %d", comm.rank);
+  for (const Fault& fault : comm.faults->atCreation()) {
+    double until = fault.kind == FaultKind::Hang ? HUGE_VAL : now() + fault.seconds;
+    while (now() < until && !comm.aborted) {
+      pollfd wake{comm.wake.get(), POLLIN, 0};
+      poll(&wake, 1, static_cast<int>(std::min(until - now(), 1000.0) * 1000) + 1);
+    }
+    if (comm.aborted) fail(ncclInternalError, "%s was aborted by ncclCommAbort", what.c_str());
+    strike(fault, what);
+  }
+}
+
 /** Runs one job to its end; throws its failure. */
 void runJob(InitJob& job) {
   try {
     if (job.comm->aborted) fail(ncclInternalError, "the init of a communicator was aborted by ncclCommAbort");
+    applyFaults(*job.comm);
     job.connect(*job.comm);
   } catch (const Failure& failure) {
     job.comm->breakDown(failure.code(), failure.text());
@@ -230,6 +251,7 @@ void noteGroupFailure(const Failure& failure) {
 }
 
 void submit(const std::shared_ptr<Comm>& comm, Operation operation) {
+  if (comm->faults) operation.faults = comm->faults->at(operation.call);
   if (insideGroup()) {
     group().operations.push_back({comm, std::move(operation)});
     return;

@@ -74,6 +74,7 @@ InitJob initJob(
   checkUniqueId(id, call);
   InitJob job;
   job.comm = std::make_shared<Comm>(rank, ranks, device, blocking);
+  job.comm->faults = Faults::fromEnvironment(rank);
   job.out = out;
   job.connect = [id](Comm& comm) { connectRanks(comm, id); };
   return job;

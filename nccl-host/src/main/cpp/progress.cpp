@@ -4,6 +4,7 @@
 // first, and only when nothing moves any more the task fails. So an operation that a rank completed before it went away
 // completes at the others that are in it too.
 
+#include <math.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,12 +21,17 @@ constexpr size_t kTurn = 1 << 20;
 
 class Runner {
  public:
-  explicit Runner(Work work) : work_(std::move(work)), lock_(work_.comm->operation), started_(now()) {}
+  explicit Runner(Work work) : work_(std::move(work)), lock_(work_.comm->operation), started_(now()) {
+    for (const Fault& fault : work_.faults) {
+      notBefore_ += fault.kind == FaultKind::Hang ? HUGE_VAL : fault.seconds;
+    }
+    notBefore_ += started_;
+  }
 
   bool finished() const { return finished_; }
   const Failure* failure() const { return failure_.get(); }
-  bool hasDeadline() const { return !finished_ && comm().operationTimeout > 0; }
-  double deadline() const { return started_ + comm().operationTimeout; }
+  /** When to look again even if nothing comes. */
+  double wakeTime() const { return std::min(begun_ ? HUGE_VAL : notBefore_, deadline()); }
 
   /** Moves what can be moved now; true when something did. */
   bool advance() {
@@ -42,7 +48,12 @@ class Runner {
             format("%s was ended at rank %d by %s", what().c_str(), comm().rank, comm().interruptReason().c_str()));
       }
       if (!begun_) {
+        if (now() < notBefore_) return false;
         begun_ = true;
+        for (const Fault& fault : work_.faults) {
+          if (fault.kind == FaultKind::Drop) comm().vanish();
+          strike(fault, what());
+        }
         if (comm().revoked) {
           throw Failure(
               ncclInvalidUsage, format("%s : rank %d has revoked this communicator", what().c_str(), comm().rank));
@@ -69,6 +80,13 @@ class Runner {
   /** Called when nothing moved: fails if nothing more can come. True when the work ended. */
   bool judge() {
     return attempt([&] {
+      if (!begun_) {
+        if (now() < deadline()) return false;
+        throw Failure(
+            ncclTimeout, format(
+                             "rank %d waited %.1f s in %s for the end of a fault", comm().rank, now() - started_,
+                             task().description().c_str()));
+      }
       if (comm().hasBadNews()) throw Failure(comm().badNewsCode(), comm().badNewsText());
       for (Peer& peer : comm().peers) {
         if (!peer.saidBye || !task().drained(peer) || !(task().needs(peer) || !peer.out.empty())) continue;
@@ -77,7 +95,7 @@ class Runner {
                                   "rank %d destroyed its communicator, but rank %d called %s", peer.rank, comm().rank,
                                   task().description().c_str()));
       }
-      if (comm().operationTimeout > 0 && now() >= deadline()) {
+      if (now() >= deadline()) {
         std::vector<int> missing;
         for (Peer& peer : comm().peers) {
           if (peer.rank != comm().rank && (task().needs(peer) || !peer.out.empty())) missing.push_back(peer.rank);
@@ -93,6 +111,10 @@ class Runner {
 
   void collectDescriptors(std::vector<pollfd>& polled) {
     firstPolled_ = polled.size();
+    if (!begun_) {
+      polled.push_back({comm().wake.get(), POLLIN, 0});
+      return;
+    }
     // Control streams come first, in the order of the ranks: readControl relies on it.
     for (Peer& peer : comm().peers) {
       if (peer.control.valid() && !peer.controlEnded) polled.push_back({peer.control.get(), POLLIN, 0});
@@ -109,6 +131,7 @@ class Runner {
   }
 
   void readControl(const std::vector<pollfd>& polled) {
+    if (!begun_) return;
     size_t at = firstPolled_;
     for (Peer& peer : comm().peers) {
       if (!peer.control.valid() || peer.controlEnded) continue;
@@ -221,6 +244,10 @@ class Runner {
     lock_.unlock();
   }
 
+  double deadline() const {
+    return comm().operationTimeout > 0 ? started_ + comm().operationTimeout : HUGE_VAL;
+  }
+
   Comm& comm() const { return *work_.comm; }
   Task& task() const { return *work_.tasks[next_]; }
   std::string what() const { return next_ < work_.tasks.size() ? task().name() : "an operation"; }
@@ -228,6 +255,7 @@ class Runner {
   Work work_;
   std::unique_lock<std::mutex> lock_;
   const double started_;
+  double notBefore_ = 0;
   size_t next_ = 0;
   size_t firstPolled_ = 0;
   bool begun_ = false;
@@ -269,17 +297,14 @@ void runWork(std::vector<Work> work) {
     if (moved) continue;
 
     polled.clear();
-    int wait = -1;
+    double wakeTime = HUGE_VAL;
     for (auto& runner : runners) {
       if (runner->finished()) continue;
       runner->collectDescriptors(polled);
-      if (runner->hasDeadline()) {
-        double left = std::max(0.0, std::min(runner->deadline() - now(), 1e6));
-        int milliseconds = static_cast<int>(left * 1000) + 1;
-        wait = wait < 0 ? milliseconds : std::min(wait, milliseconds);
-      }
+      wakeTime = std::min(wakeTime, runner->wakeTime());
     }
-    poll(polled.data(), polled.size(), wait);
+    double left = std::max(0.0, std::min(wakeTime - now(), 1e6));
+    poll(polled.data(), polled.size(), wakeTime == HUGE_VAL ? -1 : static_cast<int>(left * 1000) + 1);
     for (auto& runner : runners) {
       if (!runner->finished()) runner->readControl(polled);
     }

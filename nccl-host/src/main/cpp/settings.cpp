@@ -29,7 +29,8 @@ double Setting::value() const {
   if (text == nullptr || *text == '\0') return fallback;
   char* end = nullptr;
   double number = strtod(text, &end);
-  return *end == '\0' && isfinite(number) && number > 0 ? number : fallback;
+  if (*end == '\0' && isfinite(number) && number > 0) return number;
+  fail(ncclInvalidArgument, "%s must be a number of seconds above 0: '%s'", key, text);
 }
 
 }  // namespace host
@@ -149,7 +150,12 @@ extern "C" ncclResult_t ncclParamGetAllParameterKeys(const char*** table, int* t
 HOST_PROFILER_ALIAS(ncclParamGetAllParameterKeys)
 
 extern "C" void ncclParamDumpAll(void) {
-  for (const Setting& setting : settings) printf("%s=%g (default %g)\n", setting.key, setting.value(), setting.fallback);
+  guarded([]() -> ncclResult_t {
+    for (const Setting& setting : settings) {
+      printf("%s=%g (default %g)\n", setting.key, setting.value(), setting.fallback);
+    }
+    return ncclSuccess;
+  });
   fflush(stdout);
 }
 HOST_PROFILER_ALIAS(ncclParamDumpAll)

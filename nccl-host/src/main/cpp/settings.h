@@ -8,7 +8,7 @@ struct Setting {
   const char* key;
   double fallback;
 
-  /** The environment's value if it is a positive number, else the fallback. */
+  /** The environment's value, or the fallback if it has none. Throws if that is no positive number. */
   double value() const;
 };
 

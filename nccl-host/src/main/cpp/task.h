@@ -44,6 +44,8 @@ struct Operation {
   size_t windowOffset = 0;
   std::vector<uint64_t> signals;
 
+  std::vector<Fault> faults;  // before it begins
+
   size_t bytes() const { return count * typeSize(type); }
   Frame frame() const;
 };
@@ -98,6 +100,7 @@ std::unique_ptr<Task> makeOneSided(Comm& comm, std::vector<Operation> operations
 struct Work {
   std::shared_ptr<Comm> comm;
   std::vector<std::unique_ptr<Task>> tasks;
+  std::vector<Fault> faults;  // before the first begins
 };
 
 /**

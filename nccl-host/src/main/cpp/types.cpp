@@ -29,6 +29,10 @@ const char* callName(Call call) {
   return "an unknown call";
 }
 
+bool isOperation(Call call) {
+  return call != Call::CommSplit && call != Call::CommSplitId && call != Call::CommShrink && call != Call::CommGrow;
+}
+
 bool isPointToPoint(Call call) { return call == Call::Send || call == Call::Recv; }
 
 bool isOneSided(Call call) {

@@ -36,6 +36,9 @@ constexpr int kPreMulSum = ncclNumOps;
 /** The name as NCCL writes it in its messages: "AllReduce". */
 const char* callName(Call call);
 
+/** True for what users call on a communicator that is made; false for the making of others. */
+bool isOperation(Call call);
+
 bool isPointToPoint(Call call);
 
 /** True for puts, signals, and the waiting for signals. */

@@ -1,0 +1,98 @@
+package io.github.nccl4j.tests.host;
+
+import io.github.nccl4j.global.nccl;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.bytedeco.javacpp.FloatPointer;
+
+/**
+ * Three ranks in threads of a process with faults: {@code main(scenario)}. Prints a line for each rank: its number, how many
+ * calls succeeded, the code of the next, the text, and for how many milliseconds the rank was at it.
+ */
+final class FaultScenarios {
+    private static final int RANKS = 3;
+    private static final int CALLS = 4;
+
+    private FaultScenarios() {}
+
+    public static void main(String... scenario) throws Exception {
+        List<String> lines =
+                switch (scenario[0]) {
+                    case "calls" -> HostEngineTest.inThreads(RANKS, FaultScenarios::calls);
+                    case "abort" -> HostEngineTest.inThreads(RANKS, FaultScenarios::abortSoon);
+                    case "shrink" -> HostEngineTest.inThreads(RANKS, FaultScenarios::shrink);
+                    case "join" -> List.of(join());
+                    default -> throw new IllegalArgumentException(scenario[0]);
+                };
+        lines.forEach(System.out::println);
+    }
+
+    /** All-reduces and broadcasts in turn, until one fails. */
+    private static String calls(Rank self) {
+        long start = System.nanoTime();
+        int done = 0;
+        int result = nccl.ncclSuccess;
+        try (FloatPointer data = new FloatPointer(10)) {
+            while (done < CALLS) {
+                result = call(self, data, done);
+                if (result != nccl.ncclSuccess) {
+                    break;
+                }
+                done++;
+            }
+            long millis = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start);
+            String text = result == nccl.ncclSuccess ? "" : nccl.ncclGetLastError(self.comm());
+            nccl.ncclCommAbort(self.comm());
+            return "rank " + self.rank() + ": " + done + " done, then " + result + ", " + millis + " ms, " + text;
+        }
+    }
+
+    private static int call(Rank self, FloatPointer data, int number) {
+        return number % 2 == 0
+                ? nccl.ncclAllReduce(data.address(), data.address(), 10, nccl.ncclFloat, nccl.ncclMax, self.comm(), 0)
+                : nccl.ncclBcast(data.address(), 10, nccl.ncclFloat, 0, self.comm(), 0);
+    }
+
+    /** As {@link #calls}, where each rank has a watchdog that aborts it. */
+    private static String abortSoon(Rank self) throws InterruptedException {
+        Thread watchdog = new Thread(() -> {
+            try {
+                Thread.sleep(1000);
+            } catch (InterruptedException e) {
+                return;
+            }
+            nccl.ncclCommAbort(self.comm());
+        });
+        watchdog.start();
+        String line = calls(self);
+        watchdog.join();
+        return line;
+    }
+
+    /** After a failure, the ranks other than 1 go on together. */
+    private static String shrink(Rank self) {
+        try (FloatPointer data = new FloatPointer(10)) {
+            int result = call(self, data, 0);
+            if (self.rank() == 1) {
+                nccl.ncclCommAbort(self.comm());
+                return "rank 1: " + result;
+            }
+            Rank rest = HostEngineRegroupTest.shrink(self, nccl.NCCL_SHRINK_ABORT, 1);
+            nccl.ncclCommAbort(self.comm());
+            float sum = HostEngineRegroupTest.sum(rest, 1 + self.rank());
+            rest.destroy();
+            return "rank " + self.rank() + ": " + result + ", then " + sum;
+        }
+    }
+
+    /** One rank alone. */
+    private static String join() {
+        Rank self;
+        try {
+            self = Rank.join(Rank.newId(), 0, 1);
+        } catch (Rank.NcclFailure refused) {
+            return refused.getMessage();
+        }
+        return calls(self);
+    }
+}

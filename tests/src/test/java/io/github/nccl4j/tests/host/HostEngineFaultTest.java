@@ -1,0 +1,135 @@
+package io.github.nccl4j.tests.host;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.tests.ChildJvm;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** {@code NCCL4J_HOST_FAULT}: each kind of fault happens where it is told to, and nowhere else. */
+@Timeout(value = 120, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class HostEngineFaultTest {
+
+    private static ChildJvm faulty(String fault) {
+        return new ChildJvm().property("nccl4j.engine", "host").environment("NCCL4J_HOST_FAULT", fault);
+    }
+
+    private static List<String> lines(ChildJvm jvm, String scenario) {
+        ChildJvm.Outcome outcome = jvm.run(FaultScenarios.class, scenario);
+        assertEquals(0, outcome.exitCode(), outcome.output());
+        return outcome.output().lines().toList();
+    }
+
+    private static long millis(String line) {
+        return Long.parseLong(line.replaceAll(".* (\\d+) ms, .*", "$1"));
+    }
+
+    private static void assertLine(String line, int done, int code, String... words) {
+        assertTrue(line.contains(done + " done, then " + code + ","), line);
+        assertWords(line, words);
+    }
+
+    /** A rank other than the faulty one may learn of the fault when it begins an earlier call. */
+    private static void assertOther(String line, int most, int code, String... words) {
+        assertTrue(line.matches("rank \\d: [0-" + most + "] done, then " + code + ",.*"), line);
+        assertWords(line, words);
+    }
+
+    private static void assertWords(String line, String... words) {
+        for (String word : words) {
+            assertTrue(line.contains(word), () -> "'" + word + "' is not in: " + line);
+        }
+    }
+
+    @Test
+    void aDroppedRankIsGoneForTheOthers() {
+        List<String> lines = lines(faulty("drop,rank=1,op=3"), "calls");
+        assertLine(lines.get(1), 2, nccl.ncclSystemError, "AllReduce", "NCCL4J_HOST_FAULT");
+        assertOther(lines.get(0), 2, nccl.ncclRemoteError, "rank 1", "went away");
+        assertOther(lines.get(2), 2, nccl.ncclRemoteError, "rank 1", "went away");
+    }
+
+    @Test
+    void aResultIsThatOfTheCall() {
+        List<String> lines = lines(faulty("result=3,rank=0,call=Broadcast,op=2"), "calls");
+        assertLine(lines.get(0), 3, 3, "Broadcast", "NCCL4J_HOST_FAULT");
+        assertOther(lines.get(1), 3, 3, "Broadcast", "NCCL4J_HOST_FAULT");
+        assertOther(lines.get(2), 3, 3, "Broadcast", "NCCL4J_HOST_FAULT");
+    }
+
+    @Test
+    void aDelayedCallSucceedsLater() {
+        List<String> lines = lines(faulty("delay=0.4,rank=2,op=2; delay=0.5,rank=0,call=AllReduce,op=all"), "calls");
+        for (String line : lines) {
+            assertLine(line, 4, nccl.ncclSuccess);
+            assertTrue(millis(line) >= 1400, line);
+        }
+    }
+
+    @Test
+    void aCallThatHangsEndsAtTheDeadline() {
+        List<String> lines = lines(faulty("hang,rank=1,op=2").environment("NCCL4J_HOST_OP_TIMEOUT", "1"), "calls");
+        for (String line : lines) {
+            assertOther(line, 1, nccl.ncclTimeout, "rank 1", "Broadcast");
+        }
+    }
+
+    @Test
+    void aCallThatHangsIsEndedByAbort() {
+        List<String> lines = lines(faulty("hang"), "abort");
+        for (String line : lines) {
+            assertLine(line, 0, nccl.ncclInternalError, "abort");
+        }
+    }
+
+    @Test
+    void communicatorsMadeOfOthersHaveNoFaults() {
+        List<String> lines = lines(faulty("result=5,rank=1,op=1; drop,rank=0,op=2"), "shrink");
+        assertEquals(List.of("rank 0: 5, then 4.0", "rank 1: 5", "rank 2: 5, then 4.0"), lines);
+    }
+
+    @Test
+    void theMakingOfACommunicatorMayFailToo() {
+        assertTrue(lines(faulty("result=2,op=0"), "join").get(0).contains("gave 2: the init of rank 0"));
+        assertTrue(lines(faulty("drop,op=0,rank=0"), "join").get(0).contains("dropped"));
+        assertLine(lines(faulty("drop,op=0,rank=1"), "join").get(0), 4, nccl.ncclSuccess);
+    }
+
+    @Test
+    void aKilledRankEndsItsProcess() {
+        // By SIGKILL.
+        assertEquals(
+                128 + 9, faulty("kill,op=3").run(FaultScenarios.class, "join").exitCode());
+    }
+
+    @ParameterizedTest
+    @CsvSource(delimiter = '|', textBlock = """
+                    sleep=1              | 'sleep=1' is not understood, expected delay=SECONDS
+                    delay=soon           | 'delay=soon' is not understood, expected a number of seconds
+                    result=7             | 'result=7' is not understood
+                    result=99            | a number from 1 to 8
+                    drop,rank=-1         | 'rank=-1' is not understood
+                    hang,call=AllReduced | 'call=AllReduced' is not understood
+                    hang,call=Send,op=0  | has op=0
+                    kill,where=here      | 'where=here' is not understood
+                    """)
+    void whatIsNotUnderstoodIsAnError(String fault, String words) {
+        String line = lines(faulty(fault), "join").get(0);
+        assertTrue(line.contains("gave " + nccl.ncclInvalidArgument + ": NCCL4J_HOST_FAULT"), line);
+        assertTrue(line.contains(words), line);
+    }
+
+    @Test
+    void aTimeoutThatIsNoNumberIsAnError() {
+        String line = lines(faulty("").environment("NCCL4J_HOST_OP_TIMEOUT", "soon"), "join")
+                .get(0);
+        assertTrue(line.contains("gave 4: NCCL4J_HOST_OP_TIMEOUT"), line);
+        assertTrue(line.contains("'soon'"), line);
+    }
+}
