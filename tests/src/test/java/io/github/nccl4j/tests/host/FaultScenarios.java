@@ -41,8 +41,14 @@ final class FaultScenarios {
                 done++;
             }
             long millis = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start);
-            String text = result == nccl.ncclSuccess ? "" : nccl.ncclGetLastError(self.comm());
-            nccl.ncclCommAbort(self.comm());
+            String text = "";
+            if (result == nccl.ncclSuccess) {
+                // Others may still be in the last call.
+                self.destroy();
+            } else {
+                text = nccl.ncclGetLastError(self.comm());
+                nccl.ncclCommAbort(self.comm());
+            }
             return "rank " + self.rank() + ": " + done + " done, then " + result + ", " + millis + " ms, " + text;
         }
     }
