@@ -61,14 +61,15 @@ void runInternal(const std::shared_ptr<Comm>& comm, Operation operation) {
   runWork(std::move(work));
 }
 
-/** Colors and keys, or ids, of all ranks of the parent. */
-std::vector<RegroupNote> exchangeForSplit(const std::shared_ptr<Comm>& parent, Comm& child, RegroupNote mine, Call call) {
+/** Colors and keys, or ids, of all ranks of the parent; over its control streams if regrouping is not NULL. */
+std::vector<RegroupNote> exchangeForSplit(
+    const std::shared_ptr<Comm>& parent, Regrouping* regrouping, RegroupNote mine, Call call) {
   size_t ranks = static_cast<size_t>(parent->ranks);
-  if (parent->revoked) {
+  if (regrouping != nullptr) {
     std::vector<int> members(ranks);
     for (size_t rank = 0; rank < ranks; rank++) members[rank] = static_cast<int>(rank);
     mine.call = call;
-    return Regrouping(*parent, child, Call::CommSplit).exchange(members, mine);
+    return regrouping->exchange(members, mine);
   }
   std::vector<std::pair<int64_t, int64_t>> pairs(ranks);
   std::vector<ncclUniqueId> ids(ranks);
@@ -91,9 +92,11 @@ std::vector<RegroupNote> exchangeForSplit(const std::shared_ptr<Comm>& parent, C
 }
 
 void connectSplit(const std::shared_ptr<Comm>& parent, int color, int key, Comm& child) {
+  std::unique_ptr<Regrouping> regrouping;
+  if (parent->revoked) regrouping = std::make_unique<Regrouping>(*parent, child, Call::CommSplit);
   RegroupNote mine;
   mine.told = {color, key};
-  std::vector<RegroupNote> colors = exchangeForSplit(parent, child, mine, Call::CommSplit);
+  std::vector<RegroupNote> colors = exchangeForSplit(parent, regrouping.get(), mine, Call::CommSplit);
 
   // Ranks of one color, ordered by key and then by the rank in the parent. The first serves the rendezvous.
   std::vector<std::pair<int64_t, int>> members;
@@ -106,7 +109,8 @@ void connectSplit(const std::shared_ptr<Comm>& parent, int color, int key, Comm&
   OwnId own;
   if (!members.empty() && members.front().second == parent->rank) own.make();
   mine.id = own.id();
-  std::vector<RegroupNote> ids = exchangeForSplit(parent, child, mine, Call::CommSplitId);
+  std::vector<RegroupNote> ids = exchangeForSplit(parent, regrouping.get(), mine, Call::CommSplitId);
+  regrouping.reset();
   own.use();
 
   child.ranks = static_cast<int>(members.size());

@@ -182,6 +182,9 @@ class Comm {
   /** Stops puts to a window of this rank. */
   void forgetWindow(uint64_t number);
 
+  /** How often ranks of this communicator tried to make others over the control streams. Needs `operation`. */
+  uint64_t regroupAttempts = 0;
+
   /** Made by ncclCommGetUniqueId here and not yet used. Needs `operation`. */
   std::unique_ptr<ncclUniqueId> growId;
 

@@ -138,6 +138,21 @@ class OneSided : public Task {
     return current().call == Call::WaitSignal ? comm_.inbox->ended(peer.rank) : peer.laneBroken;
   }
 
+  // Signals of a rank that died count as long as its lane has some.
+  bool settled() const override {
+    if (current().call != Call::WaitSignal) return true;
+    for (const Peer& peer : comm_.peers) {
+      if (peer.controlEnded && !comm_.inbox->ended(peer.rank)) return false;
+    }
+    return true;
+  }
+
+  bool onlyTakes() const override {
+    return std::all_of(operations_.begin(), operations_.end(), [](const Operation& operation) {
+      return operation.call == Call::WaitSignal;
+    });
+  }
+
   std::string name() const override { return callName(current().call); }
 
   std::string description() const override {

@@ -62,8 +62,9 @@ class Runner {
         // A rank that failed or went away earlier may have sent its part of this call before: do not go by that, or
         // some ranks would complete a call that failed at the others.
         comm().readAllControl(("during " + what()).c_str());
-        if (comm().hasBadNews()) throw Failure(comm().badNewsCode(), comm().badNewsText());
-        if (!work_.tasks.empty()) task().start();
+        bool news = comm().hasBadNews();
+        if (news && !task().onlyTakes()) throw Failure(comm().badNewsCode(), comm().badNewsText());
+        task().start();
       }
       while (next_ < work_.tasks.size()) {
         moved |= transfer();
@@ -87,7 +88,11 @@ class Runner {
                              "rank %d waited %.1f s in %s for the end of a fault", comm().rank, now() - started_,
                              task().description().c_str()));
       }
-      if (comm().hasBadNews()) throw Failure(comm().badNewsCode(), comm().badNewsText());
+      if (comm().hasBadNews() && task().settled()) {
+        // What settled it may have come since the last look.
+        if (task().advanceOwn()) return true;
+        throw Failure(comm().badNewsCode(), comm().badNewsText());
+      }
       for (Peer& peer : comm().peers) {
         if (!peer.saidBye || !task().drained(peer) || !(task().needs(peer) || !peer.out.empty())) continue;
         throw Failure(

@@ -12,38 +12,72 @@
 namespace host {
 
 Regrouping::Regrouping(Comm& parent, Comm& child, Call call)
-    : parent_(parent), child_(child), call_(call), lock_(parent.operation), started_(now()) {}
+    : parent_(parent),
+      child_(child),
+      call_(call),
+      lock_(parent.operation),
+      started_(now()),
+      attempt_(++parent.regroupAttempts) {}
 
 std::vector<RegroupNote> Regrouping::exchange(const std::vector<int>& members, const RegroupNote& mine) {
-  std::string body(reinterpret_cast<const char*>(&mine), sizeof mine);
+  tell(members, mine);
+  for (;;) {
+    std::vector<RegroupNote> notes;
+    std::vector<int> missing;
+    for (int rank : members) {
+      if (rank == parent_.rank) {
+        notes.push_back(mine);
+        continue;
+      }
+      RegroupNote* note = newest(parent_.peers[static_cast<size_t>(rank)]);
+      if (note == nullptr) {
+        missing.push_back(rank);
+        continue;
+      }
+      if (note->attempt > attempt_ && !first_) {
+        fail(ncclRemoteError, "rank %d began %s anew while rank %d was in it", rank, callName(call_), parent_.rank);
+      }
+      if (note->call != mine.call || note->members != mine.members) {
+        fail(
+            ncclInvalidUsage, "rank %d called %s while rank %d called %s%s", rank, callName(note->call), parent_.rank,
+            callName(mine.call), note->call == mine.call ? " with another list of ranks" : "");
+      }
+      if (note->attempt > attempt_) {
+        parent_.regroupAttempts = attempt_ = note->attempt;
+        tell(members, mine);
+        // What the ranks before this one told is to be looked at again.
+        notes.clear();
+        break;
+      }
+      notes.push_back(*note);
+    }
+    if (notes.size() == members.size()) {
+      for (int rank : members) {
+        if (rank != parent_.rank) parent_.peers[static_cast<size_t>(rank)].regroups.pop_front();
+      }
+      first_ = false;
+      return notes;
+    }
+    if (!missing.empty()) waitFor(missing, "for " + rankList(missing));
+  }
+}
+
+void Regrouping::tell(const std::vector<int>& members, const RegroupNote& mine) {
+  RegroupNote note = mine;
+  note.attempt = attempt_;
+  std::string body(reinterpret_cast<const char*>(&note), sizeof note);
   for (int rank : members) {
     if (rank != parent_.rank) parent_.tell(parent_.peers[static_cast<size_t>(rank)], ControlKind::Regroup, 0, body);
   }
-  std::vector<RegroupNote> notes(members.size());
-  std::vector<bool> there(members.size());
-  for (;;) {
-    std::vector<int> missing;
-    for (size_t i = 0; i < members.size(); i++) {
-      if (there[i]) continue;
-      Peer& peer = parent_.peers[static_cast<size_t>(members[i])];
-      if (members[i] == parent_.rank) {
-        notes[i] = mine;
-      } else if (peer.regroups.empty()) {
-        missing.push_back(members[i]);
-        continue;
-      } else {
-        notes[i] = peer.regroups.front();
-        peer.regroups.pop_front();
-      }
-      there[i] = true;
-      if (notes[i].call == mine.call && notes[i].members == mine.members) continue;
-      fail(
-          ncclInvalidUsage, "rank %d called %s while rank %d called %s%s", members[i], callName(notes[i].call),
-          parent_.rank, callName(mine.call), notes[i].call == mine.call ? " with another list of ranks" : "");
-    }
-    if (missing.empty()) return notes;
-    waitFor(missing, "for " + rankList(missing));
+}
+
+/** What a rank told for this attempt, or for a later one; drops what it told for earlier ones. */
+RegroupNote* Regrouping::newest(Peer& peer) {
+  while (!peer.regroups.empty() && peer.regroups.front().attempt < attempt_) peer.regroups.pop_front();
+  while (peer.regroups.size() > 1 && peer.regroups.back().attempt > peer.regroups.front().attempt) {
+    peer.regroups.pop_front();
   }
+  return peer.regroups.empty() ? nullptr : &peer.regroups.front();
 }
 
 ncclUniqueId Regrouping::takeGrowId() {

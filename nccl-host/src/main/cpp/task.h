@@ -76,6 +76,10 @@ class Task {
   virtual bool needs(Peer& peer) = 0;
   /** True when nothing is on its way any more from a rank that has said farewell. */
   virtual bool drained(Peer&) const { return true; }
+  /** True when nothing that came before bad news is still on its way beside the peers' data streams. */
+  virtual bool settled() const { return true; }
+  /** True when this work may be done even though a rank has gone: it only takes in what has come already. */
+  virtual bool onlyTakes() const { return false; }
   /** "AllReduce". */
   virtual std::string name() const = 0;
   /** With arguments. */

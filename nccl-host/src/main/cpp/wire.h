@@ -69,6 +69,7 @@ static_assert(sizeof(Control) == 512, "no padding in control messages");
 /** What a rank tells the others to make a new communicator of them. */
 struct RegroupNote {
   Call call = Call::CommShrink;
+  uint64_t attempt = 0;  // counted on the parent
   uint64_t members = 0;  // a hash of the list of ranks
   std::pair<int64_t, int64_t> told;  // CommSplit: color and key
   ncclUniqueId id = {};  // of the rank that serves the rendezvous

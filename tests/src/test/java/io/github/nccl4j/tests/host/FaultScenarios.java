@@ -21,6 +21,8 @@ final class FaultScenarios {
                     case "calls" -> HostEngineTest.inThreads(RANKS, FaultScenarios::calls);
                     case "abort" -> HostEngineTest.inThreads(RANKS, FaultScenarios::abortSoon);
                     case "shrink" -> HostEngineTest.inThreads(RANKS, FaultScenarios::shrink);
+                    case "put" -> HostEngineTest.inThreads(2, FaultScenarios::putAndDie);
+                    case "late" -> HostEngineTest.inThreads(RANKS, FaultScenarios::lateShrink);
                     case "join" -> List.of(join());
                     default -> throw new IllegalArgumentException(scenario[0]);
                 };
@@ -89,6 +91,46 @@ final class FaultScenarios {
             rest.destroy();
             return "rank " + self.rank() + ": " + result + ", then " + sum;
         }
+    }
+
+    /** Rank 1 puts, and is dropped at its next call; rank 0 waits for the put, and then for another. */
+    private static String putAndDie(Rank self) throws InterruptedException {
+        int size = 4 << 20;
+        OneSided window = OneSided.open(self, size);
+        try {
+            if (self.rank() == 1) {
+                return "rank 1: " + window.put(0, size / 2, 0, size / 2) + " then " + window.signal(0);
+            }
+            int put = window.await(1, 1);
+            return "rank 0: " + put + " then " + window.await(1, 1) + " " + nccl.ncclGetLastError(self.comm());
+        } finally {
+            nccl.ncclCommAbort(self.comm());
+            Rank.check(nccl.ncclMemFree(window.memory()), "ncclMemFree");
+        }
+    }
+
+    /** Ranks 0 and 2 go on without rank 1; rank 2 comes when rank 0 has given up once. */
+    private static String lateShrink(Rank self) throws InterruptedException {
+        if (self.rank() == 1) {
+            nccl.ncclCommAbort(self.comm());
+            return "rank 1";
+        }
+        int failures = 0;
+        if (self.rank() == 2) {
+            Thread.sleep(1500);
+        }
+        Rank rest = null;
+        while (rest == null) {
+            try {
+                rest = HostEngineRegroupTest.shrink(self, nccl.NCCL_SHRINK_ABORT, 1);
+            } catch (Rank.NcclFailure late) {
+                failures++;
+            }
+        }
+        nccl.ncclCommAbort(self.comm());
+        float sum = HostEngineRegroupTest.sum(rest, 1 + self.rank());
+        rest.destroy();
+        return "rank " + self.rank() + ": " + failures + " failures, then " + sum;
     }
 
     /** One rank alone. */

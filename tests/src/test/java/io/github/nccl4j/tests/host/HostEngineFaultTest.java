@@ -95,6 +95,24 @@ class HostEngineFaultTest {
     }
 
     @Test
+    void aSignalOfARankThatDiedSinceCounts() {
+        for (int round = 0; round < 5; round++) {
+            List<String> lines = lines(faulty("drop,rank=1,call=Signal"), "put");
+            String line = lines.get(0);
+            assertTrue(line.startsWith("rank 0: 0 then " + nccl.ncclRemoteError + " rank 1"), line);
+            assertTrue(line.contains("went away"), line);
+            assertEquals("rank 1: 0 then " + nccl.ncclSystemError, lines.get(1));
+        }
+    }
+
+    @Test
+    void aShrinkThatWasLateOnceSucceedsTheNextTime() {
+        List<String> lines = lines(faulty("").environment("NCCL4J_HOST_INIT_TIMEOUT", "1"), "late");
+        assertEquals("rank 0: 1 failures, then 4.0", lines.get(0));
+        assertEquals("rank 2: 0 failures, then 4.0", lines.get(2));
+    }
+
+    @Test
     void theMakingOfACommunicatorMayFailToo() {
         assertTrue(lines(faulty("result=2,op=0"), "join").get(0).contains("gave 2: the init of rank 0"));
         assertTrue(lines(faulty("drop,op=0,rank=0"), "join").get(0).contains("dropped"));
