@@ -1,0 +1,269 @@
+package io.github.nccl4j.spark;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.Communicator.State;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import org.apache.spark.SparkConf;
+import org.apache.spark.SparkException;
+import org.apache.spark.TaskContext;
+import org.apache.spark.api.java.JavaFutureAction;
+import org.apache.spark.api.java.JavaRDD;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Two tasks in this JVM, on the host engine. */
+@Timeout(60)
+class NcclRddTest {
+    /** Longer than any test may take: what ends earlier was ended. */
+    private static final Duration LONG = Duration.ofMinutes(10);
+
+    private static JavaSparkContext spark;
+
+    /** What tasks leave here, since they are in this JVM. */
+    private static final Map<Integer, Communicator> COMMUNICATORS = new ConcurrentHashMap<>();
+
+    private static final List<String> SEEN = Collections.synchronizedList(new ArrayList<>());
+    private static final Semaphore RELEASE = new Semaphore(0);
+    private static volatile CountDownLatch inCommunicator;
+
+    @BeforeAll
+    static void start() {
+        spark = new JavaSparkContext(new SparkConf()
+                .setAppName("NcclRddTest")
+                .setMaster("local[2]")
+                .set("spark.ui.enabled", "false")
+                .set("spark.barrier.sync.timeout", "60"));
+    }
+
+    @AfterAll
+    static void stop() {
+        spark.close();
+    }
+
+    @AfterEach
+    void leavesNoThreadThatWatches() throws InterruptedException {
+        COMMUNICATORS.clear();
+        SEEN.clear();
+        await(() -> Thread.getAllStackTraces().keySet().stream()
+                .noneMatch(thread -> thread.getName().endsWith("watches its communicator")));
+    }
+
+    private static void await(BooleanSupplier condition) throws InterruptedException {
+        while (!condition.getAsBoolean()) {
+            // The test's own timeout ends it.
+            Thread.sleep(10);
+        }
+    }
+
+    private static JavaRDD<Integer> twoPartitions() {
+        return spark.parallelize(List.of(1, 2, 3, 4), 2);
+    }
+
+    @Test
+    void theSampleFitsALine() {
+        assertEquals(4, AveragedGradient.fit(spark, 2).length);
+    }
+
+    @Test
+    void tasksAreTheRanksOfOneCommunicator() {
+        List<String> ranks = NcclRdd.of(twoPartitions())
+                .mapPartitions((communicator, rows) -> {
+                    int sum = 0;
+                    while (rows.hasNext()) {
+                        sum += rows.next();
+                    }
+                    COMMUNICATORS.put(communicator.rank(), communicator);
+                    return List.of(TaskContext.getPartitionId() + " is " + communicator.rank() + " of "
+                                    + communicator.size() + ": " + RankSum.of(communicator, sum))
+                            .iterator();
+                })
+                .collect();
+        assertEquals(List.of("0 is 0 of 2: 10", "1 is 1 of 2: 10"), ranks);
+        assertNotSame(COMMUNICATORS.get(0), COMMUNICATORS.get(1));
+        assertEquals(State.CLOSED, COMMUNICATORS.get(0).state());
+        assertEquals(State.CLOSED, COMMUNICATORS.get(1).state());
+    }
+
+    @Test
+    void resultsMayBeComputedWhenTheyAreConsumed() {
+        List<Integer> sums = NcclRdd.of(twoPartitions())
+                .mapPartitions(NcclRddTest::sumsOfRows)
+                .collect();
+        assertEquals(List.of(1 + 3, 2 + 4, 1 + 3, 2 + 4), sums);
+    }
+
+    private static Iterator<Integer> sumsOfRows(Communicator communicator, Iterator<Integer> rows) {
+        return new Iterator<>() {
+            @Override
+            public boolean hasNext() {
+                return rows.hasNext();
+            }
+
+            @Override
+            public Integer next() {
+                return RankSum.of(communicator, rows.next());
+            }
+        };
+    }
+
+    @Test
+    void settingsReachTheCommunicator() {
+        List<Long> deadlines = NcclRdd.of(twoPartitions())
+                .deadline(Duration.ofSeconds(31))
+                .configure(builder ->
+                        builder.onFailure((communicator, failure) -> SEEN.add(communicator + ": " + failure)))
+                .mapPartitions((communicator, rows) ->
+                        List.of(communicator.deadline().toSeconds()).iterator())
+                .collect();
+        assertEquals(List.of(31L, 31L), deadlines);
+        assertThrows(IllegalArgumentException.class, () -> NcclRdd.of(twoPartitions())
+                .deadline(Duration.ZERO));
+    }
+
+    @Test
+    void aTaskThatFailsEndsTheOthersThatWaitForIt() throws Exception {
+        JavaRDD<Integer> results = NcclRdd.of(twoPartitions()).deadline(LONG).mapPartitions((communicator, rows) -> {
+            COMMUNICATORS.put(communicator.rank(), communicator);
+            if (communicator.rank() == 1) {
+                throw new IllegalArgumentException("no good row");
+            }
+            return List.of(RankSum.of(communicator, 1)).iterator();
+        });
+        Exception failure = assertThrows(SparkException.class, results::collect);
+        assertTrue(failure.getMessage().contains("no good row"), failure.getMessage());
+        await(() -> COMMUNICATORS.values().stream().allMatch(one -> one.state() == State.ABORTED));
+        // The executor can be used again.
+        tasksAreTheRanksOfOneCommunicator();
+    }
+
+    @Test
+    void aJobThatIsCancelledEndsItsTasksThatWaitInNativeCode() throws Exception {
+        inCommunicator = new CountDownLatch(2);
+        JavaFutureAction<List<Integer>> job = NcclRdd.of(twoPartitions())
+                .deadline(LONG)
+                .mapPartitions((communicator, rows) -> {
+                    COMMUNICATORS.put(communicator.rank(), communicator);
+                    inCommunicator.countDown();
+                    if (communicator.rank() == 1) {
+                        awaitState(communicator, State.ABORTED);
+                    }
+                    return List.of(RankSum.of(communicator, 1)).iterator();
+                })
+                .collectAsync();
+        assertTrue(inCommunicator.await(50, TimeUnit.SECONDS));
+        job.cancel(true);
+        assertThrows(Exception.class, job::get);
+        await(() -> COMMUNICATORS.values().stream().allMatch(one -> one.state() == State.ABORTED));
+    }
+
+    private static void awaitState(Communicator communicator, State state) throws InterruptedException {
+        await(() -> communicator.state() == state);
+    }
+
+    @Test
+    void aJobThatIsCancelledEndsATaskThatWaitsForTheOthers() throws Exception {
+        inCommunicator = new CountDownLatch(2);
+        JavaFutureAction<List<Integer>> job = NcclRdd.of(twoPartitions())
+                .deadline(LONG)
+                .configure(builder -> {
+                    SEEN.add("came");
+                    inCommunicator.countDown();
+                    TaskContext task = TaskContext.get();
+                    if (task.partitionId() == 1) {
+                        try {
+                            await(task::isInterrupted);
+                        } catch (InterruptedException e) {
+                            throw new IllegalStateException(e);
+                        }
+                        throw new IllegalStateException("is to end");
+                    }
+                    task.addTaskFailureListener(NcclRddTest::noteFailure);
+                })
+                .mapPartitions((communicator, rows) -> List.of(1).iterator())
+                .collectAsync();
+        assertTrue(inCommunicator.await(50, TimeUnit.SECONDS));
+        job.cancel(true);
+        assertThrows(Exception.class, job::get);
+        await(() -> SEEN.contains("org.apache.spark.TaskKilledException"));
+    }
+
+    private static void noteFailure(TaskContext task, Throwable failure) {
+        SEEN.add(failure.getClass().getName());
+    }
+
+    @Test
+    void aStageBeforeAShuffleIsTriedAgainWithANewCommunicator() {
+        List<Integer> sums = NcclRdd.of(twoPartitions())
+                .deadline(LONG)
+                .mapPartitions((communicator, rows) -> {
+                    if (communicator.rank() == 1 && TaskContext.get().stageAttemptNumber() == 0) {
+                        throw new IllegalArgumentException("the first time");
+                    }
+                    return List.of(RankSum.of(communicator, 1)).iterator();
+                })
+                .repartition(1)
+                .collect();
+        assertEquals(List.of(2, 2), sums);
+    }
+
+    @Test
+    void aTaskThatNeverComesIsMissedAtTheDeadline() throws Exception {
+        JavaRDD<Integer> results = NcclRdd.of(twoPartitions())
+                .deadline(Duration.ofSeconds(4))
+                .configure(builder -> {
+                    if (TaskContext.getPartitionId() == 1) {
+                        try {
+                            await(() -> TaskContext.get().isInterrupted());
+                        } catch (InterruptedException e) {
+                            throw new IllegalStateException(e);
+                        }
+                    }
+                })
+                .mapPartitions((communicator, rows) -> List.of(1).iterator());
+        Exception failure = assertThrows(SparkException.class, results::collect);
+        assertTrue(failure.getMessage().contains("NcclTimeoutException"), failure.getMessage());
+    }
+
+    @Test
+    void waitingEndsAtItsLimitAndALateResultIsDisposedOf() throws InterruptedException {
+        List<String> failures = spark.parallelize(List.of(1), 1)
+                .map(row -> {
+                    try {
+                        return TaskWatch.await(
+                                TaskContext.get(),
+                                "a call",
+                                Duration.ofMillis(200),
+                                () -> {
+                                    RELEASE.acquireUninterruptibly();
+                                    return "late";
+                                },
+                                SEEN::add);
+                    } catch (IllegalStateException e) {
+                        return e.getMessage().replaceFirst("stage \\d+", "stage S");
+                    }
+                })
+                .collect();
+        assertEquals(List.of("task 0 of stage S.0 waited for a call for PT0.2S in vain"), failures);
+        RELEASE.release();
+        await(() -> SEEN.contains("late"));
+    }
+}
