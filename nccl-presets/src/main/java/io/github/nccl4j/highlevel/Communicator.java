@@ -112,6 +112,9 @@ public final class Communicator implements AutoCloseable {
     /** Those that are open. Replaced, never changed. */
     private volatile Window[] windows = {};
 
+    /** Whether NCCL gets some operations on them wrong. */
+    private volatile boolean faultyWindows;
+
     private final boolean oneSided;
 
     /** What a communicator is in, and with it what may be done; see the class comment. */
@@ -814,6 +817,10 @@ public final class Communicator implements AutoCloseable {
         Window[] more = Arrays.copyOf(windows, windows.length + 1);
         more[windows.length] = window;
         windows = more;
+        if (window.isSymmetric() && SymmetricKernels.haveFaults(core.library())) {
+            faultyWindows = true;
+            SymmetricKernels.warnOnce(core.library().version());
+        }
     }
 
     /** A window that is going to be given up. */
@@ -823,12 +830,27 @@ public final class Communicator implements AutoCloseable {
 
     /** The open window with {@link WindowFlag#COLL_SYMMETRIC} in which a buffer of this device lies, else null. */
     Window symmetricWindowOf(DeviceBuffer<?> buffer) {
+        return symmetricWindowOf(buffer.address, buffer.sizeInBytes());
+    }
+
+    private Window symmetricWindowOf(long address, long bytes) {
         for (Window window : windows) {
-            if (window.isSymmetric() && window.covers(buffer.address, buffer.sizeInBytes()) && window.isOpen()) {
+            if (window.isSymmetric() && window.covers(address, bytes) && window.isOpen()) {
                 return window;
             }
         }
         return null;
+    }
+
+    private void checkForFaults(int operation, long send, long recv, long count, int bytesOfElement) {
+        Version version = core.library().version();
+        String problem = SymmetricKernels.problem(version, operation, send, count, bytesOfElement);
+        if (problem != null
+                && size() > 1
+                && SymmetricKernels.mayBeUsed(
+                        version, symmetricWindowOf(send, 0) != null, symmetricWindowOf(recv, 0) != null)) {
+            throw new IllegalArgumentException(problem);
+        }
     }
 
     /**
@@ -2125,6 +2147,9 @@ public final class Communicator implements AutoCloseable {
             ReduceOp op,
             int peer,
             CudaStream stream) {
+        if (faultyWindows && send != null && recv != null) {
+            checkForFaults(operation, send.address, recv.address, count, send.type.sizeInBytes());
+        }
         if (onHost || Batch.anyOpen() || CudaGraph.anyCapturing()) {
             submitPinned(operation, send, recv, count, op, peer, stream);
             return;
@@ -2240,6 +2265,9 @@ public final class Communicator implements AutoCloseable {
     private void submit(
             int operation, long send, long recv, long count, DataType type, ReduceOp op, int peer, CudaStream stream) {
         int code = op == null ? 0 : op.code();
+        if (faultyWindows) {
+            checkForFaults(operation, send, recv, count, type.size());
+        }
         if (CudaGraph.anyCapturing()) {
             CudaGraph graph = CudaGraph.capturing(stream);
             if (graph != null) {

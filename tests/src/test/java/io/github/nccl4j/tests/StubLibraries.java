@@ -174,6 +174,11 @@ public final class StubLibraries {
                 API ncclCommShrink(Comm* from, int*, int n, Comm** c, void*, int) {
                   return make(c, from->rank, from->size - n);
                 }
+                API ncclCommWindowRegister(Comm* comm, void*, size_t, void** window, int) {
+                  *window = comm;
+                  return called();
+                }
+                API ncclCommWindowDeregister(Comm*, void*) { return called(); }
                 #endif
                 #if VERSION >= 22803
                 API ncclAlltoAll() { return called(); }

@@ -9,6 +9,11 @@ import io.github.nccl4j.highlevel.ElementType;
  * @param seed of the inputs
  */
 record Case(Operation operation, ElementType<?> type, Operator operator, int count, Form form, int root, long seed) {
+    /** Whether its buffers are aligned to the size of an element only. */
+    boolean isOdd() {
+        return seed % 3 == 0;
+    }
+
     @Override
     public String toString() {
         return operation + " of " + count + " " + type + (operator == null ? "" : " " + operator) + " " + form

@@ -135,7 +135,7 @@ public final class ConformanceCommand implements Callable<Integer> {
     }
 
     static void suite(Crew crew) {
-        new DataSuite(crew).run();
+        new DataSuite(crew, false).run();
         new GroupSuite(crew).run();
         if (!crew.drivesSeveralRanks()) {
             new LifecycleSuite(crew).run();

@@ -44,7 +44,7 @@ final class DataTrial<T extends Element> implements Trial {
         // The same at all ranks, also at one that needs less.
         long first = member.reserve(Zone.bytes(type, longest));
         long second = member.reserve(Zone.bytes(type, longest));
-        boolean odd = c.seed() % 3 == 0;
+        boolean odd = c.isOdd();
         ByteBuffer before;
         if (operation.inPlace(c, rank)) {
             int sendPlace = operation.sendPlace(c, rank, size);

@@ -38,7 +38,7 @@ final class WindowSuite {
             return;
         }
         crew.checkWith("ncclCommWindowRegister", SUBJECT, this::areOpen);
-        new DataSuite(crew).run();
+        new DataSuite(crew, true).run();
         crew.checkWith("ncclPutSignal", "puts", this::puts);
         crew.checkWith("ncclSignal", "signals", this::signals);
         crew.checkWith("ncclCommWindowDeregister", SUBJECT, this::close);

@@ -21,10 +21,18 @@ final class MisuseScenarios {
         return all;
     }
 
+    private static List<Misuse> all(NcclLibrary library) {
+        if (library.version().equals(OldLibraryMisuses.VERSION)) {
+            return OldLibraryMisuses.all();
+        }
+        return library.version().equals(FaultyLibraryMisuses.VERSION)
+                ? FaultyLibraryMisuses.all()
+                : all(library.engine() == Engine.HOST);
+    }
+
     public static void main(String... args) {
         NcclLibrary library = NcclLibrary.get();
-        boolean old = library.version().equals(OldLibraryMisuses.VERSION);
-        for (Misuse misuse : old ? OldLibraryMisuses.all() : all(library.engine() == Engine.HOST)) {
+        for (Misuse misuse : all(library)) {
             try {
                 misuse.run();
                 System.out.println(OK + misuse.name());

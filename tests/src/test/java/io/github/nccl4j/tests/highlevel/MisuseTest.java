@@ -58,6 +58,11 @@ class MisuseTest {
         return onTheStub(OldLibraryMisuses.VERSION_CODE, OldLibraryMisuses.all());
     }
 
+    @TestFactory
+    Stream<DynamicTest> withAFaultyLibrary() throws IOException {
+        return onTheStub(FaultyLibraryMisuses.VERSION_CODE, FaultyLibraryMisuses.all());
+    }
+
     private static Stream<DynamicTest> onTheStub(int versionCode, List<Misuse> misuses) throws IOException {
         Path home = Files.createDirectories(folder.resolve("stub" + versionCode));
         FakeCuda cuda = FakeCuda.build(home.resolve("cuda"));

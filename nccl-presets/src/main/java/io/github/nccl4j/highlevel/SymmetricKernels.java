@@ -1,0 +1,86 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.library.Engine;
+import java.lang.System.Logger.Level;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/**
+ * What NCCL's kernels for symmetric windows are known to get wrong. They would bring wrong elements without a word, so that
+ * such calls are refused.
+ *
+ * <p>Seen with 2.28.3 and 2.28.9, and gone from the sources of the releases that are named here.
+ */
+final class SymmetricKernels {
+    private static final Version FIRST = new Version(2, 27, 3);
+    /** From here on blocks of any size are copied, and several operations of a group are told from each other. */
+    private static final Version ANY_SIZE = new Version(2, 28, 7);
+    /** From here on these kernels are used if only one of the buffers is in a window. */
+    private static final Version ONE_WINDOW = new Version(2, 29, 2);
+    /** From here on elements are read from any place. */
+    private static final Version ANY_PLACE = new Version(2, 30, 3);
+
+    private static final int WORD = 4;
+    private static final int PACK = 8;
+
+    private static final System.Logger LOG = System.getLogger("io.github.nccl4j");
+    private static final AtomicBoolean WARNED = new AtomicBoolean();
+
+    private SymmetricKernels() {}
+
+    static boolean haveFaults(NcclLibrary library) {
+        return library.engine() != Engine.HOST
+                && library.version().isAtLeast(FIRST)
+                && !library.version().isAtLeast(ANY_PLACE);
+    }
+
+    /** Says, once in a process, what can't be refused since it shows only when a group is launched. */
+    static void warnOnce(Version version) {
+        if (!version.isAtLeast(ANY_SIZE) && WARNED.compareAndSet(false, true)) {
+            LOG.log(
+                    Level.WARNING,
+                    "NCCL {0} may bring wrong elements where a group has several small operations on symmetric windows;"
+                            + " {1} does not",
+                    version,
+                    ANY_SIZE);
+        }
+    }
+
+    static boolean mayBeUsed(Version version, boolean sendInWindow, boolean recvInWindow) {
+        return version.isAtLeast(ONE_WINDOW) ? sendInWindow || recvInWindow : sendInWindow && recvInWindow;
+    }
+
+    /**
+     * Why an operation brings wrong elements, or null.
+     *
+     * @param version one that has faults
+     * @param operation one of {@link Operations}
+     * @param send where the send buffer begins
+     * @param count of elements as the C function has it
+     * @param size of an element, in bytes
+     */
+    static String problem(Version version, int operation, long send, long count, int size) {
+        boolean scatters = operation == Operations.REDUCE_SCATTER;
+        boolean inBlocks = scatters || operation == Operations.ALL_GATHER;
+        if (!inBlocks && operation != Operations.ALL_REDUCE) {
+            return null;
+        }
+        long block = count * size;
+        if (inBlocks && block % PACK != 0 && !version.isAtLeast(ANY_SIZE)) {
+            return "in symmetric windows, the block of a rank must have a multiple of " + PACK + " bytes, not " + block
+                    + " (" + count + " elements): " + wrongUntil(version, ANY_SIZE);
+        }
+        if (size < WORD && send % WORD != 0) {
+            return "in symmetric windows, the send buffer must begin at a multiple of " + WORD + " bytes, not at 0x"
+                    + Long.toHexString(send) + ": " + wrongUntil(version, ANY_PLACE);
+        }
+        if (size < WORD && scatters && block % WORD != 0) {
+            return "in symmetric windows, the block of a rank must have a multiple of " + WORD + " bytes, not " + block
+                    + " (" + count + " elements): " + wrongUntil(version, ANY_PLACE);
+        }
+        return null;
+    }
+
+    private static String wrongUntil(Version version, Version fixed) {
+        return "NCCL " + version + " would bring wrong elements, " + fixed + " does not";
+    }
+}

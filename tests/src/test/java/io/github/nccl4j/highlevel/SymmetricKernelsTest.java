@@ -1,0 +1,68 @@
+package io.github.nccl4j.highlevel;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import org.junit.jupiter.api.Test;
+
+/** What is refused in symmetric windows, by release. */
+class SymmetricKernelsTest {
+    private static final Version OLD = new Version(2, 28, 3);
+    private static final Version NEWER = new Version(2, 28, 9);
+    private static final int PLACE = 0x1000;
+
+    private static String problem(Version version, int operation, long send, long count, int size) {
+        return SymmetricKernels.problem(version, operation, send, count, size);
+    }
+
+    @Test
+    void smallElementsAreReadAtMultiplesOfFourBytesOnly() {
+        for (int operation : new int[] {Operations.ALL_REDUCE, Operations.ALL_GATHER, Operations.REDUCE_SCATTER}) {
+            assertNull(problem(NEWER, operation, PLACE, 8, 1));
+            assertNull(problem(NEWER, operation, PLACE + 4, 8, 2));
+            assertEquals(
+                    "in symmetric windows, the send buffer must begin at a multiple of 4 bytes, not at 0x1002:"
+                            + " NCCL 2.28.9 would bring wrong elements, 2.30.3 does not",
+                    problem(NEWER, operation, PLACE + 2, 8, 2));
+            assertNotNull(problem(NEWER, operation, PLACE + 1, 8, 1));
+            assertNull(problem(NEWER, operation, PLACE + 4, 8, 8));
+        }
+        assertNull(problem(NEWER, Operations.BROADCAST, PLACE + 1, 7, 1));
+        assertNull(problem(NEWER, Operations.SEND, PLACE + 1, 7, 1));
+    }
+
+    @Test
+    void blocksThatRanksReadBeginThereToo() {
+        assertNull(problem(NEWER, Operations.ALL_GATHER, PLACE, 7, 2));
+        assertNull(problem(NEWER, Operations.ALL_REDUCE, PLACE, 7, 2));
+        assertEquals(
+                "in symmetric windows, the block of a rank must have a multiple of 4 bytes, not 14 (7 elements):"
+                        + " NCCL 2.28.9 would bring wrong elements, 2.30.3 does not",
+                problem(NEWER, Operations.REDUCE_SCATTER, PLACE, 7, 2));
+    }
+
+    @Test
+    void blocksHaveMultiplesOfEightBytesBeforeRelease2287() {
+        assertEquals(
+                "in symmetric windows, the block of a rank must have a multiple of 8 bytes, not 4100 (1025 elements):"
+                        + " NCCL 2.28.3 would bring wrong elements, 2.28.7 does not",
+                problem(OLD, Operations.ALL_GATHER, PLACE, 1025, 4));
+        assertNotNull(problem(OLD, Operations.REDUCE_SCATTER, PLACE, 1025, 4));
+        assertNull(problem(OLD, Operations.ALL_REDUCE, PLACE, 1025, 4));
+        assertNull(problem(NEWER, Operations.ALL_GATHER, PLACE, 1025, 4));
+    }
+
+    @Test
+    void theseKernelsNeedBothWindowsBeforeRelease2292AndOneLater() {
+        assertTrue(SymmetricKernels.mayBeUsed(NEWER, true, true));
+        assertFalse(SymmetricKernels.mayBeUsed(NEWER, true, false));
+        assertFalse(SymmetricKernels.mayBeUsed(NEWER, false, true));
+        Version later = new Version(2, 29, 2);
+        assertTrue(SymmetricKernels.mayBeUsed(later, true, false));
+        assertTrue(SymmetricKernels.mayBeUsed(later, false, true));
+        assertFalse(SymmetricKernels.mayBeUsed(later, false, false));
+    }
+}
