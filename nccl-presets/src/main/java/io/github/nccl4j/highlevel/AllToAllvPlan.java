@@ -5,6 +5,7 @@ import io.github.nccl4j.highlevel.Element.Int8;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import org.bytedeco.javacpp.LongPointer;
 
 /**
@@ -151,6 +152,20 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
 
     /** The all-gather of the rows, and what follows from it. */
     private final class Exchange implements Deferred {
+        @Override
+        public void record(int group) {
+            communicator
+                    .ring()
+                    .record(
+                            Operations.ALL_GATHER,
+                            rows.own().length,
+                            DataType.INT64.code(),
+                            0,
+                            0,
+                            group,
+                            stream.handle);
+        }
+
         @Override
         public int call() {
             return nccl.ncclAllGather(
@@ -336,6 +351,14 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         @Override
         public boolean waitsForOtherRanks() {
             return false;
+        }
+
+        @Override
+        public void record(int group) {
+            long count = Arrays.stream(sends.counts()).sum();
+            communicator
+                    .ring()
+                    .record(Operations.ALL_TO_ALLV, count, send.type.nativeCode(), 0, 0, group, streamHandle);
         }
 
         @Override

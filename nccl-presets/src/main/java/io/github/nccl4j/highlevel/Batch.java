@@ -308,7 +308,32 @@ final class Batch {
         return Operations.describe((int) words[at], words[at + 4], (int) (words[at + 5] >>> 32), (int) words[at + 6]);
     }
 
+    /** Before NCCL is called, which may not return. */
+    private void record() {
+        int[] groups = new int[communicators.size()];
+        for (int at = 0; at < used; at += WORDS) {
+            int index = (int) words[at + 1];
+            Ring ring = communicators.get(index).communicator().ring();
+            if (groups[index] == 0) {
+                groups[index] = ring.beginGroup();
+            }
+            if (words[at] == DEFERRED) {
+                deferred.get((int) words[at + 2]).record(groups[index]);
+            } else {
+                ring.record(
+                        (int) words[at],
+                        words[at + 4],
+                        (int) (words[at + 5] >>> 32),
+                        (int) words[at + 6],
+                        (int) (words[at + 6] >>> 32),
+                        groups[index],
+                        words[at + 8]);
+            }
+        }
+    }
+
     private void run() {
+        record();
         CommunicatorCore first = communicators.get(0);
         int result;
         // Calls with results wait for other ranks within the C call, so that a deadline needs a thread of its own.

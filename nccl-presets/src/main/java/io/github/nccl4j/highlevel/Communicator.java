@@ -100,12 +100,10 @@ public final class Communicator implements AutoCloseable {
     /** The types that the library knows have codes below this. */
     private final int typesKnown;
 
-    /** What was called last, for messages. Written by the thread that is in the gate. */
-    private long last = (long) Operations.NONE << 48;
+    /** Written by the thread that is in the gate. */
+    private final Ring ring;
 
-    private long lastCount;
-    private long operations;
-
+    private final FlightRecorder recorder;
     private final Streams streams;
     private final Scratch scratch;
 
@@ -141,6 +139,8 @@ public final class Communicator implements AutoCloseable {
         this.device = device;
         core = new CommunicatorCore(this, library, device, blocking, owner, settings, name);
         gate = core.gate();
+        ring = new Ring(settings.recorded());
+        recorder = new FlightRecorder(this, ring);
         onHost = core.isOnHost();
         typesKnown = library.version().isAtLeast(DataType.FLOAT8_E4M3.since())
                 ? DataType.values().length
@@ -148,6 +148,15 @@ public final class Communicator implements AutoCloseable {
         oneSided = library.provides("ncclPutSignal");
         streams = new Streams(this);
         scratch = new Scratch(device);
+    }
+
+    /**
+     * The last operations of this communicator.
+     *
+     * @return the recorder, the same at every call
+     */
+    public FlightRecorder flightRecorder() {
+        return recorder;
     }
 
     CommunicatorCore core() {
@@ -645,6 +654,7 @@ public final class Communicator implements AutoCloseable {
 
     /** The native communicator is gone. */
     void ended() {
+        recorder.end();
         try {
             streams.close();
         } finally {
@@ -717,8 +727,7 @@ public final class Communicator implements AutoCloseable {
 
     /** As {@link #work}, for who is in the gate. */
     Work mark(CudaStream stream) {
-        return streams.mark(
-                stream, operations, (int) (last >>> 48), lastCount, (int) (last >>> 32) & 0xffff, (int) last);
+        return streams.mark(stream, ring.last());
     }
 
     /* Operators. */
@@ -1473,7 +1482,6 @@ public final class Communicator implements AutoCloseable {
         if (op instanceof PreMulSum<?> operator) {
             batch.pin(operator.resource());
         }
-        note(Operations.REDUCE, count, type, root);
     }
 
     /**
@@ -1671,7 +1679,6 @@ public final class Communicator implements AutoCloseable {
                     offset * size,
                     0,
                     stream);
-            note(Operations.PUT_SIGNAL, elements.length, type, peer);
             return;
         }
         Gate.Pass pass = gate.enter();
@@ -1679,7 +1686,7 @@ public final class Communicator implements AutoCloseable {
             // Nobody closes them from here on.
             source.check();
             window.check();
-            note(Operations.PUT_SIGNAL, elements.length, type, peer);
+            ring.record(Operations.PUT_SIGNAL, elements.length, type, peer, 0, 0, stream.handle);
             int result = Operations.call(
                     Operations.PUT_SIGNAL,
                     address,
@@ -1719,7 +1726,6 @@ public final class Communicator implements AutoCloseable {
             return;
         }
         batch.add(core, Operations.SIGNAL, 0, 0, 0, 0, 0, peer, 0, 0, stream);
-        note(Operations.SIGNAL, 0, 0, peer);
     }
 
     /**
@@ -1772,7 +1778,6 @@ public final class Communicator implements AutoCloseable {
                     core, Operations.WAIT_SIGNAL, descriptors.address(), 0, count, 0, waits.length, peer, 0, 0, stream);
             batch.take(descriptors);
             taken = true;
-            note(Operations.WAIT_SIGNAL, count, 0, peer);
         } finally {
             if (!taken) {
                 descriptors.close();
@@ -2190,7 +2195,6 @@ public final class Communicator implements AutoCloseable {
                 batch.pin(operator.resource());
             }
             batch.add(core, operation, sendAddress, recvAddress, count, type, code, peer, 0, 0, stream);
-            note(operation, count, type, peer);
             return;
         }
         CudaGraph graph = CudaGraph.capturing(stream);
@@ -2259,7 +2263,6 @@ public final class Communicator implements AutoCloseable {
                 0,
                 0,
                 stream);
-        note(operation, count, type, peer);
     }
 
     private void submit(
@@ -2283,14 +2286,13 @@ public final class Communicator implements AutoCloseable {
             batch.pin(operator.resource());
         }
         batch.add(core, operation, send, recv, count, type.code(), code, peer, 0, 0, stream);
-        note(operation, count, type.code(), peer);
     }
 
     private void submit(
             int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
         Gate.Pass pass = gate.enter();
         try {
-            note(operation, count, type, peer);
+            ring.record(operation, count, type, peer, op, 0, stream.handle);
             int result =
                     Operations.call(operation, send, recv, count, type, op, peer, 0, 0, core.handle(), stream.handle);
             if (result != nccl.ncclSuccess) {
@@ -2305,20 +2307,8 @@ public final class Communicator implements AutoCloseable {
         core.settle(result, Operations.name(operation), Operations.describe(operation, count, type, peer));
     }
 
-    /** How many operations were called; for the watchdog, too. */
-    long operations() {
-        return operations;
-    }
-
-    /** The operation that was called last, for messages. */
-    String describeLast() {
-        return Operations.describe((int) (last >>> 48), lastCount, (int) (last >>> 32) & 0xffff, (int) last)
-                + " (operation " + operations + ")";
-    }
-
-    /** The C function of the operation that was called last. */
-    String lastFunction() {
-        return Operations.name((int) (last >>> 48));
+    Ring ring() {
+        return ring;
     }
 
     /** For the watchdog: work that nobody may wait for. */
@@ -2333,13 +2323,6 @@ public final class Communicator implements AutoCloseable {
                 Watchdog.handle("device", () -> core.failures().foundLost(lost));
             }
         }
-    }
-
-    private void note(int operation, long count, int type, int peer) {
-        // One store instead of three.
-        last = (long) operation << 48 | (long) type << 32 | peer & 0xffffffffL;
-        lastCount = count;
-        operations++;
     }
 
     /** {@return what it is: "communicator 'gradients' (rank 0 of 4 on CUDA device 0)"} */

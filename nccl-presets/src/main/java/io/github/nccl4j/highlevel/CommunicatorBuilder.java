@@ -108,6 +108,21 @@ public final class CommunicatorBuilder {
     }
 
     /**
+     * How many operations the {@link FlightRecorder} keeps. Default: {@value FlightRecorder#DEFAULT_KEPT}, in 20 KiB.
+     *
+     * @param operations the number, from 1 to 2^20 - 1; rounded up to one less than a power of two
+     * @return this builder
+     * @throws IllegalArgumentException if it is out of range
+     */
+    public CommunicatorBuilder flightRecorder(int operations) {
+        if (operations < 1 || operations >= 1 << 20) {
+            throw new IllegalArgumentException("operations must be >= 1 and < 2^20: " + operations);
+        }
+        settings = settings.withRecorded(operations);
+        return this;
+    }
+
+    /**
      * Makes this rank's end of a communicator. Collective: returns when all ranks have called it.
      *
      * <p>A communicator that blocks is made in a thread of its own, so that this call can end at the deadline. That thread

@@ -158,6 +158,16 @@ final class CommunicatorCore {
         return rank;
     }
 
+    /** The size, or what it is to be; 0 as long as that is not known. */
+    int expectedSize() {
+        return size;
+    }
+
+    /** What all of its ranks know it by, for records: neither the id nor a way to find it. */
+    String identity() {
+        return Family.text(familyKey);
+    }
+
     int size() {
         if (size == 0) {
             throw notOpen();
@@ -216,6 +226,7 @@ final class CommunicatorCore {
         }
         KnownCommunicators.add(handle, rank, name, device);
         state = State.OPEN;
+        communicator.flightRecorder().begin();
         gate.open();
         if (owner) {
             if (settings.watchdog()) {
@@ -908,7 +919,7 @@ final class CommunicatorCore {
 
     /** A number that changes with every call of NCCL that may wait; for the watchdog. */
     long calls() {
-        return communicator.operations() + calls;
+        return communicator.ring().recorded() + calls;
     }
 
     /** A call begins that may wait. */

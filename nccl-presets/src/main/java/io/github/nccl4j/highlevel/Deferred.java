@@ -12,6 +12,9 @@ interface Deferred {
         return 0;
     }
 
+    /** Tells the record of its communicator about an operation on data, if it is one. */
+    default void record(int group) {}
+
     /** Makes the C call, between the start and the end of the native group. */
     int call();
 

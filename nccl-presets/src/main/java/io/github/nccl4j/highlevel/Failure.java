@@ -17,6 +17,7 @@ import java.util.List;
  * @param library the library in words
  * @param lastError NCCL's text, or empty
  * @param warnings the last lines of NCCL's log
+ * @param tail what else is known, or empty
  */
 record Failure(
         Result result,
@@ -29,7 +30,8 @@ record Failure(
         int versionCode,
         String library,
         String lastError,
-        List<NcclLog.Line> warnings) {
+        List<NcclLog.Line> warnings,
+        String tail) {
     String message() {
         StringBuilder text = new StringBuilder(description);
         text.append(limit == null ? " failed" : " was not done after " + limit);
@@ -48,6 +50,9 @@ record Failure(
         warnings.stream()
                 .filter(warning -> !warning.text().equals(lastError))
                 .forEach(warning -> text.append("\nNCCL warned: ").append(warning));
+        if (!tail.isEmpty()) {
+            text.append('\n').append(tail);
+        }
         return text.toString();
     }
 

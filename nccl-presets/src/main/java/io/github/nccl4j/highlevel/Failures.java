@@ -1,10 +1,12 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.library.NcclException;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /** What has gone wrong in a communicator: the exceptions for it, who is told, and which work may never end. */
 final class Failures {
@@ -21,6 +23,9 @@ final class Failures {
 
     /** Whether NCCL has reported an error that somebody was told of. */
     private volatile boolean told;
+
+    /** Whether the flight recorder was told to write its file. */
+    private final AtomicBoolean dumped = new AtomicBoolean();
 
     /** Why the watchdog has ended a call of another thread, which gets an error for it; else null. */
     private volatile Ending ending;
@@ -48,15 +53,24 @@ final class Failures {
         } else if (reason == Ending.INTERRUPTED) {
             return interruption(description);
         }
+        boolean misuse = result == nccl.ncclInvalidArgument || result == nccl.ncclInvalidUsage;
+        boolean ended = core.hasEnded();
         NcclResultException failure = Status.failure(
-                result, function, description, core.expectedRank(), core.name(), core.lastError(), core.library());
-        if (core.hasEnded()) {
+                result,
+                function,
+                description,
+                core.expectedRank(),
+                core.name(),
+                core.lastError(),
+                core.library(),
+                misuse || ended ? "" : recorded(description + ": " + Result.of(result)));
+        if (ended) {
             // Another thread has aborted it during the call, which is all there is to say.
             IllegalStateException aborted = core.notOpen();
             aborted.addSuppressed(failure);
             return aborted;
         }
-        if (!(failure instanceof NcclUsageException)) {
+        if (!misuse) {
             told = true;
             stalled();
             tell(failure);
@@ -91,6 +105,20 @@ final class Failures {
         return failure;
     }
 
+    /** What the flight recorder has to say to a failure, which it may write to a file if it is the first. */
+    private String recorded(String failure) {
+        if (core.state() == Communicator.State.PENDING) {
+            return "";
+        }
+        FlightRecorder recorder = core.communicator().flightRecorder();
+        String text = recorder.tail();
+        if (dumped.compareAndSet(false, true)) {
+            String file = recorder.dumpFor(failure);
+            text += text.isEmpty() || file.isEmpty() ? file : "\n" + file;
+        }
+        return text;
+    }
+
     private NcclException interruption(String description) {
         return new NcclInterruptedException(
                 description + " of " + core + " was interrupted; the communicator was aborted");
@@ -111,8 +139,8 @@ final class Failures {
             }
             told = true;
         }
-        String last = core.communicator().describeLast();
-        RuntimeException failure = failed(result, "ncclCommGetAsyncError", "what follows " + last);
+        Ring.Entry last = core.communicator().ring().last();
+        RuntimeException failure = failed(result, "ncclCommGetAsyncError", "what follows " + last.describe());
         if (failure instanceof NcclException) {
             LOG.log(Level.WARNING, "found by the watchdog, nobody was waiting", failure);
         }
@@ -138,14 +166,15 @@ final class Failures {
     /** A thread is in a call for longer than the deadline. */
     void endLateCall() {
         ending = Ending.LATE;
-        tell(timeout(core.communicator().lastFunction(), core.communicator().describeLast(), core.deadline()));
+        Ring.Entry last = core.communicator().ring().last();
+        tell(timeout(Operations.name(last.operation()), last.describe(), core.deadline()));
         endCall(false);
     }
 
     /** A thread is in a call although it was interrupted. */
     void endInterruptedCall() {
         ending = Ending.INTERRUPTED;
-        remember(interruption(core.communicator().describeLast()));
+        remember(interruption(core.communicator().ring().last().describe()));
         endCall(true);
     }
 
@@ -163,7 +192,14 @@ final class Failures {
 
     private NcclException timeout(String function, String description, Duration limit) {
         return Status.timeout(
-                function, description, limit, core.expectedRank(), core.name(), core.lastError(), core.library());
+                function,
+                description,
+                limit,
+                core.expectedRank(),
+                core.name(),
+                core.lastError(),
+                core.library(),
+                recorded(description + ": not done after " + limit));
     }
 
     private boolean stalled() {

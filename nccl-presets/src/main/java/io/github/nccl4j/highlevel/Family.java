@@ -44,6 +44,14 @@ final class Family {
     /** Names a communicator that all ranks make from another one by the same call. */
     record Child(Object parent, int call, int color) {}
 
+    /** A name in words, the same in all processes. */
+    static String text(Object key) {
+        if (key instanceof Child child) {
+            return text(child.parent) + "." + child.call + "." + child.color;
+        }
+        return key instanceof UniqueId id ? id.fingerprint() : "unknown";
+    }
+
     static Family join(Object key, CommunicatorCore member) {
         synchronized (ALL) {
             Family family = key == UNKNOWN ? new Family(key) : ALL.computeIfAbsent(key, Family::new);

@@ -20,8 +20,10 @@ final class Operations {
     static final int PUT_SIGNAL = 10;
     static final int SIGNAL = 11;
     static final int WAIT_SIGNAL = 12;
+    /** VCCL's, which goes another way. */
+    static final int ALL_TO_ALLV = 13;
     /** Before the first one. */
-    static final int NONE = 13;
+    static final int NONE = 14;
 
     private static final String[] NAMES = {
         "ncclAllReduce",
@@ -37,6 +39,7 @@ final class Operations {
         "ncclPutSignal",
         "ncclSignal",
         "ncclWaitSignal",
+        "ncclAlltoAllv",
         "no operation",
     };
 
@@ -45,6 +48,22 @@ final class Operations {
     /** The C function. */
     static String name(int operation) {
         return NAMES[operation];
+    }
+
+    static boolean hasElements(int operation) {
+        return operation != SIGNAL && operation != WAIT_SIGNAL && operation != NONE;
+    }
+
+    static boolean reduces(int operation) {
+        return operation == ALL_REDUCE || operation == REDUCE || operation == REDUCE_SCATTER;
+    }
+
+    /** Whether there is a root or another rank. */
+    static boolean hasPeer(int operation) {
+        return switch (operation) {
+            case REDUCE, BROADCAST, GATHER, SCATTER, SEND, RECV, PUT_SIGNAL, SIGNAL, WAIT_SIGNAL -> true;
+            default -> false;
+        };
     }
 
     /** What an operation did, for people: "ncclReduce of 1024 float32 to rank 3". */

@@ -55,6 +55,11 @@ public class ReduceOp {
         return code;
     }
 
+    /** The name of an operator with a code. */
+    static String name(int code) {
+        return code >= 0 && code < BUILT_IN.size() ? BUILT_IN.get(code).name : "PreMulSum";
+    }
+
     /** Whether NCCL has it itself; else it belongs to a communicator. */
     boolean isBuiltIn() {
         return true;

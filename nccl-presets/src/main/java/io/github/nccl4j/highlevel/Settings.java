@@ -8,19 +8,25 @@ import java.time.Duration;
  * @param deadline how long is waited for other ranks
  * @param policy what is done when something has failed
  * @param watchdog whether it is looked after when nobody waits
+ * @param recorded how many operations are kept
  */
-record Settings(Duration deadline, FailurePolicy policy, boolean watchdog) {
-    static final Settings DEFAULT = new Settings(Communicator.DEFAULT_DEADLINE, FailurePolicy.THROW, true);
+record Settings(Duration deadline, FailurePolicy policy, boolean watchdog, int recorded) {
+    static final Settings DEFAULT =
+            new Settings(Communicator.DEFAULT_DEADLINE, FailurePolicy.THROW, true, FlightRecorder.DEFAULT_KEPT);
 
     Settings withDeadline(Duration other) {
-        return new Settings(other, policy, watchdog);
+        return new Settings(other, policy, watchdog, recorded);
     }
 
     Settings withPolicy(FailurePolicy other) {
-        return new Settings(deadline, other, watchdog);
+        return new Settings(deadline, other, watchdog, recorded);
     }
 
     Settings withWatchdog(boolean other) {
-        return new Settings(deadline, policy, other);
+        return new Settings(deadline, policy, other, recorded);
+    }
+
+    Settings withRecorded(int other) {
+        return new Settings(deadline, policy, watchdog, other);
     }
 }

@@ -61,6 +61,19 @@ final class Status {
             String communicatorName,
             String lastError,
             NcclLibrary library) {
+        return failure(result, operation, description, rank, communicatorName, lastError, library, "");
+    }
+
+    /** As above, with what to tell at the end of the message. */
+    static NcclResultException failure(
+            int result,
+            String operation,
+            String description,
+            int rank,
+            String communicatorName,
+            String lastError,
+            NcclLibrary library,
+            String tail) {
         return new Failure(
                         Result.of(result),
                         operation,
@@ -72,7 +85,8 @@ final class Status {
                         library.versionCode(),
                         library.toString(),
                         lastError,
-                        NcclLog.warningsOf(rank))
+                        NcclLog.warningsOf(rank),
+                        tail)
                 .exception();
     }
 
@@ -85,6 +99,19 @@ final class Status {
             String communicatorName,
             String lastError,
             NcclLibrary library) {
+        return timeout(operation, description, limit, rank, communicatorName, lastError, library, "");
+    }
+
+    /** As above, with what to tell at the end of the message. */
+    static NcclResultException timeout(
+            String operation,
+            String description,
+            Duration limit,
+            int rank,
+            String communicatorName,
+            String lastError,
+            NcclLibrary library,
+            String tail) {
         return new Failure(
                         Result.TIMEOUT,
                         operation,
@@ -96,7 +123,8 @@ final class Status {
                         library.versionCode(),
                         library.toString(),
                         lastError,
-                        NcclLog.warningsOf(rank))
+                        NcclLog.warningsOf(rank),
+                        tail)
                 .exception();
     }
 }

@@ -46,7 +46,7 @@ final class Streams {
     }
 
     /** Marks the end of the work that is in a stream now. */
-    synchronized Work mark(CudaStream stream, long operations, int operation, long count, int type, int peer) {
+    synchronized Work mark(CudaStream stream, Ring.Entry last) {
         recycle();
         CudaEvent event = null;
         if (communicator.device().isCuda()) {
@@ -61,7 +61,7 @@ final class Streams {
                 }
             }
         }
-        Work work = new Work(communicator, this, event, operations, operation, count, type, peer);
+        Work work = new Work(communicator, this, event, stream.handle, last);
         if (event != null) {
             pending.add(work);
         }

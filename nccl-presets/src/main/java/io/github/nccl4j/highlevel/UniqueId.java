@@ -85,9 +85,14 @@ public final class UniqueId {
     /** A fingerprint, the same for equal ids, from which the bytes cannot be found. */
     @Override
     public String toString() {
+        return "UniqueId[" + fingerprint() + "]";
+    }
+
+    /** What is in {@link #toString}. */
+    String fingerprint() {
         try {
             byte[] digest = MessageDigest.getInstance("SHA-256").digest(bytes);
-            return "UniqueId[" + HexFormat.of().formatHex(digest, 0, 4) + "]";
+            return HexFormat.of().formatHex(digest, 0, 4);
         } catch (NoSuchAlgorithmException e) {
             throw new IllegalStateException("every JDK has SHA-256", e);
         }

@@ -18,6 +18,7 @@ import java.util.concurrent.locks.LockSupport;
  */
 final class Watchdog {
     private static final long LONGEST_PAUSE = 100_000_000;
+    private static final long ACTIVE_PAUSE = 10_000_000;
     private static final long SHORTEST_PAUSE = 1_000_000;
     /** How often it looks within a deadline. */
     private static final int LOOKS = 10;
@@ -36,8 +37,13 @@ final class Watchdog {
         private Gate.Pass inside;
         private long calls;
         private long since;
-        private boolean interrupted;
+        /** When it was first seen, or 0. */
+        private long interrupted;
+
+        private long error;
         private boolean handled;
+        /** Whether there were calls since it was looked at last. */
+        private boolean active;
 
         Watched(CommunicatorCore core) {
             reference = new WeakReference<>(core);
@@ -61,11 +67,13 @@ final class Watchdog {
         private void lookAtCall(CommunicatorCore core, long now) {
             Gate.Pass current = core.inLibrary();
             long made = core.calls();
+            active = made != calls;
             if (current == null || current != inside || made != calls) {
                 inside = current;
                 calls = made;
                 since = now;
-                interrupted = false;
+                interrupted = 0;
+                error = 0;
                 handled = false;
                 return;
             }
@@ -74,9 +82,9 @@ final class Watchdog {
             }
             if (current.holder().isInterrupted()) {
                 // Not at once: the thread may wait in Java, where it looks by itself.
-                handled = interrupted;
-                interrupted = true;
-                if (handled) {
+                interrupted = interrupted == 0 ? now : interrupted;
+                if (now - interrupted >= LONGEST_PAUSE) {
+                    handled = true;
                     handle("interrupt", core.failures()::endInterruptedCall);
                 }
             } else if (now - since - LONGEST_PAUSE > limit) {
@@ -87,15 +95,19 @@ final class Watchdog {
         }
 
         private void lookForErrors(CommunicatorCore core, long now) {
-            if (inside != null && (!core.isBlocking() || now == since)) {
-                // The thread will be told, and of a communicator that does not block NCCL must be asked by one thread
-                // only.
+            if (inside != null && !core.isBlocking()) {
+                // The thread asks by itself, and NCCL must be asked by one thread only.
                 return;
             }
             int result = core.tryPoll();
-            if (result != nccl.ncclSuccess
-                    && result != nccl.ncclInProgress
-                    && core.failures().isNews()) {
+            if (result == nccl.ncclSuccess
+                    || result == nccl.ncclInProgress
+                    || !core.failures().isNews()) {
+                return;
+            }
+            error = error == 0 ? now : error;
+            if (inside == null || now - error >= LONGEST_PAUSE) {
+                // Else the thread that is in a call will be told soon.
                 handle("error", () -> core.failures().found(result));
             }
         }
@@ -106,6 +118,7 @@ final class Watchdog {
         synchronized (ADDED) {
             ADDED.add(new Watched(core));
             if (thread == null) {
+                Ring.clock = System.currentTimeMillis();
                 thread = new Thread(Watchdog::run, "nccl4j watchdog");
                 thread.setDaemon(true);
                 thread.start();
@@ -137,6 +150,7 @@ final class Watchdog {
         long idleSince = System.nanoTime();
         while (true) {
             long now = System.nanoTime();
+            Ring.clock = System.currentTimeMillis();
             synchronized (ADDED) {
                 all.addAll(ADDED);
                 ADDED.clear();
@@ -144,6 +158,7 @@ final class Watchdog {
                     idleSince = now;
                 } else if (now - idleSince > LINGER) {
                     thread = null;
+                    Ring.clock = 0;
                     return;
                 }
             }
@@ -151,7 +166,7 @@ final class Watchdog {
             for (Iterator<Watched> each = all.iterator(); each.hasNext(); ) {
                 Watched one = each.next();
                 if (lookAt(one, now)) {
-                    pause = Math.min(pause, one.limit / LOOKS);
+                    pause = Math.min(pause, one.active ? ACTIVE_PAUSE : one.limit / LOOKS);
                 } else {
                     each.remove();
                 }

@@ -36,11 +36,9 @@ public final class Work {
 
     private final Communicator communicator;
     private final Streams streams;
-    private final long operations;
-    private final int operation;
-    private final long count;
-    private final int type;
-    private final int peer;
+    private final long stream;
+    /** The last operation before it. */
+    private final Ring.Entry last;
 
     private CudaEvent event;
     private Progress progress;
@@ -48,24 +46,16 @@ public final class Work {
     /** When the watchdog has seen it first, or 0. */
     private long firstSeen;
 
-    Work(
-            Communicator communicator,
-            Streams streams,
-            CudaEvent event,
-            long operations,
-            int operation,
-            long count,
-            int type,
-            int peer) {
+    Work(Communicator communicator, Streams streams, CudaEvent event, long stream, Ring.Entry last) {
         this.communicator = communicator;
         this.streams = streams;
         this.event = event;
-        this.operations = operations;
-        this.operation = operation;
-        this.count = count;
-        this.type = type;
-        this.peer = peer;
+        this.stream = stream;
+        this.last = last;
         progress = event == null ? Progress.DONE : Progress.PENDING;
+        if (event == null) {
+            record();
+        }
     }
 
     /**
@@ -97,11 +87,16 @@ public final class Work {
         // Not within the lock: the streams ask their work while they hold theirs.
         if (done != null) {
             streams.free(done);
+            record();
         }
         if (wasLate) {
             communicator.core().failures().noLongerLate(this);
         }
         return true;
+    }
+
+    private void record() {
+        communicator.ring().seenDone(stream, last.sequence(), System.currentTimeMillis());
     }
 
     /** The communicator has ended. */
@@ -187,7 +182,7 @@ public final class Work {
     void checkErrors() {
         int result = communicator.core().poll();
         if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
-            throw communicator.core().failed(result, Operations.name(operation), toString());
+            throw communicator.core().failed(result, Operations.name(last.operation()), toString());
         }
     }
 
@@ -213,12 +208,12 @@ public final class Work {
         if (!again) {
             failures.isLate(this);
         }
-        return failures.late(Operations.name(operation), toString(), limit);
+        return failures.late(Operations.name(last.operation()), toString(), limit);
     }
 
     /** {@return the last operation of the work: "ncclAllReduce of 1024 float32 (operation 17)"} */
     @Override
     public String toString() {
-        return Operations.describe(operation, count, type, peer) + " (operation " + operations + ")";
+        return last.describe();
     }
 }

@@ -114,6 +114,13 @@ final class CreationMisuses {
                 NullPointerException.class,
                 () -> Communicator.builder().deadline(null),
                 "deadline");
+        for (int operations : new int[] {0, -1, 1 << 20}) {
+            refused(
+                    "builder: " + operations + " operations to be recorded",
+                    IllegalArgumentException.class,
+                    () -> Communicator.builder().flightRecorder(operations),
+                    "operations must be >= 1 and < 2^20: " + operations);
+        }
         for (Duration deadline : List.of(Duration.ZERO, Duration.ofSeconds(-1))) {
             refused(
                     "builder: the deadline " + deadline,

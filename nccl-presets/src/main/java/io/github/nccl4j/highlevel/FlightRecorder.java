@@ -1,0 +1,254 @@
+package io.github.nccl4j.highlevel;
+
+import java.io.IOException;
+import java.lang.System.Logger.Level;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.Set;
+import java.util.WeakHashMap;
+
+/**
+ * The last operations of a communicator, for who wants to know what it was doing when it failed or hung: those that were
+ * handed to NCCL, with the time, and whether they were seen to be done.
+ *
+ * <pre>{@code
+ * communicator.flightRecorder().dump(Path.of("rank" + communicator.rank() + ".json"));
+ * }</pre>
+ *
+ * <p>Collectives have the same sequence numbers at all ranks if all call the same operations, so the first number at which
+ * the records of two ranks differ is where they went apart. A communicator has the same {@code id} in all of them.
+ *
+ * <p><b>Times.</b> Taking the time would cost more than all else that is recorded. So an operation gets the time of a clock
+ * that the {@linkplain CommunicatorBuilder#watchdog watchdog} sets, every 10 ms while operations are called, else every 100
+ * ms; without a watchdog there is none. That an operation is done is known when {@link Work} was seen to be done that was
+ * asked for after it, by who waits for it or by the watchdog. What was not seen to be done may be done all the same.
+ *
+ * <p><b>On failure.</b> The message of an exception ends with the last operations. If the property {@code
+ * nccl4j.recorder.dump} or the environment variable {@code NCCL4J_RECORDER_DUMP} names a folder, the first failure of each
+ * communicator writes all that is recorded there, and the message says where.
+ *
+ * <p><b>Cost.</b> Some stores into an array for each operation, and no allocation. How many operations are kept, {@link
+ * CommunicatorBuilder#flightRecorder} says.
+ *
+ * <p><b>Threads.</b> All methods may be called from any thread at any time, also when the communicator has ended.
+ */
+public final class FlightRecorder {
+    /** How many operations are kept where nothing else is set. */
+    public static final int DEFAULT_KEPT = 255;
+
+    private static final String FOLDER = "nccl4j.recorder.dump";
+    private static final int TOLD = 4;
+    private static final Set<Communicator> ALL = Collections.newSetFromMap(new WeakHashMap<>());
+
+    private final Communicator communicator;
+    private final Ring ring;
+
+    FlightRecorder(Communicator communicator, Ring ring) {
+        this.communicator = communicator;
+        this.ring = ring;
+    }
+
+    /**
+     * An operation that was recorded.
+     *
+     * @param sequence its number in the communicator, from 1
+     * @param group the number of the group that it was launched in, from 1; empty if it was called by itself
+     * @param function the C function
+     * @param count the number of elements; of {@code ncclWaitSignal}, of the signals
+     * @param type the type of the elements; empty if there are none
+     * @param op the operator; empty if there is none
+     * @param peer the root or the other rank; empty if there is none
+     * @param stream the handle of the stream
+     * @param enqueued when it was called, rounded down; empty without a watchdog
+     * @param done when it was seen to be done; empty if it was not
+     */
+    public record Operation(
+            long sequence,
+            OptionalInt group,
+            String function,
+            long count,
+            Optional<ElementType<?>> type,
+            Optional<String> op,
+            OptionalInt peer,
+            long stream,
+            Optional<Instant> enqueued,
+            Optional<Instant> done) {
+
+        private static Operation of(Ring.Entry entry) {
+            int operation = entry.operation();
+            return new Operation(
+                    entry.sequence(),
+                    entry.group() == 0 ? OptionalInt.empty() : OptionalInt.of(entry.group()),
+                    Operations.name(operation),
+                    entry.count(),
+                    Operations.hasElements(operation)
+                            ? Optional.of(ElementType.values().get(entry.type()))
+                            : Optional.empty(),
+                    Operations.reduces(operation) ? Optional.of(ReduceOp.name(entry.op())) : Optional.empty(),
+                    Operations.hasPeer(operation) && entry.peer() >= 0
+                            ? OptionalInt.of(entry.peer())
+                            : OptionalInt.empty(),
+                    entry.stream(),
+                    time(entry.enqueued()),
+                    time(entry.done()));
+        }
+
+        private static Optional<Instant> time(long milliseconds) {
+            return milliseconds == 0 ? Optional.empty() : Optional.of(Instant.ofEpochMilli(milliseconds));
+        }
+    }
+
+    /** {@return the operations that are kept, the oldest first} */
+    public List<Operation> operations() {
+        return ring.entries().stream().map(Operation::of).toList();
+    }
+
+    /** {@return how many operations there were in all} */
+    public long recorded() {
+        return ring.recorded();
+    }
+
+    /**
+     * All that is recorded, and what the communicator is.
+     *
+     * @return JSON, as in a file of {@link #dump}
+     */
+    public String toJson() {
+        return json(communicator.failure().map(Throwable::getMessage).orElse(null));
+    }
+
+    private String json(String failure) {
+        CommunicatorCore core = communicator.core();
+        Json json = new Json();
+        json.begin()
+                .field("format", "nccl4j flight recorder 1")
+                .field("time", Instant.now().toString())
+                .field("process", ProcessHandle.current().pid())
+                .field("library", core.library().toString())
+                .field("id", core.identity())
+                .field("name", core.name())
+                .field("rank", core.expectedRank())
+                .field("size", core.expectedSize())
+                .field("device", core.device().toString())
+                .field("state", core.state().toString())
+                .field("failure", failure)
+                .field("recorded", ring.recorded());
+        json.list("operations", operations(), FlightRecorder::write);
+        return json.end().toString();
+    }
+
+    private static void write(Json json, Operation operation) {
+        json.field("sequence", operation.sequence())
+                .field("group", number(operation.group()))
+                .field("function", operation.function())
+                .field("count", operation.count())
+                .field("type", operation.type().map(Object::toString).orElse(null))
+                .field("op", operation.op().orElse(null))
+                .field("peer", number(operation.peer()))
+                .field("stream", "0x" + Long.toHexString(operation.stream()))
+                .field("enqueued", operation.enqueued().map(Instant::toString).orElse(null))
+                .field("done", operation.done().map(Instant::toString).orElse(null));
+    }
+
+    private static Long number(OptionalInt value) {
+        return value.isPresent() ? Long.valueOf(value.getAsInt()) : null;
+    }
+
+    /**
+     * Writes {@link #toJson()} to a file, in place of what is there.
+     *
+     * @param file the file; its folder exists
+     * @throws IOException if it can't be written
+     */
+    public void dump(Path file) throws IOException {
+        Files.writeString(Objects.requireNonNull(file, "file"), toJson());
+    }
+
+    /**
+     * Writes the records of all communicators of this process that have not ended, for example of a program that hangs.
+     *
+     * @param folder where, made if it is not there
+     * @return the files, named {@code nccl4j-<process>-<id>-rank<rank>.json}
+     * @throws IOException if they can't be written
+     */
+    public static List<Path> dumpAll(Path folder) throws IOException {
+        List<Communicator> all;
+        synchronized (ALL) {
+            all = new ArrayList<>(ALL);
+        }
+        Files.createDirectories(folder);
+        List<Path> files = new ArrayList<>();
+        for (Communicator one : all) {
+            Path file = folder.resolve(fileName(one));
+            one.flightRecorder().dump(file);
+            files.add(file);
+        }
+        return files;
+    }
+
+    private static String fileName(Communicator communicator) {
+        CommunicatorCore core = communicator.core();
+        return "nccl4j-" + ProcessHandle.current().pid() + "-" + core.identity().replaceAll("[^0-9a-z.]+", "-")
+                + "-rank" + core.expectedRank() + ".json";
+    }
+
+    /** It has come to be. */
+    void begin() {
+        synchronized (ALL) {
+            ALL.add(communicator);
+        }
+    }
+
+    /** It has ended. */
+    void end() {
+        synchronized (ALL) {
+            ALL.remove(communicator);
+        }
+    }
+
+    /** The last operations, for a message; empty if there were none. */
+    String tail() {
+        List<Ring.Entry> entries = ring.entries();
+        if (entries.isEmpty()) {
+            return "";
+        }
+        long now = System.currentTimeMillis();
+        StringBuilder text = new StringBuilder("Last operations of this rank:");
+        for (Ring.Entry entry : entries.subList(Math.max(0, entries.size() - TOLD), entries.size())) {
+            text.append("\n  ").append(entry.describe());
+            if (entry.enqueued() != 0) {
+                text.append(", called ").append(seconds(now - entry.enqueued())).append(" ago");
+            }
+            text.append(entry.done() == 0 ? ", not seen done" : ", done");
+        }
+        return text.toString();
+    }
+
+    private static String seconds(long milliseconds) {
+        return Math.max(0, milliseconds) / 100 / 10.0 + " s";
+    }
+
+    /** Writes the file of a first failure if that is wanted, and says where for the message; else empty. */
+    String dumpFor(String failure) {
+        String folder = System.getProperty(FOLDER, System.getenv("NCCL4J_RECORDER_DUMP"));
+        if (folder == null || folder.isEmpty()) {
+            return "";
+        }
+        Path file = Path.of(folder).resolve(fileName(communicator));
+        try {
+            Files.createDirectories(file.getParent());
+            Files.writeString(file, json(failure));
+            return "Flight recorder: " + file;
+        } catch (IOException e) {
+            System.getLogger("io.github.nccl4j").log(Level.WARNING, "the flight recorder could not write " + file, e);
+            return "Flight recorder: " + file + " could not be written: " + e;
+        }
+    }
+}

@@ -1,0 +1,227 @@
+package io.github.nccl4j.tests.highlevel;
+
+import static io.github.nccl4j.tests.highlevel.RankThreads.STREAM;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CommunicatorConfig;
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element.Int32;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.FlightRecorder;
+import io.github.nccl4j.highlevel.FlightRecorder.Operation;
+import io.github.nccl4j.highlevel.Group;
+import io.github.nccl4j.highlevel.NcclRemoteException;
+import io.github.nccl4j.highlevel.PreMulSum;
+import io.github.nccl4j.highlevel.ReduceOp;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.OptionalInt;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What is recorded of operations, and how it is told; on the host engine. */
+@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class FlightRecorderTest {
+    private static final String DUMP = "nccl4j.recorder.dump";
+
+    @TempDir
+    Path folder;
+
+    @AfterEach
+    void noDumps() {
+        System.clearProperty(DUMP);
+    }
+
+    private static Communicator alone() {
+        return Communicator.createAll(List.of(Device.host())).get(0);
+    }
+
+    private static DeviceBuffer<Int32> numbers(int count) {
+        return Device.host().allocate(ElementType.INT32, count);
+    }
+
+    @Test
+    void everyOperationIsRecorded() {
+        try (Communicator communicator = alone();
+                DeviceBuffer<Int32> one = numbers(4);
+                DeviceBuffer<Int32> other = numbers(4)) {
+            assertEquals(List.of(), communicator.flightRecorder().operations());
+            communicator.allReduce(one, ReduceOp.MAX, STREAM);
+            communicator.broadcast(one, 0, STREAM);
+            try (PreMulSum<Int32> twice = communicator.preMulSum(ElementType.INT32, 2)) {
+                communicator.reduce(one, twice, 0, STREAM);
+            }
+            communicator.sendRecv(one, 0, other, 0, STREAM);
+            communicator.signal(0, STREAM);
+            communicator.waitSignal(0, STREAM);
+            Group.run(() -> communicator.allGather(one, other, STREAM));
+            List<Operation> all = communicator.flightRecorder().operations();
+            assertEquals(
+                    List.of(
+                            "1 ncclAllReduce 4 int32 MAX",
+                            "2 ncclBroadcast 4 int32 rank 0",
+                            "3 ncclReduce 4 int32 PreMulSum rank 0",
+                            "4 ncclSend 4 int32 rank 0 group 1",
+                            "5 ncclRecv 4 int32 rank 0 group 1",
+                            "6 ncclSignal 0 rank 0",
+                            "7 ncclWaitSignal 1 rank 0",
+                            "8 ncclAllGather 4 int32 group 2"),
+                    all.stream().map(FlightRecorderTest::text).toList());
+            assertEquals(8, communicator.flightRecorder().recorded());
+            assertTrue(all.stream().allMatch(each -> each.enqueued().isPresent()));
+            assertTrue(all.stream().allMatch(each -> each.done().isEmpty()), "nobody has asked");
+            communicator.work(STREAM).await();
+            assertTrue(communicator.flightRecorder().operations().stream()
+                    .allMatch(each -> each.done().isPresent()));
+        }
+    }
+
+    private static String text(Operation operation) {
+        return operation.sequence() + " " + operation.function() + " " + operation.count()
+                + operation.type().map(type -> " " + type).orElse("")
+                + operation.op().map(op -> " " + op).orElse("")
+                + text(" rank ", operation.peer())
+                + text(" group ", operation.group());
+    }
+
+    private static String text(String what, OptionalInt number) {
+        return number.isPresent() ? what + number.getAsInt() : "";
+    }
+
+    @Test
+    void whatWasGivenUpIsNotRecorded() {
+        try (Communicator communicator = alone();
+                DeviceBuffer<Int32> one = numbers(4)) {
+            Group group = Group.open();
+            communicator.allReduce(one, ReduceOp.SUM, STREAM);
+            group.close();
+            assertThrows(IllegalArgumentException.class, () -> communicator.broadcast(one, 1, STREAM));
+            assertEquals(0, communicator.flightRecorder().recorded());
+        }
+    }
+
+    @Test
+    void asManyAreKeptAsIsSaid() {
+        try (Communicator communicator = Communicator.builder()
+                        .flightRecorder(3)
+                        .createAll(List.of(Device.host()))
+                        .get(0);
+                DeviceBuffer<Int32> one = numbers(4)) {
+            for (int i = 0; i < 10; i++) {
+                communicator.allReduce(one, ReduceOp.SUM, STREAM);
+            }
+            assertEquals(
+                    List.of(8L, 9L, 10L),
+                    communicator.flightRecorder().operations().stream()
+                            .map(Operation::sequence)
+                            .toList());
+            // What is made from it keeps as many.
+            try (Communicator part = communicator.split(0, 0)) {
+                for (int i = 0; i < 10; i++) {
+                    part.allReduce(one, ReduceOp.SUM, STREAM);
+                }
+                assertEquals(3, part.flightRecorder().operations().size());
+            }
+        }
+    }
+
+    @Test
+    void aFileTellsAll() throws Exception {
+        Path file = folder.resolve("record.json");
+        try (Communicator communicator = Communicator.builder()
+                        .config(CommunicatorConfig.builder()
+                                .commName("a \"name\"\n")
+                                .build())
+                        .createAll(List.of(Device.host()))
+                        .get(0);
+                DeviceBuffer<Int32> one = numbers(4)) {
+            communicator.reduce(one, ReduceOp.SUM, 0, STREAM);
+            communicator.flightRecorder().dump(file);
+            String json = Files.readString(file);
+            assertTrue(json.startsWith("{\"format\": \"nccl4j flight recorder 1\", "), json);
+            assertTrue(json.contains("\"name\": \"a \\\"name\\\"\\n\", \"rank\": 0, \"size\": 1,"), json);
+            assertTrue(json.contains("\"state\": \"OPEN\", \"failure\": null, \"recorded\": 1"), json);
+            assertTrue(
+                    json.contains(
+                            "\n{\"sequence\": 1, \"group\": null, \"function\": \"ncclReduce\", \"count\": 4,"
+                                    + " \"type\": \"int32\", \"op\": \"SUM\", \"peer\": 0, \"stream\": \"0x0\", \"enqueued\": \"2"),
+                    json);
+            assertTrue(json.endsWith("\"done\": null}\n]}"), json);
+            List<Path> files = FlightRecorder.dumpAll(folder.resolve("all"));
+            assertEquals(1, files.size());
+            assertTrue(Files.readString(files.get(0)).contains("\"recorded\": 1"));
+        }
+        assertEquals(List.of(), FlightRecorder.dumpAll(folder.resolve("none")));
+    }
+
+    /** Rank 1 leaves; rank 0 gets an exception. */
+    private static String failureOfRank0() throws Exception {
+        String[] message = new String[1];
+        RankThreads.run(2, communicator -> {
+            try (DeviceBuffer<Int32> one = numbers(4)) {
+                communicator.allReduce(one, ReduceOp.SUM, STREAM);
+                communicator.work(STREAM).await();
+                if (communicator.rank() == 0) {
+                    NcclRemoteException failure = assertThrows(
+                            NcclRemoteException.class, () -> communicator.allReduce(one, ReduceOp.MAX, STREAM));
+                    message[0] = failure.getMessage();
+                }
+                communicator.abort();
+            }
+        });
+        return message[0];
+    }
+
+    @Test
+    void aFailureTellsTheLastOperations() throws Exception {
+        String message = failureOfRank0();
+        assertTrue(message.contains("\nLast operations of this rank:\n"), message);
+        assertTrue(message.contains("ncclAllReduce of 4 int32 (operation 1), called "), message);
+        assertTrue(message.contains(" ago, done\n"), message);
+        assertTrue(message.contains("ncclAllReduce of 4 int32 (operation 2), called "), message);
+        assertTrue(message.endsWith(" ago, not seen done"), message);
+    }
+
+    @Test
+    void aFailureWritesAFileWhereThatIsWanted() throws Exception {
+        System.setProperty(DUMP, folder.resolve("new").toString());
+        String message = failureOfRank0();
+        try (Stream<Path> files = Files.list(folder.resolve("new"))) {
+            Path file = files.filter(each -> each.toString().endsWith("-rank0.json"))
+                    .findFirst()
+                    .orElseThrow();
+            assertTrue(message.endsWith("\nFlight recorder: " + file), message);
+            String json = Files.readString(file);
+            assertTrue(json.contains("\"failure\": \"ncclAllReduce of 4 int32: ncclRemoteError (6)\""), json);
+            assertTrue(json.contains("\"sequence\": 2"), json);
+        }
+    }
+
+    @Test
+    void aFileThatCannotBeWrittenIsToldToo() throws Exception {
+        System.setProperty(DUMP, Files.createFile(folder.resolve("file")) + "/in-a-file");
+        String message = failureOfRank0();
+        assertTrue(message.contains("could not be written"), message);
+    }
+
+    @Test
+    void allRanksHaveOneNameForTheirCommunicator() throws Exception {
+        String[] ids = new String[2];
+        RankThreads.run(2, communicator -> {
+            try (Communicator part = communicator.split(0, 0)) {
+                ids[part.rank()] = part.flightRecorder().toJson().replaceFirst("(?s).*\"id\": \"([^\"]*)\".*", "$1");
+            }
+        });
+        assertEquals(ids[0], ids[1]);
+        assertTrue(ids[0].matches("[0-9a-f]{8}\\.0\\.0"), ids[0]);
+    }
+}
