@@ -19,7 +19,7 @@ import java.util.WeakHashMap;
  * handed to NCCL, with the time, and whether they were seen to be done.
  *
  * <pre>{@code
- * communicator.flightRecorder().dump(Path.of("rank" + communicator.rank() + ".json"));
+ * System.err.println(communicator.flightRecorder().toJson());
  * }</pre>
  *
  * <p>Collectives have the same sequence numbers at all ranks if all call the same operations, so the first number at which

@@ -70,6 +70,8 @@ class MisuseTest {
         ChildJvm.Outcome outcome = cuda.jvm(new ChildJvm())
                 .environment("STUB_CALLS", calls.toString())
                 .property("stub.calls", calls)
+                // Hundreds of worlds, on a machine that may be busy.
+                .limit(Duration.ofMinutes(5))
                 .property("nccl4j.library", StubLibraries.recording(home, versionCode))
                 .run(MisuseScenarios.class);
         Map<String, String> results = results(outcome.output());
