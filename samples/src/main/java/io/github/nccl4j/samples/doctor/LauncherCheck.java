@@ -1,11 +1,10 @@
 package io.github.nccl4j.samples.doctor;
 
-import io.github.nccl4j.samples.support.RankInfo;
+import io.github.nccl4j.launch.RankInfo;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.TreeMap;
 
 /** The launchers whose variables this process sees, and the rank that it would be. */
@@ -21,7 +20,8 @@ final class LauncherCheck implements Check {
         LAUNCHERS.put("Open MPI", "OMPI_COMM_WORLD_\\w+");
         LAUNCHERS.put("MPICH or Intel MPI", "PMI_\\w+|MPI_LOCALRANKID|MPI_LOCALNRANKS");
         LAUNCHERS.put("Slurm", "SLURM_(PROCID|NTASKS|LOCALID|NODEID|STEP_ID|STEP_NODELIST|STEP_TASKS_PER_NODE|JOB_ID)");
-        LAUNCHERS.put("a Kubernetes job", "JOB_COMPLETION_INDEX");
+        LAUNCHERS.put("LSF", "JSM_NAMESPACE_\\w+|LSB_JOBID|LSB_DJOB_RANKFILE");
+        LAUNCHERS.put("a Kubernetes job", "JOB_COMPLETION_INDEX|JOB_GLOBAL_INDEX|JOBSET_\\w+|PODS_PER_JOB");
     }
 
     private final Machine machine;
@@ -55,13 +55,10 @@ final class LauncherCheck implements Check {
 
     private Finding rank() {
         try {
-            Optional<RankInfo> rank = RankInfo.from(machine.environment());
-            return rank.isEmpty()
+            RankInfo rank = RankInfo.from(Map.of(), machine.environment());
+            return rank.isSingle()
                     ? Finding.ok("launcher.none", "a process started here is no rank of a launcher")
-                    : Finding.ok(
-                            "launcher.rank",
-                            "a process started here is rank " + rank.get().rank() + " of "
-                                    + rank.get().worldSize());
+                    : Finding.ok("launcher.rank", "a process started here is " + rank);
         } catch (IllegalArgumentException incomplete) {
             return Finding.problem(
                     "launcher.incomplete",

@@ -114,7 +114,8 @@ class SystemChecksTest {
         assertEquals(
                 List.of(
                         "ok launcher.seen: variables of torchrun",
-                        "ok launcher.rank: a process started here is rank 1 of 4"),
+                        "ok launcher.rank: a process started here is rank 1 of 4 (1 of 2 on its host), meeting at"
+                                + " 10.0.0.1:29500, by torchrun"),
                 TestMachine.run(new LauncherCheck(machine.build())));
     }
 }
