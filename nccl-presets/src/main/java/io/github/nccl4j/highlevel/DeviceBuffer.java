@@ -13,6 +13,7 @@ import java.nio.LongBuffer;
 import java.nio.ReadOnlyBufferException;
 import java.nio.ShortBuffer;
 import java.util.Objects;
+import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.Pointer;
 
 /**
@@ -248,6 +249,65 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         }
         Bounds.checkAddress("address", address, bytes);
         return new DeviceBuffer<>(device, type, address, length, null, null, keptAlive);
+    }
+
+    /**
+     * Memory of a direct buffer, from its position to its limit. The buffer keeps it from being collected.
+     *
+     * @param <T> the type for the compiler
+     * @param type the type of the elements
+     * @param memory the buffer, in the byte order of the machine if others than bytes are in it
+     * @return the buffer, in host memory
+     * @throws IllegalArgumentException if the memory is not direct, its bytes are not a multiple of the size of an element,
+     *     or its address is not
+     * @throws ReadOnlyBufferException if it can only be read
+     */
+    public static <T extends Element> DeviceBuffer<T> wrap(ElementType<T> type, ByteBuffer memory) {
+        Objects.requireNonNull(type, "type");
+        if (!memory.isDirect()) {
+            throw new IllegalArgumentException("memory must be direct: " + memory);
+        }
+        if (memory.isReadOnly()) {
+            throw new ReadOnlyBufferException();
+        }
+        if (memory.remaining() % type.sizeInBytes() != 0) {
+            throw new IllegalArgumentException("memory must have a multiple of the size of " + type + ": "
+                    + memory.remaining() + " % " + type.sizeInBytes() + " != 0");
+        }
+        long address = new BytePointer(memory.slice()).address();
+        return wrap(Device.host(), type, address, memory.remaining() / type.sizeInBytes(), memory);
+    }
+
+    /** Memory that someone else frees, when this buffer is closed. */
+    static <T extends Element> DeviceBuffer<T> take(
+            Device device, ElementType<T> type, long address, long length, Runnable free) {
+        Bounds.checkAddress("address", address, bytes(type, length));
+        Runnable freeNow = device.isHost()
+                ? free
+                : () -> Stall.free(device, () -> {
+                    Cuda.synchronizeDevice(device);
+                    free.run();
+                });
+        return new DeviceBuffer<>(device, type, address, length, null, freeNow, null);
+    }
+
+    /**
+     * The memory as a {@code java.lang.foreign.MemorySegment}, without copying it: {@code
+     * buffer.asSegment(MemorySegment.class)}. A segment of host memory has the buffer's size; one of a CUDA device's, which
+     * Java can't read, has size 0, and is an address for native functions.
+     *
+     * <p>The segment is valid as long as the buffer is open, which is the caller's concern: it does not know.
+     *
+     * @param <S> the class for the compiler
+     * @param type {@code MemorySegment.class}; this class is compiled for a Java that does not have it
+     * @return the segment, of the global scope
+     * @throws UnsupportedOperationException if this is a Java before 22
+     * @throws IllegalArgumentException if it is another class
+     * @throws IllegalStateException if the buffer is closed
+     */
+    public <S> S asSegment(Class<S> type) {
+        checkOpen();
+        return Segments.of(type, address, device.isHost() ? bytes : 0);
     }
 
     /**

@@ -109,6 +109,7 @@ final class InFlight {
 
     /** Releases what is not used any more. May free memory, and so wait for the device; a capture would not survive it. */
     static void poll() {
+        Dlpack.poll();
         if (empty || CudaGraph.isThreadCapturing()) {
             return;
         }

@@ -25,7 +25,7 @@ import org.bytedeco.javacpp.tools.InfoMapper;
                         // The default, jninccl, is in the jar of JavaCPP Presets CUDA, and only one of a name is
                         // loaded.
                         library = "jninccl4j",
-                        include = {"<nccl.h>", "nccl4j_library.h", "vccl.h"},
+                        include = {"<nccl.h>", "nccl4j_library.h", "nccl4j_dlpack.h", "vccl.h"},
                         // Parsed, but not compiled: C knows one ncclAlltoAllv only.
                         exclude = "vccl.h"),
         target = "io.github.nccl4j.nccl",
@@ -51,7 +51,7 @@ public class nccl implements InfoMapper {
 
     private static void sources(InfoMap map) {
         // Compiled, but not parsed.
-        map.put(new Info("nccl4j_library.h").skip());
+        map.put(new Info("nccl4j_library.h", "nccl4j_dlpack.h").skip());
         // Since 2.30.3 some functions hide behind this macro, which only NCCL's own build defines.
         map.put(new Info("NCCL_OS_LINUX").define(true));
         // Stock headers: attributes and include guards that say nothing to Java.

@@ -343,4 +343,88 @@ public final class StubLibraries {
                 #endif
                 """);
     }
+
+    /**
+     * Another tensor library, with its own writing of DLPack's structs, behind functions that the bindings can call:
+     * {@code ncclReduce} doubles the int32 elements of a tensor that it is given and calls its deleter; {@code ncclRecv}
+     * writes a tensor of its own, of [2, 3] float32 from 1 on, into a cell; {@code ncclCommCount} tells how many of these
+     * have been deleted. The count of elements of a call says which struct is meant: 0 the old one, else the major version.
+     */
+    public static Path tensors(Path folder) throws IOException {
+        return Cxx.library(folder, "tensors", COMMON.formatted(23007) + """
+                typedef struct { int32_t device_type; int32_t device_id; } DLDevice;
+                typedef struct { uint8_t code; uint8_t bits; uint16_t lanes; } DLDataType;
+                typedef struct {
+                  void* data; DLDevice device; int32_t ndim; DLDataType dtype; int64_t* shape; int64_t* strides;
+                  uint64_t byte_offset;
+                } DLTensor;
+                typedef struct DLManagedTensor {
+                  DLTensor dl_tensor; void* manager_ctx; void (*deleter)(struct DLManagedTensor* self);
+                } DLManagedTensor;
+                typedef struct { uint32_t major; uint32_t minor; } DLPackVersion;
+                typedef struct DLManagedTensorVersioned {
+                  DLPackVersion version; void* manager_ctx; void (*deleter)(struct DLManagedTensorVersioned* self);
+                  uint64_t flags; DLTensor dl_tensor;
+                } DLManagedTensorVersioned;
+                static int deleted;
+                static int64_t shape[] = {2, 3}, strides[] = {3, 1};
+                static float* filled(DLTensor& t) {
+                  float* data = new float[7];
+                  for (int i = 0; i < 7; i++) data[i] = i;
+                  t = {data, {1, 0}, 2, {2, 32, 1}, shape, strides, 4};
+                  return data;
+                }
+                static int doubled(const DLTensor& t) {
+                  if (t.device.device_type != 1 || t.dtype.code != 0 || t.dtype.bits != 32 || t.dtype.lanes != 1) return 3;
+                  if (t.ndim != 1 || t.strides[0] != 1) return 3;
+                  for (int64_t i = 0; i < t.shape[0]; i++) ((int32_t*)((char*)t.data + t.byte_offset))[i] *= 2;
+                  return 0;
+                }
+                extern "C" int ncclReduce(void* tensor, void*, size_t major) {
+                  int result;
+                  if (major) {
+                    auto* t = (DLManagedTensorVersioned*)tensor;
+                    result = t->version.major == major && t->flags == 0 ? doubled(t->dl_tensor) : 3;
+                    t->deleter(t);
+                  } else {
+                    auto* t = (DLManagedTensor*)tensor;
+                    result = doubled(t->dl_tensor);
+                    t->deleter(t);
+                  }
+                  return result;
+                }
+                extern "C" int ncclRecv(void** cell, size_t major, int change) {
+                  DLTensor* tensor;
+                  if (major) {
+                    auto* t = new DLManagedTensorVersioned{};
+                    t->version = {(uint32_t)major, 1};
+                    t->flags = change == 1;
+                    t->manager_ctx = filled(t->dl_tensor);
+                    t->deleter = [](DLManagedTensorVersioned* self) {
+                      deleted++;
+                      delete[] (float*)self->manager_ctx;
+                      delete self;
+                    };
+                    tensor = &t->dl_tensor;
+                    *cell = t;
+                  } else {
+                    auto* t = new DLManagedTensor{};
+                    t->manager_ctx = filled(t->dl_tensor);
+                    t->deleter = [](DLManagedTensor* self) {
+                      deleted++;
+                      delete[] (float*)self->manager_ctx;
+                      delete self;
+                    };
+                    tensor = &t->dl_tensor;
+                    *cell = t;
+                  }
+                  static int64_t other[] = {1, 2};
+                  if (change == 2) tensor->strides = other;
+                  if (change == 3) tensor->device.device_type = 10;
+                  if (change == 4) tensor->strides = nullptr;
+                  return 0;
+                }
+                extern "C" int ncclCommCount(void*, int* count) { *count = deleted; return 0; }
+                """);
+    }
 }

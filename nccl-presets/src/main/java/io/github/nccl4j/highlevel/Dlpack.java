@@ -1,0 +1,184 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.library.DlpackTensors;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+
+/**
+ * DLPack's structs, by which tensor libraries hand memory to each other without copying it: the address of a
+ * {@code DLManagedTensorVersioned} or a {@code DLManagedTensor}.
+ *
+ * <pre>{@code
+ * long tensor = Dlpack.VERSIONED.export(buffer); // to another library, which calls its deleter in the end
+ *
+ * try (DeviceBuffer<Float32> theirs = Dlpack.VERSIONED.take(tensor, ElementType.FLOAT32)) {
+ *     communicator.allReduce(theirs, ReduceOp.SUM, stream);
+ * }
+ * }</pre>
+ *
+ * <p><b>Ownership.</b> A struct has one owner, who calls its deleter once. {@link #export} gives it to the caller, who hands
+ * it to a consumer, or gives it up by {@link #delete}. The memory of the buffer stays until then, also when the buffer is
+ * closed; it is freed by a later call that allocates, closes or exports. {@link #take} takes it over, and closing the buffer
+ * calls the deleter; where it fails the struct is still the caller's.
+ *
+ * <p><b>Order.</b> DLPack says nothing of streams here: synchronize before a buffer is handed over, and after one was taken.
+ *
+ * <p>Instances are immutable. All methods may be called from any thread.
+ *
+ * @see <a href="https://dmlc.github.io/dlpack/latest/">DLPack</a>
+ */
+public enum Dlpack {
+    /** {@code DLManagedTensor}, in capsules named "dltensor": all that there was before DLPack 1.0. */
+    UNVERSIONED(0, -1),
+
+    /** {@code DLManagedTensorVersioned}, in capsules named "dltensor_versioned": since DLPack 1.0. */
+    VERSIONED(32, 24);
+
+    private static final int SUPPORTED_MAJOR = 1;
+    private static final long READ_ONLY = 1;
+
+    /** Kinds of types by DLPack, with the size in bits added. */
+    private static final Map<DataType, Integer> CODES = Map.ofEntries(
+            Map.entry(DataType.INT8, 0),
+            Map.entry(DataType.UINT8, 1),
+            Map.entry(DataType.INT32, 0),
+            Map.entry(DataType.UINT32, 1),
+            Map.entry(DataType.INT64, 0),
+            Map.entry(DataType.UINT64, 1),
+            Map.entry(DataType.FLOAT16, 2),
+            Map.entry(DataType.FLOAT32, 2),
+            Map.entry(DataType.FLOAT64, 2),
+            Map.entry(DataType.BFLOAT16, 4),
+            Map.entry(DataType.FLOAT8_E4M3, 10),
+            Map.entry(DataType.FLOAT8_E5M2, 12));
+
+    /** Tensors whose consumers may still use the memory of the buffers. */
+    private static final List<Export> EXPORTS = new ArrayList<>();
+
+    private static volatile boolean anyExport;
+
+    private final int tensorOffset;
+    private final int flagsOffset;
+
+    Dlpack(int tensorOffset, int flagsOffset) {
+        this.tensorOffset = tensorOffset;
+        this.flagsOffset = flagsOffset;
+    }
+
+    private record Export(long address, DeviceBuffer<?> buffer) {}
+
+    /**
+     * Makes a tensor of one dimension of a buffer, without copying it.
+     *
+     * @param buffer the buffer
+     * @return the address of the struct, which is the caller's
+     * @throws IllegalStateException if the buffer is closed
+     */
+    public long export(DeviceBuffer<?> buffer) {
+        Objects.requireNonNull(buffer, "buffer");
+        poll();
+        buffer.pin();
+        DataType type = buffer.type().dataType();
+        long address = DlpackTensors.export(
+                buffer.address,
+                buffer.length(),
+                buffer.device().isCuda() ? DlpackTensor.CUDA : DlpackTensor.CPU,
+                buffer.device().isCuda() ? buffer.device().index() : 0,
+                CODES.get(type),
+                type.size() * Byte.SIZE,
+                this == VERSIONED);
+        synchronized (EXPORTS) {
+            EXPORTS.add(new Export(address, buffer));
+            anyExport = true;
+        }
+        return address;
+    }
+
+    /**
+     * Takes over a tensor as a buffer of all its elements, without copying it. Closing the buffer calls the deleter, on a
+     * CUDA device after all work there.
+     *
+     * @param <T> the type for the compiler
+     * @param address the address of the struct
+     * @param type the type of the elements
+     * @return the buffer, to be closed by the caller
+     * @throws IllegalArgumentException if the elements have another type, do not lie one behind the other in row-major
+     *     order, must not be written, or are on another kind of device, or if the struct has a newer major version; the
+     *     tensor is the caller's then
+     */
+    public <T extends Element> DeviceBuffer<T> take(long address, ElementType<T> type) {
+        Objects.requireNonNull(type, "type");
+        DlpackTensor tensor = read(address);
+        DataType wanted = type.dataType();
+        if (tensor.lanes() != 1 || tensor.code() != CODES.get(wanted) || tensor.bits() != wanted.size() * Byte.SIZE) {
+            throw new IllegalArgumentException("the tensor must be of type " + type + " (code " + CODES.get(wanted)
+                    + ", " + wanted.size() * Byte.SIZE + " bits): code " + tensor.code() + ", " + tensor.bits()
+                    + " bits, " + tensor.lanes() + " lanes");
+        }
+        long length = tensor.length();
+        Device device = tensor.device();
+        Runnable delete = () -> delete(address);
+        return DeviceBuffer.take(device, type, tensor.data() + tensor.byteOffset(), length, delete);
+    }
+
+    /**
+     * The sizes of a tensor's dimensions, which a buffer does not have.
+     *
+     * @param address the address of the struct
+     * @return the sizes; empty for a scalar
+     * @throws IllegalArgumentException if the struct has a newer major version
+     */
+    public long[] shape(long address) {
+        return read(address).shape();
+    }
+
+    /**
+     * Calls the deleter of a tensor: of one that was exported and not handed on, or of another library's.
+     *
+     * @param address the address of the struct, which must not be used any more
+     */
+    public void delete(long address) {
+        requireAddress(address);
+        DlpackTensors.delete(address, this == VERSIONED);
+        poll();
+    }
+
+    private DlpackTensor read(long address) {
+        requireAddress(address);
+        ByteBuffer struct = Address.buffer(address, tensorOffset + DlpackTensor.BYTES);
+        if (this == VERSIONED) {
+            int major = struct.getInt(0);
+            if (major != SUPPORTED_MAJOR) {
+                throw new IllegalArgumentException(
+                        "the tensor must be of DLPack " + SUPPORTED_MAJOR + ".x: " + major + "." + struct.getInt(4));
+            }
+            if ((struct.getLong(flagsOffset) & READ_ONLY) != 0) {
+                throw new IllegalArgumentException("the tensor must not be read-only");
+            }
+        }
+        return DlpackTensor.read(struct, tensorOffset);
+    }
+
+    private static void requireAddress(long address) {
+        if (address == 0) {
+            throw new IllegalArgumentException("address must not be 0");
+        }
+    }
+
+    /** Gives up the memory of what consumers are done with. */
+    static void poll() {
+        // Freeing memory waits for the device, which a capture would not survive.
+        if (!anyExport || CudaGraph.isThreadCapturing()) {
+            return;
+        }
+        List<Export> done = new ArrayList<>();
+        synchronized (EXPORTS) {
+            EXPORTS.removeIf(export -> DlpackTensors.isReleased(export.address()) && done.add(export));
+            anyExport = !EXPORTS.isEmpty();
+        }
+        done.forEach(export -> export.buffer().unpin());
+    }
+}

@@ -1,0 +1,92 @@
+package io.github.nccl4j.highlevel;
+
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+
+/**
+ * DLPack's {@code DLTensor}, as another library filled it.
+ *
+ * @param data the address of the memory
+ * @param deviceType the kind of device
+ * @param deviceId the number of the device
+ * @param code the kind of the elements' type
+ * @param bits the size of a lane
+ * @param lanes how many numbers an element has
+ * @param shape the sizes of the dimensions
+ * @param strides the steps from an element to the next in each dimension, in elements; null for a compact tensor
+ * @param byteOffset of the first element from the address
+ */
+record DlpackTensor(
+        long data,
+        int deviceType,
+        int deviceId,
+        int code,
+        int bits,
+        int lanes,
+        long[] shape,
+        long[] strides,
+        long byteOffset) {
+    static final int BYTES = 48;
+
+    static final int CPU = 1;
+    static final int CUDA = 2;
+    private static final int CUDA_HOST = 3;
+    private static final int CUDA_MANAGED = 13;
+
+    private static final int MOST_DIMENSIONS = 64;
+
+    static DlpackTensor read(ByteBuffer struct, int at) {
+        int dimensions = struct.getInt(at + 16);
+        if (dimensions < 0 || dimensions > MOST_DIMENSIONS) {
+            throw new IllegalArgumentException(
+                    "the tensor must have 0 to " + MOST_DIMENSIONS + " dimensions: " + dimensions);
+        }
+        long strides = struct.getLong(at + 32);
+        return new DlpackTensor(
+                struct.getLong(at),
+                struct.getInt(at + 8),
+                struct.getInt(at + 12),
+                Byte.toUnsignedInt(struct.get(at + 20)),
+                Byte.toUnsignedInt(struct.get(at + 21)),
+                Short.toUnsignedInt(struct.getShort(at + 22)),
+                longs(struct.getLong(at + 24), dimensions),
+                strides == 0 ? null : longs(strides, dimensions),
+                struct.getLong(at + 40));
+    }
+
+    private static long[] longs(long address, int count) {
+        long[] values = new long[count];
+        if (count > 0) {
+            Address.buffer(address, count * Long.BYTES).asLongBuffer().get(values);
+        }
+        return values;
+    }
+
+    /** The number of elements, which must lie one behind the other. */
+    long length() {
+        long length = 1;
+        boolean compact = true;
+        for (int i = shape.length - 1; i >= 0; i--) {
+            if (shape[i] < 0) {
+                throw new IllegalArgumentException("the tensor's sizes must be >= 0: " + Arrays.toString(shape));
+            }
+            compact &= strides == null || shape[i] <= 1 || strides[i] == length;
+            length = Math.multiplyExact(length, shape[i]);
+        }
+        if (!compact && length > 0) {
+            throw new IllegalArgumentException("the tensor must be compact and in row-major order: shape "
+                    + Arrays.toString(shape) + ", strides " + Arrays.toString(strides));
+        }
+        return length;
+    }
+
+    Device device() {
+        return switch (deviceType) {
+            case CPU, CUDA_HOST -> Device.host();
+            case CUDA, CUDA_MANAGED -> Device.cuda(deviceId);
+            default ->
+                throw new IllegalArgumentException("the tensor must be in host memory or on a CUDA device"
+                        + " (DLPack's device types 1, 2, 3, 13): " + deviceType);
+        };
+    }
+}

@@ -1,0 +1,52 @@
+package io.github.nccl4j.library;
+
+import org.bytedeco.javacpp.annotation.Name;
+import org.bytedeco.javacpp.annotation.Namespace;
+import org.bytedeco.javacpp.annotation.Properties;
+
+/** The native side of {@link io.github.nccl4j.highlevel.Dlpack}. Of no use to programs. Any thread may call it. */
+@Properties(inherit = io.github.nccl4j.presets.nccl.class)
+public final class DlpackTensors {
+    static {
+        NativeLibrary.initialize();
+    }
+
+    private DlpackTensors() {}
+
+    /**
+     * Makes a tensor of one dimension.
+     *
+     * @param data the address of its first element
+     * @param length the number of its elements
+     * @param deviceType DLPack's code of the kind of device
+     * @param deviceId the number of the device
+     * @param code DLPack's code of the kind of type
+     * @param bits the size of an element
+     * @param versioned which of the two structs
+     * @return the address of the struct
+     */
+    @Namespace("nccl4j")
+    @Name("dlpackExport")
+    public static native long export(
+            long data, long length, int deviceType, int deviceId, int code, int bits, boolean versioned);
+
+    /**
+     * Whether the consumer of a tensor of {@link #export} is done with it. After true, don't ask again.
+     *
+     * @param address the address of the struct
+     * @return whether its deleter was called
+     */
+    @Namespace("nccl4j")
+    @Name("dlpackIsReleased")
+    public static native boolean isReleased(long address);
+
+    /**
+     * Calls the deleter of any tensor.
+     *
+     * @param address the address of the struct
+     * @param versioned which of the two structs
+     */
+    @Namespace("nccl4j")
+    @Name("dlpackDelete")
+    public static native void delete(long address, boolean versioned);
+}
