@@ -1,5 +1,5 @@
 // abi.h: the NCCL C API with default visibility.
-// The engine is compiled with hidden visibility; only what nccl.h declares (and nccl4jHostEngineVersion) is exported.
+// The engine is compiled with hidden visibility; only what nccl.h and nccl4j_host.h declare is exported.
 #pragma once
 
 #include <limits.h>
@@ -8,7 +8,7 @@
 
 #pragma GCC visibility push(default)
 #include <nccl.h>
-extern "C" const char* nccl4jHostEngineVersion(void);
+#include <nccl4j_host.h>
 #pragma GCC visibility pop
 
 /** Exports the profiler name of a function that is defined above in the same file. */

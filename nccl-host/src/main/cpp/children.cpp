@@ -57,6 +57,7 @@ void connectAt(Comm& child, const ncclUniqueId& id, int server, const char* call
 void runInternal(const std::shared_ptr<Comm>& comm, Operation operation) {
   std::vector<Work> work(1);
   work[0].comm = comm;
+  work[0].epoch = comm->epoch;
   work[0].tasks.push_back(makeCollective(*comm, std::move(operation)));
   runWork(std::move(work));
 }
@@ -157,11 +158,12 @@ extern "C" ncclResult_t ncclCommSplit(
       fail(ncclInvalidArgument, "CommSplit : invalid color %d, expected at least 0, or NCCL_SPLIT_NOCOLOR", color);
     }
     bool blocking = isBlocking(readConfig(config, "CommSplit"), parent->blocking);
-    // A rank without color has no handle to poll later; it takes its part in the exchange before it returns.
-    if (color == NCCL_SPLIT_NOCOLOR) blocking = true;
     InitJob job;
     job.comm = std::make_shared<Comm>(0, 0, parent->device, blocking);
     job.parent = parent;
+    job.ordered = !parent->revoked;
+    job.background = !blocking;
+    job.hasHandle = color != NCCL_SPLIT_NOCOLOR;
     job.out = newcomm;
     job.connect = [parent, color, key](Comm& child) { connectSplit(parent, color, key, child); };
     return initOne(std::move(job));
@@ -209,6 +211,8 @@ extern "C" ncclResult_t ncclCommShrink(
     job.comm = std::make_shared<Comm>(
         static_cast<int>(place), static_cast<int>(members.size()), parent->device, blocking);
     job.parent = parent;
+    job.ordered = !abort && !parent->revoked;
+    job.background = !blocking;
     job.out = newcomm;
     job.connect = [parent, members](Comm& child) { connectShrink(parent, members, child); };
     return initOne(std::move(job));
@@ -271,6 +275,8 @@ extern "C" ncclResult_t ncclCommGrow(
     InitJob job;
     job.comm = std::make_shared<Comm>(parent->rank, nRanks, parent->device, blocking);
     job.parent = parent;
+    job.ordered = !parent->revoked;
+    job.background = !blocking;
     job.out = newcomm;
     job.connect = [parent, given](Comm& child) { connectGrow(parent, given.get(), child); };
     return initOne(std::move(job));

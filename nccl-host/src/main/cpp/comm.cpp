@@ -104,8 +104,11 @@ std::unique_lock<std::mutex> Comm::interrupt(const char* reason) {
     std::lock_guard<std::mutex> lock(stateMutex_);
     interruptReason_ = reason;
   }
+  answered = true;
   interrupts++;
+  epoch++;
   raiseEvent(wake);
+  wakeCallers();
   std::unique_lock<std::mutex> lock(operation);
   interrupts--;
   // An abort that comes right now is seen by its flag: no operation waits while the lock is held.
@@ -276,7 +279,10 @@ void Comm::vanish() {
 
 void Comm::requestAbort() {
   aborted = true;
+  answered = true;
+  epoch++;
   raiseEvent(wake);
+  wakeCallers();
 }
 
 void Comm::dropScratch() {
@@ -350,6 +356,13 @@ std::shared_ptr<Comm> requireReadyComm(ncclComm_t handle, const char* call, unsi
         ncclInvalidArgument,
         "%s : the communicator is still being made: poll "
         "ncclCommGetAsyncError until it is no longer ncclInProgress",
+        call);
+  }
+  if (comm->pendingCalls > 0) {
+    fail(
+        ncclInvalidArgument,
+        "%s : an earlier call of the communicator is in progress: poll ncclCommGetAsyncError until it is no longer "
+        "ncclInProgress",
         call);
   }
   if (comm->finalized) fail(ncclInvalidUsage, "%s : rank %d has finalized this communicator", call, comm->rank);

@@ -26,6 +26,7 @@
 #include "faults.h"
 #include "inbox.h"
 #include "socket.h"
+#include "stream.h"
 #include "wire.h"
 
 namespace host {
@@ -117,6 +118,17 @@ class Comm {
   Fd wake;
 
   std::atomic<bool> revoked{false};
+  /** Changes when what was told to the communicator before is not to run any more. */
+  std::atomic<uint64_t> epoch{0};
+  /** The last that it was told; guarded by the lock of stream.cpp. */
+  ItemRef lastItem;
+  /** Threads that are in a call with it. */
+  std::atomic<int> callers{0};
+  /** Calls of one that does not block, which are begun and not done. */
+  std::atomic<int> pendingCalls{0};
+  /** Somebody did something about its failure. */
+  std::atomic<bool> answered{false};
+  bool failureStands() const { return !answered && error() != ncclSuccess; }
   /** Above 0 while a thread waits for the end of the operation that another one runs. */
   std::atomic<int> interrupts{0};
   /** Ends the operation that runs now, if any, and keeps others off until the lock is given up. */

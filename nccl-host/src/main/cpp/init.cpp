@@ -1,8 +1,7 @@
 // init.cpp: exported functions that make, query and end communicators.
 //
 // Non-blocking communicators (config.blocking = 0): the handle is written at once, a helper thread connects the ranks,
-// ncclCommGetAsyncError gives ncclInProgress meanwhile. Their other calls complete before they return, as those of
-// blocking communicators do.
+// ncclCommGetAsyncError gives ncclInProgress meanwhile.
 
 #include <string.h>
 #include <unistd.h>
@@ -75,6 +74,7 @@ InitJob initJob(
   InitJob job;
   job.comm = std::make_shared<Comm>(rank, ranks, device, blocking);
   job.comm->faults = Faults::fromEnvironment(rank);
+  job.background = !blocking;
   job.out = out;
   job.connect = [id](Comm& comm) { connectRanks(comm, id); };
   return job;
@@ -94,6 +94,7 @@ namespace {
 
 void end(const std::shared_ptr<Comm>& comm, ControlKind farewell) {
   unregisterComm(*comm);
+  comm->answered = true;
   if (comm->initializing || farewell == ControlKind::Abort) comm->requestAbort();
   if (comm->initThread.joinable()) comm->initThread.join();
   std::lock_guard<std::mutex> lock(comm->operation);
@@ -171,8 +172,10 @@ extern "C" ncclResult_t ncclCommFinalize(ncclComm_t comm) {
     if (known->revoked) {
       fail(ncclInvalidArgument, "CommFinalize : rank %d has revoked this communicator", known->rank);
     }
-    // Nothing is ever outstanding: every call completes before it returns.
     known->finalized = true;
+    if (!known->blocking) return hasOperations(*known) ? ncclInProgress : ncclSuccess;
+    awaitOperations(*known);
+    known->throwIfFailed();
     return ncclSuccess;
   });
 }
@@ -183,13 +186,15 @@ extern "C" ncclResult_t ncclCommDestroy(ncclComm_t comm) {
     if (comm == nullptr) return ncclSuccess;
     std::shared_ptr<Comm> known = requireComm(comm, "CommDestroy");
     if (!known->initializing) {
-      std::unique_lock<std::mutex> lock(known->operation, std::try_to_lock);
-      if (!lock.owns_lock() || known->pendingSplits > 0) {
+      if (known->callers > 0 || known->pendingSplits > 0) {
         fail(
             ncclInvalidUsage,
             "CommDestroy : another thread is inside an operation of rank %d: wait for it, or use ncclCommAbort",
             known->rank);
       }
+      // After a failure, or when it was revoked, nothing that waits will run.
+      if (known->error() == ncclSuccess && !known->revoked) awaitOperations(*known);
+      if (hasOperations(*known)) known->requestAbort();
     }
     end(known, ControlKind::Bye);
     return ncclSuccess;
@@ -246,6 +251,9 @@ extern "C" ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asy
       if (known->hasBadNews()) known->breakDown(known->badNewsCode(), known->badNewsText());
     }
     *asyncError = known->error();
+    lock = std::unique_lock<std::mutex>();
+    bool finalizing = known->finalized && !known->blocking && hasOperations(*known);
+    if (*asyncError == ncclSuccess && (known->pendingCalls > 0 || finalizing)) *asyncError = ncclInProgress;
     forgetThreadError();
     return ncclSuccess;
   });

@@ -56,7 +56,8 @@ extern "C" ncclResult_t ncclMemFree(void* ptr) {
         fail(ncclInvalidArgument, "MemFree : %p is not memory of ncclMemAlloc, or was freed before", ptr);
       }
     }
-    free(ptr);
+    // Operations in streams may still use it.
+    whenAllDone([ptr] { free(ptr); });
     return ncclSuccess;
   });
 }
@@ -90,6 +91,7 @@ extern "C" ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags) {
   return guarded([&]() -> ncclResult_t {
     std::shared_ptr<Comm> known = requireReadyComm(comm, "CommSuspend", kAllowRevoked | kAllowSuspended);
     if ((flags & NCCL_SUSPEND_MEM) == 0) return ncclSuccess;
+    awaitOperations(*known);
     std::lock_guard<std::mutex> lock(known->operation);
     if (known->suspended.exchange(true)) {
       fail(ncclInvalidUsage, "CommSuspend : rank %d has suspended this communicator before", known->rank);

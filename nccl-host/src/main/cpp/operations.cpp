@@ -19,6 +19,7 @@ struct Arguments {
   int op = 0;
   int root = 0;
   ncclComm_t comm = nullptr;
+  cudaStream_t stream = nullptr;
 };
 
 void checkType(const char* name, int type) {
@@ -49,8 +50,7 @@ void checkReduction(const char* name, const Arguments& arguments, Comm& comm, Op
   }
   operation.op = kPreMulSum;
   operation.scalar = made.value;
-  // A scalar "on the device" is read at each call.
-  if (made.onDevice) memcpy(&operation.scalar, made.address, typeSize(made.type));
+  if (made.onDevice) operation.scalarAt = made.address;
 }
 
 ncclResult_t run(const Arguments& arguments) {
@@ -58,6 +58,7 @@ ncclResult_t run(const Arguments& arguments) {
     const char* name = callName(arguments.call);
     std::shared_ptr<Comm> comm = requireReadyComm(arguments.comm, name);
     checkType(name, arguments.type);
+    StreamRef stream = requireStream(arguments.stream, name);
     Operation operation;
     operation.call = arguments.call;
     operation.send = static_cast<const char*>(arguments.send);
@@ -96,8 +97,7 @@ ncclResult_t run(const Arguments& arguments) {
       if (sends && arguments.send == nullptr) missing("sendbuff");
       if (receives && arguments.recv == nullptr) missing("recvbuff");
     }
-    submit(comm, std::move(operation));
-    return ncclSuccess;
+    return submit(comm, std::move(operation), std::move(stream));
   });
 }
 
@@ -127,74 +127,74 @@ void checkBlock(
 
 extern "C" ncclResult_t ncclAllReduce(
     const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
-    cudaStream_t) {
-  return run({Call::AllReduce, sendbuff, recvbuff, count, datatype, op, 0, comm});
+    cudaStream_t stream) {
+  return run({Call::AllReduce, sendbuff, recvbuff, count, datatype, op, 0, comm, stream});
 }
 HOST_PROFILER_ALIAS(ncclAllReduce)
 
 extern "C" ncclResult_t ncclReduce(
     const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, int root,
-    ncclComm_t comm, cudaStream_t) {
-  return run({Call::Reduce, sendbuff, recvbuff, count, datatype, op, root, comm});
+    ncclComm_t comm, cudaStream_t stream) {
+  return run({Call::Reduce, sendbuff, recvbuff, count, datatype, op, root, comm, stream});
 }
 HOST_PROFILER_ALIAS(ncclReduce)
 
 extern "C" ncclResult_t ncclReduceScatter(
     const void* sendbuff, void* recvbuff, size_t recvcount, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
-    cudaStream_t) {
-  return run({Call::ReduceScatter, sendbuff, recvbuff, recvcount, datatype, op, 0, comm});
+    cudaStream_t stream) {
+  return run({Call::ReduceScatter, sendbuff, recvbuff, recvcount, datatype, op, 0, comm, stream});
 }
 HOST_PROFILER_ALIAS(ncclReduceScatter)
 
 extern "C" ncclResult_t ncclBroadcast(
     const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
-    cudaStream_t) {
-  return run({Call::Broadcast, sendbuff, recvbuff, count, datatype, 0, root, comm});
+    cudaStream_t stream) {
+  return run({Call::Broadcast, sendbuff, recvbuff, count, datatype, 0, root, comm, stream});
 }
 HOST_PROFILER_ALIAS(ncclBroadcast)
 
 // To the other ranks Bcast is a Broadcast; the two may be mixed.
 extern "C" ncclResult_t ncclBcast(
-    void* buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t) {
-  return run({Call::Broadcast, buff, buff, count, datatype, 0, root, comm});
+    void* buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream) {
+  return run({Call::Broadcast, buff, buff, count, datatype, 0, root, comm, stream});
 }
 HOST_PROFILER_ALIAS(ncclBcast)
 
 extern "C" ncclResult_t ncclAllGather(
-    const void* sendbuff, void* recvbuff, size_t sendcount, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t) {
-  return run({Call::AllGather, sendbuff, recvbuff, sendcount, datatype, 0, 0, comm});
+    const void* sendbuff, void* recvbuff, size_t sendcount, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream) {
+  return run({Call::AllGather, sendbuff, recvbuff, sendcount, datatype, 0, 0, comm, stream});
 }
 HOST_PROFILER_ALIAS(ncclAllGather)
 
 extern "C" ncclResult_t ncclAlltoAll(
-    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t) {
-  return run({Call::AlltoAll, sendbuff, recvbuff, count, datatype, 0, 0, comm});
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream) {
+  return run({Call::AlltoAll, sendbuff, recvbuff, count, datatype, 0, 0, comm, stream});
 }
 HOST_PROFILER_ALIAS(ncclAlltoAll)
 
 extern "C" ncclResult_t ncclGather(
     const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
-    cudaStream_t) {
-  return run({Call::Gather, sendbuff, recvbuff, count, datatype, 0, root, comm});
+    cudaStream_t stream) {
+  return run({Call::Gather, sendbuff, recvbuff, count, datatype, 0, root, comm, stream});
 }
 HOST_PROFILER_ALIAS(ncclGather)
 
 extern "C" ncclResult_t ncclScatter(
     const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
-    cudaStream_t) {
-  return run({Call::Scatter, sendbuff, recvbuff, count, datatype, 0, root, comm});
+    cudaStream_t stream) {
+  return run({Call::Scatter, sendbuff, recvbuff, count, datatype, 0, root, comm, stream});
 }
 HOST_PROFILER_ALIAS(ncclScatter)
 
 extern "C" ncclResult_t ncclSend(
-    const void* sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t) {
-  return run({Call::Send, sendbuff, nullptr, count, datatype, 0, peer, comm});
+    const void* sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream) {
+  return run({Call::Send, sendbuff, nullptr, count, datatype, 0, peer, comm, stream});
 }
 HOST_PROFILER_ALIAS(ncclSend)
 
 extern "C" ncclResult_t ncclRecv(
-    void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t) {
-  return run({Call::Recv, nullptr, recvbuff, count, datatype, 0, peer, comm});
+    void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream) {
+  return run({Call::Recv, nullptr, recvbuff, count, datatype, 0, peer, comm, stream});
 }
 HOST_PROFILER_ALIAS(ncclRecv)
 
@@ -203,11 +203,12 @@ HOST_PROFILER_ALIAS(ncclRecv)
 // sdispls, of which only this rank's row matters. In place is refused: VCCL would overwrite what it still sends.
 extern "C" ncclResult_t ncclAlltoAllv(
     const void* sendbuff, const size_t* sendcounts, const size_t* sdispls, void* recvbuff, const size_t* recvcounts,
-    const size_t* rdispls, void*, size_t, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t) {
+    const size_t* rdispls, void*, size_t, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t cudaStream) {
   return guardedCall([&]() -> ncclResult_t {
     // The communicator comes before everything else: nccl4j tells the two forms of this function apart by that check.
     std::shared_ptr<Comm> known = requireReadyComm(comm, "AlltoAllv");
     checkType("AlltoAllv", datatype);
+    StreamRef stream = requireStream(cudaStream, "AlltoAllv");
     const std::pair<const char*, const size_t*> matrices[] = {
         {"sendcounts", sendcounts}, {"sdispls", sdispls}, {"recvcounts", recvcounts}, {"rdispls", rdispls}};
     for (const auto& matrix : matrices) {
@@ -263,8 +264,7 @@ extern "C" ncclResult_t ncclAlltoAllv(
           ncclInvalidArgument, "AlltoAllv : sendbuff and recvbuff are the same at rank %d: it has no in-place form",
           known->rank);
     }
-    submit(known, std::move(operation));
-    return ncclSuccess;
+    return submit(known, std::move(operation), std::move(stream));
   });
 }
 HOST_PROFILER_ALIAS(ncclAlltoAllv)

@@ -59,6 +59,11 @@ class Runner {
               ncclInvalidUsage, format("%s : rank %d has revoked this communicator", what().c_str(), comm().rank));
         }
         comm().throwIfFailed();
+        if (work_.epoch != comm().epoch) {
+          throw Failure(
+              ncclInvalidUsage,
+              format("%s was ended at rank %d by %s", what().c_str(), comm().rank, comm().interruptReason().c_str()));
+        }
         // A rank that failed or went away earlier may have sent its part of this call before: do not go by that, or
         // some ranks would complete a call that failed at the others.
         comm().readAllControl(("during " + what()).c_str());
@@ -73,7 +78,8 @@ class Runner {
         task().finish();
         if (++next_ < work_.tasks.size()) task().start();
       }
-      end();
+      // News that came too late for this work concern the next.
+      release();
       return true;
     });
   }
@@ -223,12 +229,6 @@ class Runner {
       if (!peer.out.empty()) return false;
     }
     return true;
-  }
-
-  void end() {
-    // News that came too late for this work concern the next.
-    if (comm().hasBadNews()) comm().breakDown(comm().badNewsCode(), comm().badNewsText());
-    release();
   }
 
   void stop(const Failure& failure) {

@@ -25,6 +25,7 @@ struct Operation {
   int op = 0;
   int root = 0;  // or peer
   uint64_t scalar = 0;
+  const void* scalarAt = nullptr;  // where it is when the operation runs, if it is not known yet
 
   // AlltoAllv: this rank's row of each matrix, and hashes of the matrices that all ranks must agree on.
   std::vector<size_t> sendCounts, sendDisplacements, recvCounts, recvDisplacements;
@@ -103,6 +104,7 @@ std::unique_ptr<Task> makeOneSided(Comm& comm, std::vector<Operation> operations
 /** What one communicator has to do in a group. */
 struct Work {
   std::shared_ptr<Comm> comm;
+  uint64_t epoch = 0;  // of the communicator, when it was told
   std::vector<std::unique_ptr<Task>> tasks;
   std::vector<Fault> faults;  // before the first begins
 };

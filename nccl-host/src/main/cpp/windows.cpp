@@ -74,8 +74,7 @@ extern "C" ncclResult_t ncclCommWindowRegister(
     operation.windowBytes = size;
     operation.windowFlags = winFlags;
     operation.windowOut = win;
-    submit(known, std::move(operation));
-    return ncclSuccess;
+    return submit(known, std::move(operation), nullptr);
   });
 }
 HOST_PROFILER_ALIAS(ncclCommWindowRegister)
@@ -85,6 +84,8 @@ extern "C" ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t w
   return guarded([&]() -> ncclResult_t {
     std::shared_ptr<Comm> known = requireComm(comm, "CommWindowDeregister");
     if (win == nullptr) return ncclSuccess;
+    // Its memory may be the source of puts that are still to come.
+    if (known->error() == ncclSuccess && !known->revoked) awaitOperations(*known);
     std::lock_guard<std::mutex> lock(known->windowsMutex);
     uint64_t number = requireWindow("CommWindowDeregister", "win", *known, win).number;
     known->windows.erase(win);
@@ -107,10 +108,11 @@ HOST_PROFILER_ALIAS(ncclWinGetUserPtr)
 
 extern "C" ncclResult_t ncclPutSignal(
     const void* localbuff, size_t count, ncclDataType_t datatype, int peer, ncclWindow_t peerWin, size_t peerWinOffset,
-    int sigIdx, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t) {
+    int sigIdx, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t cudaStream) {
   return guardedCall([&]() -> ncclResult_t {
     const char* call = "PutSignal";
     std::shared_ptr<Comm> known = requireReadyComm(comm, call);
+    StreamRef stream = requireStream(cudaStream, call);
     if (!validType(datatype)) {
       fail(ncclInvalidArgument, "%s : invalid type %d, expected 0 to %d", call, datatype, ncclNumTypes - 1);
     }
@@ -145,16 +147,16 @@ extern "C" ncclResult_t ncclPutSignal(
       // Used only when the peer is this rank.
       operation.recv = window.base + peerWinOffset;
     }
-    submit(known, std::move(operation));
-    return ncclSuccess;
+    return submit(known, std::move(operation), std::move(stream));
   });
 }
 HOST_PROFILER_ALIAS(ncclPutSignal)
 
-extern "C" ncclResult_t ncclSignal(int peer, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t) {
+extern "C" ncclResult_t ncclSignal(int peer, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t cudaStream) {
   return guardedCall([&]() -> ncclResult_t {
     const char* call = "Signal";
     std::shared_ptr<Comm> known = requireReadyComm(comm, call);
+    StreamRef stream = requireStream(cudaStream, call);
     checkPeer(call, peer, *known);
     checkZero(call, "ctx", ctx);
     checkZero(call, "sigIdx", sigIdx);
@@ -162,17 +164,17 @@ extern "C" ncclResult_t ncclSignal(int peer, int sigIdx, int ctx, unsigned int f
     Operation operation;
     operation.call = Call::Signal;
     operation.root = peer;
-    submit(known, std::move(operation));
-    return ncclSuccess;
+    return submit(known, std::move(operation), std::move(stream));
   });
 }
 HOST_PROFILER_ALIAS(ncclSignal)
 
 extern "C" ncclResult_t ncclWaitSignal(
-    int nDesc, ncclWaitSignalDesc_t* signalDescs, ncclComm_t comm, cudaStream_t) {
+    int nDesc, ncclWaitSignalDesc_t* signalDescs, ncclComm_t comm, cudaStream_t cudaStream) {
   return guardedCall([&]() -> ncclResult_t {
     const char* call = "WaitSignal";
     std::shared_ptr<Comm> known = requireReadyComm(comm, call);
+    StreamRef stream = requireStream(cudaStream, call);
     if (signalDescs == nullptr) fail(ncclInvalidArgument, "%s : signalDescs argument is NULL", call);
     if (nDesc < 1) fail(ncclInvalidArgument, "%s : invalid nDesc %d, expected at least 1", call, nDesc);
     Operation operation;
@@ -189,8 +191,7 @@ extern "C" ncclResult_t ncclWaitSignal(
       checkZero(call, "ctx", descriptor.ctx);
       operation.signals[static_cast<size_t>(descriptor.peer)] += static_cast<uint64_t>(descriptor.opCnt);
     }
-    submit(known, std::move(operation));
-    return ncclSuccess;
+    return submit(known, std::move(operation), std::move(stream));
   });
 }
 HOST_PROFILER_ALIAS(ncclWaitSignal)

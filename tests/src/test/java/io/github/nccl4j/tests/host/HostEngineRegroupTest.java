@@ -90,6 +90,50 @@ class HostEngineRegroupTest {
                 texts);
     }
 
+    /** Several children of one parent, in one group: all ranks make them in one order, also the ranks that are left out. */
+    @Test
+    void aNonBlockingCommunicatorIsSplitTwiceInAGroup() throws Exception {
+        List<String> texts = HostEngineTest.inThreads(3, self -> {
+            try (LongPointer cells = new LongPointer(2);
+                    ncclConfig_t config = new ncclConfig_t()) {
+                config.blocking(0);
+                int only = nccl.NCCL_SPLIT_NOCOLOR;
+                Rank.check(nccl.ncclGroupStart(), "ncclGroupStart");
+                for (int i = 0; i < 2; i++) {
+                    int color = self.rank() == i ? only : 7;
+                    int result = nccl.ncclCommSplit(self.comm(), color, 0, cells.address() + 8L * i, config.address());
+                    assertEquals(nccl.ncclInProgress, result);
+                }
+                assertEquals(nccl.ncclInProgress, nccl.ncclGroupEnd());
+                assertEquals(nccl.ncclSuccess, polled(self.comm()));
+                String text = "";
+                for (int i = 0; i < 2; i++) {
+                    if (cells.get(i) == 0) {
+                        text += "none ";
+                        continue;
+                    }
+                    assertEquals(nccl.ncclSuccess, polled(cells.get(i)));
+                    Rank child = rankOf(cells.get(i));
+                    text += child.rank() + " of " + child.count() + " ";
+                    child.destroy();
+                }
+                self.destroy();
+                return text;
+            }
+        });
+        assertEquals(List.of("none 0 of 2 ", "0 of 2 none ", "1 of 2 1 of 2 "), texts);
+    }
+
+    /** The state of a communicator that does not block, when it is no longer in progress. */
+    private static int polled(long comm) throws InterruptedException {
+        int[] state = {nccl.ncclInProgress};
+        while (state[0] == nccl.ncclInProgress) {
+            Thread.sleep(5);
+            Rank.check(nccl.ncclCommGetAsyncError(comm, state), "ncclCommGetAsyncError");
+        }
+        return state[0];
+    }
+
     @Test
     void aNonBlockingShrinkIsPolled() throws Exception {
         List<Float> sums = HostEngineTest.inThreads(3, self -> {
@@ -105,18 +149,16 @@ class HostEngineRegroupTest {
                 int result = nccl.ncclCommShrink(
                         self.comm(), list.address(), 1, cell.address(), config.address(), nccl.NCCL_SHRINK_DEFAULT);
                 assertTrue(result == nccl.ncclSuccess || result == nccl.ncclInProgress, "" + result);
-                int[] state = {nccl.ncclInProgress};
-                while (state[0] == nccl.ncclInProgress) {
-                    Thread.sleep(5);
-                    Rank.check(nccl.ncclCommGetAsyncError(cell.get(), state), "ncclCommGetAsyncError");
-                }
-                assertEquals(nccl.ncclSuccess, state[0]);
+                assertEquals(nccl.ncclSuccess, polled(cell.get()));
                 Rank rest = rankOf(cell.get());
-                float result2 = sum(rest, self.rank());
-                rest.destroy();
-                sum(self, 0);
-                self.destroy();
-                return result2;
+                try (FloatPointer data = new FloatPointer((float) self.rank())) {
+                    assertEquals(nccl.ncclInProgress, allReduce(rest, data));
+                    assertEquals(nccl.ncclSuccess, polled(rest.comm()));
+                    rest.destroy();
+                    sum(self, 0);
+                    self.destroy();
+                    return data.get();
+                }
             }
         });
         assertEquals(List.of(2f, 0f, 2f), sums);

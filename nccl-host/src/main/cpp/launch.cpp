@@ -1,0 +1,276 @@
+// launch.cpp: how the operations of a group become items of streams.
+
+#include "launch.h"
+
+#include <string.h>
+
+#include <algorithm>
+
+namespace host {
+namespace {
+
+void checkMessagesToOneself(const Comm& comm, const std::vector<Operation>& messages) {
+  std::vector<const Operation*> sends, recvs;
+  for (const Operation& message : messages) {
+    if (message.root == comm.rank) (message.call == Call::Send ? sends : recvs).push_back(&message);
+  }
+  if (sends.size() != recvs.size()) {
+    fail(
+        ncclInvalidUsage,
+        "rank %d called Send to itself %zu times but Recv from itself %zu times in one group: both must be in the same "
+        "group",
+        comm.rank, sends.size(), recvs.size());
+  }
+  for (size_t i = 0; i < sends.size(); i++) {
+    if (sends[i]->count == recvs[i]->count && sends[i]->type == recvs[i]->type) continue;
+    fail(
+        ncclInvalidUsage, "rank %d called %s while rank %d called %s", comm.rank, describe(sends[i]->frame()).c_str(),
+        comm.rank, describe(recvs[i]->frame()).c_str());
+  }
+}
+
+/** The operations of one communicator in the order in which they run. */
+struct Part {
+  CommRef comm;
+  uint64_t epoch = 0;
+  std::vector<Operation> registrations, oneSided, collectives, messages;
+
+  void add(Operation operation) {
+    Call call = operation.call;
+    std::vector<Operation>& kind = call == Call::CommWindowRegister ? registrations
+                                   : isOneSided(call)               ? oneSided
+                                   : isPointToPoint(call)           ? messages
+                                                                    : collectives;
+    kind.push_back(std::move(operation));
+  }
+
+  Work work() {
+    Work work;
+    work.comm = comm;
+    work.epoch = epoch;
+    for (std::vector<Operation>* kind : {&registrations, &oneSided, &collectives, &messages}) {
+      for (Operation& operation : *kind) {
+        // A scalar "on the device" is read when the operation runs.
+        if (operation.scalarAt != nullptr) memcpy(&operation.scalar, operation.scalarAt, typeSize(operation.type));
+        for (Fault& fault : operation.faults) work.faults.push_back(std::move(fault));
+      }
+    }
+    for (Operation& operation : registrations) work.tasks.push_back(makeRegistration(*comm, std::move(operation)));
+    if (!oneSided.empty()) work.tasks.push_back(makeOneSided(*comm, std::move(oneSided)));
+    for (Operation& operation : collectives) work.tasks.push_back(makeCollective(*comm, std::move(operation)));
+    if (!messages.empty()) work.tasks.push_back(makePointToPoint(*comm, std::move(messages)));
+    return work;
+  }
+
+  bool hangs() const {
+    auto hangsOf = [](const std::vector<Operation>& kind) {
+      return std::any_of(kind.begin(), kind.end(), [](const Operation& operation) {
+        return std::any_of(operation.faults.begin(), operation.faults.end(), [](const Fault& fault) {
+          return fault.kind == FaultKind::Hang;
+        });
+      });
+    };
+    return hangsOf(registrations) || hangsOf(oneSided) || hangsOf(collectives) || hangsOf(messages);
+  }
+};
+
+/** Parts that share streams, and so are one item. */
+struct Unit {
+  std::vector<Part> parts;
+  std::vector<StreamRef> streams;
+
+  bool uses(const CommRef& comm, const StreamRef& stream) const {
+    return std::find(streams.begin(), streams.end(), stream) != streams.end() ||
+           std::any_of(parts.begin(), parts.end(), [&](const Part& part) { return part.comm == comm; });
+  }
+
+  Part& partOf(const CommRef& comm) {
+    for (Part& part : parts) {
+      if (part.comm == comm) return part;
+    }
+    parts.emplace_back();
+    parts.back().comm = comm;
+    parts.back().epoch = comm->epoch;
+    return parts.back();
+  }
+
+  /** Takes over what another unit had; the two have no communicator in common. */
+  void absorb(Unit&& other) {
+    std::move(other.parts.begin(), other.parts.end(), std::back_inserter(parts));
+    streams.insert(streams.end(), other.streams.begin(), other.streams.end());
+  }
+
+  void add(QueuedOperation&& queued) {
+    if (queued.stream && std::find(streams.begin(), streams.end(), queued.stream) == streams.end()) {
+      streams.push_back(queued.stream);
+    }
+    partOf(queued.comm).add(std::move(queued.operation));
+  }
+
+  std::vector<CommRef> comms() const {
+    std::vector<CommRef> all;
+    for (const Part& part : parts) all.push_back(part.comm);
+    return all;
+  }
+
+  /** Whether it is done when the call returns. */
+  bool runsInCall() const {
+    return hasDefault() &&
+           std::any_of(parts.begin(), parts.end(), [](const Part& part) { return part.comm->blocking; });
+  }
+
+  /** Whether it is in the default stream, or in none. */
+  bool hasDefault() const {
+    return streams.empty() ||
+           std::any_of(streams.begin(), streams.end(), [](const StreamRef& stream) { return stream->isDefault(); });
+  }
+};
+
+/** Keeps a communicator from being destroyed by other threads while this one is in a call with it. */
+class InCall {
+ public:
+  explicit InCall(std::vector<CommRef> comms) : comms_(std::move(comms)) {
+    for (const CommRef& comm : comms_) comm->callers++;
+  }
+  ~InCall() {
+    for (const CommRef& comm : comms_) comm->callers--;
+  }
+  InCall(const InCall&) = delete;
+
+ private:
+  const std::vector<CommRef> comms_;
+};
+
+/** Runs the work of all parts; throws the first failure. */
+void runParts(std::vector<Part>& parts) {
+  std::vector<Work> work;
+  for (Part& part : parts) work.push_back(part.work());
+  runWork(std::move(work));
+}
+
+/** An item whose failure is that of the call. */
+class OfCall {
+ public:
+  explicit OfCall(Unit unit) : inCall_(unit.comms()) {
+    std::vector<StreamRef> streams = unit.streams;
+    std::vector<CommRef> comms = unit.comms();
+    auto parts = std::make_shared<std::vector<Part>>(std::move(unit.parts));
+    item_ = enqueue(streams, comms, RunBy::Caller, [this, parts]() -> std::vector<CommRef> {
+      try {
+        runParts(*parts);
+      } catch (const Failure& failure) {
+        failure_ = std::make_unique<Failure>(failure);
+      } catch (const std::exception& other) {
+        failure_ = std::make_unique<Failure>(ncclSystemError, other.what());
+      }
+      return {};
+    });
+  }
+
+  void run(std::unique_ptr<Failure>& first) {
+    runHere(item_);
+    if (failure_ && !first) first = std::move(failure_);
+  }
+
+ private:
+  InCall inCall_;
+  ItemRef item_;
+  std::unique_ptr<Failure> failure_;
+};
+
+/** An item whose failures are those of its communicators. */
+void begin(Unit unit) {
+  std::vector<StreamRef> streams = unit.streams;
+  std::vector<CommRef> comms = unit.comms();
+  // Where others are done when the call returns, or never, a communicator that does not block is in progress.
+  std::vector<CommRef> inProgress;
+  bool defaults = unit.hasDefault();
+  for (const Part& part : unit.parts) {
+    if (!part.comm->blocking && (defaults || part.hangs())) inProgress.push_back(part.comm);
+  }
+  for (const CommRef& comm : inProgress) comm->pendingCalls++;
+  auto parts = std::make_shared<std::vector<Part>>(std::move(unit.parts));
+  Body body = [parts, inProgress, comms]() -> std::vector<CommRef> {
+    try {
+      runParts(*parts);
+    } catch (const Failure& failure) {
+      recordError(failure.text());
+    } catch (const std::exception& other) {
+      for (const CommRef& comm : comms) comm->setError(ncclSystemError, other.what());
+    }
+    for (const CommRef& comm : inProgress) comm->pendingCalls--;
+    return comms;
+  };
+  try {
+    enqueue(streams, comms, defaults ? RunBy::Thread : RunBy::Stream, std::move(body));
+  } catch (const Failure&) {
+    for (const CommRef& comm : inProgress) comm->pendingCalls--;
+    throw;
+  }
+}
+
+/** Operations in the same streams, or of the same communicators, belong together. */
+std::vector<Unit> unitsOf(std::vector<QueuedOperation> operations) {
+  std::vector<Unit> units;
+  for (QueuedOperation& queued : operations) {
+    Unit* home = nullptr;
+    for (Unit& unit : units) {
+      if (!unit.uses(queued.comm, queued.stream)) continue;
+      if (home == nullptr) {
+        home = &unit;
+      } else {
+        home->absorb(std::move(unit));
+        unit = Unit();
+      }
+    }
+    if (home == nullptr) home = &units.emplace_back();
+    home->add(std::move(queued));
+  }
+  units.erase(
+      std::remove_if(units.begin(), units.end(), [](const Unit& unit) { return unit.parts.empty(); }), units.end());
+  return units;
+}
+
+}  // namespace
+
+ncclResult_t launch(std::vector<QueuedOperation> operations) {
+  bool inProgress = std::any_of(operations.begin(), operations.end(), [](const QueuedOperation& queued) {
+    return !queued.comm->blocking;
+  });
+  // In the order in which they run. Registrations of all communicators go on together: a thread may have several ranks.
+  std::vector<Unit> units(1);
+  std::vector<QueuedOperation> rest;
+  for (QueuedOperation& queued : operations) {
+    if (queued.stream) {
+      rest.push_back(std::move(queued));
+    } else {
+      units.front().add(std::move(queued));
+    }
+  }
+  if (units.front().parts.empty()) units.clear();
+  for (Unit& unit : unitsOf(std::move(rest))) {
+    for (const Part& part : unit.parts) checkMessagesToOneself(*part.comm, part.messages);
+    units.push_back(std::move(unit));
+  }
+
+  // All are in their places before the first runs.
+  std::vector<std::unique_ptr<OfCall>> ofCall;
+  std::unique_ptr<Failure> first;
+  try {
+    for (Unit& unit : units) {
+      if (unit.runsInCall()) {
+        ofCall.push_back(std::make_unique<OfCall>(std::move(unit)));
+      } else {
+        begin(std::move(unit));
+      }
+    }
+  } catch (const Failure& failure) {
+    // Without a thread. What is in its place already must run.
+    first = std::make_unique<Failure>(failure);
+  }
+  for (const auto& item : ofCall) item->run(first);
+  if (first) throw Failure(*first);
+  return inProgress ? ncclInProgress : ncclSuccess;
+}
+
+}  // namespace host

@@ -1,0 +1,445 @@
+// stream.cpp: the order of items, and the threads of streams.
+
+#include "stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <set>
+#include <system_error>
+#include <thread>
+
+#include "comm.h"
+#include "socket.h"
+
+namespace host {
+
+struct Item {
+  Body body;  // empty: done when it can run
+  RunBy by = RunBy::Stream;
+  int open = 0;                   // how many items it follows that are not done
+  std::vector<ItemRef> followers;
+  std::vector<CommRef> comms;     // of RunBy::Caller, until it has run
+  uint64_t epoch = 0;             // of all of them together, when it was made
+  std::vector<std::weak_ptr<Comm>> failed;  // at or before it
+  std::function<void()> action;   // when it is done, with the lock held
+  std::condition_variable changed;
+  bool done = false;
+  double time = 0;  // when it was done
+};
+
+namespace {
+
+/** A mark in a stream. */
+struct Event {
+  ItemRef item;         // what was in the stream
+  double recorded = 0;  // 0: never
+};
+
+struct Scheduler {
+  std::mutex mutex;
+  std::map<uintptr_t, StreamRef> streams;
+  std::set<ItemRef> items;  // with a body, not done
+  std::map<uintptr_t, Event> events;
+  // Numbers that are no addresses, as those of communicators.
+  uintptr_t nextStream = 0x6e63637300000000u;
+  uintptr_t nextEvent = 0x6e63636500000000u;
+  std::vector<Item*> awaitedByCallers;
+};
+
+// Never destroyed: threads of streams go on while the process ends.
+Scheduler& scheduler() {
+  static Scheduler& instance = *new Scheduler;
+  return instance;
+}
+
+using Lock = std::unique_lock<std::mutex>;
+
+/** Adds the communicators of a list whose failure nobody has answered yet. */
+void addFailed(Item& item, const std::vector<std::weak_ptr<Comm>>& failed) {
+  for (const std::weak_ptr<Comm>& one : failed) {
+    CommRef comm = one.lock();
+    if (!comm || !comm->failureStands()) continue;
+    bool known = std::any_of(
+        item.failed.begin(), item.failed.end(), [&](const auto& other) { return other.lock() == comm; });
+    if (!known) item.failed.push_back(one);
+  }
+}
+
+bool failureStands(const Item& item) {
+  return std::any_of(item.failed.begin(), item.failed.end(), [](const std::weak_ptr<Comm>& one) {
+    CommRef comm = one.lock();
+    return comm && comm->failureStands();
+  });
+}
+
+/** Behind an item that is done nothing has to wait, but failures are passed on. */
+void follow(const ItemRef& item, ItemRef& tail) {
+  if (!tail) return;
+  if (!tail->done) {
+    tail->followers.push_back(item);
+    item->open++;
+  } else {
+    addFailed(*item, tail->failed);
+    if (!failureStands(*tail)) tail.reset();
+  }
+}
+
+/** Needs the lock. What has no body and waits for nothing else is done as well. */
+void finish(const ItemRef& first) {
+  std::vector<ItemRef> ending{first};
+  while (!ending.empty()) {
+    ItemRef item = std::move(ending.back());
+    ending.pop_back();
+    item->done = true;
+    item->time = now();
+    scheduler().items.erase(item);
+    if (item->action) item->action();
+    item->action = nullptr;
+    for (const ItemRef& follower : item->followers) {
+      addFailed(*follower, item->failed);
+      if (--follower->open > 0) continue;
+      if (follower->body) {
+        follower->changed.notify_all();
+      } else {
+        ending.push_back(follower);
+      }
+    }
+    item->followers.clear();
+    item->changed.notify_all();
+  }
+}
+
+void runBody(const ItemRef& item, Lock& lock) {
+  Body body = std::move(item->body);
+  item->body = nullptr;
+  lock.unlock();
+  std::vector<CommRef> failed = body();
+  // Its references go before others can see that it is done.
+  body = nullptr;
+  lock.lock();
+  addFailed(*item, {failed.begin(), failed.end()});
+  finish(item);
+}
+
+void serve(const StreamRef& stream) {
+  Lock lock(scheduler().mutex);
+  for (;;) {
+    stream->wake.wait(lock, [&] { return !stream->queue.empty() || stream->closed; });
+    if (stream->queue.empty()) return;
+    ItemRef item = std::move(stream->queue.front());
+    stream->queue.pop_front();
+    item->changed.wait(lock, [&] { return item->open == 0; });
+    runBody(item, lock);
+  }
+}
+
+template <class Code>
+void startThread(const char* what, Code&& code) {
+  SignalsBlocked blocked;
+  try {
+    std::thread(std::forward<Code>(code)).detach();
+  } catch (const std::system_error& error) {
+    fail(ncclSystemError, "cannot start %s: %s", what, error.what());
+  }
+}
+
+uint64_t epochOf(const std::vector<CommRef>& comms) {
+  uint64_t sum = 0;
+  for (const CommRef& comm : comms) sum += comm->epoch;
+  return sum;
+}
+
+/** An item without a body; done at once if there is nothing that it follows. Needs the lock. */
+template <class Follow>
+ItemRef join(Follow&& followAll) {
+  auto item = std::make_shared<Item>();
+  followAll(item);
+  if (item->open == 0) {
+    item->done = true;
+    item->time = now();
+  }
+  return item;
+}
+
+ItemRef allIn(Stream& stream) {
+  return join([&](const ItemRef& item) { follow(item, stream.tail); });
+}
+
+StreamRef& defaultStream() {
+  thread_local StreamRef stream = std::make_shared<Stream>(0);
+  return stream;
+}
+
+/** Registers that a caller waits for an item, so that an abort can end that. Needs the lock. */
+template <class Condition>
+void waitAsCaller(const ItemRef& item, Lock& lock, Condition&& condition) {
+  std::vector<Item*>& all = scheduler().awaitedByCallers;
+  all.push_back(item.get());
+  item->changed.wait(lock, condition);
+  all.erase(std::find(all.begin(), all.end(), item.get()));
+}
+
+/** ncclSuccess, ncclInProgress, or the failure of an operation that nobody has answered. */
+ncclResult_t stateOf(const Item& item) {
+  if (!item.done) return ncclInProgress;
+  for (const std::weak_ptr<Comm>& one : item.failed) {
+    CommRef comm = one.lock();
+    if (comm && comm->failureStands()) throw Failure(comm->error(), comm->errorText());
+  }
+  return ncclSuccess;
+}
+
+Event& requireEvent(nccl4jHostEvent_t handle, const char* call, bool recorded) {
+  auto found = scheduler().events.find(reinterpret_cast<uintptr_t>(handle));
+  if (found == scheduler().events.end()) {
+    fail(ncclInvalidArgument, "%s : %p is no event of the host engine", call, static_cast<void*>(handle));
+  }
+  if (recorded && found->second.recorded == 0) {
+    fail(ncclInvalidUsage, "%s : event %p was not recorded yet", call, static_cast<void*>(handle));
+  }
+  return found->second;
+}
+
+double timeOf(const Event& event, const char* call) {
+  if (!event.item->done) fail(ncclInvalidUsage, "%s : the event is not done", call);
+  return std::max(event.recorded, event.item->time);
+}
+
+}  // namespace
+
+StreamRef requireStream(cudaStream_t handle, const char* call) {
+  auto number = reinterpret_cast<uintptr_t>(handle);
+  // cudaStreamLegacy and cudaStreamPerThread.
+  if (number <= 2) return defaultStream();
+  Lock lock(scheduler().mutex);
+  auto found = scheduler().streams.find(number);
+  if (found == scheduler().streams.end()) {
+    fail(
+        ncclInvalidArgument, "%s : stream %p is none of the host engine: neither 0 nor made by nccl4jHostStreamCreate",
+        call, static_cast<void*>(handle));
+  }
+  return found->second;
+}
+
+ItemRef enqueue(
+    const std::vector<StreamRef>& streams, const std::vector<CommRef>& comms, RunBy by, Body body) {
+  auto item = std::make_shared<Item>();
+  item->by = by;
+  item->body = std::move(body);
+  if (by == RunBy::Caller) item->comms = comms;
+  item->epoch = epochOf(comms);
+  Lock lock(scheduler().mutex);
+  if (by == RunBy::Stream && !streams.front()->hasThread) {
+    startThread("the thread of a stream", [stream = streams.front()] { serve(stream); });
+    streams.front()->hasThread = true;
+  }
+  if (by == RunBy::Thread) {
+    startThread("a thread for a call", [item] {
+      Lock own(scheduler().mutex);
+      item->changed.wait(own, [&] { return item->open == 0; });
+      runBody(item, own);
+    });
+  }
+  scheduler().items.insert(item);
+  for (const StreamRef& stream : streams) follow(item, stream->tail);
+  for (const CommRef& comm : comms) follow(item, comm->lastItem);
+  for (const StreamRef& stream : streams) stream->tail = item;
+  for (const CommRef& comm : comms) comm->lastItem = item;
+  if (by == RunBy::Stream) {
+    streams.front()->queue.push_back(item);
+    streams.front()->wake.notify_one();
+  }
+  return item;
+}
+
+void runHere(const ItemRef& item) {
+  Lock lock(scheduler().mutex);
+  waitAsCaller(item, lock, [&] {
+    return item->open == 0 || epochOf(item->comms) != item->epoch;
+  });
+  std::vector<CommRef> comms = std::move(item->comms);
+  if (item->open == 0) {
+    runBody(item, lock);
+    return;
+  }
+  // The body sees that it is not to run. What is behind the item still waits for what is before it.
+  Body body = std::move(item->body);
+  item->body = nullptr;
+  lock.unlock();
+  body();
+}
+
+void awaitOperations(Comm& comm) {
+  Lock lock(scheduler().mutex);
+  ItemRef last = comm.lastItem;
+  uint64_t epoch = comm.epoch;
+  if (last) waitAsCaller(last, lock, [&] { return last->done || comm.epoch != epoch; });
+}
+
+bool hasOperations(Comm& comm) {
+  Lock lock(scheduler().mutex);
+  return comm.lastItem && !comm.lastItem->done;
+}
+
+void wakeCallers() {
+  Lock lock(scheduler().mutex);
+  for (Item* item : scheduler().awaitedByCallers) item->changed.notify_all();
+}
+
+void whenAllDone(std::function<void()> action) {
+  Lock lock(scheduler().mutex);
+  ItemRef all = join([](const ItemRef& item) {
+    for (ItemRef other : scheduler().items) follow(item, other);
+  });
+  if (all->done) {
+    action();
+  } else {
+    all->action = std::move(action);
+  }
+}
+
+}  // namespace host
+
+using namespace host;
+
+extern "C" ncclResult_t nccl4jHostStreamCreate(cudaStream_t* stream) {
+  return guarded([&]() -> ncclResult_t {
+    if (stream == nullptr) fail(ncclInvalidArgument, "HostStreamCreate : stream argument is NULL");
+    Lock lock(scheduler().mutex);
+    uintptr_t handle = scheduler().nextStream += 16;
+    scheduler().streams[handle] = std::make_shared<Stream>(handle);
+    *stream = reinterpret_cast<cudaStream_t>(handle);
+    return ncclSuccess;
+  });
+}
+
+extern "C" ncclResult_t nccl4jHostStreamDestroy(cudaStream_t stream) {
+  return guarded([&]() -> ncclResult_t {
+    StreamRef known = requireStream(stream, "HostStreamDestroy");
+    if (known->isDefault()) fail(ncclInvalidArgument, "HostStreamDestroy : the default stream cannot be destroyed");
+    Lock lock(scheduler().mutex);
+    known->closed = true;
+    known->wake.notify_all();
+    scheduler().streams.erase(known->handle);
+    return ncclSuccess;
+  });
+}
+
+extern "C" ncclResult_t nccl4jHostStreamQuery(cudaStream_t stream) {
+  return guarded([&]() -> ncclResult_t {
+    StreamRef known = requireStream(stream, "HostStreamQuery");
+    Lock lock(scheduler().mutex);
+    return known->tail ? stateOf(*known->tail) : ncclSuccess;
+  });
+}
+
+extern "C" ncclResult_t nccl4jHostStreamSynchronize(cudaStream_t stream) {
+  return guarded([&]() -> ncclResult_t {
+    StreamRef known = requireStream(stream, "HostStreamSynchronize");
+    Lock lock(scheduler().mutex);
+    ItemRef all = allIn(*known);
+    all->changed.wait(lock, [&] { return all->done; });
+    return stateOf(*all);
+  });
+}
+
+extern "C" ncclResult_t nccl4jHostStreamWaitEvent(cudaStream_t stream, nccl4jHostEvent_t event) {
+  return guarded([&]() -> ncclResult_t {
+    StreamRef known = requireStream(stream, "HostStreamWaitEvent");
+    Lock lock(scheduler().mutex);
+    Event& marked = requireEvent(event, "HostStreamWaitEvent", true);
+    known->tail = join([&](const ItemRef& item) {
+      follow(item, known->tail);
+      // The event keeps its item: it may be waited for again.
+      ItemRef last = marked.item;
+      follow(item, last);
+    });
+    return ncclSuccess;
+  });
+}
+
+extern "C" ncclResult_t nccl4jHostEventCreate(nccl4jHostEvent_t* event) {
+  return guarded([&]() -> ncclResult_t {
+    if (event == nullptr) fail(ncclInvalidArgument, "HostEventCreate : event argument is NULL");
+    Lock lock(scheduler().mutex);
+    uintptr_t handle = scheduler().nextEvent += 16;
+    scheduler().events[handle];
+    *event = reinterpret_cast<nccl4jHostEvent_t>(handle);
+    return ncclSuccess;
+  });
+}
+
+extern "C" ncclResult_t nccl4jHostEventDestroy(nccl4jHostEvent_t event) {
+  return guarded([&]() -> ncclResult_t {
+    Lock lock(scheduler().mutex);
+    requireEvent(event, "HostEventDestroy", false);
+    scheduler().events.erase(reinterpret_cast<uintptr_t>(event));
+    return ncclSuccess;
+  });
+}
+
+extern "C" ncclResult_t nccl4jHostEventRecord(nccl4jHostEvent_t event, cudaStream_t stream) {
+  return guarded([&]() -> ncclResult_t {
+    StreamRef known = requireStream(stream, "HostEventRecord");
+    Lock lock(scheduler().mutex);
+    Event& marked = requireEvent(event, "HostEventRecord", false);
+    marked.item = allIn(*known);
+    marked.recorded = now();
+    return ncclSuccess;
+  });
+}
+
+extern "C" ncclResult_t nccl4jHostEventQuery(nccl4jHostEvent_t event) {
+  return guarded([&]() -> ncclResult_t {
+    Lock lock(scheduler().mutex);
+    return stateOf(*requireEvent(event, "HostEventQuery", true).item);
+  });
+}
+
+extern "C" ncclResult_t nccl4jHostEventSynchronize(nccl4jHostEvent_t event) {
+  return guarded([&]() -> ncclResult_t {
+    Lock lock(scheduler().mutex);
+    ItemRef item = requireEvent(event, "HostEventSynchronize", true).item;
+    item->changed.wait(lock, [&] { return item->done; });
+    return stateOf(*item);
+  });
+}
+
+extern "C" ncclResult_t nccl4jHostEventElapsedTime(double* seconds, nccl4jHostEvent_t start, nccl4jHostEvent_t end) {
+  return guarded([&]() -> ncclResult_t {
+    const char* call = "HostEventElapsedTime";
+    if (seconds == nullptr) fail(ncclInvalidArgument, "%s : seconds argument is NULL", call);
+    Lock lock(scheduler().mutex);
+    *seconds = timeOf(requireEvent(end, call, true), call) - timeOf(requireEvent(start, call, true), call);
+    return ncclSuccess;
+  });
+}
+
+extern "C" ncclResult_t nccl4jHostMemcpyAsync(void* target, const void* source, size_t bytes, cudaStream_t stream) {
+  return guarded([&]() -> ncclResult_t {
+    const char* call = "HostMemcpyAsync";
+    StreamRef known = requireStream(stream, call);
+    if (bytes == 0) return ncclSuccess;
+    if (target == nullptr || source == nullptr) {
+      fail(ncclInvalidArgument, "%s : target is %p and source is %p", call, target, source);
+    }
+    ItemRef item = enqueue(
+        {known}, {}, known->isDefault() ? RunBy::Caller : RunBy::Stream, [=]() -> std::vector<CommRef> {
+          memmove(target, source, bytes);
+          return {};
+        });
+    if (known->isDefault()) runHere(item);
+    return ncclSuccess;
+  });
+}
+
+extern "C" ncclResult_t nccl4jHostFree(void* memory) {
+  return guarded([&]() -> ncclResult_t {
+    whenAllDone([memory] { free(memory); });
+    return ncclSuccess;
+  });
+}
