@@ -7,6 +7,7 @@ import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Float32;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.ReduceOp;
+import io.github.nccl4j.samples.support.Bandwidth;
 import io.github.nccl4j.samples.support.ByteSize;
 import io.github.nccl4j.samples.support.Pattern;
 import io.github.nccl4j.samples.support.PerformanceTable;
@@ -87,7 +88,7 @@ final class AllReduce extends Sample {
     void run(Communicator communicator) {
         Device device = communicator.device();
         long largest = maxBytes == null ? defaultLargest(device) : maxBytes;
-        PerformanceTable table = new PerformanceTable(communicator.size());
+        PerformanceTable table = new PerformanceTable(false);
         try (CudaStream stream = CudaStream.nonBlocking(device);
                 DeviceBuffer<Float32> send = device.allocate(ElementType.FLOAT32, largest / Float.BYTES);
                 DeviceBuffer<Float32> receive = device.allocate(ElementType.FLOAT32, largest / Float.BYTES)) {
@@ -97,7 +98,11 @@ final class AllReduce extends Sample {
                 DeviceBuffer<Float32> to = receive.slice(0, bytes / Float.BYTES);
                 double outOfPlace = measure(communicator, from, to, stream);
                 double inPlace = measure(communicator, from, from, stream);
-                printAtRoot(communicator, table.row(from.length(), outOfPlace, inPlace));
+                printAtRoot(
+                        communicator,
+                        PerformanceTable.columns(bytes, from.length(), "float", "sum", -1)
+                                + cell(table, bytes, outOfPlace, communicator)
+                                + cell(table, bytes, inPlace, communicator));
                 if (bytes > largest / factor) {
                     break;
                 }
@@ -106,6 +111,15 @@ final class AllReduce extends Sample {
             barrier(communicator, send, stream);
         }
         printAtRoot(communicator, table.footer());
+    }
+
+    /** Whoever prints it has checked that no element is wrong. */
+    private static String cell(PerformanceTable table, long bytes, double micros, Communicator communicator) {
+        return table.cell(
+                micros,
+                Bandwidth.algorithm(bytes, micros),
+                Bandwidth.allReduceBus(bytes, micros, communicator.size()),
+                0L);
     }
 
     private long defaultLargest(Device device) {

@@ -1,6 +1,7 @@
 package io.github.nccl4j.samples;
 
 import io.github.nccl4j.samples.launch.LauncherWatch;
+import io.github.nccl4j.samples.perf.PerfCommand;
 import java.io.PrintWriter;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -19,13 +20,14 @@ import picocli.CommandLine.UnmatchedArgumentException;
         name = "nccl4j",
         mixinStandardHelpOptions = true,
         versionProvider = Main.Version.class,
-        description = "Runs nccl4j's samples, one JVM per rank, and looks at NCCL installations.",
+        description = "Runs nccl4j's samples, one JVM per rank, measures collectives, and looks at NCCL installations.",
         synopsisSubcommandLabel = "COMMAND",
         footer = {
             "",
             "Examples:",
             "  nccl4j run 01-all-reduce -n 4",
             "  nccl4j run 03 -n 2 --engine host",
+            "  nccl4j perf all_reduce -np 2 -b 8 -e 1G -f 2",
             "  torchrun --no-python --nproc-per-node 2 nccl4j run 01-all-reduce"
         })
 public final class Main implements Callable<Integer> {
@@ -63,6 +65,7 @@ public final class Main implements Callable<Integer> {
         nccl4j.addSubcommand(new ListCommand());
         nccl4j.addSubcommand(new CheckHeaderCommand());
         nccl4j.addSubcommand(new DoctorCommand());
+        nccl4j.addSubcommand(new PerfCommand());
         // "-n 2" is a number of ranks also where 2 is the short name of a sample.
         nccl4j.setAllowSubcommandsAsOptionParameters(true);
         nccl4j.setParameterExceptionHandler(new ArgumentErrors());

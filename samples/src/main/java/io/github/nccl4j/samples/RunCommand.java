@@ -33,7 +33,7 @@ final class RunCommand implements Callable<Integer> {
     private boolean help;
 
     @Mixin
-    private LaunchOptions launch;
+    private LaunchOptions.Usual launch;
 
     @Spec
     private CommandSpec spec;

@@ -4,8 +4,11 @@ import io.github.nccl4j.samples.support.ByteSize;
 import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.TypeConversionException;
 
-/** Reads options such as {@code -e 64M}. */
-final class SizeConverter implements ITypeConverter<Long> {
+/** Reads options such as {@code -e 64M}. Has no state. */
+public final class SizeConverter implements ITypeConverter<Long> {
+
+    /** For picocli. */
+    public SizeConverter() {}
 
     @Override
     public Long convert(String text) {

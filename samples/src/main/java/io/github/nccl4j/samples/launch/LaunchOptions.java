@@ -20,17 +20,10 @@ import picocli.CommandLine.Spec;
  * <p>A picocli mixin: the command declares a field of this type with {@code @Mixin}; its subcommands take the options too.
  * Called by the command's own thread.
  */
-public final class LaunchOptions {
+public abstract class LaunchOptions {
 
     /** Without GPUs there is no natural number of ranks; two are the fewest that talk to each other. */
     private static final int DEFAULT_RANKS = 2;
-
-    @Option(
-            names = {"-n", "--ranks"},
-            paramLabel = "N",
-            scope = ScopeType.INHERIT,
-            description = "How many ranks to start. Default: one per GPU, or 2 on the host engine.")
-    private Integer ranks;
 
     @Option(
             names = "--engine",
@@ -63,15 +56,68 @@ public final class LaunchOptions {
             description = "How long the ranks wait for each other at the start. Default: ${DEFAULT-VALUE}.")
     private int initTimeout;
 
-    @Option(
-            names = "-J",
-            paramLabel = "OPTION",
-            scope = ScopeType.INHERIT,
-            description = "An option for each rank's JVM, such as -J-Xmx2g. May be repeated.")
-    private List<String> jvmOptions = new ArrayList<>();
-
     @Spec(Spec.Target.MIXEE)
     private CommandSpec spec;
+
+    private EngineSetting decided;
+
+    /** For subclasses. */
+    protected LaunchOptions() {}
+
+    /** With the letters that most commands have for the number of ranks and for options of Java. */
+    public static final class Usual extends LaunchOptions {
+
+        @Option(
+                names = {"-n", "--ranks"},
+                paramLabel = "N",
+                scope = ScopeType.INHERIT,
+                description = "How many ranks to start. Default: one per GPU, or 2 on the host engine.")
+        private Integer ranks;
+
+        @Option(
+                names = "-J",
+                paramLabel = "OPTION",
+                scope = ScopeType.INHERIT,
+                description = "An option for each rank's JVM, such as -J-Xmx2g. May be repeated.")
+        private List<String> jvmOptions = new ArrayList<>();
+
+        /** For picocli. */
+        public Usual() {}
+
+        @Override
+        protected Integer wanted() {
+            return ranks;
+        }
+
+        @Override
+        protected String letter() {
+            return "-n";
+        }
+
+        @Override
+        protected List<String> jvmOptions() {
+            return jvmOptions;
+        }
+    }
+
+    /** {@return the number of processes that the user wants, or null} */
+    protected abstract Integer wanted();
+
+    /** {@return the name of the option that sets {@link #wanted}, for messages} */
+    protected abstract String letter();
+
+    /** {@return options for the JVM of each process} */
+    protected abstract List<String> jvmOptions();
+
+    /** {@return the number of ranks of each process, each of which needs a GPU} */
+    protected int ranksPerProcess() {
+        return 1;
+    }
+
+    /** {@return whether each line of output begins with the rank that it came from} */
+    protected boolean prefixed() {
+        return true;
+    }
 
     /** What a process does that is one rank. */
     @FunctionalInterface
@@ -107,10 +153,10 @@ public final class LaunchOptions {
      * @return empty if it is to launch ranks
      */
     public Optional<RankInfo> self() {
-        atLeastOne("-n", ranks);
+        atLeastOne(letter(), wanted());
         atLeastOne("--timeout", timeout);
         atLeastOne("--init-timeout", initTimeout);
-        return ranks == null || LauncherWatch.launched() ? identity() : Optional.empty();
+        return wanted() == null || LauncherWatch.launched() ? identity() : Optional.empty();
     }
 
     /**
@@ -141,7 +187,7 @@ public final class LaunchOptions {
     public int launch(Class<?> main, List<String> further) throws IOException, InterruptedException {
         int count = ranks();
         EngineSetting setting = decide(count, true);
-        List<String> options = new ArrayList<>(jvmOptions);
+        List<String> options = new ArrayList<>(jvmOptions());
         options.addAll(further);
         List<String> arguments = spec.root().commandLine().getParseResult().originalArgs();
         return new Launcher(
@@ -150,32 +196,37 @@ public final class LaunchOptions {
                         setting.environment(),
                         timeout == null ? null : Duration.ofSeconds(timeout),
                         System.out,
-                        System.err)
+                        System.err,
+                        prefixed())
                 .run();
     }
 
-    /** {@return the number of ranks to launch: what the user said, or what this machine has} */
+    /** {@return the number of processes to launch: what the user said, or what this machine has GPUs for} */
     public int ranks() {
-        if (ranks != null) {
-            return ranks;
+        if (wanted() != null) {
+            return wanted();
         }
         int gpus = setting().onHost() ? 0 : EngineSetting.gpus();
-        return gpus > 0 ? gpus : DEFAULT_RANKS;
+        int least = ranksPerProcess() > 1 ? 1 : DEFAULT_RANKS;
+        return gpus > 0 ? Math.max(1, gpus / ranksPerProcess()) : least;
     }
 
     /**
-     * Chooses the library.
+     * Chooses the library, once.
      *
-     * @param localRanks the number of ranks on this machine
+     * @param localProcesses the number of processes on this machine
      * @param warn whether to print what the user must know about the choice
      * @return the choice, which is not automatic any more
      */
-    public EngineSetting decide(int localRanks, boolean warn) {
-        EngineSetting.Decision decision = setting().decide(localRanks);
-        if (warn) {
-            decision.warning().ifPresent(System.err::println);
+    public EngineSetting decide(int localProcesses, boolean warn) {
+        if (decided == null) {
+            EngineSetting.Decision decision = setting().decide(localProcesses * ranksPerProcess());
+            if (warn) {
+                decision.warning().ifPresent(System.err::println);
+            }
+            decided = decision.setting();
         }
-        return decision.setting();
+        return decided;
     }
 
     private Optional<RankInfo> identity() {

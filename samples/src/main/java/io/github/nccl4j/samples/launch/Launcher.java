@@ -43,12 +43,13 @@ public final class Launcher {
     private final Duration limit;
     private final PrintStream out;
     private final PrintStream err;
+    private final boolean prefixed;
     private final List<RankProcess> started = new ArrayList<>();
     private final BlockingQueue<RankExit> exits = new LinkedBlockingQueue<>();
     private volatile boolean stopping;
 
     /**
-     * Describes a run.
+     * Describes a run whose output begins, in each line, with the rank that it came from.
      *
      * @param command the command of every rank, such as {@link JavaCommand#of} builds it
      * @param ranks the number of ranks, at least 1
@@ -65,6 +66,30 @@ public final class Launcher {
             Duration limit,
             PrintStream out,
             PrintStream err) {
+        this(command, ranks, environment, limit, out, err, true);
+    }
+
+    /**
+     * Describes a run.
+     *
+     * @param command the command of every rank, such as {@link JavaCommand#of} builds it
+     * @param ranks the number of ranks, at least 1
+     * @param environment further variables for every rank
+     * @param limit after which the run is ended, or null for none
+     * @param out where the ranks' standard output goes
+     * @param err where the ranks' standard error and the launcher's closing line go
+     * @param prefixed whether each line begins with the rank that it came from; else those of rank 0's standard output do not,
+     *     so that programs can read it
+     * @throws IllegalArgumentException if {@code ranks} is less than 1
+     */
+    public Launcher(
+            List<String> command,
+            int ranks,
+            Map<String, String> environment,
+            Duration limit,
+            PrintStream out,
+            PrintStream err,
+            boolean prefixed) {
         if (ranks < 1) {
             throw new IllegalArgumentException("the number of ranks must be at least 1: " + ranks);
         }
@@ -74,6 +99,7 @@ public final class Launcher {
         this.limit = limit;
         this.out = out;
         this.err = err;
+        this.prefixed = prefixed;
     }
 
     /**
@@ -116,7 +142,15 @@ public final class Launcher {
                 if (stopping) {
                     return;
                 }
-                started.add(RankProcess.start(rank, command, variables(rank, port), out, err, lock, exits::add));
+                String prefix = "[" + rank + "] ";
+                started.add(RankProcess.start(
+                        rank,
+                        command,
+                        variables(rank, port),
+                        new RankProcess.Output(out, prefixed || rank > 0 ? prefix : ""),
+                        new RankProcess.Output(err, prefix),
+                        lock,
+                        exits::add));
             }
         }
     }

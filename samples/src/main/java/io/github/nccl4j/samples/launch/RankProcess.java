@@ -17,6 +17,9 @@ final class RankProcess {
     private final Copy out;
     private final Copy err;
 
+    /** Where one of a rank's streams goes, and what each line of it begins with. */
+    record Output(PrintStream stream, String prefix) {}
+
     /** A copying task and the thread that runs it. */
     private record Copy(LinePrefixer task, Thread thread) {
 
@@ -45,8 +48,8 @@ final class RankProcess {
             int rank,
             List<String> command,
             Map<String, String> environment,
-            PrintStream out,
-            PrintStream err,
+            Output out,
+            Output err,
             Object lock,
             Consumer<RankExit> onExit)
             throws IOException {
@@ -64,8 +67,8 @@ final class RankProcess {
         return started;
     }
 
-    private static Copy copy(int rank, InputStream in, PrintStream to, Object lock) {
-        LinePrefixer task = new LinePrefixer(in, to, lock, "[" + rank + "] ");
+    private static Copy copy(int rank, InputStream in, Output to, Object lock) {
+        LinePrefixer task = new LinePrefixer(in, to.stream(), lock, to.prefix());
         return new Copy(task, thread("output-" + rank, task));
     }
 

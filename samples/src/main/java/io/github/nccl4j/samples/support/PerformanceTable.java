@@ -2,20 +2,21 @@ package io.github.nccl4j.samples.support;
 
 import java.util.Locale;
 
-/** The table that nccl-tests' all_reduce_perf prints, with the average bandwidth of all that is in it. Not thread-safe. */
+/** The table that the programs of nccl-tests print, with the average bandwidth of all that is in it. Not thread-safe. */
 public final class PerformanceTable {
 
-    private final int ranks;
+    private final boolean cpuTime;
     private double busSum;
     private int busCount;
+    private int wrongResults;
 
     /**
      * Begins a table.
      *
-     * @param ranks the number of ranks
+     * @param cpuTime whether the times are those of the calls, not of the work
      */
-    public PerformanceTable(int ranks) {
-        this.ranks = ranks;
+    public PerformanceTable(boolean cpuTime) {
+        this.cpuTime = cpuTime;
     }
 
     /** {@return the lines above the first row} */
@@ -26,45 +27,73 @@ public final class PerformanceTable {
                 "#",
                 empty + "           out-of-place                       in-place          ",
                 format("# %10s  %12s  %8s  %6s  %6s", "size", "count", "type", "redop", "root")
-                        + format("  %7s  %6s  %6s %6s", "time", "algbw", "busbw", "#wrong")
+                        + format("  %7s  %6s  %6s  %6s", cpuTime ? "cputime" : "time", "algbw", "busbw", "#wrong")
                                 .repeat(2),
                 format("# %10s  %12s  %8s  %6s  %6s", "(B)", "(elements)", "", "", "")
-                        + format("  %7s  %6s  %6s  %5s", "(us)", "(GB/s)", "(GB/s)", "")
+                        + format("  %7s  %6s  %6s  %6s", "(us)", "(GB/s)", "(GB/s)", "")
                                 .repeat(2));
     }
 
     /**
-     * One row, of sums of floats.
+     * The left part of a row; two {@linkplain #cell cells} follow.
      *
-     * @param count the number of elements
-     * @param outOfPlaceMicros the time of a call with two buffers, in microseconds
-     * @param inPlaceMicros the time of a call with one buffer
-     * @return the row; whoever prints it has checked that no element is wrong
+     * @param bytes the size
+     * @param count the count of the call
+     * @param type the elements
+     * @param operator the reduction
+     * @param root the root, or -1
+     * @return the columns
      */
-    public String row(long count, double outOfPlaceMicros, double inPlaceMicros) {
-        return format("%12d  %12d  %8s  %6s  %6d", count * Float.BYTES, count, "float", "sum", -1)
-                + cell(count * Float.BYTES, outOfPlaceMicros)
-                + cell(count * Float.BYTES, inPlaceMicros);
+    public static String columns(long bytes, long count, String type, String operator, int root) {
+        return format("%12d  %12d  %8s  %6s  %6d", bytes, count, type, operator, root);
     }
 
-    private String cell(long bytes, double micros) {
-        double bus = Bandwidth.allReduceBus(bytes, micros, ranks);
+    /**
+     * One measurement of a row, which goes into the average.
+     *
+     * @param micros the time of a call in microseconds
+     * @param algorithm algorithm bandwidth in GB/s
+     * @param bus bus bandwidth in GB/s
+     * @param wrong the number of wrong elements, or null if nobody looked
+     * @return the columns
+     */
+    public String cell(double micros, double algorithm, double bus, Long wrong) {
         busSum += bus;
         busCount++;
-        return format("  %7s  %6.2f  %6.2f  %5d", time(micros), Bandwidth.algorithm(bytes, micros), bus, 0);
+        if (wrong != null && wrong > 0) {
+            wrongResults++;
+        }
+        return format(
+                "  %7s  %6s  %6s  %6s",
+                number(micros, 7), number(algorithm, 6), number(bus, 6), wrong == null ? "N/A" : wrong);
     }
 
-    private static String time(double micros) {
-        if (micros >= 10000) {
-            return format("%7.0f", micros);
+    /** As many digits as fit. */
+    private static String number(double value, int width) {
+        for (int digits = 2; digits >= 0; digits--) {
+            String text = format("%." + digits + "f", value);
+            if (text.length() <= width) {
+                return text;
+            }
         }
-        return format(micros >= 100 ? "%7.1f" : "%7.2f", micros);
+        return format(width >= 7 ? "%.1e" : "%.0e", value);
+    }
+
+    /** {@return the average of all bus bandwidths, in GB/s} */
+    public double averageBus() {
+        return busCount == 0 ? 0 : busSum / busCount;
+    }
+
+    /** {@return how many measurements had wrong elements} */
+    public int wrongResults() {
+        return wrongResults;
     }
 
     /** {@return the lines below the last row} */
     public String footer() {
-        return "# Out of bounds values : 0 OK" + System.lineSeparator()
-                + format("# Avg bus bandwidth    : %g", busSum / busCount);
+        return format("# %-20s : %d %s", "Out of bounds values", wrongResults, wrongResults == 0 ? "OK" : "FAILED")
+                + System.lineSeparator()
+                + format("# %-20s : %g ", "Avg bus bandwidth", averageBus());
     }
 
     private static String format(String form, Object... values) {

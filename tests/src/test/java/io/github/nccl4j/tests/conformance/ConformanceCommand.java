@@ -51,7 +51,7 @@ public final class ConformanceCommand implements Callable<Integer> {
     private static final int STALLED = 3;
 
     @Mixin
-    private LaunchOptions launch;
+    private LaunchOptions.Usual launch;
 
     @Option(names = "--processes", description = "One process for each rank.")
     private boolean processes;

@@ -1,0 +1,463 @@
+package io.github.nccl4j.samples.perf;
+
+import io.github.nccl4j.highlevel.CudaGraph;
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element.Uint8;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.Group;
+import io.github.nccl4j.highlevel.Result;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * What one thread does: all types, reductions, roots and sizes, each out of place and in place. All threads of all
+ * processes do the same; the one with rank 0 tells what has come out.
+ */
+final class Bench {
+    private static final int JIT_CALLS = 3000;
+    private static final int JIT_CALLS_ON_HOST = 100;
+    private static final int JIT_AT_ONCE = 100;
+    /** Of the data that are timed and not looked at. */
+    private static final int TIMED_REPETITION = 99;
+
+    private final Settings settings;
+    private final Collective collective;
+    private final Traffic traffic;
+    private final List<Member> members;
+    private final int thread;
+    private final Exchange exchange;
+    private final Results results;
+    private final int ranks;
+
+    private int repetition;
+    private boolean compiled;
+    private boolean wrongSeen;
+
+    /** The results are null for threads without rank 0. */
+    Bench(
+            Settings settings,
+            Collective collective,
+            List<Member> members,
+            int thread,
+            Exchange exchange,
+            Results results) {
+        this.settings = settings;
+        this.collective = collective;
+        this.members = members;
+        this.thread = thread;
+        this.exchange = exchange;
+        this.results = results;
+        traffic = settings.traffic();
+        ranks = members.get(0).size();
+    }
+
+    /** Runs everything; false if an element was wrong at any rank. */
+    boolean run() {
+        for (ElementType<?> type : Types.named(settings.type)) {
+            for (Operator operator : operators()) {
+                for (int root : roots()) {
+                    new Test(type, operator, root).run();
+                }
+            }
+        }
+        return !wrongSeen;
+    }
+
+    private List<Operator> operators() {
+        List<Operator> none = new ArrayList<>();
+        none.add(null);
+        return collective.reduces ? Operator.named(settings.operator) : none;
+    }
+
+    private List<Integer> roots() {
+        if (!collective.rooted || settings.root >= 0) {
+            return List.of(collective.rooted ? settings.root : -1);
+        }
+        List<Integer> all = new ArrayList<>();
+        for (int rank = 0; rank < ranks; rank++) {
+            all.add(rank);
+        }
+        return all;
+    }
+
+    private void barrier() {
+        exchange.barrier(thread, members);
+    }
+
+    private void together(Runnable calls) {
+        if (members.size() > 1) {
+            Group.run(calls);
+        } else {
+            calls.run();
+        }
+    }
+
+    /** All sizes of one type, reduction and root. */
+    private final class Test {
+        private final ElementType<?> type;
+        private final Operator operator;
+        private final int root;
+        private final int elementSize;
+        private final DataCheck data;
+        private final Elements elements;
+
+        Test(ElementType<?> type, Operator operator, int root) {
+            this.type = type;
+            this.operator = operator;
+            this.root = root;
+            elementSize = type.sizeInBytes();
+            elements = new Elements(type, operator, ranks);
+            data = settings.checks > 0 ? new DataCheck(elements, elementSize) : null;
+        }
+
+        void run() {
+            barrier();
+            if (!compiled) {
+                letJavaCompile();
+                compiled = true;
+            }
+            // By 2, whatever the step of the measurement: NCCL sets up its channels.
+            for (long bytes = settings.minBytes; bytes <= settings.maxBytes; bytes = Math.max(1, bytes * 2)) {
+                try (Calls calls = calls(sizes(bytes), false, settings.warmup)) {
+                    for (int i = 0; i < settings.warmup; i++) {
+                        start(calls, i);
+                    }
+                    complete();
+                }
+            }
+            for (long cycle = 0; settings.cycles == 0 || cycle < settings.cycles; cycle++) {
+                for (long bytes = settings.minBytes; bytes <= settings.maxBytes; bytes = settings.next(bytes)) {
+                    measure(bytes);
+                }
+            }
+        }
+
+        private void letJavaCompile() {
+            int wanted = settings.jitWarmup != null
+                    ? settings.jitWarmup
+                    : members.get(0).communicator.device().isHost() ? JIT_CALLS_ON_HOST : JIT_CALLS;
+            try (Calls calls = calls(sizes(settings.minBytes), false, settings.iterations)) {
+                for (int done = 0; done < wanted; done += JIT_AT_ONCE) {
+                    enqueue(calls, Math.min(JIT_AT_ONCE, wanted - done), 1);
+                    synchronize();
+                }
+            }
+        }
+
+        private Sizes sizes(long bytes) {
+            return collective.sizes(bytes, elementSize, ranks, traffic);
+        }
+
+        private void measure(long bytes) {
+            Sizes sizes = sizes(bytes);
+            Measurement outOfPlace = measure(sizes, false);
+            Measurement inPlace = measure(sizes, true);
+            if (results != null) {
+                String op = operator == null ? collective == Collective.HYPERCUBE ? "" : "none" : operator.label();
+                results.add(new Row(
+                        sizes.largest() * elementSize,
+                        sizes.count(),
+                        Types.label(type),
+                        collective == Collective.SENDRECV ? settings.operator : op,
+                        root,
+                        outOfPlace,
+                        inPlace));
+            }
+        }
+
+        private Measurement measure(Sizes sizes, boolean inPlace) {
+            try (Calls calls = calls(sizes, inPlace, settings.iterations * settings.aggregated)) {
+                if (data != null) {
+                    fill(sizes, inPlace, TIMED_REPETITION);
+                }
+                start(calls, 0);
+                complete();
+                barrier();
+                double seconds = time(calls);
+                barrier();
+                double algorithm = collective.algorithmBytes(sizes, elementSize, ranks) / seconds / 1e9;
+                return new Measurement(
+                        seconds * 1e6,
+                        algorithm,
+                        algorithm * collective.busFactor(ranks),
+                        check(calls, sizes, inPlace));
+            }
+        }
+
+        /** Seconds per call. */
+        private double time(Calls calls) {
+            int count = settings.iterations * settings.aggregated;
+            double seconds;
+            if (settings.graphLaunches > 0) {
+                seconds = timeGraph(calls) / settings.graphLaunches;
+            } else {
+                long start = System.nanoTime();
+                double excluded = enqueue(calls, settings.iterations, settings.aggregated);
+                double cpu = (System.nanoTime() - start) / 1e9 - excluded;
+                complete();
+                double all = (System.nanoTime() - start) / 1e9 - excluded;
+                // With -z 3 what counts ends before the last barrier.
+                seconds = settings.cpuTime != 0 || settings.blocking == 3 ? cpu : all;
+            }
+            Exchange.Mode mode = Exchange.Mode.values()[settings.average];
+            return exchange.combine(thread, members, seconds / count, mode);
+        }
+
+        private double timeGraph(Calls calls) {
+            List<CudaGraph> graphs = capture(calls, settings.iterations, settings.aggregated);
+            barrier();
+            long start = System.nanoTime();
+            for (int i = 0; i < settings.graphLaunches; i++) {
+                launch(graphs);
+            }
+            double cpu = (System.nanoTime() - start) / 1e9;
+            complete();
+            double all = (System.nanoTime() - start) / 1e9;
+            graphs.forEach(CudaGraph::close);
+            return settings.cpuTime != 0 ? cpu : all;
+        }
+
+        /** How many elements are wrong at all ranks, or null if nobody looked. */
+        private Long check(Calls calls, Sizes sizes, boolean inPlace) {
+            if (data == null) {
+                return null;
+            }
+            boolean looks = !inPlace || collective.checkedInPlace;
+            repetition++;
+            long wrong = 0;
+            for (int i = 0; i < settings.checks && wrong == 0; i++) {
+                fill(sizes, inPlace, repetition);
+                if (settings.graphLaunches > 0) {
+                    List<CudaGraph> graphs = capture(calls, 1, 1);
+                    launch(graphs);
+                    synchronize();
+                    graphs.forEach(CudaGraph::close);
+                } else {
+                    start(calls, 0);
+                    synchronize();
+                }
+                wrong = looks
+                        ? (long) exchange.combine(thread, members, compare(sizes, inPlace), Exchange.Mode.SUM)
+                        : 0;
+            }
+            wrongSeen |= wrong > 0;
+            return looks ? wrong : null;
+        }
+
+        private void fill(Sizes sizes, boolean inPlace, int repetition) {
+            for (Member member : members) {
+                long bytes = sizes.largest() * elementSize;
+                if (bytes > 0) {
+                    begin(member.recv).slice(0, bytes).fill((long) Elements.UNTOUCHED);
+                }
+                DeviceBuffer<Uint8> target = begin(inPlace ? member.recv : member.send);
+                data.write(target, sent(member, sizes, inPlace), repetition);
+            }
+            // Nobody sends before all have filled: a fast rank must not write where a slow one still does.
+            barrier();
+        }
+
+        private List<Part> sent(Member member, Sizes sizes, boolean inPlace) {
+            long place = inPlace ? sizes.sendInPlace() * member.rank() : 0;
+            return collective.sent(sizes, member.rank(), root).stream()
+                    .map(part -> part.at(part.offset() + place))
+                    .toList();
+        }
+
+        private double compare(Sizes sizes, boolean inPlace) {
+            long wrong = 0;
+            for (Member member : members) {
+                int rank = member.rank();
+                long place = inPlace ? sizes.recvInPlace() * rank : 0;
+                List<Part> parts = new ArrayList<>();
+                for (Part part : collective.received(sizes, rank, ranks, root, elementSize, traffic)) {
+                    if (inPlace && part.source() == Source.UNTOUCHED) {
+                        parts.addAll(around(sent(member, sizes, true).get(0), part.length()));
+                    } else {
+                        parts.add(part.at(part.offset() + place));
+                    }
+                }
+                wrong += data.wrong(begin(member.recv), parts, repetition);
+            }
+            return wrong;
+        }
+
+        /** A rank's own elements within memory that nobody writes. */
+        private static List<Part> around(Part own, long length) {
+            long end = own.offset() + own.length();
+            return List.of(
+                    Part.untouched(own.offset()),
+                    own,
+                    Part.untouched(length - end).at(end));
+        }
+
+        /** A buffer from the element on where the tests begin. */
+        private DeviceBuffer<Uint8> begin(DeviceBuffer<Uint8> buffer) {
+            long unaligned = (long) settings.unalign * elementSize;
+            return buffer.slice(unaligned, buffer.length() - unaligned);
+        }
+
+        /**
+         * The calls of all ranks of this thread, at places that move on from iteration to iteration, so that caches don't
+         * help.
+         */
+        private Calls calls(Sizes sizes, boolean inPlace, int iterations) {
+            long bytes = sizes.largest() * elementSize;
+            long places = bytes == 0 ? 1 : settings.maxBytes / bytes;
+            // In place, the highlevel package refuses those whose result NCCL does not promise.
+            boolean raw = settings.raw() || (inPlace && !collective.checkedInPlace);
+            Call[][] calls = new Call[(int) Math.max(1, Math.min(places, iterations))][members.size()];
+            for (int i = 0; i < calls.length; i++) {
+                int place = i;
+                together(() -> {
+                    for (int m = 0; m < members.size(); m++) {
+                        calls[place][m] = call(members.get(m), sizes, inPlace, place * bytes, raw);
+                    }
+                });
+            }
+            return new Calls(calls, raw);
+        }
+
+        private Call call(Member member, Sizes sizes, boolean inPlace, long shift, boolean raw) {
+            long offset = shift + (long) settings.unalign * elementSize;
+            long recv = member.recv.address() + offset;
+            long send = inPlace ? recv : member.send.address() + offset;
+            if (inPlace) {
+                send += sizes.sendInPlace() * member.rank() * elementSize;
+                recv += sizes.recvInPlace() * member.rank() * elementSize;
+            }
+            Arguments arguments = new Arguments(member, send, recv, sizes, type, operator, root, traffic);
+            return raw ? RawCalls.of(collective, arguments) : HighlevelCalls.of(collective, arguments);
+        }
+    }
+
+    /** Calls by place and rank. */
+    private record Calls(Call[][] at, boolean raw) implements AutoCloseable {
+        @Override
+        public void close() {
+            for (Call[] ofPlace : at) {
+                for (Call call : ofPlace) {
+                    call.close();
+                }
+            }
+        }
+    }
+
+    /** Puts iterations into the streams; returns the seconds of it that don't count. */
+    private double enqueue(Calls calls, int iterations, int aggregated) {
+        long excluded = 0;
+        for (int i = 0; i < iterations; i++) {
+            if (aggregated == 1) {
+                start(calls, i);
+            } else {
+                startAggregated(calls, i, aggregated);
+            }
+            if (settings.blocking == 3) {
+                synchronize();
+                long start = System.nanoTime();
+                barrier();
+                excluded += System.nanoTime() - start;
+            }
+        }
+        return excluded / 1e9;
+    }
+
+    private void startAggregated(Calls calls, int iteration, int aggregated) {
+        if (calls.raw) {
+            RawCalls.groupStart();
+            for (int i = 0; i < aggregated; i++) {
+                start(calls, iteration * aggregated + i);
+            }
+            RawCalls.groupEnd();
+            return;
+        }
+        try (Group group = Group.open()) {
+            for (int i = 0; i < aggregated; i++) {
+                start(calls, iteration * aggregated + i);
+            }
+            group.launch();
+        }
+    }
+
+    /** One call of each rank of this thread. */
+    private void start(Calls calls, int iteration) {
+        Call[] ofRanks = calls.at[iteration % calls.at.length];
+        if (ofRanks.length == 1) {
+            ofRanks[0].enqueue();
+        } else {
+            startTogether(ofRanks, calls.raw);
+        }
+        if (settings.blocking != 0) {
+            synchronize();
+            if (settings.blocking == 1) {
+                barrier();
+            }
+        }
+    }
+
+    private void startTogether(Call[] ofRanks, boolean raw) {
+        if (raw) {
+            RawCalls.groupStart();
+            for (Call call : ofRanks) {
+                call.enqueue();
+            }
+            RawCalls.groupEnd();
+            return;
+        }
+        try (Group group = Group.open()) {
+            for (Call call : ofRanks) {
+                call.enqueue();
+            }
+            group.launch();
+        }
+    }
+
+    /** Waits for what is not waited for with each call. */
+    private void complete() {
+        if (settings.blocking == 0 || settings.aggregated > 1) {
+            synchronize();
+        }
+    }
+
+    /** Asks without a pause, as nccl-tests does: a pause would be within what is measured. */
+    private void synchronize() {
+        long start = System.nanoTime();
+        for (Member member : members) {
+            while (!member.stream.isDone()) {
+                Result result = member.communicator.asyncError();
+                if (!result.equals(Result.SUCCESS)) {
+                    throw new PerfException(
+                            "rank " + member.rank() + ": " + result + "; " + member.communicator.lastError());
+                }
+                if (settings.timeout > 0 && System.nanoTime() - start > settings.timeout * 1_000_000_000L) {
+                    throw new PerfException(
+                            "rank " + member.rank() + ": not done after " + settings.timeout + " s (-T)");
+                }
+                Thread.yield();
+            }
+        }
+    }
+
+    private List<CudaGraph> capture(Calls calls, int iterations, int aggregated) {
+        List<CudaGraph> graphs = new ArrayList<>();
+        capture(0, calls, iterations, aggregated, graphs);
+        return graphs;
+    }
+
+    /** Captures the streams of this member and those after it. */
+    private void capture(int from, Calls calls, int iterations, int aggregated, List<CudaGraph> graphs) {
+        if (from == members.size()) {
+            enqueue(calls, iterations, aggregated);
+        } else {
+            graphs.add(CudaGraph.capture(
+                    members.get(from).stream, () -> capture(from + 1, calls, iterations, aggregated, graphs)));
+        }
+    }
+
+    private void launch(List<CudaGraph> graphs) {
+        // The innermost was captured first, and is that of the last member.
+        for (int i = 0; i < members.size(); i++) {
+            graphs.get(members.size() - 1 - i).launch(members.get(i).stream);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+package io.github.nccl4j.samples.perf;
+
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element.Uint8;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.List;
+
+/**
+ * Writes elements into device memory and compares every element there with what it must be. Comparing is done on the host,
+ * which costs a copy of the buffer, and nothing of it is within the time that is measured.
+ */
+final class DataCheck {
+    private static final int STAGING_BYTES = 16 << 20;
+
+    private final Elements elements;
+    private final int size;
+    private final ByteBuffer staging;
+
+    DataCheck(Elements elements, int elementSize) {
+        this.elements = elements;
+        size = elementSize;
+        staging = ByteBuffer.allocateDirect(STAGING_BYTES).order(ByteOrder.nativeOrder());
+    }
+
+    /** Writes parts into a buffer whose byte 0 is that of offset 0. */
+    void write(DeviceBuffer<Uint8> buffer, List<Part> parts, int repetition) {
+        for (Part part : parts) {
+            if (part.length() > 0) {
+                write(
+                        buffer.slice(part.offset() * size, part.length() * size),
+                        elements.period(part),
+                        elements.phase(part, repetition) * size);
+            }
+        }
+    }
+
+    private static void write(DeviceBuffer<Uint8> target, byte[] period, int phase) {
+        long total = target.length();
+        long done = Math.min(total, period.length / 2);
+        target.copyFrom(period, phase, 0, (int) done);
+        // The rest on the device: each copy is a whole number of periods longer than what is there.
+        while (done < total) {
+            long more = Math.min(done, total - done);
+            target.slice(done, more).copyFrom(target.slice(0, more));
+            done += more;
+        }
+    }
+
+    /** How many elements of a buffer are not what they must be. */
+    long wrong(DeviceBuffer<Uint8> buffer, List<Part> parts, int repetition) {
+        long wrong = 0;
+        for (Part part : parts) {
+            if (part.length() > 0) {
+                DeviceBuffer<Uint8> bytes = buffer.slice(part.offset() * size, part.length() * size);
+                ByteBuffer period = ByteBuffer.wrap(elements.period(part)).order(ByteOrder.nativeOrder());
+                wrong += wrong(bytes, period, elements.phase(part, repetition) * size, elements.tolerance(part));
+            }
+        }
+        return wrong;
+    }
+
+    private long wrong(DeviceBuffer<Uint8> buffer, ByteBuffer twice, int phase, int tolerance) {
+        int period = twice.capacity() / 2;
+        int chunk = STAGING_BYTES / period * period;
+        long wrong = 0;
+        for (long done = 0; done < buffer.length(); done += chunk) {
+            int length = (int) Math.min(chunk, buffer.length() - done);
+            staging.clear().limit(length);
+            buffer.copyTo(staging, done);
+            for (int from = 0; from < length; from += period) {
+                int bytes = Math.min(period, length - from);
+                wrong += wrong(staging.slice(from, bytes), twice.slice(phase, bytes), tolerance);
+            }
+        }
+        return wrong;
+    }
+
+    private long wrong(ByteBuffer got, ByteBuffer expected, int tolerance) {
+        int first = got.mismatch(expected);
+        if (first < 0) {
+            return 0;
+        }
+        got.order(ByteOrder.nativeOrder());
+        expected.order(ByteOrder.nativeOrder());
+        long wrong = 0;
+        for (int at = first / size * size; at < got.capacity(); at += size) {
+            long difference = bits(got, at) - bits(expected, at);
+            if (difference > tolerance || difference < -tolerance) {
+                wrong++;
+            }
+        }
+        return wrong;
+    }
+
+    /** For floats of one sign, neighbours differ by 1. */
+    private long bits(ByteBuffer buffer, int at) {
+        return switch (size) {
+            case Byte.BYTES -> buffer.get(at) & 0xff;
+            case Short.BYTES -> buffer.getShort(at) & 0xffff;
+            case Integer.BYTES -> buffer.getInt(at) & 0xffffffffL;
+            default -> buffer.getLong(at);
+        };
+    }
+}

@@ -1,0 +1,26 @@
+package io.github.nccl4j.samples.perf;
+
+/**
+ * A part of a buffer and what it must hold. Offsets and lengths are in elements.
+ *
+ * @param source where the elements come from
+ * @param rank whose they are, if they are one rank's
+ * @param index which of the source's elements is the first
+ */
+record Part(long offset, long length, Source source, int rank, long index) {
+    static Part of(int rank, long offset, long length, long index) {
+        return new Part(offset, length, Source.RANK, rank, index);
+    }
+
+    static Part reduced(long length, long index) {
+        return new Part(0, length, Source.REDUCED, -1, index);
+    }
+
+    static Part untouched(long length) {
+        return new Part(0, length, Source.UNTOUCHED, -1, 0);
+    }
+
+    Part at(long newOffset) {
+        return new Part(newOffset, length, source, rank, index);
+    }
+}

@@ -1,0 +1,234 @@
+package io.github.nccl4j.samples.perf;
+
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CommunicatorConfig;
+import io.github.nccl4j.highlevel.CtaPolicy;
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.Group;
+import io.github.nccl4j.highlevel.NcclLibrary;
+import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.library.NativeLibrary;
+import io.github.nccl4j.samples.support.IdExchange;
+import io.github.nccl4j.samples.support.PerformanceTable;
+import io.github.nccl4j.samples.support.RankInfo;
+import java.time.Duration;
+import java.time.LocalDateTime;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorCompletionService;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+
+/** One process of a measurement: its communicators, buffers and threads, and what it prints if it has rank 0. */
+final class Perf {
+    private static final String PROGRAM = "nccl4j perf ";
+    private static final String LEAST_BANDWIDTH = "NCCL_TESTS_MIN_BW";
+
+    private final Collective collective;
+    private final Settings settings;
+    private final List<String> arguments;
+    private final RankInfo self;
+    private final Duration patience;
+    private final PerformanceTable table;
+    private final int perProcess;
+    private final int ranks;
+
+    Perf(Collective collective, Settings settings, List<String> arguments, RankInfo self, Duration patience) {
+        this.collective = collective;
+        this.settings = settings;
+        this.arguments = arguments;
+        this.self = self;
+        this.patience = patience;
+        table = new PerformanceTable(settings.cpuTime != 0);
+        perProcess = settings.threads * settings.gpus;
+        ranks = self.worldSize() * perProcess;
+    }
+
+    private boolean isMain() {
+        return self.rank() == 0;
+    }
+
+    private void print(String line) {
+        if (isMain()) {
+            System.out.println(line);
+        }
+    }
+
+    /** Exit code 0 if all went well and every element was right. */
+    int run() throws Exception {
+        settings.traffic().requireRanks(ranks);
+        if (settings.root >= ranks && collective.rooted) {
+            throw new PerfException("-r must be less than the number of ranks: " + settings.root + " >= " + ranks);
+        }
+        if (collective == Collective.HYPERCUBE && Integer.bitCount(ranks) != 1) {
+            throw new PerfException("hypercube needs 2, 4, 8 ... ranks, and there are " + ranks);
+        }
+        List<Device> devices = devices();
+        UniqueId id = UniqueId.of(
+                new IdExchange(self, patience).exchange(() -> UniqueId.create().toBytes()));
+        List<Communicator> communicators = Communicator.builder()
+                .config(config())
+                .deadline(patience)
+                .createAll(id, self.rank() * perProcess, ranks, devices);
+        List<Member> members = new ArrayList<>();
+        try {
+            for (Communicator communicator : communicators) {
+                members.add(new Member(communicator, bufferBytes(), settings.defaultStream != 0));
+            }
+            register(members);
+            return measure(members);
+        } catch (Exception | Error e) {
+            // So that nobody waits for this process.
+            communicators.forEach(Communicator::abort);
+            throw e;
+        } finally {
+            communicators.forEach(Communicator::close);
+            members.forEach(Member::close);
+        }
+    }
+
+    /** All buffers begin at element -u, of at most 8 bytes. */
+    private long bufferBytes() {
+        return Math.max(16, settings.maxBytes + 8L * settings.unalign);
+    }
+
+    private List<Device> devices() {
+        boolean onHost = NcclLibrary.get().engine() == Engine.HOST;
+        List<Device> devices = new ArrayList<>();
+        int first = self.localRank() * perProcess;
+        int count = onHost ? 0 : Device.cudaCount();
+        if (!onHost && first + perProcess > count) {
+            throw new PerfException("this process needs GPUs " + first + " to " + (first + perProcess - 1)
+                    + ", and CUDA shows " + count + " (-np, -t and -g say how many there must be)");
+        }
+        for (int i = 0; i < perProcess; i++) {
+            devices.add(onHost ? Device.host() : Device.cuda(first + i));
+        }
+        return devices;
+    }
+
+    /** As nccl-tests has it, as far as the library knows it. */
+    private CommunicatorConfig config() {
+        CommunicatorConfig.Builder config =
+                CommunicatorConfig.builder().ignoreUnsupported().nvlinkCentricSched(true);
+        if (collective == Collective.SENDRECV) {
+            config.maxP2pPeers(2);
+        }
+        if (settings.ctaPolicy != null) {
+            config.ctaPolicy(CtaPolicy.values()[settings.ctaPolicy]);
+        }
+        return config.build();
+    }
+
+    private void register(List<Member> members) {
+        if (settings.register == 1) {
+            members.forEach(Member::register);
+        } else if (settings.register == 2) {
+            Group.run(() -> members.forEach(Member::registerWindows));
+        }
+    }
+
+    private int measure(List<Member> members) throws Exception {
+        List<RankDevice> devices = RankDevice.ofAll(members);
+        head(devices);
+        if (settings.json == null || !isMain()) {
+            boolean right = runThreads(members, this::row);
+            foot(right);
+            return code(right);
+        }
+        try (JsonFile json = new JsonFile(settings.json, settings)) {
+            print("# Writing JSON output to " + json.path());
+            json.begin(arguments, NativeLibrary.versionCode(), devices);
+            boolean right = runThreads(members, row -> {
+                row(row);
+                json.add(row);
+            });
+            foot(right);
+            json.end(table.wrongResults(), table.averageBus(), leastBandwidth() > 0, fastEnough());
+            return code(right);
+        }
+    }
+
+    private boolean runThreads(List<Member> members, Results results) throws Exception {
+        print(table.header());
+        Exchange exchange = new Exchange(self.worldSize(), settings.threads);
+        List<Callable<Boolean>> benches = new ArrayList<>();
+        for (int t = 0; t < settings.threads; t++) {
+            List<Member> own = members.subList(t * settings.gpus, (t + 1) * settings.gpus);
+            boolean first = isMain() && t == 0;
+            Bench bench = new Bench(settings, collective, own, t, exchange, first ? results : null);
+            benches.add(bench::run);
+        }
+        if (benches.size() == 1) {
+            return benches.get(0).call();
+        }
+        ExecutorService pool = Executors.newFixedThreadPool(benches.size());
+        try {
+            ExecutorCompletionService<Boolean> done = new ExecutorCompletionService<>(pool);
+            benches.forEach(done::submit);
+            boolean right = true;
+            for (int i = 0; i < benches.size(); i++) {
+                right &= done.take().get();
+            }
+            return right;
+        } catch (ExecutionException e) {
+            exchange.abort();
+            members.forEach(member -> member.communicator.abort());
+            throw e.getCause() instanceof Exception cause ? cause : e;
+        } finally {
+            pool.shutdown();
+        }
+    }
+
+    private void head(List<RankDevice> devices) {
+        NcclLibrary library = NcclLibrary.get();
+        print("# " + PROGRAM + collective.label() + ", engine " + library.engine() + ", NCCL " + library.version()
+                + ", library " + library.path() + ", calls by " + settings.api);
+        print(settings.summary());
+        if (settings.blocking > 0) {
+            print("# Blocking Enabled: -z " + settings.blocking);
+        }
+        print("#");
+        print("# Using devices");
+        devices.forEach(device -> print(device.line()));
+    }
+
+    private void row(Row row) {
+        Measurement out = row.outOfPlace();
+        Measurement in = row.inPlace();
+        print(PerformanceTable.columns(row.bytes(), row.count(), row.type(), row.operator(), row.root())
+                + table.cell(out.micros(), out.algorithm(), out.bus(), out.wrong())
+                + table.cell(in.micros(), in.algorithm(), in.bus(), in.wrong())
+                + (settings.timestamps != 0 ? "  " + LocalDateTime.now().format(JsonFile.TIME) : ""));
+    }
+
+    private void foot(boolean right) {
+        print(table.footer() + (leastBandwidth() <= 0 ? "" : fastEnough() ? "OK" : "FAILED"));
+        print("#");
+        print("# Collective test concluded: " + PROGRAM + collective.label());
+        if (isMain() && !right) {
+            System.err.println("nccl4j perf: elements were wrong");
+        }
+    }
+
+    private static double leastBandwidth() {
+        String least = System.getenv(LEAST_BANDWIDTH);
+        try {
+            return least == null ? -1 : Double.parseDouble(least);
+        } catch (NumberFormatException e) {
+            throw new PerfException(LEAST_BANDWIDTH + " must be a number of GB/s: " + least);
+        }
+    }
+
+    /** As nccl-tests has it: a tenth less will do. */
+    private boolean fastEnough() {
+        return !isMain() || table.averageBus() >= leastBandwidth() * 0.9;
+    }
+
+    private int code(boolean right) {
+        return right && fastEnough() ? 0 : 1;
+    }
+}

@@ -1,0 +1,137 @@
+package io.github.nccl4j.samples.perf;
+
+import com.google.gson.stream.JsonWriter;
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element.Uint8;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.Group;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.UnknownHostException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import org.bytedeco.cuda.cudart.cudaDeviceProp;
+import org.bytedeco.cuda.global.cudart;
+
+/** Which process and device a rank is on. */
+record RankDevice(int rank, long pid, String host, int device, String bus, String name) {
+    private static final int BYTES = 512;
+    private static final String SEPARATOR = "\t";
+
+    private static RankDevice of(Member member) {
+        Device device = member.communicator.device();
+        return new RankDevice(
+                member.rank(),
+                ProcessHandle.current().pid(),
+                hostName(),
+                device.isHost() ? 0 : device.index(),
+                device.isHost() ? "-" : Cuda.bus(device.index()),
+                device.isHost() ? "host memory" : Cuda.name(device.index()));
+    }
+
+    private static String hostName() {
+        try {
+            return InetAddress.getLocalHost().getHostName();
+        } catch (UnknownHostException e) {
+            return "localhost";
+        }
+    }
+
+    /** Loads the bindings of CUDA when they are needed. */
+    private static final class Cuda {
+        static String bus(int index) {
+            byte[] id = new byte[32];
+            cudart.cudaDeviceGetPCIBusId(id, id.length, index);
+            String text = new String(id, StandardCharsets.US_ASCII);
+            // 00000000:1B:00.0 is 0000:1b:00 in nccl-tests.
+            String shorter = text.substring(0, text.indexOf('\0')).toLowerCase(Locale.ROOT);
+            int dot = shorter.indexOf('.');
+            return dot < 0 ? shorter : shorter.substring(0, dot);
+        }
+
+        static String name(int index) {
+            try (cudaDeviceProp properties = new cudaDeviceProp()) {
+                cudart.cudaGetDeviceProperties(properties, index);
+                return properties.name().getString();
+            }
+        }
+    }
+
+    /** Those of all ranks, by rank. Collective. */
+    static List<RankDevice> ofAll(List<Member> members) {
+        int ranks = members.get(0).size();
+        List<DeviceBuffer<Uint8>> buffers = new ArrayList<>();
+        try {
+            for (Member member : members) {
+                DeviceBuffer<Uint8> all =
+                        member.communicator.device().allocate(ElementType.UINT8, (long) BYTES * ranks);
+                buffers.add(all);
+                byte[] bytes = new byte[BYTES];
+                byte[] text = of(member).text().getBytes(StandardCharsets.UTF_8);
+                System.arraycopy(text, 0, bytes, 0, Math.min(text.length, BYTES - 1));
+                all.slice((long) BYTES * member.rank(), BYTES).copyFrom(bytes);
+            }
+            Group.run(() -> {
+                for (int i = 0; i < buffers.size(); i++) {
+                    Member member = members.get(i);
+                    member.communicator.allGather(
+                            buffers.get(i).slice((long) BYTES * member.rank(), BYTES), buffers.get(i), member.stream);
+                }
+            });
+            members.forEach(member -> member.communicator.work(member.stream).await());
+            byte[] all = new byte[BYTES * ranks];
+            buffers.get(0).copyTo(all);
+            List<RankDevice> devices = new ArrayList<>();
+            for (int rank = 0; rank < ranks; rank++) {
+                devices.add(parse(new String(all, rank * BYTES, BYTES, StandardCharsets.UTF_8)));
+            }
+            return devices;
+        } finally {
+            buffers.forEach(DeviceBuffer::close);
+        }
+    }
+
+    private String text() {
+        return String.join(SEPARATOR, "" + rank, "" + pid, host, "" + device, bus, name);
+    }
+
+    private static RankDevice parse(String text) {
+        String[] words = text.substring(0, text.indexOf('\0')).split(SEPARATOR, 6);
+        return new RankDevice(
+                Integer.parseInt(words[0]),
+                Long.parseLong(words[1]),
+                words[2],
+                Integer.parseInt(words[3]),
+                words[4],
+                words[5]);
+    }
+
+    /** The line of the table's head. */
+    String line() {
+        return String.format(
+                Locale.ROOT,
+                "#  Rank %2d Group %2d Pid %6d on %10s device %2d [%s] %s",
+                rank,
+                0,
+                pid,
+                host,
+                device,
+                bus,
+                name);
+    }
+
+    void write(JsonWriter json) throws IOException {
+        json.beginObject();
+        json.name("rank").value(rank);
+        json.name("group").value(0);
+        json.name("pid").value(pid);
+        json.name("hostname").value(host);
+        json.name("device").value(device);
+        json.name("device_hex").value(bus);
+        json.name("device_info").value(name);
+        json.endObject();
+    }
+}

@@ -1,0 +1,293 @@
+package io.github.nccl4j.samples.perf;
+
+import io.github.nccl4j.samples.SizeConverter;
+import java.nio.file.Path;
+import picocli.CommandLine.Option;
+
+/** The options of nccl-tests' programs, under the same letters and names and with the same defaults. */
+final class Settings {
+    @Option(
+            names = {"-t", "--nthreads"},
+            paramLabel = "N",
+            defaultValue = "1",
+            description = "Threads per process. Default: ${DEFAULT-VALUE}.")
+    int threads;
+
+    @Option(
+            names = {"-g", "--ngpus"},
+            paramLabel = "N",
+            defaultValue = "1",
+            description = "GPUs per thread. Default: ${DEFAULT-VALUE}.")
+    int gpus;
+
+    @Option(
+            names = {"-b", "--minbytes"},
+            paramLabel = "SIZE",
+            defaultValue = "32M",
+            converter = SizeConverter.class,
+            description = "Smallest size, with K, M or G. Default: ${DEFAULT-VALUE}.")
+    long minBytes;
+
+    @Option(
+            names = {"-e", "--maxbytes"},
+            paramLabel = "SIZE",
+            defaultValue = "32M",
+            converter = SizeConverter.class,
+            description = "Largest size. Default: ${DEFAULT-VALUE}.")
+    long maxBytes;
+
+    @Option(
+            names = {"-i", "--stepbytes"},
+            paramLabel = "SIZE",
+            defaultValue = "1M",
+            converter = SizeConverter.class,
+            description = "From one size to the next, unless -f is given. Default: ${DEFAULT-VALUE}.")
+    long stepBytes;
+
+    @Option(
+            names = {"-f", "--stepfactor"},
+            paramLabel = "F",
+            defaultValue = "1",
+            description = "Factor from one size to the next.")
+    int stepFactor;
+
+    @Option(
+            names = {"-n", "--iters"},
+            paramLabel = "N",
+            defaultValue = "20",
+            description = "Iterations that are timed. Default: ${DEFAULT-VALUE}.")
+    int iterations;
+
+    @Option(
+            names = {"-m", "--agg_iters"},
+            paramLabel = "N",
+            defaultValue = "1",
+            description = "Calls in one group, in each iteration. Default: ${DEFAULT-VALUE}.")
+    int aggregated;
+
+    @Option(
+            names = {"-w", "--warmup_iters"},
+            paramLabel = "N",
+            defaultValue = "1",
+            description = "Iterations before the clock starts, of every size. Default: ${DEFAULT-VALUE}.")
+    int warmup;
+
+    @Option(
+            names = {"-N", "--run_cycles"},
+            paramLabel = "N",
+            defaultValue = "1",
+            description = "Run all sizes so often; 0: for ever. Default: ${DEFAULT-VALUE}.")
+    long cycles;
+
+    @Option(
+            names = {"-c", "--check"},
+            paramLabel = "N",
+            defaultValue = "1",
+            description = "Check the results of so many calls of each size; 0: don't. Default: ${DEFAULT-VALUE}.")
+    int checks;
+
+    @Option(
+            names = {"-o", "--op"},
+            paramLabel = "OP",
+            defaultValue = "sum",
+            description = "sum, prod, min, max, avg, mulsum or all. Default: ${DEFAULT-VALUE}.")
+    String operator;
+
+    @Option(
+            names = {"-d", "--datatype"},
+            paramLabel = "TYPE",
+            defaultValue = "float",
+            description = "int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, f8e4m3, f8e5m2 or "
+                    + "all. Default: ${DEFAULT-VALUE}.")
+    String type;
+
+    @Option(
+            names = {"-r", "--root"},
+            paramLabel = "RANK",
+            defaultValue = "0",
+            description = "The root, where there is one; -1: each in turn. Default: ${DEFAULT-VALUE}.")
+    int root;
+
+    @Option(
+            names = {"-z", "--blocking"},
+            paramLabel = "0..3",
+            defaultValue = "0",
+            description =
+                    "Wait for each call: 1 with a barrier, 2 without; 3: for each iteration, with a barrier that is not "
+                            + "timed. Default: ${DEFAULT-VALUE}.")
+    int blocking;
+
+    @Option(
+            names = {"-y", "--stream_null"},
+            paramLabel = "0|1",
+            defaultValue = "0",
+            description = "1: use the default stream.")
+    int defaultStream;
+
+    @Option(
+            names = "-T",
+            paramLabel = "SECONDS",
+            defaultValue = "0",
+            description = "Abort when a test takes longer; 0: never. Default: ${DEFAULT-VALUE}.")
+    int timeout;
+
+    @Option(
+            names = {"-G", "--cudagraph"},
+            paramLabel = "N",
+            defaultValue = "0",
+            description = "Capture the iterations in a graph and launch that so often. Default: 0, no graph.")
+    int graphLaunches;
+
+    @Option(
+            names = {"-C", "--report_cputime"},
+            paramLabel = "0|1",
+            defaultValue = "0",
+            description = "1: report how long the calls take, not the work.")
+    int cpuTime;
+
+    @Option(
+            names = {"-a", "--average"},
+            paramLabel = "0..3",
+            defaultValue = "1",
+            description = "Report the time of rank 0 (0), the average (1), the least (2) or the largest (3). Default: "
+                    + "${DEFAULT-VALUE}.")
+    int average;
+
+    @Option(
+            names = {"-R", "--local_register"},
+            paramLabel = "0..2",
+            defaultValue = "0",
+            description =
+                    "Register the buffers (1), or put them into symmetric windows (2). Default: ${DEFAULT-VALUE}.")
+    int register;
+
+    @Option(
+            names = {"-x", "--cta_policy"},
+            paramLabel = "0..2",
+            description = "The CTA policy: default, efficiency or zero. Default: none is set.")
+    Integer ctaPolicy;
+
+    @Option(
+            names = {"-u", "--unalign"},
+            paramLabel = "N",
+            defaultValue = "0",
+            description = "Begin at element N of the buffers. Default: ${DEFAULT-VALUE}.")
+    int unalign;
+
+    @Option(
+            names = {"-S", "--report_timestamps"},
+            paramLabel = "0|1",
+            defaultValue = "0",
+            description = "1: a time of day on each line.")
+    int timestamps;
+
+    @Option(
+            names = {"-J", "--output_file"},
+            paramLabel = "FILE",
+            description = "Write the results as JSON, with the fields of nccl-tests.")
+    Path json;
+
+    @Option(
+            names = "--api",
+            paramLabel = "raw|highlevel",
+            defaultValue = "highlevel",
+            description = "Which of nccl4j's packages makes the calls. Default: ${DEFAULT-VALUE}.")
+    String api;
+
+    @Option(
+            names = "--jit-warmup",
+            paramLabel = "N",
+            description =
+                    "Calls of the smallest size before anything else, until Java has compiled the loop. Default: 3000, "
+                            + "or 100 on the host engine.")
+    Integer jitWarmup;
+
+    @Option(
+            names = "--spread",
+            paramLabel = "0..1",
+            description = "alltoallv: 0 sends the same to all, 1 more to farther ranks and nothing to itself. Default: "
+                    + "NCCL_TESTS_ALLTOALLV_SPREAD, or 1.")
+    Double spread;
+
+    @Option(
+            names = "--matrix",
+            paramLabel = "FILE",
+            description = "alltoallv: bytes from each rank (row) to each (column). Default: "
+                    + "NCCL_TESTS_ALLTOALLV_MATRIX_FILE.")
+    Path matrix;
+
+    /** Throws what is wrong. */
+    void validate(Collective collective) {
+        require(threads >= 1, "-t must be at least 1: " + threads);
+        require(gpus >= 1, "-g must be at least 1: " + gpus);
+        require(minBytes >= 0 && maxBytes >= minBytes, "-e must not be less than -b: " + maxBytes + " < " + minBytes);
+        require(stepFactor >= 1, "-f must be at least 1: " + stepFactor);
+        require(stepFactor == 1 || minBytes > 0, "with -f, -b must be at least 1: " + minBytes);
+        require(stepFactor > 1 || stepBytes > 0, "-i must be at least 1: " + stepBytes);
+        require(iterations >= 1 && aggregated >= 1, "-n and -m must be at least 1: " + iterations + ", " + aggregated);
+        require(warmup >= 0 && cycles >= 0 && checks >= 0, "-w, -N and -c must not be negative");
+        require(blocking >= 0 && blocking <= 3, "-z must be from 0 to 3: " + blocking);
+        require(average >= 0 && average <= 3, "-a must be from 0 to 3: " + average);
+        require(register >= 0 && register <= 2, "-R must be from 0 to 2: " + register);
+        require(ctaPolicy == null || (ctaPolicy >= 0 && ctaPolicy <= 2), "-x must be from 0 to 2: " + ctaPolicy);
+        require(timeout >= 0 && graphLaunches >= 0 && unalign >= 0, "-T, -G and -u must not be negative");
+        require(root >= -1, "-r must be a rank or -1: " + root);
+        require(api.equals("raw") || api.equals("highlevel"), "--api must be raw or highlevel: " + api);
+        require(jitWarmup == null || jitWarmup >= 0, "--jit-warmup must not be negative: " + jitWarmup);
+        require(blocking == 0 || graphLaunches == 0, "-G captures the calls and can't wait for each: -z " + blocking);
+        require(
+                collective != Collective.HYPERCUBE || gpus == 1,
+                "hypercube needs a thread for each GPU, -t instead of -g: its steps wait for each other: -g " + gpus);
+        traffic();
+        if (matrix() != null) {
+            require(
+                    minBytes == maxBytes,
+                    "a matrix has its own sizes, so -b and -e must be the same: " + minBytes + ", " + maxBytes);
+        }
+    }
+
+    private static void require(boolean fine, String message) {
+        if (!fine) {
+            throw new IllegalArgumentException(message);
+        }
+    }
+
+    boolean raw() {
+        return api.equals("raw");
+    }
+
+    /** The size after this one. */
+    long next(long bytes) {
+        return stepFactor > 1 ? bytes * stepFactor : bytes + stepBytes;
+    }
+
+    private Path matrix() {
+        String file = System.getenv("NCCL_TESTS_ALLTOALLV_MATRIX_FILE");
+        return matrix != null ? matrix : file == null ? null : Path.of(file);
+    }
+
+    /** Who sends how much to whom in alltoallv. */
+    Traffic traffic() {
+        if (matrix() != null) {
+            return Traffic.file(matrix(), number("NCCL_TESTS_ALLTOALLV_MATRIX_SCALE", 1));
+        }
+        return Traffic.spread(spread != null ? spread : number("NCCL_TESTS_ALLTOALLV_SPREAD", 1));
+    }
+
+    private static double number(String variable, double otherwise) {
+        String text = System.getenv(variable);
+        try {
+            return text == null ? otherwise : Double.parseDouble(text);
+        } catch (NumberFormatException e) {
+            throw new IllegalArgumentException(variable + " must be a number: " + text, e);
+        }
+    }
+
+    /** The line that tells what is run. */
+    String summary() {
+        return "# nThread " + threads + " nGpus " + gpus + " minBytes " + minBytes + " maxBytes " + maxBytes + " step: "
+                + (stepFactor > 1 ? stepFactor + "(factor)" : stepBytes + "(bytes)") + " warmup iters: " + warmup
+                + " iters: " + iterations + " agg iters: " + aggregated + " validation: " + checks + " graph: "
+                + graphLaunches + " unalign: " + unalign;
+    }
+}

@@ -1,0 +1,147 @@
+package io.github.nccl4j.samples.perf;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.google.gson.JsonArray;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The command as users start it, on the host engine. */
+@Timeout(120)
+class PerfCommandTest {
+    @TempDir
+    Path folder;
+
+    private record Outcome(int code, List<String> lines) {
+        List<String> rows() {
+            return lines.stream().filter(line -> !line.startsWith("#")).toList();
+        }
+    }
+
+    private static Outcome run(String arguments) throws IOException, InterruptedException {
+        List<String> command = new ArrayList<>(List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1",
+                "-XX:-UsePerfData",
+                "-jar",
+                "target/nccl4j-samples.jar",
+                "perf"));
+        command.addAll(List.of(arguments.split(" ")));
+        command.addAll(List.of("--engine", "host"));
+        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+        builder.environment().keySet().removeIf(name -> name.startsWith("NCCL"));
+        Process process = builder.start();
+        List<String> lines = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8)
+                .lines()
+                .toList();
+        return new Outcome(process.waitFor(), lines);
+    }
+
+    /** The number of rows; each has 13 columns, and no wrong elements. */
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "all_reduce -np 2 -b 8 -e 2M -f 64 -n 2 | 4",
+                "all_reduce -np 2 -g 2 -b 1K -e 1K -n 2 -d all -o all -m 3 | 72",
+                "reduce_scatter -t 3 -b 1K -e 3K -i 1K -n 2 -o mulsum -d f8e5m2 --api raw -z 1 | 3",
+                "reduce -np 3 -b 1K -e 1K -n 2 -r -1 -u 3 -a 3 | 3",
+                "broadcast -g 3 -b 1K -e 1K -n 2 -N 2 --api raw -z 2 -d bfloat16 | 2",
+                "all_gather -np 3 -b 1M -e 1M -n 2 -R 2 -o sum | 1",
+                "gather -np 3 -b 1K -e 1K -n 2 -R 1 -z 3 | 1",
+                "scatter -np 2 -t 2 -b 1K -e 1K -n 2 -r 2 --api raw | 1",
+                "alltoall -g 3 -b 1K -e 1K -n 2 -C 1 | 1",
+                "alltoallv -np 2 -g 2 -b 64K -e 64K -n 2 --spread 0.5 | 1",
+                "alltoallv -np 3 -b 64K -e 64K -n 2 --api raw -S 1 | 1",
+                "sendrecv_perf -np 3 -b 1K -e 1K -n 2 -w 0 | 1",
+                "hypercube -np 4 -b 1K -e 1K -n 2 | 1",
+                "hypercube -t 2 -b 1K -e 1K -n 2 --api raw | 1",
+            })
+    void everyElementIsRight(String arguments, int rows) throws Exception {
+        Outcome outcome = run(arguments + " --jit-warmup 0");
+        String text = String.join("\n", outcome.lines());
+        assertEquals(0, outcome.code(), text);
+        assertEquals(rows, outcome.rows().size(), text);
+        assertTrue(outcome.lines().contains("# Out of bounds values : 0 OK"), text);
+        for (String row : outcome.rows()) {
+            // Hypercube has no name of a reduction.
+            String[] columns = row.strip().split("\\s+");
+            int first = arguments.startsWith("hypercube") ? 4 : 5;
+            assertEquals("0", columns[first + 3], text);
+            assertTrue(Double.parseDouble(columns[first]) > 0, text);
+        }
+    }
+
+    @Test
+    void aFileOfResultsHasTheFieldsOfNcclTests() throws Exception {
+        Path file = folder.resolve("results.json");
+        assertEquals(0, run("alltoall -np 2 -b 1K -e 2K -f 2 -n 3 -J " + file).code());
+        assertEquals(
+                0, run("alltoall -np 2 -b 1K -e 2K -f 2 -n 3 -c 0 -J " + file).code());
+        assertTrue(Files.exists(Path.of(file + ".0")), "a file that is there is kept");
+        JsonObject json = JsonParser.parseString(Files.readString(file)).getAsJsonObject();
+        assertEquals(3, json.get("version").getAsInt());
+        JsonObject config = json.getAsJsonObject("config");
+        assertEquals(2, config.get("step_factor").getAsInt());
+        JsonArray devices = config.getAsJsonArray("devices");
+        assertEquals(2, devices.size());
+        assertEquals(1, devices.get(1).getAsJsonObject().get("rank").getAsInt());
+        JsonArray results = json.getAsJsonArray("results");
+        assertEquals(2, results.size());
+        JsonObject second = results.get(1).getAsJsonObject();
+        assertEquals(2048, second.get("size").getAsLong());
+        assertEquals(256, second.get("count").getAsLong());
+        JsonObject outOfPlace = second.getAsJsonObject("out_of_place");
+        double micros = outOfPlace.get("time").getAsDouble();
+        assertEquals(2048 / micros / 1e3, outOfPlace.get("alg_bw").getAsDouble(), 1e-9);
+        assertEquals(1024 / micros / 1e3, outOfPlace.get("bus_bw").getAsDouble(), 1e-9);
+        assertEquals(0, outOfPlace.get("nwrong").getAsInt());
+        assertTrue(second.getAsJsonObject("in_place").get("nwrong").isJsonNull());
+        assertEquals("true", json.getAsJsonObject("out_of_bounds").get("okay").getAsString());
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "all_reduce_all | there is no 'all_reduce_all'; there are all_reduce, all_gather,",
+                "all_reduce -b 2K -e 1K | -e must not be less than -b: 1024 < 2048",
+                "all_reduce -o mean | no such reduction: 'mean'; there are [sum, prod, max, min, avg, mulsum] and all",
+                "all_reduce -d float16 | no such type: 'float16'; there are [int8,",
+                "all_reduce -np 0 | -np must be at least 1: 0",
+                "hypercube -g 2 | hypercube needs a thread for each GPU",
+            })
+    void wrongOptionsAreNamed(String line) throws Exception {
+        String[] parts = line.split(" \\| ");
+        Outcome outcome = run(parts[0]);
+        assertEquals(2, outcome.code(), line);
+        assertTrue(outcome.lines().get(0).contains(parts[1]), outcome.lines().get(0));
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "hypercube -np 3 -b 8 -e 8 | hypercube needs 2, 4, 8 ... ranks, and there are 3",
+                "reduce -np 2 -r 2 -b 8 -e 8 | -r must be less than the number of ranks: 2 >= 2",
+                "all_reduce -np 2 -G 1 -b 8 -e 8 | a graph needs a CUDA device",
+            })
+    void whatCannotBeMeasuredFails(String line) throws Exception {
+        String[] parts = line.split(" \\| ");
+        Outcome outcome = run(parts[0]);
+        assertEquals(1, outcome.code(), line);
+        assertTrue(String.join("\n", outcome.lines()).contains(parts[1]), String.join("\n", outcome.lines()));
+    }
+}
