@@ -3,6 +3,7 @@ package io.github.nccl4j.samples.launch;
 import io.github.nccl4j.samples.support.EngineSetting;
 import io.github.nccl4j.samples.support.RankInfo;
 import java.io.IOException;
+import java.io.PrintStream;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -185,6 +186,20 @@ public abstract class LaunchOptions {
      * @throws InterruptedException if this thread is interrupted; all ranks are ended
      */
     public int launch(Class<?> main, List<String> further) throws IOException, InterruptedException {
+        return launch(main, further, System.out);
+    }
+
+    /**
+     * As {@link #launch(Class, List)}, with their standard output elsewhere.
+     *
+     * @param main the class whose main method a rank's JVM runs
+     * @param further options of the ranks' JVMs
+     * @param out where their output goes
+     * @return the exit code
+     * @throws IOException if a rank's process can't be started
+     * @throws InterruptedException if this thread is interrupted; all ranks are ended
+     */
+    public int launch(Class<?> main, List<String> further, PrintStream out) throws IOException, InterruptedException {
         int count = ranks();
         EngineSetting setting = decide(count, true);
         List<String> options = new ArrayList<>(jvmOptions());
@@ -195,7 +210,7 @@ public abstract class LaunchOptions {
                         count,
                         setting.environment(),
                         timeout == null ? null : Duration.ofSeconds(timeout),
-                        System.out,
+                        out,
                         System.err,
                         prefixed())
                 .run();

@@ -1,8 +1,12 @@
 package io.github.nccl4j.samples.perf;
 
 import io.github.nccl4j.samples.Main;
+import io.github.nccl4j.samples.launch.LauncherWatch;
 import io.github.nccl4j.samples.support.RankInfo;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
@@ -53,6 +57,30 @@ public final class PerfCommand implements Callable<Integer> {
     @Mixin
     private PerfLaunch launch;
 
+    @Option(
+            names = "--against",
+            paramLabel = "PROGRAM",
+            description =
+                    "Run this program of nccl-tests, such as all_reduce_perf, and this command in turn with the same "
+                            + "options and library, and compare their times. -J writes all of them.")
+    private Path against;
+
+    @Option(
+            names = "--rounds",
+            paramLabel = "N",
+            defaultValue = "5",
+            description = "--against: how often each is run. Default: ${DEFAULT-VALUE}.")
+    private int rounds;
+
+    @Option(
+            names = "--mpirun",
+            paramLabel = "COMMAND",
+            defaultValue = "mpirun --allow-run-as-root",
+            description =
+                    "--against, with -np above 1: what starts the processes of a program of nccl-tests that was built "
+                            + "with MPI; \"-np N\" is added. Default: ${DEFAULT-VALUE}.")
+    private String mpirun;
+
     @Spec
     private CommandSpec spec;
 
@@ -89,11 +117,46 @@ public final class PerfCommand implements Callable<Integer> {
             throw new ParameterException(spec.commandLine(), e.getMessage(), e);
         }
         launch.setRanksPerProcess(settings.threads * settings.gpus);
+        if (against != null && !LauncherWatch.launched()) {
+            return compare();
+        }
         Optional<RankInfo> self = launch.self();
         return self.isPresent() ? launch.beRank(this::runProcess, self.get()) : launch.launch(Main.class, List.of());
     }
 
+    private int compare() throws Exception {
+        if (!Files.isExecutable(against)) {
+            throw new ParameterException(spec.commandLine(), "--against is not a program: " + against);
+        }
+        if (rounds < 1 || settings.cycles != 1 || settings.timestamps != 0) {
+            throw new ParameterException(
+                    spec.commandLine(), "--against needs --rounds of at least 1, and neither -N nor -S: " + rounds);
+        }
+        // So that the same library is found here, and handed to the other program.
+        launch.decide(launch.ranks(), true).apply();
+        List<String> theirs = new ArrayList<>();
+        if (launch.ranks() > 1) {
+            theirs.addAll(List.of(mpirun.strip().split("\\s+")));
+            theirs.addAll(List.of("-np", "" + launch.ranks()));
+        }
+        theirs.add(against.toAbsolutePath().toString());
+        theirs.addAll(settings.forNcclTests());
+        SideBySide sideBySide = new SideBySide(collective, against, rounds);
+        int code = sideBySide.run(theirs, out -> launch.launch(Main.class, List.of(), out));
+        if (settings.json != null) {
+            sideBySide.write(
+                    settings.json,
+                    theirs,
+                    spec.root().commandLine().getParseResult().originalArgs());
+        }
+        return code;
+    }
+
     private int runProcess(RankInfo self, Duration patience) throws Exception {
+        if (against != null) {
+            // The file is for the comparison.
+            settings.json = null;
+        }
         CommandLine root = spec.root().commandLine();
         return new Perf(collective, settings, root.getParseResult().originalArgs(), self, patience).run();
     }

@@ -2,6 +2,8 @@ package io.github.nccl4j.samples.perf;
 
 import io.github.nccl4j.samples.SizeConverter;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import picocli.CommandLine.Option;
 
 /** The options of nccl-tests' programs, under the same letters and names and with the same defaults. */
@@ -254,6 +256,32 @@ final class Settings {
 
     boolean raw() {
         return api.equals("raw");
+    }
+
+    /** The options as nccl-tests' programs take them; those that it has by default are left out, for older ones. */
+    List<String> forNcclTests() {
+        List<String> options = new ArrayList<>(List.of("-t", "" + threads, "-g", "" + gpus));
+        options.addAll(List.of("-b", "" + minBytes, "-e", "" + maxBytes));
+        options.addAll(stepFactor > 1 ? List.of("-f", "" + stepFactor) : List.of("-i", "" + stepBytes));
+        options.addAll(List.of("-n", "" + iterations, "-w", "" + warmup, "-c", "" + checks, "-a", "" + average));
+        options.addAll(List.of("-o", operator, "-d", type, "-r", "" + root));
+        add(options, "-m", aggregated, 1);
+        add(options, "-z", blocking, 0);
+        add(options, "-y", defaultStream, 0);
+        add(options, "-G", graphLaunches, 0);
+        add(options, "-C", cpuTime, 0);
+        add(options, "-R", register, 0);
+        add(options, "-u", unalign, 0);
+        if (ctaPolicy != null) {
+            add(options, "-x", ctaPolicy, -1);
+        }
+        return options;
+    }
+
+    private static void add(List<String> options, String letter, int value, int usual) {
+        if (value != usual) {
+            options.addAll(List.of(letter, "" + value));
+        }
     }
 
     /** The size after this one. */

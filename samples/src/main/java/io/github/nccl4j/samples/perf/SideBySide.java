@@ -1,0 +1,261 @@
+package io.github.nccl4j.samples.perf;
+
+import com.google.gson.stream.JsonWriter;
+import io.github.nccl4j.library.NativeLibrary;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.LocalDateTime;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Runs a program of nccl-tests and this command in turn, again and again, with the same options, library and GPUs, and
+ * compares their times size by size. How much nccl-tests differs from itself from run to run is what a difference to ours
+ * has to be measured by.
+ */
+final class SideBySide {
+    private static final long LIMIT_MINUTES = 10;
+
+    /** How our own runs are made: prints what rank 0 prints. */
+    @FunctionalInterface
+    interface Ours {
+        int run(PrintStream out) throws Exception;
+    }
+
+    /** What is compared: one size, type, reduction and root, out of place or in place. */
+    private record Key(String columns, boolean inPlace) {}
+
+    private record Times(List<Double> theirs, List<Double> ours) {}
+
+    private final Collective collective;
+    private final Path program;
+    private final int rounds;
+    private final Map<Key, Times> times = new LinkedHashMap<>();
+    private final List<String> versions = new ArrayList<>();
+
+    SideBySide(Collective collective, Path program, int rounds) {
+        this.collective = collective;
+        this.program = program;
+        this.rounds = rounds;
+    }
+
+    /**
+     * Runs all rounds and prints the comparison.
+     *
+     * @param theirCommand nccl-tests' program with its options
+     * @param ours our own run
+     */
+    int run(List<String> theirCommand, Ours ours) throws Exception {
+        System.out.println("# theirs: " + String.join(" ", theirCommand));
+        for (int round = 0; round < rounds; round++) {
+            System.out.println("# round " + (round + 1) + " of " + rounds);
+            // Who comes first changes, so that a machine that gets warmer favours nobody.
+            if (round % 2 == 0) {
+                add(theirs(theirCommand), true);
+                add(ours(ours), false);
+            } else {
+                add(ours(ours), false);
+                add(theirs(theirCommand), true);
+            }
+        }
+        return print();
+    }
+
+    private static String ours(Ours ours) throws Exception {
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        int code = ours.run(new PrintStream(out, true, StandardCharsets.UTF_8));
+        String text = out.toString(StandardCharsets.UTF_8);
+        if (code != 0) {
+            throw new PerfException("our own run ended with exit code " + code + ":\n" + text);
+        }
+        return text;
+    }
+
+    private static String theirs(List<String> command) throws IOException, InterruptedException {
+        ProcessBuilder builder = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT);
+        // Whatever it would find by itself: the library that we have found.
+        builder.environment().merge("LD_PRELOAD", NativeLibrary.path(), (old, ours) -> ours + ":" + old);
+        Path output = Files.createTempFile("nccl4j-perf", ".txt");
+        try {
+            Process process = builder.redirectOutput(output.toFile()).start();
+            process.getOutputStream().close();
+            if (!process.waitFor(LIMIT_MINUTES, TimeUnit.MINUTES)) {
+                process.descendants().forEach(ProcessHandle::destroyForcibly);
+                process.destroyForcibly().waitFor();
+                throw new PerfException(command.get(0) + " ran for more than " + LIMIT_MINUTES + " minutes:\n"
+                        + Files.readString(output));
+            }
+            if (process.exitValue() != 0) {
+                throw new PerfException(
+                        command + " exited with " + process.exitValue() + ":\n" + Files.readString(output));
+            }
+            return Files.readString(output);
+        } finally {
+            Files.delete(output);
+        }
+    }
+
+    private void add(String table, boolean isTheirs) {
+        int rows = 0;
+        for (String line : table.lines().toList()) {
+            if (line.contains(" version ") && isTheirs && !versions.contains(line)) {
+                versions.add(line);
+                System.out.println(line);
+            }
+            Map<Key, Double> found = times(line);
+            rows += found.size();
+            found.forEach((key, micros) -> {
+                Times both = times.computeIfAbsent(key, k -> new Times(new ArrayList<>(), new ArrayList<>()));
+                (isTheirs ? both.theirs() : both.ours()).add(micros);
+            });
+        }
+        if (rows == 0) {
+            throw new PerfException((isTheirs ? program.toString() : "nccl4j perf") + " printed no results:\n" + table);
+        }
+    }
+
+    /** The two times of a row: it ends with two times four columns, of which the first is the time. */
+    static Map<Key, Double> times(String line) {
+        Map<Key, Double> found = new LinkedHashMap<>();
+        String[] words = line.strip().split("\\s+");
+        int first = words.length - 8;
+        if (line.startsWith("#") || first < 4 || !words[0].chars().allMatch(Character::isDigit)) {
+            return found;
+        }
+        for (int i : new int[] {first + 3, first + 7}) {
+            if (!words[i].equals("0") && !words[i].equals("N/A")) {
+                throw new PerfException("wrong elements: " + line);
+            }
+        }
+        String columns = String.join(" ", Arrays.copyOf(words, first));
+        found.put(new Key(columns, false), Double.valueOf(words[first]));
+        found.put(new Key(columns, true), Double.valueOf(words[first + 4]));
+        return found;
+    }
+
+    /** A row of the comparison. */
+    private record Ratio(Key key, double theirs, double ours, double low, double high) {
+        static Ratio of(Key key, Times times) {
+            double median = median(times.theirs());
+            return new Ratio(
+                    key,
+                    median,
+                    median(times.ours()),
+                    times.theirs().stream().min(Double::compare).orElseThrow() / median,
+                    times.theirs().stream().max(Double::compare).orElseThrow() / median);
+        }
+
+        double value() {
+            return ours / theirs;
+        }
+
+        /** More than 5 % slower than theirs, and than their slowest run. */
+        boolean slower() {
+            return value() > Math.max(1.05, high);
+        }
+    }
+
+    static double median(List<Double> values) {
+        List<Double> sorted = values.stream().sorted().toList();
+        int middle = sorted.size() / 2;
+        return sorted.size() % 2 == 1 ? sorted.get(middle) : (sorted.get(middle - 1) + sorted.get(middle)) / 2;
+    }
+
+    private List<Ratio> ratios() {
+        List<Ratio> ratios = new ArrayList<>();
+        times.forEach((key, both) -> {
+            if (both.theirs().size() != rounds || both.ours().size() != rounds) {
+                throw new PerfException("not all runs have measured the same: '" + key.columns() + "' came "
+                        + both.theirs().size() + " times from nccl-tests and "
+                        + both.ours().size() + " times from nccl4j, in " + rounds + " rounds");
+            }
+            ratios.add(Ratio.of(key, both));
+        });
+        return ratios;
+    }
+
+    private int print() {
+        List<Ratio> ratios = ratios();
+        System.out.println("#");
+        System.out.println("# Times in us, medians of " + rounds
+                + " runs; ratio: ours to theirs; spread: their runs, from least to most, to their median");
+        System.out.printf(
+                Locale.ROOT,
+                "# %-44s  %9s  %9s  %6s  %13s%n",
+                "size count type redop root",
+                "theirs",
+                "ours",
+                "ratio",
+                "spread");
+        for (Ratio ratio : ratios) {
+            System.out.printf(
+                    Locale.ROOT,
+                    "%-46s  %9.2f  %9.2f  %6.3f  %6.3f..%5.3f%s%n",
+                    ratio.key().columns() + (ratio.key().inPlace() ? " in place" : ""),
+                    ratio.theirs(),
+                    ratio.ours(),
+                    ratio.value(),
+                    ratio.low(),
+                    ratio.high(),
+                    ratio.slower() ? "  SLOWER" : "");
+        }
+        List<Double> values = ratios.stream().map(Ratio::value).toList();
+        long slower = ratios.stream().filter(Ratio::slower).count();
+        System.out.printf(
+                Locale.ROOT,
+                "# %s: median ratio %.3f, largest %.3f; slower than theirs by more than 5 %% and their spread: %d of %d%n",
+                collective.label(),
+                median(values),
+                values.stream().max(Double::compare).orElseThrow(),
+                slower,
+                values.size());
+        return slower == 0 ? 0 : 1;
+    }
+
+    /** All times, for those who want to look at them in another way. */
+    void write(Path file, List<String> theirCommand, List<String> arguments) throws IOException {
+        try (JsonWriter json = new JsonWriter(Files.newBufferedWriter(file))) {
+            json.setIndent(" ");
+            json.beginObject();
+            json.name("time").value(LocalDateTime.now().format(JsonFile.TIME));
+            json.name("collective").value(collective.label());
+            json.name("nccl_tests").beginArray();
+            for (String line : versions) {
+                json.value(line);
+            }
+            json.endArray();
+            json.name("theirs").value(String.join(" ", theirCommand));
+            json.name("ours").value("nccl4j " + String.join(" ", arguments));
+            json.name("library").value(NativeLibrary.path());
+            json.name("results").beginArray();
+            for (Map.Entry<Key, Times> entry : times.entrySet()) {
+                json.beginObject();
+                json.name("size").value(Long.parseLong(entry.getKey().columns().split(" ")[0]));
+                json.name("row").value(entry.getKey().columns());
+                json.name("in_place").value(entry.getKey().inPlace());
+                write(json, "theirs_us", entry.getValue().theirs());
+                write(json, "ours_us", entry.getValue().ours());
+                json.endObject();
+            }
+            json.endArray();
+            json.endObject();
+        }
+    }
+
+    private static void write(JsonWriter json, String name, List<Double> values) throws IOException {
+        json.name(name).beginArray();
+        for (double value : values) {
+            json.value(value);
+        }
+        json.endArray();
+    }
+}

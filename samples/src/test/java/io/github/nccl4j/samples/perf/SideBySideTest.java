@@ -1,0 +1,46 @@
+package io.github.nccl4j.samples.perf;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class SideBySideTest {
+    /** Rows of two releases of nccl-tests, and of a collective without a name for its reduction. */
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "           8             2     float     sum      -1    9.87    0.00    0.00      0    10.02    0.00    0.00      0",
+                "           8             2     float     sum      -1     9.87    0.00    0.00       0    10.02    0.00    0.00     N/A",
+                "           8             2     float                -1     9.87    0.00    0.00       0    10.02    0.00    0.00     N/A",
+            })
+    void bothTimesOfARowAreRead(String row) {
+        assertEquals(List.of(9.87, 10.02), List.copyOf(SideBySide.times(row).values()));
+    }
+
+    @Test
+    void onlyRowsAreRead() {
+        assertTrue(SideBySide.times("#  Rank  0 Group  0 Pid  6 on host device  0 [0000:1b:00] NVIDIA H200")
+                .isEmpty());
+        assertTrue(SideBySide.times("").isEmpty());
+        assertTrue(SideBySide.times("NCCL version 2.28.3+cuda13.0").isEmpty());
+    }
+
+    @Test
+    void aRowWithWrongElementsIsRefused() {
+        String row = "8  2  float  sum  -1  9.87  0.00  0.00  3  10.02  0.00  0.00  0";
+        assertTrue(assertThrows(PerfException.class, () -> SideBySide.times(row))
+                .getMessage()
+                .contains(row));
+    }
+
+    @Test
+    void theMedianOfAnEvenNumberIsBetweenTwo() {
+        assertEquals(2.5, SideBySide.median(List.of(4.0, 1.0, 3.0, 2.0)));
+        assertEquals(3, SideBySide.median(List.of(4.0, 1.0, 3.0)));
+    }
+}
