@@ -2,12 +2,14 @@ package io.github.nccl4j.launch;
 
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
 
 /** How the root's value, or why there is none, travels to the other ranks: a byte that tells which, then the bytes. */
 final class Broadcast {
     private static final byte VALUE = 0;
     private static final byte FAILURE = 1;
-    private static final int LONGEST_REASON = 2000;
+    static final int LONGEST_REASON = 2000;
 
     private Broadcast() {}
 
@@ -17,7 +19,26 @@ final class Broadcast {
         }
     }
 
-    static byte[] wrap(byte[] value) {
+    /** What the root does: the others hear of its value, or of why there is none. */
+    static byte[] atRoot(Supplier<byte[]> value, Consumer<byte[]> send) {
+        byte[] made;
+        byte[] message;
+        try {
+            made = value.get();
+            message = wrap(made);
+        } catch (RuntimeException | Error failure) {
+            try {
+                send.accept(failure(failure));
+            } catch (RuntimeException also) {
+                failure.addSuppressed(also);
+            }
+            throw failure;
+        }
+        send.accept(message);
+        return made;
+    }
+
+    private static byte[] wrap(byte[] value) {
         if (value.length >= Rendezvous.LONGEST_VALUE) {
             throw new IllegalArgumentException(
                     "a value must have < " + Rendezvous.LONGEST_VALUE + " bytes: " + value.length);
@@ -25,7 +46,7 @@ final class Broadcast {
         return message(VALUE, value);
     }
 
-    static byte[] failure(Throwable failure) {
+    private static byte[] failure(Throwable failure) {
         String reason = failure.getMessage() == null ? failure.toString() : failure.getMessage();
         return message(
                 FAILURE,

@@ -14,4 +14,9 @@ final class Endpoint {
         String text = address.strip();
         return text.startsWith("[") && text.endsWith("]") ? text.substring(1, text.length() - 1) : text;
     }
+
+    /** What an exception says, if it says anything. */
+    static String reason(Throwable failure) {
+        return failure.getMessage() == null ? failure.toString() : failure.getMessage();
+    }
 }

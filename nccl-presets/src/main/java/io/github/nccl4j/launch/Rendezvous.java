@@ -44,11 +44,11 @@ public interface Rendezvous extends AutoCloseable {
     /**
      * Gives every rank the values of all. Collective.
      *
-     * @param key names what is gathered; not empty
+     * @param key names what is gathered; not empty, without a slash
      * @param value this rank's value, at most {@value #LONGEST_VALUE} bytes, possibly none
      * @param timeout how long to wait for the other ranks
      * @return the values by rank
-     * @throws IllegalArgumentException if the value is too long, the key is empty, or the timeout is negative
+     * @throws IllegalArgumentException if the value is too long, the key can't be used, or the timeout is negative
      * @throws RendezvousTimeoutException if not all ranks came in time
      * @throws RendezvousException if a rank is lost or has aborted, or this thread is interrupted
      */
@@ -59,12 +59,12 @@ public interface Rendezvous extends AutoCloseable {
      *
      * <p>If the supplier throws at the root, the others get a {@link RendezvousException} with its message.
      *
-     * @param key names what is broadcast; not empty
+     * @param key names what is broadcast; not empty, without a slash
      * @param root the rank whose value it is
      * @param value makes the value, less than {@value #LONGEST_VALUE} bytes; called at the root alone
      * @param timeout how long to wait for the root
      * @return the value
-     * @throws IllegalArgumentException if the value is too long, the key is empty, the timeout is negative, or the root is no
+     * @throws IllegalArgumentException if the value is too long, the key can't be used, the timeout is negative, or the root is no
      *     rank
      * @throws RendezvousTimeoutException if the root did not come in time
      * @throws RendezvousException if the root failed, is lost or has aborted, or this thread is interrupted
@@ -74,29 +74,15 @@ public interface Rendezvous extends AutoCloseable {
         if (rank() != root) {
             return Broadcast.unwrap(gather(key, new byte[0], timeout).get(root), root);
         }
-        byte[] made;
-        byte[] message;
-        try {
-            made = value.get();
-            message = Broadcast.wrap(made);
-        } catch (RuntimeException | Error failure) {
-            try {
-                gather(key, Broadcast.failure(failure), timeout);
-            } catch (RuntimeException also) {
-                failure.addSuppressed(also);
-            }
-            throw failure;
-        }
-        gather(key, message, timeout);
-        return made;
+        return Broadcast.atRoot(value, message -> gather(key, message, timeout));
     }
 
     /**
      * Returns when all ranks have called it. Collective.
      *
-     * @param key names the barrier; not empty
+     * @param key names the barrier; not empty, without a slash
      * @param timeout how long to wait for the other ranks
-     * @throws IllegalArgumentException if the key is empty, or the timeout is negative
+     * @throws IllegalArgumentException if the key can't be used, or the timeout is negative
      * @throws RendezvousTimeoutException if not all ranks came in time
      * @throws RendezvousException if a rank is lost or has aborted, or this thread is interrupted
      */
@@ -108,11 +94,11 @@ public interface Rendezvous extends AutoCloseable {
      * The same ranks with keys of their own: what is called there never meets what is called here, or in a scope of another
      * name. Not collective.
      *
-     * @param name names the scope; not empty, the same for all ranks
+     * @param name names the scope; not empty, without a slash, the same for all ranks
      * @return a view, which needs no closing; closing it does nothing
      */
     default Rendezvous scope(String name) {
-        return new Scope(this, name);
+        return new Scope(this, Keys.prefix("", name));
     }
 
     /**

@@ -2,20 +2,15 @@ package io.github.nccl4j.launch;
 
 import java.time.Duration;
 import java.util.List;
-import java.util.Objects;
 
 /** Keys with a prefix, for a rendezvous that has no better way to keep them apart. */
 final class Scope implements Rendezvous {
     private final Rendezvous whole;
     private final String prefix;
 
-    Scope(Rendezvous whole, String name) {
-        if (name.isEmpty()) {
-            throw new IllegalArgumentException("the name of a scope must not be empty");
-        }
+    Scope(Rendezvous whole, String prefix) {
         this.whole = whole;
-        // Its length ends the name: one that has a slash in it is no scope within another.
-        this.prefix = name.length() + ":" + name + "/";
+        this.prefix = prefix;
     }
 
     @Override
@@ -30,11 +25,12 @@ final class Scope implements Rendezvous {
 
     @Override
     public List<byte[]> gather(String key, byte[] value, Duration timeout) {
-        Objects.requireNonNull(key, "key");
-        if (key.isEmpty()) {
-            throw new IllegalArgumentException("a key must not be empty");
-        }
-        return whole.gather(prefix + key, value, timeout);
+        return whole.gather(Keys.full(prefix, key), value, timeout);
+    }
+
+    @Override
+    public Rendezvous scope(String name) {
+        return new Scope(whole, Keys.prefix(prefix, name));
     }
 
     @Override

@@ -1,0 +1,94 @@
+package io.github.nccl4j.launch;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.GeneralSecurityException;
+import java.security.MessageDigest;
+import java.util.Arrays;
+import java.util.Map;
+import javax.crypto.Mac;
+import javax.crypto.spec.SecretKeySpec;
+
+/**
+ * What all ranks of a job know, and nobody else. Never sent: each end proves by HMAC-SHA256 over both ends' fresh nonces that
+ * it knows it, and the keys of the {@link Seal} are made of it in the same way.
+ */
+final class Secret {
+    /** Shorter ones can be guessed by who sees a proof. */
+    static final int SHORTEST = 16;
+
+    static final String VARIABLE = "NCCL4J_STORE_SECRET";
+    static final String FILE_VARIABLE = "NCCL4J_STORE_SECRET_FILE";
+
+    private static final String ALGORITHM = "HmacSHA256";
+    private static final int KEY_BYTES = 16;
+
+    private final Mac mac;
+
+    Secret(byte[] bytes, String name) {
+        if (bytes.length < SHORTEST) {
+            throw new IllegalArgumentException(
+                    name + " must have at least " + SHORTEST + " bytes: it has " + bytes.length);
+        }
+        try {
+            mac = Mac.getInstance(ALGORITHM);
+            mac.init(new SecretKeySpec(bytes, ALGORITHM));
+        } catch (GeneralSecurityException missing) {
+            throw new IllegalStateException("this Java has no " + ALGORITHM, missing);
+        }
+    }
+
+    /** That of the environment, or null if there is none. */
+    static Secret of(Map<String, String> environment) {
+        String text = environment.getOrDefault(VARIABLE, "");
+        String file = environment.getOrDefault(FILE_VARIABLE, "");
+        if (!text.isEmpty() && !file.isEmpty()) {
+            throw new IllegalArgumentException(VARIABLE + " and " + FILE_VARIABLE + " must not both be set");
+        }
+        if (!text.isEmpty()) {
+            return new Secret(text.getBytes(StandardCharsets.UTF_8), VARIABLE);
+        }
+        return file.isEmpty() ? null : new Secret(withoutLineEnd(read(file)), file + " (" + FILE_VARIABLE + ")");
+    }
+
+    private static byte[] read(String file) {
+        try {
+            return Files.readAllBytes(Path.of(file));
+        } catch (IOException unreadable) {
+            throw new IllegalArgumentException(FILE_VARIABLE + " can't be read: " + unreadable, unreadable);
+        }
+    }
+
+    /** Editors end a file with a line end, tools that mount secrets do not. */
+    private static byte[] withoutLineEnd(byte[] bytes) {
+        int length = bytes.length;
+        while (length > 0 && (bytes[length - 1] == '\n' || bytes[length - 1] == '\r')) {
+            length--;
+        }
+        return Arrays.copyOf(bytes, length);
+    }
+
+    /** What an end that knows the secret answers to the other's nonce. */
+    byte[] proof(boolean ofServer, byte[] serverNonce, byte[] clientNonce) {
+        return derive(ofServer ? "server proves" : "client proves", serverNonce, clientNonce);
+    }
+
+    boolean isProof(byte[] given, boolean ofServer, byte[] serverNonce, byte[] clientNonce) {
+        return MessageDigest.isEqual(given, proof(ofServer, serverNonce, clientNonce));
+    }
+
+    Seal seal(boolean ofServer, byte[] serverNonce, byte[] clientNonce) {
+        byte[] toServer = Arrays.copyOf(derive("key to server", serverNonce, clientNonce), KEY_BYTES);
+        byte[] toClient = Arrays.copyOf(derive("key to client", serverNonce, clientNonce), KEY_BYTES);
+        return ofServer ? new Seal(toClient, toServer) : new Seal(toServer, toClient);
+    }
+
+    /** The labels keep an answer from being used for another purpose, or sent back to who asked. */
+    private synchronized byte[] derive(String label, byte[] serverNonce, byte[] clientNonce) {
+        mac.update(("nccl4j store 1, " + label + "\0").getBytes(StandardCharsets.UTF_8));
+        mac.update(serverNonce);
+        return mac.doFinal(clientNonce);
+    }
+}

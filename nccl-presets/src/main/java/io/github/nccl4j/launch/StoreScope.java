@@ -1,0 +1,96 @@
+package io.github.nccl4j.launch;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.function.Supplier;
+
+/** Ranks of a store that meet, with a prefix of their own before their keys. */
+final class StoreScope implements Rendezvous {
+    private final TcpStore store;
+    private final String prefix;
+    /** As the store counts them; empty for all. */
+    private final List<Integer> ranks;
+
+    private final int rank;
+    private final int size;
+
+    StoreScope(TcpStore store, String prefix, List<Integer> ranks, int rank, int size) {
+        this.store = store;
+        this.prefix = prefix;
+        this.ranks = ranks;
+        this.rank = rank;
+        this.size = size;
+    }
+
+    @Override
+    public int rank() {
+        return rank;
+    }
+
+    @Override
+    public int size() {
+        return size;
+    }
+
+    private byte[] meet(Meeting.Kind kind, String key, int root, byte[] value, Duration timeout) {
+        String full = Keys.full(prefix, key);
+        Wire.Frame request = new Wire.Frame()
+                .number64(Keys.nanoseconds(timeout))
+                .number8(kind.ordinal())
+                .number32(root)
+                .numbers(ranks)
+                .text(full)
+                .bytes(Keys.requireShort(value));
+        return store.ask(Wire.Operation.MEET, request, full, timeout);
+    }
+
+    @Override
+    public List<byte[]> gather(String key, byte[] value, Duration timeout) {
+        return Answers.values(meet(Meeting.Kind.GATHER, key, 0, value, timeout), size);
+    }
+
+    @Override
+    public void barrier(String key, Duration timeout) {
+        meet(Meeting.Kind.BARRIER, key, 0, new byte[0], timeout);
+    }
+
+    @Override
+    public byte[] broadcast(String key, int root, Supplier<byte[]> value, Duration timeout) {
+        Broadcast.requireRoot(root, size);
+        if (rank != root) {
+            return Broadcast.unwrap(meet(Meeting.Kind.BROADCAST, key, root, new byte[0], timeout), root);
+        }
+        return Broadcast.atRoot(value, message -> meet(Meeting.Kind.BROADCAST, key, root, message, timeout));
+    }
+
+    @Override
+    public Rendezvous scope(String name) {
+        return new StoreScope(store, Keys.prefix(prefix, name), ranks, rank, size);
+    }
+
+    Rendezvous among(String name, List<Integer> some) {
+        List<Integer> chosen = List.copyOf(some);
+        for (int one : chosen) {
+            if (one < 0 || one >= size) {
+                throw new IllegalArgumentException("ranks must be >= 0 and < size: " + one + ", size " + size);
+            }
+        }
+        if (chosen.stream().distinct().count() < chosen.size()) {
+            throw new IllegalArgumentException("a rank must be there once only: " + chosen);
+        }
+        if (!chosen.contains(rank)) {
+            throw new IllegalArgumentException("this rank must be one of the ranks: " + rank + ", " + chosen);
+        }
+        return new StoreScope(store, Keys.prefix(prefix, name), chosen, chosen.indexOf(rank), chosen.size());
+    }
+
+    @Override
+    public void abort(String reason) {
+        store.abort(prefix, reason);
+    }
+
+    @Override
+    public void close() {
+        // Whoever opened the store closes it.
+    }
+}

@@ -1,0 +1,330 @@
+package io.github.nccl4j.tests.launch;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.launch.RankInfo;
+import io.github.nccl4j.launch.RendezvousException;
+import io.github.nccl4j.launch.RendezvousTimeoutException;
+import io.github.nccl4j.launch.TcpStore;
+import io.github.nccl4j.tests.ChildJvm;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Ranks that do not come, come too late, come twice, fail or die: all hear of it, and who it was. */
+@Timeout(120)
+class StoreFailuresTest {
+    /** Long enough that a test that waits for it fails. */
+    private static final Duration FOR_EVER = Duration.ofMinutes(10);
+
+    private final Job job = new Job();
+
+    @AfterEach
+    void end() {
+        job.close();
+    }
+
+    /** A rank in a process of its own. */
+    public static final class OneRank {
+        private OneRank() {}
+
+        /** Joins, says so, and waits to be killed. */
+        public static void main(String[] args) throws Exception {
+            RankInfo self = new RankInfo(
+                    Integer.parseInt(args[0]),
+                    Integer.parseInt(args[1]),
+                    0,
+                    1,
+                    "127.0.0.1",
+                    Integer.parseInt(args[2]),
+                    "job",
+                    0,
+                    RankInfo.Source.PROPERTIES);
+            TcpStore store = Job.settings().open(self);
+            store.barrier("started", Job.LONG);
+            Thread.sleep(FOR_EVER.toMillis());
+        }
+    }
+
+    private ChildJvm.Running startOneRank(int rank, int world) {
+        return new ChildJvm().start(OneRank.class, "" + rank, "" + world, "" + job.port());
+    }
+
+    private static String message(CompletableFuture<?> rank) {
+        return Job.failure(rank).getMessage();
+    }
+
+    @Test
+    void missingRanksAreNamedToAll() {
+        List<CompletableFuture<Object>> ranks = new ArrayList<>();
+        for (int rank : new int[] {0, 1, 3}) {
+            RankInfo self = job.rank(rank, 5);
+            ranks.add(job.start(() -> {
+                TcpStore store = job.open(self, Job.settings());
+                return store.gather("id", new byte[1], rank == 1 ? Duration.ofSeconds(3) : FOR_EVER);
+            }));
+        }
+        String expected = "3 of 5 ranks came to 'id' within 3 s; missing: ranks 2, 4, never connected";
+        for (CompletableFuture<Object> rank : ranks) {
+            RendezvousException failure = Job.failure(rank);
+            assertEquals(expected, failure.getMessage());
+            assertEquals(
+                    List.of(2, 4),
+                    assertInstanceOf(RendezvousTimeoutException.class, failure).missing());
+        }
+        // Who comes later does not wait for those that have given up.
+        TcpStore late = job.open(job.rank(2, 5), Job.settings());
+        assertEquals(
+                expected,
+                assertThrows(RendezvousTimeoutException.class, () -> late.gather("id", new byte[1], FOR_EVER))
+                        .getMessage());
+    }
+
+    @Test
+    void theRootOfABroadcastIsNamed() {
+        List<TcpStore> stores = job.openAll(2);
+        assertEquals(
+                "rank 1 did not come to 'id' within 0.7 s",
+                assertThrows(RendezvousTimeoutException.class, () -> stores.get(0)
+                                .broadcast("id", 1, () -> null, Job.SHORT))
+                        .getMessage());
+    }
+
+    @Test
+    void aRankWithoutRootSaysWhereItLooked() {
+        RendezvousTimeoutException failure = assertThrows(
+                RendezvousTimeoutException.class,
+                () -> Job.settings().timeout(Job.SHORT).open(job.rank(1, 2)));
+        assertEquals(
+                "rank 1 could not reach rank 0 at 127.0.0.1:" + job.port() + " within 0.7 s: Connection refused",
+                failure.getMessage());
+        assertEquals(List.of(0), failure.missing());
+    }
+
+    @Test
+    void aMasterThatNobodyKnowsIsNamed() {
+        RankInfo self = new RankInfo(1, 2, 0, 1, "nobody.invalid", job.port(), "", 0, RankInfo.Source.PROPERTIES);
+        String message = assertThrows(
+                        RendezvousTimeoutException.class,
+                        () -> Job.settings().timeout(Job.SHORT).open(self))
+                .getMessage();
+        assertTrue(message.endsWith(": the name nobody.invalid is not known"), message);
+    }
+
+    @Test
+    void rankZeroListensOnlyWhereItIs() {
+        RankInfo self = new RankInfo(0, 2, 0, 1, "192.0.2.77", job.port(), "", 0, RankInfo.Source.PROPERTIES);
+        String message = assertThrows(
+                        RendezvousException.class, () -> Job.settings().open(self))
+                .getMessage();
+        assertTrue(message.contains("192.0.2.77 (MASTER_ADDR), which is no address of its host"), message);
+        assertTrue(message.contains("NCCL4J_STORE_BIND"), message);
+    }
+
+    @Test
+    void aTakenPortNamesTheVariables() throws Exception {
+        try (ServerSocket taken = new ServerSocket(job.port(), 1, InetAddress.getByName("127.0.0.1"))) {
+            String message = assertThrows(
+                            RendezvousException.class, () -> Job.settings().open(job.rank(0, 2)))
+                    .getMessage();
+            assertTrue(
+                    message.startsWith("rank 0 can't listen at 127.0.0.1:" + taken.getLocalPort()
+                            + ", where the ranks are to meet (MASTER_ADDR, MASTER_PORT)"),
+                    message);
+        }
+    }
+
+    @Test
+    void twoProcessesOfOneRankAreAnErrorForAll() {
+        CompletableFuture<Object> root = waits(0, 3);
+        CompletableFuture<Object> one = waits(1, 3);
+        CompletableFuture<Object> other = waits(1, 3);
+        String expected =
+                "two processes say that they are rank 1 of 3: 127\\.0\\.0\\.1, process \\d+ and 127\\.0\\.0\\.1,"
+                        + " process \\d+";
+        for (CompletableFuture<Object> rank : List.of(root, one, other)) {
+            String message = message(rank);
+            assertTrue(
+                    message.replaceFirst("^rank 1 can't join at 127.0.0.1:\\d+: ", "")
+                            .matches(expected),
+                    message);
+        }
+    }
+
+    @Test
+    void anotherNumberOfRanksIsAnErrorForAll() {
+        CompletableFuture<Object> root = waits(0, 3);
+        CompletableFuture<Object> other = waits(1, 4);
+        assertTrue(message(root).matches("rank 1 \\(.*\\) expects 4 ranks, rank 0 expects 3"), message(root));
+        assertTrue(message(other).matches("rank 1 can't join at .* expects 4 ranks, rank 0 expects 3"), message(other));
+    }
+
+    private CompletableFuture<Object> waits(int rank, int world) {
+        RankInfo self = job.rank(rank, world);
+        return job.start(() -> job.open(self, Job.settings()).gather("id", new byte[1], FOR_EVER));
+    }
+
+    @Test
+    void anotherAttemptOfTheJobIsWaitedFor() {
+        TcpStore old = Job.settings().open(job.rank(0, 2, "job", 0));
+        CompletableFuture<byte[]> restarted = job.start(
+                () -> job.open(job.rank(1, 2, "job", 1), Job.settings()).broadcast("id", 0, () -> null, Job.LONG));
+        String message = assertThrows(
+                        RendezvousTimeoutException.class,
+                        () -> Job.settings().timeout(Job.SHORT).open(job.rank(1, 2, "other", 0)))
+                .getMessage();
+        assertTrue(
+                message.endsWith("within 0.7 s: rank 0 there is of job 'job', attempt 0; this rank of job 'other',"
+                        + " attempt 0"),
+                message);
+        assertFalse(restarted.isDone());
+        old.set("id", new byte[] {1});
+        old.close();
+        job.open(job.rank(0, 2, "job", 1), Job.settings()).broadcast("id", 0, () -> new byte[] {2}, Job.LONG);
+        assertEquals(2, restarted.join()[0]);
+    }
+
+    @Test
+    void aRootThatFailsTellsTheOthersWhy() {
+        List<TcpStore> stores = job.openAll(3);
+        List<CompletableFuture<byte[]>> others = new ArrayList<>();
+        for (TcpStore store : stores.subList(1, 3)) {
+            others.add(job.start(() -> store.broadcast("id", 0, () -> null, FOR_EVER)));
+        }
+        IllegalStateException own = assertThrows(IllegalStateException.class, () -> stores.get(0)
+                .broadcast(
+                        "id",
+                        0,
+                        () -> {
+                            throw new IllegalStateException("no network interface");
+                        },
+                        FOR_EVER));
+        assertEquals("no network interface", own.getMessage());
+        for (CompletableFuture<byte[]> other : others) {
+            assertEquals("rank 0 failed: no network interface", message(other));
+        }
+    }
+
+    @Test
+    void aRankThatGivesUpTellsTheOthersWhy() {
+        List<TcpStore> stores = job.openAll(3);
+        CompletableFuture<List<byte[]>> inScope =
+                job.start(() -> stores.get(1).scope("a").gather("x", new byte[1], FOR_EVER));
+        CompletableFuture<List<byte[]>> beside =
+                job.start(() -> stores.get(1).scope("b").gather("x", new byte[1], FOR_EVER));
+        CompletableFuture<byte[]> key = job.start(() -> stores.get(0).get("x", FOR_EVER));
+        stores.get(2).scope("a").abort("no device");
+        assertEquals("rank 2 can't go on: no device", message(inScope));
+        assertEquals(
+                "rank 2 can't go on: no device",
+                assertThrows(
+                                RendezvousException.class,
+                                () -> stores.get(0).scope("a").barrier("later", FOR_EVER))
+                        .getMessage());
+        assertFalse(beside.isDone());
+        assertFalse(key.isDone());
+        stores.get(2).abort("no memory");
+        assertEquals("rank 2 can't go on: no memory", message(beside));
+        assertEquals("rank 2 can't go on: no memory", message(key));
+    }
+
+    @Test
+    void aRankThatDiesIsNamedAtOnce() {
+        ChildJvm.Running victim = startOneRank(2, 3);
+        CompletableFuture<TcpStore> opening = job.opening(job.rank(0, 3), Job.settings());
+        TcpStore other = job.open(job.rank(1, 3), Job.settings());
+        TcpStore root = opening.join();
+        CompletableFuture<Object> started = job.start(() -> {
+            root.barrier("started", Job.LONG);
+            return null;
+        });
+        other.barrier("started", Job.LONG);
+        started.join();
+        CompletableFuture<Object> waits = job.start(() -> root.gather("next", new byte[1], FOR_EVER));
+        victim.process().destroyForcibly();
+        String expected =
+                "'next': rank 2 \\(127\\.0\\.0\\.1, process " + victim.process().pid() + "\\) is lost";
+        assertTrue(message(waits).matches(expected), message(waits));
+        String later = assertThrows(RendezvousException.class, () -> other.gather("next", new byte[1], FOR_EVER))
+                .getMessage();
+        assertTrue(later.matches(expected), later);
+        assertEquals(List.of(2), other.gone());
+        // Those that are left go on.
+        CompletableFuture<Object> left =
+                job.start(() -> root.among("left", List.of(0, 1)).gather("next", new byte[1], Job.LONG));
+        other.among("left", List.of(0, 1)).gather("next", new byte[1], Job.LONG);
+        left.join();
+        String again = assertThrows(
+                        RendezvousException.class, () -> Job.settings().open(job.rank(2, 3)))
+                .getMessage();
+        assertTrue(again.endsWith("is lost, and can't come again: start all ranks again"), again);
+    }
+
+    @Test
+    void theDeathOfRankZeroIsToldToAllAtOnce() {
+        ChildJvm.Running victim = startOneRank(0, 3);
+        List<CompletableFuture<Object>> waits = new ArrayList<>();
+        CompletableFuture<TcpStore> opening = job.opening(job.rank(1, 3), Job.settings());
+        TcpStore second = job.open(job.rank(2, 3), Job.settings());
+        List<CompletableFuture<Object>> started = new ArrayList<>();
+        for (TcpStore store : List.of(opening.join(), second)) {
+            started.add(job.start(() -> {
+                store.barrier("started", Job.LONG);
+                return null;
+            }));
+            waits.add(job.start(() -> store.get("never", FOR_EVER)));
+        }
+        started.forEach(CompletableFuture::join);
+        victim.process().destroyForcibly();
+        for (CompletableFuture<Object> one : waits) {
+            String message = message(one);
+            assertTrue(
+                    message.matches(
+                            "rank [12] has lost rank 0 at 127.0.0.1:" + job.port() + ", which keeps the store: .+"),
+                    message);
+        }
+        assertThrows(RendezvousException.class, () -> second.set("x", new byte[1]));
+    }
+
+    @Test
+    void whoClosesIsNamed() {
+        List<TcpStore> stores = job.openAll(3);
+        CompletableFuture<Object> waits = job.start(() -> stores.get(0).gather("x", new byte[1], FOR_EVER));
+        stores.get(2).close();
+        assertTrue(
+                message(waits).matches("'x': rank 2 \\(127\\.0\\.0\\.1, process \\d+\\) has closed its store"),
+                message(waits));
+        CompletableFuture<Object> other = job.start(() -> stores.get(1).get("x", FOR_EVER));
+        stores.get(0).close();
+        assertTrue(message(other).endsWith("which keeps the store: rank 0 has closed its store"), message(other));
+    }
+
+    @Test
+    void aThreadThatWaitsCanBeInterrupted() throws Exception {
+        List<TcpStore> stores = job.openAll(2);
+        CompletableFuture<String> outcome = new CompletableFuture<>();
+        Thread waits = new Thread(() -> {
+            try {
+                stores.get(1).gather("x", new byte[1], FOR_EVER);
+            } catch (RendezvousException failure) {
+                outcome.complete(failure.getMessage() + Thread.currentThread().isInterrupted());
+            }
+        });
+        waits.start();
+        waits.interrupt();
+        assertEquals("rank 1 was interrupted while it waited for 'x'true", outcome.join());
+        // What it had given stays given; another thread of it goes on.
+        stores.get(1).set("y", new byte[1]);
+        waits.join();
+    }
+}

@@ -1,0 +1,343 @@
+package io.github.nccl4j.tests.launch;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.launch.RankInfo;
+import io.github.nccl4j.launch.Rendezvous;
+import io.github.nccl4j.launch.RendezvousException;
+import io.github.nccl4j.launch.RendezvousTimeoutException;
+import io.github.nccl4j.launch.TcpStore;
+import java.net.Inet6Address;
+import java.net.InetAddress;
+import java.net.NetworkInterface;
+import java.net.ServerSocket;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What ranks that are all there tell each other. */
+@Timeout(120)
+class TcpStoreTest {
+    private static final byte[] ID = new byte[128];
+
+    static {
+        for (int i = 0; i < ID.length; i++) {
+            ID[i] = (byte) (i * 7);
+        }
+    }
+
+    private final Job job = new Job();
+
+    @AfterEach
+    void end() {
+        job.close();
+    }
+
+    private static byte[] bytes(String text) {
+        return text.getBytes(StandardCharsets.UTF_8);
+    }
+
+    private static String text(byte[] bytes) {
+        return new String(bytes, StandardCharsets.UTF_8);
+    }
+
+    /* Meetings. */
+
+    @Test
+    void everyRankGetsTheSameId() throws Exception {
+        int world = 16;
+        List<CompletableFuture<byte[]>> ranks = new ArrayList<>();
+        for (int rank = world - 1; rank >= 0; rank--) {
+            RankInfo self = job.rank(rank, world);
+            ranks.add(job.start(() -> job.open(self, Job.settings()).broadcast("id", 0, ID::clone, Job.LONG)));
+            if (rank == 1) {
+                // Rank 0 may come last; the others keep knocking.
+                Thread.sleep(100);
+            }
+        }
+        for (CompletableFuture<byte[]> rank : ranks) {
+            assertArrayEquals(ID, rank.join());
+        }
+    }
+
+    @Test
+    void ranksGatherAgainAndAgainWithTheSameKey() {
+        int world = 5;
+        List<CompletableFuture<Void>> ranks = new ArrayList<>();
+        for (TcpStore store : job.openAll(world)) {
+            ranks.add(job.start(() -> {
+                for (int round = 0; round < 200; round++) {
+                    List<byte[]> values = store.gather("values", bytes(store.rank() + ":" + round), Job.LONG);
+                    for (int rank = 0; rank < world; rank++) {
+                        assertEquals(rank + ":" + round, text(values.get(rank)));
+                    }
+                    store.barrier("end", Job.LONG);
+                    int root = round % world;
+                    int now = round;
+                    assertEquals("b" + now, text(store.broadcast("one", root, () -> bytes("b" + now), Job.LONG)));
+                    store.barrier("end", Job.LONG);
+                }
+                return null;
+            }));
+        }
+        ranks.forEach(CompletableFuture::join);
+    }
+
+    @Test
+    void scopesHaveKeysOfTheirOwn() {
+        List<TcpStore> stores = job.openAll(2);
+        TcpStore root = stores.get(0);
+        TcpStore other = stores.get(1);
+        root.broadcast("id", 0, () -> bytes("whole"), Job.LONG);
+        root.scope("a").broadcast("id", 0, () -> bytes("in a"), Job.LONG);
+        root.scope("a").scope("b").broadcast("id", 0, () -> bytes("in a/b"), Job.LONG);
+        assertEquals("in a/b", text(other.scope("a").scope("b").broadcast("id", 0, () -> ID, Job.LONG)));
+        assertEquals("in a", text(other.scope("a").broadcast("id", 0, () -> ID, Job.LONG)));
+        assertEquals("whole", text(other.broadcast("id", 0, () -> ID, Job.LONG)));
+    }
+
+    @Test
+    void someRanksMeetInTheirOwnOrder() {
+        List<TcpStore> stores = job.openAll(4);
+        List<Integer> some = List.of(3, 1);
+        List<CompletableFuture<String>> ranks = new ArrayList<>();
+        for (int rank : some) {
+            Rendezvous rendezvous = stores.get(rank).among("left", some);
+            assertEquals(2, rendezvous.size());
+            ranks.add(job.start(() -> {
+                List<byte[]> values = rendezvous.gather("who", bytes("r" + rank), Job.LONG);
+                return rendezvous.rank()
+                        + text(values.get(0))
+                        + text(values.get(1))
+                        + text(rendezvous.broadcast("id", 1, () -> bytes("by " + rank), Job.LONG));
+            }));
+        }
+        assertEquals("0r3r1by 1", ranks.get(0).join());
+        assertEquals("1r3r1by 1", ranks.get(1).join());
+        assertEquals(
+                "this rank must be one of the ranks: 0, [3, 1]",
+                assertThrows(IllegalArgumentException.class, () -> stores.get(0).among("left", some))
+                        .getMessage());
+        assertThrows(IllegalArgumentException.class, () -> stores.get(3).among("left", List.of(3, 3)));
+        assertThrows(IllegalArgumentException.class, () -> stores.get(3).among("left", List.of(3, 4)));
+    }
+
+    @Test
+    void ranksThatMeetForDifferentThingsAreTold() {
+        List<TcpStore> stores = job.openAll(3);
+        stores.get(1).broadcast("x", 1, ID::clone, Job.LONG);
+        assertEquals(
+                "rank 2 came to 'x' for a gather of 3 ranks, others for a broadcast of rank 1 of 3 ranks",
+                assertThrows(RendezvousException.class, () -> stores.get(2).gather("x", ID, Job.LONG))
+                        .getMessage());
+        assertEquals(
+                "rank 1 came to 'x' again before all others had come; a key can be used again when they have returned"
+                        + " from it",
+                assertThrows(RendezvousException.class, () -> stores.get(1).broadcast("x", 1, ID::clone, Job.LONG))
+                        .getMessage());
+        assertArrayEquals(ID, stores.get(2).broadcast("x", 1, () -> null, Job.LONG));
+        assertArrayEquals(ID, stores.get(0).broadcast("x", 1, () -> null, Job.LONG));
+    }
+
+    @Test
+    void whoEndsFirstTakesNothingAway() {
+        List<TcpStore> stores = job.openAll(3);
+        stores.get(0).broadcast("id", 0, ID::clone, Job.LONG);
+        CompletableFuture<Void> closing = job.start(() -> {
+            stores.get(0).close();
+            return null;
+        });
+        assertArrayEquals(ID, stores.get(1).broadcast("id", 0, () -> null, Job.LONG));
+        assertFalse(closing.isDone(), "rank 2 has not fetched it");
+        assertArrayEquals(ID, stores.get(2).broadcast("id", 0, () -> null, Job.LONG));
+        closing.join();
+    }
+
+    @Test
+    void aRankAloneNeedsNoPort() throws Exception {
+        try (ServerSocket taken = new ServerSocket(job.port(), 1, InetAddress.getByName("127.0.0.1"))) {
+            TcpStore store = job.open(job.rank(0, 1), Job.settings());
+            assertArrayEquals(ID, store.broadcast("id", 0, ID::clone, Job.SHORT));
+            assertEquals(1, store.gather("all", ID, Job.SHORT).size());
+            store.barrier("end", Job.SHORT);
+            assertTrue(taken.isBound());
+        }
+    }
+
+    @Test
+    void ranksMeetByIpv6() throws Exception {
+        Assumptions.assumeTrue(
+                NetworkInterface.getByInetAddress(Inet6Address.getByName("::1")) != null, "this host has no IPv6");
+        List<CompletableFuture<byte[]>> ranks = new ArrayList<>();
+        for (int rank = 0; rank < 3; rank++) {
+            RankInfo self = RankInfo.from(
+                    Map.of(),
+                    Map.of(
+                            "RANK",
+                            "" + rank,
+                            "WORLD_SIZE",
+                            "3",
+                            "LOCAL_RANK",
+                            "" + rank,
+                            "LOCAL_WORLD_SIZE",
+                            "3",
+                            "MASTER_ADDR",
+                            "[::1]",
+                            "MASTER_PORT",
+                            "" + job.port()));
+            ranks.add(job.start(() -> {
+                TcpStore store = job.open(self, Job.settings());
+                assertEquals("[::1]:" + job.port(), store.address().replace("0:0:0:0:0:0:0:1", "::1"));
+                return store.broadcast("id", 0, ID::clone, Job.LONG);
+            }));
+        }
+        for (CompletableFuture<byte[]> rank : ranks) {
+            assertArrayEquals(ID, rank.join());
+        }
+    }
+
+    @Test
+    void rankZeroListensWhereItIsTold() throws Exception {
+        CompletableFuture<TcpStore> root =
+                job.opening(job.rank(0, 2), Job.settings().bind(InetAddress.getByName("0.0.0.0")));
+        TcpStore other = job.open(job.rank(1, 2), Job.settings());
+        root.join().broadcast("id", 0, ID::clone, Job.LONG);
+        assertArrayEquals(ID, other.broadcast("id", 0, () -> null, Job.LONG));
+    }
+
+    /* Keys. */
+
+    @Test
+    void keysKeepTheirValues() {
+        List<TcpStore> stores = job.openAll(2);
+        CompletableFuture<byte[]> waits = job.start(() -> stores.get(1).get("a", Job.LONG));
+        CompletableFuture<Boolean> waitsForAll = job.start(() -> {
+            stores.get(1).await(List.of("b", "a", "c"), Job.LONG);
+            return true;
+        });
+        stores.get(0).set("a", bytes("first"));
+        assertEquals("first", text(waits.join()));
+        stores.get(0).set("a", bytes("second"));
+        assertEquals("second", text(stores.get(1).get("a", Duration.ZERO)));
+        stores.get(0).set("b", new byte[0]);
+        assertFalse(waitsForAll.isDone());
+        stores.get(0).set("c", new byte[Rendezvous.LONGEST_VALUE]);
+        assertTrue(waitsForAll.join());
+        assertEquals(Rendezvous.LONGEST_VALUE, stores.get(1).get("c", Duration.ZERO).length);
+        assertTrue(stores.get(1).delete("a"));
+        assertFalse(stores.get(0).delete("a"));
+        RendezvousTimeoutException failure = assertThrows(
+                RendezvousTimeoutException.class, () -> stores.get(0).get("a", Duration.ofMillis(50)));
+        assertEquals("'a' was not set within 0.05 s", failure.getMessage());
+        assertEquals(List.of(), failure.missing());
+    }
+
+    @Test
+    void ranksCountTogether() {
+        List<TcpStore> stores = job.openAll(4);
+        List<CompletableFuture<Long>> ranks = new ArrayList<>();
+        for (TcpStore store : stores) {
+            ranks.add(job.start(() -> {
+                long last = 0;
+                for (int i = 0; i < 100; i++) {
+                    last = store.add("count", store.rank());
+                }
+                return last;
+            }));
+        }
+        long most = ranks.stream().mapToLong(CompletableFuture::join).max().orElseThrow();
+        assertEquals(600, most);
+        assertEquals("600", text(stores.get(0).get("count", Duration.ZERO)));
+        stores.get(0).set("count", bytes("none"));
+        assertEquals(
+                "'count': the value is no number",
+                assertThrows(RendezvousException.class, () -> stores.get(1).add("count", 1))
+                        .getMessage());
+        stores.get(0).set("count", bytes("" + Long.MAX_VALUE));
+        assertThrows(RendezvousException.class, () -> stores.get(1).add("count", 1));
+        assertEquals(Long.MAX_VALUE - 1, stores.get(1).add("count", -1));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"", "a/b"})
+    void aKeyThatCantBeUsedIsRefused(String key) {
+        TcpStore store = job.openAll(1).get(0);
+        assertThrows(IllegalArgumentException.class, () -> store.set(key, ID));
+        assertThrows(IllegalArgumentException.class, () -> store.get(key, Job.SHORT));
+        assertThrows(IllegalArgumentException.class, () -> store.await(List.of("x", key), Job.SHORT));
+        assertThrows(IllegalArgumentException.class, () -> store.add(key, 1));
+        assertThrows(IllegalArgumentException.class, () -> store.delete(key));
+        assertThrows(IllegalArgumentException.class, () -> store.gather(key, ID, Job.SHORT));
+        assertThrows(IllegalArgumentException.class, () -> store.broadcast(key, 0, () -> ID, Job.SHORT));
+        assertThrows(IllegalArgumentException.class, () -> store.barrier(key, Job.SHORT));
+        assertThrows(IllegalArgumentException.class, () -> store.scope(key));
+    }
+
+    @Test
+    void whatIsTooLongIsRefused() {
+        TcpStore store = job.openAll(1).get(0);
+        byte[] value = new byte[Rendezvous.LONGEST_VALUE + 1];
+        assertEquals(
+                "a value must have <= 65536 bytes: 65537",
+                assertThrows(IllegalArgumentException.class, () -> store.set("a", value))
+                        .getMessage());
+        assertThrows(IllegalArgumentException.class, () -> store.gather("a", value, Job.SHORT));
+        assertEquals(
+                "a value must have < 65536 bytes: 65537",
+                assertThrows(IllegalArgumentException.class, () -> store.broadcast("a", 0, () -> value, Job.SHORT))
+                        .getMessage());
+        assertEquals(
+                "a key must have <= 1024 bytes, with its scopes: 1025",
+                assertThrows(IllegalArgumentException.class, () -> store.set("a".repeat(1025), ID))
+                        .getMessage());
+        assertEquals(
+                "root must be >= 0 and < size: 1, size 1",
+                assertThrows(IllegalArgumentException.class, () -> store.broadcast("b", 1, () -> ID, Job.SHORT))
+                        .getMessage());
+        assertThrows(IllegalArgumentException.class, () -> store.barrier("b", Duration.ofNanos(-1)));
+    }
+
+    @Test
+    void theStoreHasAnEnd() {
+        TcpStore store = job.openAll(1).get(0);
+        byte[] value = new byte[Rendezvous.LONGEST_VALUE];
+        RendezvousException full = assertThrows(RendezvousException.class, () -> {
+            for (int i = 0; i < 2000; i++) {
+                store.set("k" + i, value);
+            }
+        });
+        assertTrue(full.getMessage().endsWith("': the store holds no more than 64 MiB"), full.getMessage());
+        for (int i = 0; i < 10; i++) {
+            store.delete("k" + i);
+        }
+        store.set("again", value);
+        // What ranks gather is given back.
+        for (int i = 0; i < 2000; i++) {
+            store.gather("g", value, Job.LONG);
+        }
+    }
+
+    @Test
+    void aClosedStoreIsUsedNoMore() {
+        TcpStore store = job.openAll(1).get(0);
+        store.close();
+        store.close();
+        assertEquals(
+                "the store is closed",
+                assertThrows(IllegalStateException.class, () -> store.get("a", Job.SHORT))
+                        .getMessage());
+    }
+}
