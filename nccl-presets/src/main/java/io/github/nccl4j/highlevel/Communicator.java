@@ -193,6 +193,29 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
+     * Makes the communicator of all ranks of the job that this process is a part of, with default settings. Collective. Under
+     * torchrun, mpirun, srun, Kubernetes or the nccl4j command, programs need nothing else.
+     *
+     * <pre>{@code
+     * try (Communicator communicator = Communicator.fromEnvironment()) {
+     *     ...
+     * }
+     * }</pre>
+     *
+     * @return the communicator, to be closed by the caller
+     * @throws IllegalArgumentException if the environment lacks something or makes no sense
+     * @throws NcclLibraryException if no library can be loaded
+     * @throws io.github.nccl4j.launch.RendezvousException if not all ranks have come in time, one has failed, or two use the
+     *     same GPU
+     * @throws NcclTimeoutException if the communicator was not made in time
+     * @throws NcclResultException if NCCL fails
+     * @see CommunicatorBuilder#fromEnvironment
+     */
+    public static Communicator fromEnvironment() {
+        return builder().fromEnvironment();
+    }
+
+    /**
      * Makes a communicator with a rank for each device, all in this process, with default settings.
      *
      * <p>C function: as {@code ncclCommInitAll}.

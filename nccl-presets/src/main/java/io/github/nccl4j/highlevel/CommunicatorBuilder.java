@@ -1,6 +1,10 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.launch.RankInfo;
+import io.github.nccl4j.launch.Rendezvous;
+import io.github.nccl4j.launch.RendezvousException;
+import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NcclLibraryException;
 import java.time.Duration;
@@ -10,6 +14,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
+import java.util.function.Supplier;
 
 /**
  * Makes communicators, with settings that {@link Communicator#create} leaves at their defaults.
@@ -166,6 +171,70 @@ public final class CommunicatorBuilder {
             Objects.requireNonNull(ids.get(i), "ids[" + i + "]");
         }
         return create(ids, rank, size, chosenDevice());
+    }
+
+    /**
+     * Makes the communicator of all ranks of a rendezvous. Collective: rank 0 makes the id, and all tell each other first
+     * what engine and GPU they have.
+     *
+     * <p>The ranks meet within the deadline, and have it once more to make the communicator. When one fails before that, for want
+     * of a library or a device for example, the others get its reason at once. After a failure the rendezvous can't be
+     * used any more: use a {@linkplain Rendezvous#scope scope} of it for each attempt.
+     *
+     * <p>C functions: {@code ncclGetUniqueId} at rank 0, and as {@link #create(UniqueId, int, int)}.
+     *
+     * @param rendezvous where the ranks meet; stays the caller's
+     * @return the communicator, to be closed by the caller
+     * @throws IllegalArgumentException if the library can't use the device
+     * @throws NcclLibraryException if no library can be loaded, or it does not know a field of the configuration
+     * @throws RendezvousException if not all ranks have come in time, one has failed, two use the same GPU, or they use
+     *     different engines
+     * @throws NcclTimeoutException if the communicator was not made in time
+     * @throws NcclResultException if NCCL fails
+     */
+    public Communicator create(Rendezvous rendezvous) {
+        return create(rendezvous, this::chosenDevice);
+    }
+
+    /**
+     * Makes the communicator of all ranks of the job that this process is a part of, as its launcher tells. Collective.
+     *
+     * <p>Rank, number of ranks and where they meet come from {@link RankInfo#fromEnvironment()}, the device from the local
+     * rank if none was set, and the ranks meet at {@link TcpStore#ofProcess}. Without a launcher the communicator has one rank. What a
+     * process calls this for, first, second and so on, all ranks of the job call it for.
+     *
+     * @return the communicator, to be closed by the caller
+     * @throws IllegalArgumentException if the environment lacks something or makes no sense, or the library can't use the
+     *     device
+     * @throws IndexOutOfBoundsException if no CUDA device is there, and the library needs one
+     * @throws NcclLibraryException if no library can be loaded, or it does not know a field of the configuration
+     * @throws RendezvousException as {@link #create(Rendezvous)}
+     * @throws NcclTimeoutException if the communicator was not made in time
+     * @throws NcclResultException if NCCL fails
+     */
+    public Communicator fromEnvironment() {
+        RankInfo self = RankInfo.fromEnvironment();
+        if (self.worldSize() == 1) {
+            // Nobody to meet, and no port to do it at.
+            return create(List.of(UniqueId.create()), 0, 1, deviceOf(self));
+        }
+        return create(Introduction.nextOfJob(self, settings.deadline()), () -> deviceOf(self));
+    }
+
+    private Communicator create(Rendezvous rendezvous, Supplier<Device> choice) {
+        Introduction introduction = new Introduction(rendezvous, settings.deadline());
+        Device on = introduction.orTell(choice);
+        UniqueId id = introduction.meet(on);
+        return introduction.orTell(() -> create(List.of(id), rendezvous.rank(), rendezvous.size(), on));
+    }
+
+    private Device deviceOf(RankInfo self) {
+        if (device != null) {
+            return chosenDevice();
+        }
+        Device own = Introduction.device(self);
+        requireUsable(NcclLibrary.get(), own);
+        return own;
     }
 
     private static void requireRank(int rank, int size) {

@@ -1,10 +1,14 @@
 package io.github.nccl4j.highlevel;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.UUID;
 import org.bytedeco.cuda.cudart.CUctx_st;
 import org.bytedeco.cuda.cudart.CUevent_st;
 import org.bytedeco.cuda.cudart.CUgraphExec_st;
 import org.bytedeco.cuda.cudart.CUgraph_st;
 import org.bytedeco.cuda.cudart.CUstream_st;
+import org.bytedeco.cuda.cudart.CUuuid;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.Pointer;
@@ -47,6 +51,17 @@ final class Cuda {
         CUctx_st context = new CUctx_st();
         checkDriver(cudart.cuDevicePrimaryCtxRetain(context, handle[0]), "cuDevicePrimaryCtxRetain(" + device + ")");
         return context.address();
+    }
+
+    /** What no other GPU has, "GPU-" and its UUID as nvidia-smi writes it. */
+    static String uuid(int device) {
+        int[] handle = new int[1];
+        checkDriver(cudart.cuDeviceGet(handle, device), "cuDeviceGet(" + device + ")");
+        try (CUuuid uuid = new CUuuid()) {
+            checkDriver(cudart.cuDeviceGetUuid(uuid, handle[0]), "cuDeviceGetUuid(" + device + ")");
+            ByteBuffer bytes = uuid.asByteBuffer().order(ByteOrder.BIG_ENDIAN);
+            return "GPU-" + new UUID(bytes.getLong(), bytes.getLong());
+        }
     }
 
     /**

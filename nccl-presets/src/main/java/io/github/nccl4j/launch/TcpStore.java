@@ -51,13 +51,21 @@ public final class TcpStore implements Rendezvous {
     /** The store says itself when a time is over. It may take a moment. */
     private static final Duration SLACK = Duration.ofSeconds(2);
 
+    private static final OfProcess OF_PROCESS = new OfProcess();
+
     private final RankInfo self;
     private final Duration timeout;
     private final StoreServer server;
     private final StoreClient client;
     private final StoreScope whole;
     private final String place;
+    private boolean forProcess;
     private boolean closed;
+
+    /** Holds the store of the process, and is the lock for it. */
+    private static final class OfProcess {
+        private TcpStore store;
+    }
 
     private TcpStore(RankInfo self, Duration timeout, StoreServer server, StoreClient client, String place) {
         this.self = self;
@@ -79,6 +87,32 @@ public final class TcpStore implements Rendezvous {
      */
     public static TcpStore open(RankInfo self) {
         return builder().open(self);
+    }
+
+    /**
+     * The store of the job that this process is a part of, with the settings of the environment. It is opened when it is asked for
+     * first, and kept as long as the process lives; closing it does nothing. {@code Communicator.fromEnvironment()} uses it, in scopes
+     * of its own.
+     *
+     * @param self this rank, always the same
+     * @param timeout how long to wait for rank 0 if it is opened now, and for what has no timeout of its own
+     * @return the store
+     * @throws IllegalArgumentException if the secret or the address in the environment can't be used, or another rank of
+     *     this process has opened it
+     * @throws RendezvousTimeoutException if rank 0 could not be reached in time
+     * @throws RendezvousException if rank 0 can't listen, or does not accept this rank
+     */
+    public static TcpStore ofProcess(RankInfo self, Duration timeout) {
+        synchronized (OF_PROCESS) {
+            if (OF_PROCESS.store == null) {
+                OF_PROCESS.store = builder().timeout(timeout).open(self);
+                OF_PROCESS.store.forProcess = true;
+            } else if (!OF_PROCESS.store.self.equals(self)) {
+                throw new IllegalArgumentException(
+                        "a process is one rank: it is " + OF_PROCESS.store.self + "; now asked for " + self);
+            }
+            return OF_PROCESS.store;
+        }
     }
 
     /**
@@ -397,12 +431,12 @@ public final class TcpStore implements Rendezvous {
 
     /**
      * Ends this rank's part. At rank 0 the store ends with it: this waits, at most {@link #timeout}, until the others have fetched what
-     * this rank has broadcast; who fails should {@link #abort} first.
+     * this rank has broadcast; who fails should {@link #abort} first. The store {@linkplain #ofProcess of the process} stays open.
      */
     @Override
     public void close() {
         synchronized (this) {
-            if (closed) {
+            if (closed || forProcess) {
                 return;
             }
             closed = true;

@@ -1,0 +1,118 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.launch.RankInfo;
+import io.github.nccl4j.launch.Rendezvous;
+import io.github.nccl4j.launch.RendezvousException;
+import io.github.nccl4j.launch.TcpStore;
+import io.github.nccl4j.library.Engine;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Supplier;
+
+/**
+ * What ranks tell each other before they make a communicator: what library and GPU each has, so that what can't work is an
+ * exception and not a wait, and the id.
+ */
+final class Introduction {
+    private static final String SEPARATOR = "\n";
+    private static final Path HOST_NAME = Path.of("/proc/sys/kernel/hostname");
+
+    /** Communicators of all ranks of the job are made in the same order. */
+    private static final AtomicLong OF_JOB = new AtomicLong();
+
+    private final Rendezvous rendezvous;
+    private final Duration deadline;
+
+    Introduction(Rendezvous rendezvous, Duration deadline) {
+        this.rendezvous = rendezvous;
+        this.deadline = deadline;
+    }
+
+    /** Where the ranks of the job meet for their next communicator. */
+    static Rendezvous nextOfJob(RankInfo self, Duration deadline) {
+        return TcpStore.ofProcess(self, deadline).scope("communicator-" + OF_JOB.getAndIncrement());
+    }
+
+    /** What a rank is, in words for the others. */
+    private record Card(String engine, String gpu, String place) {
+        static Card of(NcclLibrary library, Device device) {
+            String gpu = device.isCuda() ? Cuda.uuid(device.index()) : "";
+            return new Card(library.engine().toString(), gpu, device + " of " + host());
+        }
+
+        /** From the kernel: InetAddress would ask a name server, which may take its time. */
+        private static String host() {
+            try {
+                return Files.readString(HOST_NAME).strip();
+            } catch (IOException nameless) {
+                return "this host";
+            }
+        }
+
+        byte[] bytes() {
+            return String.join(SEPARATOR, engine, gpu, place).getBytes(StandardCharsets.UTF_8);
+        }
+
+        static Card of(byte[] bytes, int rank) {
+            String[] lines = new String(bytes, StandardCharsets.UTF_8).split(SEPARATOR, 3);
+            if (lines.length < 3) {
+                throw new RendezvousException(
+                        "rank " + rank + " does not make a communicator here, but something else");
+            }
+            return new Card(lines[0], lines[1], lines[2]);
+        }
+    }
+
+    /** Calls a function of this rank; the others are told when it fails. */
+    <T> T orTell(Supplier<T> own) {
+        try {
+            return own.get();
+        } catch (RuntimeException | Error failure) {
+            rendezvous.abort(failure.getMessage() == null ? failure.toString() : failure.getMessage());
+            throw failure;
+        }
+    }
+
+    /** Meets the other ranks; returns the id that they have all got. */
+    UniqueId meet(Device device) {
+        Card own = orTell(() -> Card.of(NcclLibrary.get(), device));
+        // Gathered before the id is: when all have come, no rank is still in the last use of these keys.
+        List<byte[]> cards = rendezvous.gather("card", own.bytes(), deadline);
+        requireFit(cards);
+        return UniqueId.of(rendezvous.broadcast("id", 0, () -> UniqueId.create().toBytes(), deadline));
+    }
+
+    /** Every rank has the same cards, and so comes to the same answer. */
+    private static void requireFit(List<byte[]> cards) {
+        Card first = Card.of(cards.get(0), 0);
+        Map<String, Integer> owners = new HashMap<>();
+        for (int rank = 0; rank < cards.size(); rank++) {
+            Card card = Card.of(cards.get(rank), rank);
+            if (!card.engine.equals(first.engine)) {
+                throw new RendezvousException("all ranks must use the same engine: rank 0 uses " + first.engine
+                        + ", rank " + rank + " uses " + card.engine + " (" + card.place + ")");
+            }
+            Integer other = card.gpu.isEmpty() ? null : owners.put(card.gpu, rank);
+            if (other != null) {
+                throw new RendezvousException("two ranks can't use one GPU: rank " + other + " and rank " + rank
+                        + " both use " + card.gpu + ", " + card.place
+                        + "; start one rank for each GPU, or give each rank its own device");
+            }
+        }
+    }
+
+    /** The device of a rank that has not chosen one. */
+    static Device device(RankInfo self) {
+        if (NcclLibrary.get().engine() == Engine.HOST) {
+            return Device.host();
+        }
+        return Device.cuda(self.device(Device.cudaCount()));
+    }
+}
