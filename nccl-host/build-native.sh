@@ -7,7 +7,7 @@ output=$2
 here=$(cd "$(dirname "$0")" && pwd)
 sources=$here/src/main/cpp
 api=$here/../nccl-presets/src/main/native/include
-objects=$(dirname "$output")/../../../../../objects
+objects=$(dirname "$output")/../../../../../../../objects/$(basename "$(dirname "$output")")
 
 if [ -f "$output" ] && [ -z "$(find "$sources" "$api" "$0" -newer "$output" -type f)" ]; then
   exit 0

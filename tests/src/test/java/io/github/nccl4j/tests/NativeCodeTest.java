@@ -1,0 +1,127 @@
+package io.github.nccl4j.tests;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.header.Release;
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.jar.JarEntry;
+import java.util.jar.JarFile;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** What the native code in the classifier jars needs of a machine: no more than the README says. */
+class NativeCodeTest {
+    private static final Pattern JAR = Pattern.compile("nccl(-host)?-\\d.*-(linux-[a-z0-9_]+)\\.jar");
+    private static final Map<String, String> MACHINES =
+            Map.of("linux-x86_64", "Advanced Micro Devices X86-64", "linux-arm64", "AArch64");
+
+    /** Debian 12, Ubuntu 22.04 and RHEL 9 have these. */
+    private static final Map<String, String> NEWEST =
+            Map.of("GLIBC", "2.34", "GLIBCXX", "3.4.29", "CXXABI", "1.3.13", "GCC", "11.0.0");
+
+    private static final Set<String> LIBRARIES = Set.of(
+            "libc.so.6",
+            "libstdc++.so.6",
+            "libgcc_s.so.1",
+            "libm.so.6",
+            "ld-linux-x86-64.so.2",
+            "ld-linux-aarch64.so.1");
+
+    @TempDir
+    Path folder;
+
+    static List<Path> jars() {
+        return Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator))
+                .map(Path::of)
+                .filter(jar -> JAR.matcher(jar.getFileName().toString()).matches())
+                .toList();
+    }
+
+    private static String platform(Path jar) {
+        Matcher name = JAR.matcher(jar.getFileName().toString());
+        assertTrue(name.matches());
+        return name.group(2);
+    }
+
+    @Test
+    void bothArtifactsHaveTheSamePlatforms() {
+        Map<String, Long> platforms =
+                jars().stream().collect(Collectors.groupingBy(NativeCodeTest::platform, Collectors.counting()));
+        assertTrue(platforms.size() >= 1, platforms.toString());
+        assertEquals(Set.of(2L), Set.copyOf(platforms.values()), platforms.toString());
+    }
+
+    @ParameterizedTest
+    @MethodSource("jars")
+    void runsWhereTheReadmeSays(Path jar) throws IOException {
+        Path library = library(jar);
+        String text = Cxx.output(List.of("readelf", "-W", "-h", "-d", "-V", library.toString()));
+        String machine = MACHINES.get(platform(jar));
+        assertTrue(text.contains(machine), () -> jar + " is not for " + machine + ": " + text);
+
+        Set<String> needed = Pattern.compile("\\(NEEDED\\).*\\[(.*)\\]")
+                .matcher(text)
+                .results()
+                .map(found -> found.group(1))
+                .filter(name -> !LIBRARIES.contains(name))
+                .collect(Collectors.toSet());
+        assertEquals(Set.of(), needed);
+
+        Map<String, Release> used = new TreeMap<>();
+        Pattern.compile("Name: ([A-Z]+)_([0-9.]+)")
+                .matcher(text)
+                .results()
+                .forEach(found -> used.merge(
+                        found.group(1),
+                        release(found.group(2)),
+                        (one, other) -> one.compareTo(other) < 0 ? other : one));
+        assertTrue(used.containsKey("GLIBC"), text);
+        used.forEach((name, version) -> assertTrue(
+                version.compareTo(release(NEWEST.get(name))) <= 0,
+                () -> library.getFileName() + " needs " + name + "_" + version + ", newer than " + NEWEST.get(name)));
+    }
+
+    private static Release release(String version) {
+        // GLIBC_2.34 has two parts only.
+        return Release.of(version.chars().filter(c -> c == '.').count() == 1 ? version + ".0" : version)
+                .orElseThrow(() -> new AssertionError(version));
+    }
+
+    private Path library(Path jar) throws IOException {
+        try (JarFile file = new JarFile(jar.toFile())) {
+            List<JarEntry> libraries = file.stream()
+                    .filter(entry -> entry.getName().endsWith(".so"))
+                    .toList();
+            assertEquals(1, libraries.size(), libraries.toString());
+            JarEntry entry = libraries.get(0);
+            assertEquals(
+                    platform(jar),
+                    Path.of(entry.getName()).getParent().getFileName().toString());
+            Path library = folder.resolve(Path.of(entry.getName()).getFileName());
+            try (var content = file.getInputStream(entry)) {
+                Files.copy(content, library);
+            }
+            return library;
+        }
+    }
+
+    @Test
+    void theReadmeNamesTheFloor() throws IOException {
+        String readme = Files.readString(Path.of("../README.md"));
+        assertTrue(readme.contains("glibc " + NEWEST.get("GLIBC")), "glibc " + NEWEST.get("GLIBC"));
+    }
+}
