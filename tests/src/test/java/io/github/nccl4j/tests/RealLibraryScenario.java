@@ -93,7 +93,9 @@ final class RealLibraryScenario {
         result("ncclGroupEnd again", nccl.ncclGroupEnd());
         result("ncclCommDestroy(null)", nccl.ncclCommDestroy(0L));
         result("ncclCommAbort(null)", nccl.ncclCommAbort(0L));
-        result("ncclCommFinalize(null)", nccl.ncclCommFinalize(0L));
+        if (NativeLibrary.provides("ncclCommFinalize")) {
+            result("ncclCommFinalize(null)", nccl.ncclCommFinalize(0L));
+        }
         result("ncclCommCount(null)", nccl.ncclCommCount(0L, new int[1]));
         int result = nccl.ncclAllReduce(0L, 0L, 1, nccl.ncclFloat, nccl.ncclSum, 0L, 0L);
         print("result ncclAllReduce(null)", result + " " + nccl.ncclGetLastError(0L));
