@@ -1,0 +1,122 @@
+package io.github.nccl4j.header;
+
+import java.io.IOException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/**
+ * Writes what GraalVM's native-image must be told about the bindings, from their compiled classes: what native code and
+ * JavaCPP look up by name.
+ *
+ * <ul>
+ *   <li>Classes with native methods, whose library JavaCPP finds by annotations of theirs and of their superclasses.
+ *   <li>JavaCPP's pointers, of which it and native code make objects.
+ *   <li>Exceptions that native code throws, with the constructor that takes a message.
+ *   <li>The native libraries, which are resources.
+ * </ul>
+ *
+ * <p>JavaCPP can write such files too, but without any constructor.
+ */
+public final class NativeImageConfig {
+    private static final String POINTER = "org.bytedeco.javacpp.Pointer";
+    private static final String MESSAGE =
+            "\"methods\": [{\"name\": \"<init>\", \"parameterTypes\": [\"java.lang.String\"]}]";
+    private static final String CONSTRUCTORS = "\"allDeclaredConstructors\": true";
+    /** JavaCPP's code throws them. */
+    private static final List<String> JDK_EXCEPTIONS = List.of(
+            "java.lang.NullPointerException",
+            "java.lang.OutOfMemoryError",
+            "java.lang.RuntimeException",
+            "java.lang.UnsatisfiedLinkError");
+
+    private NativeImageConfig() {}
+
+    /**
+     * Runs it: {@code --classes DIR --package NAME --resources PATTERN,... --output DIR}.
+     *
+     * @param args the command line
+     * @throws IOException if a file can't be read or written
+     * @throws ClassNotFoundException if a class that these refer to is not on the class path
+     */
+    public static void main(String... args) throws IOException, ClassNotFoundException {
+        Arguments arguments = new Arguments(
+                "NativeImageConfig --classes DIR --package NAME --resources PATTERN,... --output DIR", args);
+        Path classes = arguments.path("classes");
+        String prefix = arguments.text("package") + ".";
+        String folder = prefix.replace('.', '/');
+        Map<String, String> entries = new TreeMap<>();
+        for (String name : names(classes, folder)) {
+            add(entries, Class.forName(name, false, Thread.currentThread().getContextClassLoader()), prefix);
+        }
+        if (entries.isEmpty()) {
+            throw new IllegalStateException("no class with native methods in " + classes.resolve(folder));
+        }
+        JDK_EXCEPTIONS.forEach(name -> entries.put(name, MESSAGE));
+        Path output = Files.createDirectories(arguments.path("output"));
+        String list = entries.entrySet().stream()
+                .map(entry -> "  {\"name\": \"" + entry.getKey() + "\""
+                        + (entry.getValue().isEmpty() ? "" : ", " + entry.getValue()) + "}")
+                .collect(Collectors.joining(",\n", "[\n", "\n]\n"));
+        GeneratedFile.write(output.resolve("jni-config.json"), list);
+        GeneratedFile.write(output.resolve("reflect-config.json"), list);
+        GeneratedFile.write(
+                output.resolve("resource-config.json"),
+                Stream.of(arguments.text("resources").split(","))
+                        .map(pattern -> "    {\"pattern\": \"" + pattern.replace("\\", "\\\\") + "\"}")
+                        .collect(Collectors.joining(",\n", "{\n  \"resources\": {\"includes\": [\n", "\n  ]}\n}\n")));
+    }
+
+    private static List<String> names(Path classes, String folder) throws IOException {
+        try (Stream<Path> files = Files.walk(classes.resolve(folder))) {
+            return files.filter(file -> file.toString().endsWith(".class"))
+                    .map(file -> classes.relativize(file).toString())
+                    .map(file ->
+                            file.substring(0, file.length() - ".class".length()).replace('/', '.'))
+                    .sorted()
+                    .toList();
+        }
+    }
+
+    private static void add(Map<String, String> entries, Class<?> type, String prefix) {
+        List<Method> natives = Arrays.stream(type.getDeclaredMethods())
+                .filter(method -> Modifier.isNative(method.getModifiers()))
+                .toList();
+        boolean pointer = isPointer(type);
+        if (natives.isEmpty() && !pointer) {
+            return;
+        }
+        entries.put(type.getName(), pointer ? CONSTRUCTORS : "");
+        // Those of JavaCPP come with its own configuration.
+        for (Class<?> above = type.getSuperclass(); above.getName().startsWith(prefix); above = above.getSuperclass()) {
+            entries.putIfAbsent(above.getName(), isPointer(above) ? CONSTRUCTORS : "");
+        }
+        for (String exception : thrown(natives)) {
+            entries.put(exception, MESSAGE);
+        }
+    }
+
+    private static TreeSet<String> thrown(List<Method> natives) {
+        return natives.stream()
+                .flatMap(method -> Arrays.stream(method.getExceptionTypes()))
+                .map(Class::getName)
+                .collect(Collectors.toCollection(TreeSet::new));
+    }
+
+    private static boolean isPointer(Class<?> type) {
+        for (Class<?> above = type; above != null; above = above.getSuperclass()) {
+            if (above.getName().equals(POINTER)) {
+                return true;
+            }
+        }
+        return false;
+    }
+}

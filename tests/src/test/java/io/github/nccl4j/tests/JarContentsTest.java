@@ -1,0 +1,140 @@
+package io.github.nccl4j.tests;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.jar.JarEntry;
+import java.util.jar.JarFile;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Every jar that the build has made holds what belongs into it, and nothing else. */
+class JarContentsTest {
+    private static final String OURS = "io/github/nccl4j/";
+    private static final String NAME = "[A-Za-z0-9_$-]+";
+    private static final String ABOUT = "META-INF/(MANIFEST\\.MF|maven/io\\.github\\.nccl4j/%s/pom\\.(xml|properties))";
+
+    /** What a jar may hold, and how much of it must be there. */
+    private record Rule(Pattern jar, String artifact, int least, String... contents) {
+        Rule(String jar, String artifact, int least, String... contents) {
+            this(Pattern.compile(jar), artifact, least, contents);
+        }
+
+        boolean allows(String entry) {
+            return entry.matches(ABOUT.formatted(artifact))
+                    || Stream.of(contents).anyMatch(entry::matches);
+        }
+    }
+
+    private static final String VERSION = "\\d[^-]*(-SNAPSHOT)?";
+
+    /** The first whose name matches. */
+    private static final List<Rule> RULES = List.of(
+            new Rule("nccl-" + VERSION + "-(linux-\\w+)\\.jar", "nccl", 1, OURS + "linux-\\w+/libjninccl4j\\.so"),
+            new Rule(
+                    "nccl-host-" + VERSION + "-(linux-\\w+)\\.jar",
+                    "nccl-host",
+                    1,
+                    OURS + "host/linux-\\w+/libnccl4j_host\\.so"),
+            new Rule("nccl-host-" + VERSION + "-(sources|javadoc)\\.jar", "nccl-host", 20, NAME + "\\.(cpp|h|map)"),
+            new Rule("nccl-host-" + VERSION + "\\.jar", "nccl-host", 0),
+            new Rule("nccl-platform-" + VERSION + "(-sources|-javadoc)?\\.jar", "nccl-platform", 0, "README\\.md"),
+            new Rule(
+                    ".*-javadoc\\.jar",
+                    "none",
+                    10,
+                    ".*\\.(html|js|css|svg|png|gif)",
+                    "(element|package)-list",
+                    "legal/.*",
+                    "(?:.*/)?jquery.*"),
+            new Rule(
+                    "nccl-" + VERSION + "-sources\\.jar",
+                    "nccl",
+                    50,
+                    OURS + "(global|highlevel|library|nccl|presets)/" + NAME + "\\.java",
+                    OURS + "(include|shim)/" + NAME + "\\.h",
+                    "META-INF/native-image/.*\\.json"),
+            new Rule(".*-sources\\.jar", "[a-z0-9_.-]+", 5, OURS + "(header|spark|samples)/.*\\.java"),
+            new Rule(
+                    "nccl-" + VERSION + "\\.jar",
+                    "nccl",
+                    100,
+                    OURS + "(global|highlevel|library|nccl|presets)/" + NAME + "\\.class",
+                    OURS + "(include|shim)/" + NAME + "\\.h",
+                    "META-INF/native-image/io\\.github\\.nccl4j/(nccl|highlevel)/(jni|reflect|resource)-config\\.json",
+                    "module-info\\.class"),
+            new Rule("nccl-header-" + VERSION + "\\.jar", "nccl-header", 20, OURS + "header/" + NAME + "\\.class"),
+            new Rule("nccl-samples-" + VERSION + "\\.jar", "nccl-samples", 20, OURS + "samples/.*\\.class"),
+            new Rule(
+                    "nccl-spark_2\\.13-" + VERSION + "\\.jar",
+                    "nccl-spark_2.13",
+                    5,
+                    OURS + "spark/" + NAME + "\\.class"),
+            new Rule(
+                    "nccl4j-samples\\.jar",
+                    "[a-z-]+",
+                    100,
+                    OURS + ".*\\.(class|h|so)",
+                    "org/bytedeco/javacpp/.*\\.(class|so|properties)",
+                    "org/bytedeco/cuda/(cudart/|global/cudart|presets/cudart).*\\.class",
+                    "org/bytedeco/cuda/linux-\\w+/libjnicudart\\.so",
+                    "picocli/.*\\.class",
+                    "META-INF/maven/(org\\.bytedeco|info\\.picocli)/.*/pom\\.properties"));
+
+    static List<Path> jars() throws IOException {
+        List<Path> jars = new ArrayList<>();
+        for (String module :
+                List.of("nccl-header", "nccl-presets", "nccl-host", "nccl-platform", "nccl-spark", "samples")) {
+            Path target = Path.of("..", module, "target");
+            if (Files.isDirectory(target)) {
+                try (Stream<Path> files = Files.list(target)) {
+                    files.filter(file -> file.toString().endsWith(".jar")).forEach(jars::add);
+                }
+            }
+        }
+        assertTrue(jars.size() >= 6, jars.toString());
+        return jars;
+    }
+
+    @ParameterizedTest
+    @MethodSource("jars")
+    void holdsWhatBelongsIntoIt(Path jar) throws IOException {
+        String name = jar.getFileName().toString();
+        Optional<Rule> rule =
+                RULES.stream().filter(one -> one.jar.matcher(name).matches()).findFirst();
+        assertTrue(rule.isPresent(), () -> "no rule for " + jar);
+        List<String> strange = new ArrayList<>();
+        int contents = 0;
+        try (JarFile file = new JarFile(jar.toFile())) {
+            for (JarEntry entry :
+                    file.stream().filter(one -> !one.isDirectory()).toList()) {
+                if (!rule.get().allows(entry.getName())) {
+                    strange.add(entry.getName());
+                } else if (!entry.getName().startsWith("META-INF/")) {
+                    contents++;
+                }
+            }
+        }
+        assertEquals(List.of(), strange);
+        int found = contents;
+        assertTrue(found >= rule.get().least, () -> name + " has " + found + " files");
+        Matcher classifier = Pattern.compile(".*-(linux-\\w+)\\.jar").matcher(name);
+        if (classifier.matches()) {
+            // A build for one platform after another one must not mix them.
+            assertEquals(1, found, name);
+            try (JarFile file = new JarFile(jar.toFile())) {
+                assertTrue(
+                        file.stream().anyMatch(entry -> entry.getName().contains("/" + classifier.group(1) + "/lib")));
+            }
+        }
+    }
+}
