@@ -8,7 +8,6 @@
 module io.github.nccl4j {
     requires transitive org.bytedeco.javacpp;
     requires transitive org.bytedeco.cuda;
-    requires jdk.net;
 
     exports io.github.nccl4j.highlevel;
     exports io.github.nccl4j.launch;

@@ -28,7 +28,8 @@ import picocli.CommandLine.UnmatchedArgumentException;
             "  nccl4j run 01-all-reduce -n 4",
             "  nccl4j run 03 -n 2 --engine host",
             "  nccl4j perf all_reduce -np 2 -b 8 -e 1G -f 2",
-            "  torchrun --no-python --nproc-per-node 2 nccl4j run 01-all-reduce"
+            "  torchrun --no-python --nproc-per-node 2 nccl4j run 01-all-reduce",
+            "  mpirun -np 4 nccl4j run 01-all-reduce"
         })
 public final class Main implements Callable<Integer> {
 

@@ -19,8 +19,8 @@ import picocli.CommandLine.Spec;
             "Runs a sample, one JVM per rank on this machine.",
             "",
             "Each line of output begins with the rank it came from. When one rank fails, all are ended, and the exit code is "
-                    + "that of the first rank that failed. Without -n and with RANK and WORLD_SIZE in the environment, as under "
-                    + "torchrun, this process is one rank.",
+                    + "that of the first rank that failed. Without -n and under torchrun, mpirun, srun or another launcher, "
+                    + "this process is one rank.",
             ""
         })
 final class RunCommand implements Callable<Integer> {

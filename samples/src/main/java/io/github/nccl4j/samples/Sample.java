@@ -1,14 +1,12 @@
 package io.github.nccl4j.samples;
 
 import io.github.nccl4j.highlevel.Communicator;
-import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.FailurePolicy;
 import io.github.nccl4j.highlevel.NcclLibrary;
-import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.launch.RankInfo;
+import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.library.Engine;
-import io.github.nccl4j.samples.support.IdExchange;
 import io.github.nccl4j.samples.support.Mismatch;
-import io.github.nccl4j.samples.support.RankInfo;
 import java.time.Duration;
 import java.util.concurrent.Callable;
 import picocli.CommandLine;
@@ -84,29 +82,14 @@ abstract class Sample implements Callable<Integer> {
 
     /** Meets the other ranks. With the policy a rank that notices a lost one frees its device, which closing buffers needs. */
     private static Communicator connect(RankInfo self, Duration timeout) {
-        Device device = device(self);
-        byte[] id =
-                new IdExchange(self, timeout).exchange(() -> UniqueId.create().toBytes());
-        return Communicator.builder()
-                .device(device)
-                .onFailure(FailurePolicy.ABORT)
-                .create(UniqueId.of(id), self.rank(), self.worldSize());
-    }
-
-    private static Device device(RankInfo self) {
-        Engine engine = NcclLibrary.get().engine();
-        if (engine == Engine.HOST) {
-            return Device.host();
-        }
-        if (engine == Engine.RCCL) {
+        if (NcclLibrary.get().engine() == Engine.RCCL) {
             throw new Failure("the samples have no access to the memory of AMD GPUs; library: "
                     + NcclLibrary.get().path());
         }
-        int count = Device.cudaCount();
-        if (count == 0) {
-            throw new Failure("rank " + self.rank() + ": the CUDA driver shows no GPU to this process");
+        if (self.worldSize() > 1) {
+            TcpStore.ofProcess(self, timeout).barrier("start", timeout);
         }
-        return Device.cuda(self.localRank() % count);
+        return Communicator.builder().onFailure(FailurePolicy.ABORT).fromEnvironment();
     }
 
     private static String engine(Communicator communicator) {

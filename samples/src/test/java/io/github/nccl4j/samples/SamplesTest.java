@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -15,8 +16,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import java.util.zip.ZipFile;
 import org.bytedeco.javacpp.Loader;
 import org.junit.jupiter.api.Test;
@@ -113,9 +114,18 @@ class SamplesTest {
         }
     }
 
-    /** As under torchrun: no launcher of ours, the variables come from outside. */
-    @Test
-    void runsAsOneRankOfAnOuterLauncher() throws Exception {
+    /** As under another launcher: the variables come from outside. */
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "RANK=%1$d WORLD_SIZE=2 LOCAL_RANK=%1$d LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=%2$d",
+                "OMPI_COMM_WORLD_RANK=%1$d OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=%1$d"
+                        + " OMPI_COMM_WORLD_LOCAL_SIZE=2 MASTER_PORT=%2$d",
+                "PMI_RANK=%1$d PMI_SIZE=2 MPI_LOCALRANKID=%1$d MPI_LOCALNRANKS=2 MASTER_PORT=%2$d",
+                "SLURM_PROCID=%1$d SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=%1$d SLURM_NODEID=0"
+                        + " SLURM_STEP_TASKS_PER_NODE=2 MASTER_PORT=%2$d"
+            })
+    void runsAsOneRankOfAnOuterLauncher(String variables) throws Exception {
         int port;
         try (ServerSocket socket = new ServerSocket(0)) {
             port = socket.getLocalPort();
@@ -123,20 +133,9 @@ class SamplesTest {
         List<Process> ranks = new ArrayList<>();
         for (int rank = 0; rank < 2; rank++) {
             ProcessBuilder builder = command("run 03 --engine host");
-            builder.environment()
-                    .putAll(Map.of(
-                            "RANK",
-                            Integer.toString(rank),
-                            "WORLD_SIZE",
-                            "2",
-                            "LOCAL_RANK",
-                            Integer.toString(rank),
-                            "LOCAL_WORLD_SIZE",
-                            "2",
-                            "MASTER_ADDR",
-                            "127.0.0.1",
-                            "MASTER_PORT",
-                            Integer.toString(port)));
+            for (String variable : variables.formatted(rank, port).split(" ")) {
+                builder.environment().put(variable.split("=")[0], variable.split("=")[1]);
+            }
             ranks.add(builder.start());
         }
         for (Process rank : ranks) {
@@ -145,6 +144,22 @@ class SamplesTest {
             String last = output.get(output.size() - 1);
             assertTrue(last.endsWith("every element checked"), last);
         }
+    }
+
+    @Test
+    void runsUnderMpirun() throws Exception {
+        boolean found = Stream.of(System.getenv("PATH").split(":"))
+                .anyMatch(folder -> Files.isExecutable(Path.of(folder, "mpirun")));
+        // The gate installs it.
+        assumeTrue(found || System.getenv("CI") != null, "needs Open MPI's mpirun (Debian: openmpi-bin)");
+        ProcessBuilder builder = command("run 01-all-reduce --engine host -e 64K");
+        builder.command().addAll(0, List.of("mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "4"));
+        Process mpirun = builder.start();
+        List<String> output = output(mpirun);
+        assertEquals(0, mpirun.waitFor(), () -> String.join("\n", output));
+        assertTrue(output.stream().anyMatch(line -> line.startsWith("# 4 ranks, rank 0 on ")), output::toString);
+        assertTrue(
+                output.stream().anyMatch(line -> line.startsWith("# Out of bounds values : 0 OK")), output::toString);
     }
 
     @Test

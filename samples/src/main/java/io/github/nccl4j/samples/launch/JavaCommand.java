@@ -14,7 +14,16 @@ import java.util.stream.Stream;
 public final class JavaCommand {
 
     /** What the launcher decides for all ranks and passes in the environment instead. */
-    private static final Set<String> NOT_FORWARDED = Set.of("nccl4j.engine", "nccl4j.library", LauncherWatch.PROPERTY);
+    private static final Set<String> NOT_FORWARDED = Set.of(
+            "nccl4j.engine",
+            "nccl4j.library",
+            "nccl4j.rank",
+            "nccl4j.worldSize",
+            "nccl4j.localRank",
+            "nccl4j.localWorldSize",
+            "nccl4j.masterAddress",
+            "nccl4j.masterPort",
+            LauncherWatch.PROPERTY);
 
     private JavaCommand() {}
 
@@ -22,7 +31,7 @@ public final class JavaCommand {
      * The command that runs a class of this class path in a JVM of its own.
      *
      * <p>System properties whose name begins with {@code nccl4j.} or {@code org.bytedeco.} are handed on, except those that choose
-     * the library, which the launcher decides once for all ranks.
+     * the library, which the launcher decides once for all ranks, and those that say which rank a process is.
      *
      * @param jvmOptions further options of the JVM
      * @param mainClass the class to run

@@ -1,7 +1,7 @@
 package io.github.nccl4j.samples.launch;
 
+import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.samples.support.EngineSetting;
-import io.github.nccl4j.samples.support.RankInfo;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.time.Duration;
@@ -246,7 +246,8 @@ public abstract class LaunchOptions {
 
     private Optional<RankInfo> identity() {
         try {
-            return RankInfo.from(System.getenv());
+            RankInfo self = RankInfo.fromEnvironment();
+            return self.isSingle() ? Optional.empty() : Optional.of(self);
         } catch (IllegalArgumentException incomplete) {
             throw new ParameterException(commandLine(), incomplete.getMessage(), incomplete);
         }

@@ -54,8 +54,12 @@ final class RankProcess {
             Consumer<RankExit> onExit)
             throws IOException {
         ProcessBuilder builder = new ProcessBuilder(command);
-        // The variables of an outer torchrun would lead the ranks to its store.
-        builder.environment().keySet().removeIf(name -> name.startsWith("TORCHELASTIC_"));
+        // The variables of an outer torchrun would lead the ranks to its store, those of a store to another place.
+        builder.environment()
+                .keySet()
+                .removeIf(name -> name.startsWith("TORCHELASTIC_")
+                        || name.equals("NCCL4J_STORE_PORT")
+                        || name.equals("NCCL4J_STORE_BIND"));
         builder.environment().putAll(environment);
         Process process = builder.start();
         RankProcess started = new RankProcess(

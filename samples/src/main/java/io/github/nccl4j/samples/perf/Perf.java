@@ -7,11 +7,11 @@ import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.launch.RankInfo;
+import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
-import io.github.nccl4j.samples.support.IdExchange;
 import io.github.nccl4j.samples.support.PerformanceTable;
-import io.github.nccl4j.samples.support.RankInfo;
 import java.time.Duration;
 import java.time.LocalDateTime;
 import java.util.ArrayList;
@@ -67,8 +67,8 @@ final class Perf {
             throw new PerfException("hypercube needs 2, 4, 8 ... ranks, and there are " + ranks);
         }
         List<Device> devices = devices();
-        UniqueId id = UniqueId.of(
-                new IdExchange(self, patience).exchange(() -> UniqueId.create().toBytes()));
+        UniqueId id = UniqueId.of(TcpStore.ofProcess(self, patience)
+                .broadcast("id", 0, () -> UniqueId.create().toBytes(), patience));
         List<Communicator> communicators = Communicator.builder()
                 .config(config())
                 .deadline(patience)

@@ -1,8 +1,8 @@
 package io.github.nccl4j.samples.perf;
 
+import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.samples.Main;
 import io.github.nccl4j.samples.launch.LauncherWatch;
-import io.github.nccl4j.samples.support.RankInfo;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;

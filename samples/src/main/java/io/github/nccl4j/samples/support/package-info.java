@@ -1,5 +1,5 @@
 /**
- * What the samples need besides nccl4j: who a rank is, the exchange of the unique id, test data and their checks.
+ * What the samples need besides nccl4j: the choice of the engine, test data and their checks.
  *
  * <p>This is scaffolding of the samples, not an API.
  */

@@ -3,11 +3,11 @@ package io.github.nccl4j.tests.conformance;
 import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.launch.RankInfo;
+import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.samples.launch.LaunchOptions;
 import io.github.nccl4j.samples.launch.LauncherWatch;
-import io.github.nccl4j.samples.support.IdExchange;
-import io.github.nccl4j.samples.support.RankInfo;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
@@ -289,7 +289,7 @@ public final class ConformanceCommand implements Callable<Integer> {
     private void runVariants(RankInfo self, List<UniqueId> ids) throws Exception {
         Device device = NcclLibrary.get().engine() == Engine.HOST
                 ? Device.host()
-                : Device.cuda(self.localRank() % Device.cudaCount());
+                : Device.cuda(self.device(Device.cudaCount()));
         for (int i = 0; i < ids.size(); i++) {
             Variant variant = variants().get(i);
             long start = System.nanoTime();
@@ -304,16 +304,21 @@ public final class ConformanceCommand implements Callable<Integer> {
         }
     }
 
-    /** One for each variant; all at once, since the ranks meet at one port. */
+    /** One for each variant; all at once, to meet once. */
     private List<UniqueId> ids(RankInfo self, Duration patience) {
         int count = variants().size();
-        byte[] all = new IdExchange(self, patience).exchange(() -> {
-            ByteBuffer bytes = ByteBuffer.allocate(count * UniqueId.BYTES);
-            for (int i = 0; i < count; i++) {
-                bytes.put(UniqueId.create().toBytes());
-            }
-            return bytes.array();
-        });
+        byte[] all = TcpStore.ofProcess(self, patience)
+                .broadcast(
+                        "ids",
+                        0,
+                        () -> {
+                            ByteBuffer bytes = ByteBuffer.allocate(count * UniqueId.BYTES);
+                            for (int i = 0; i < count; i++) {
+                                bytes.put(UniqueId.create().toBytes());
+                            }
+                            return bytes.array();
+                        },
+                        patience);
         List<UniqueId> ids = new ArrayList<>();
         for (int i = 0; i < count; i++) {
             byte[] id = new byte[UniqueId.BYTES];
