@@ -67,6 +67,7 @@ public final class Main implements Callable<Integer> {
         nccl4j.addSubcommand(new CheckHeaderCommand());
         nccl4j.addSubcommand(new DoctorCommand());
         nccl4j.addSubcommand(new PerfCommand());
+        nccl4j.addSubcommand(new StartupCommand());
         // "-n 2" is a number of ranks also where 2 is the short name of a sample.
         nccl4j.setAllowSubcommandsAsOptionParameters(true);
         nccl4j.setParameterExceptionHandler(new ArgumentErrors());

@@ -48,6 +48,11 @@ public final class JavaCommand {
         command.add("--enable-native-access=ALL-UNNAMED");
         command.add(
                 "-D" + LauncherWatch.PROPERTY + "=" + ProcessHandle.current().pid());
+        // The launcher's own classes are those of its ranks.
+        String classes = System.getProperty("nccl4j.classes");
+        if (classes != null) {
+            command.add("-XX:SharedArchiveFile=" + classes);
+        }
         command.addAll(forwarded(System.getProperties()));
         command.addAll(jvmOptions);
         command.add("-cp");
