@@ -4,14 +4,14 @@ import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CudaStream;
 import io.github.nccl4j.highlevel.DataType;
-import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Float32;
-import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.NcclResultException;
 import io.github.nccl4j.highlevel.ReduceOp;
+import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.nccl.ncclComm;
 import java.lang.invoke.MethodHandle;
+import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import org.bytedeco.cuda.cudart.CUstream_st;
 import org.bytedeco.javacpp.FloatPointer;
@@ -25,8 +25,8 @@ import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 
 /**
- * One call of {@code ncclAllReduce} with its seven arguments, into a library that does nothing. Each method is one way;
- * its state makes a first call whose result shows that it reached that library.
+ * One call of {@code ncclAllReduce} with its seven arguments, on a {@link Target}. Each method is one way; its state
+ * makes a first call whose result shows that it reached the library.
  *
  * <p>For JMH, which runs one thread.
  */
@@ -38,17 +38,19 @@ public class AllReduceCall {
 
     private static final long COUNT = 1;
 
+    /** Of a pointer that is not at its beginning. */
+    private static final long POSITION = 3;
+
     /** For JMH. */
     public AllReduceCall() {}
 
-    /** Addresses, none of which the library looks at. */
+    /** Addresses. */
     @State(Scope.Thread)
     public static class Addresses {
-        private final FloatPointer memory = new FloatPointer(4);
-        private final long send = memory.address();
-        private final long receive = send + Float.BYTES;
-        private final long comm = send;
-        private final long stream = send;
+        private final long send = Target.get().send.address();
+        private final long receive = Target.get().receive.address();
+        private final long comm = Target.get().comm();
+        private final long stream = Target.get().stream.nativeHandle();
 
         /** For JMH. */
         public Addresses() {}
@@ -56,22 +58,26 @@ public class AllReduceCall {
         /** Makes the first call. */
         @Setup
         public void check() {
-            StubLibraries.checkReached(
-                    nccl.ncclAllReduce(send, receive, COUNT, nccl.ncclFloat, nccl.ncclAvg, comm, stream));
+            Target.checkReached(nccl.ncclAllReduce(send, receive, COUNT, nccl.ncclFloat, nccl.ncclAvg, comm, stream));
         }
     }
 
     /** The same as objects. */
     @State(Scope.Thread)
     public static class Pointers {
-        private final FloatPointer send = new FloatPointer(4);
-        private final FloatPointer receive = new FloatPointer(4);
-        private final FloatPointer sendPart = new FloatPointer(send).position(3);
-        private final FloatPointer receivePart = new FloatPointer(receive).position(3);
+        private final FloatPointer send =
+                new FloatPointer(Target.at(Target.get().send.address()));
+        private final FloatPointer receive =
+                new FloatPointer(Target.at(Target.get().receive.address()));
+        private final FloatPointer sendPart =
+                new FloatPointer(Target.at(Target.get().send.address() - POSITION * Float.BYTES)).position(POSITION);
+        private final FloatPointer receivePart =
+                new FloatPointer(Target.at(Target.get().receive.address() - POSITION * Float.BYTES)).position(POSITION);
         private final Pointer plainSend = new Pointer(send);
         private final Pointer plainReceive = new Pointer(receive);
-        private final ncclComm comm = new ncclComm(send);
-        private final CUstream_st stream = new CUstream_st(send);
+        private final ncclComm comm = new ncclComm(Target.at(Target.get().comm()));
+        private final CUstream_st stream =
+                new CUstream_st(Target.at(Target.get().stream.nativeHandle()));
 
         /** For JMH. */
         public Pointers() {}
@@ -79,32 +85,24 @@ public class AllReduceCall {
         /** Makes the first call. */
         @Setup
         public void check() {
-            StubLibraries.checkReached(
-                    nccl.ncclAllReduce(send, receive, COUNT, nccl.ncclFloat, nccl.ncclAvg, comm, stream));
+            Target.checkReached(nccl.ncclAllReduce(send, receive, COUNT, nccl.ncclFloat, nccl.ncclAvg, comm, stream));
         }
     }
 
-    /** The same for highlevel: a communicator that it was given, and buffers on the one device. */
+    /** The same for highlevel. */
     @State(Scope.Thread)
     public static class HighlevelObjects {
-        static {
-            StubLibraries.load();
-        }
-
-        private final FloatPointer memory = new FloatPointer(4);
-        private final Device device = Device.cuda(0);
-        private final DeviceBuffer<Float32> send = DeviceBuffer.wrap(device, ElementType.FLOAT32, memory, COUNT);
-        private final DeviceBuffer<Float32> receive =
-                DeviceBuffer.wrap(device, ElementType.FLOAT32, memory.address() + Float.BYTES, COUNT);
-        private final Communicator communicator = Communicator.wrap(memory.address(), device);
-        private final CudaStream stream = CudaStream.wrap(device, memory.address());
+        private final DeviceBuffer<Float32> send = Target.get().send;
+        private final DeviceBuffer<Float32> receive = Target.get().receive;
+        private final Communicator communicator = Target.get().communicator;
+        private final CudaStream stream = Target.get().stream;
         private final long sendAddress = send.address();
         private final long receiveAddress = receive.address();
 
         /** For JMH. */
         public HighlevelObjects() {}
 
-        /** Makes the first call, with an operator that is an error as a result. */
+        /** Makes the first call, with an operator that is an error as a result of the library that does nothing. */
         @Setup
         public void check() {
             int reached = 0;
@@ -113,21 +111,21 @@ public class AllReduceCall {
             } catch (NcclResultException e) {
                 reached = e.result().code();
             }
-            StubLibraries.checkReached(reached);
+            Target.checkReached(reached);
         }
     }
 
     /** The same for JavaCPP Presets CUDA. */
     @State(Scope.Thread)
     public static class PresetsPointers {
-        static {
-            StubLibraries.load();
-        }
-
-        private final FloatPointer send = new FloatPointer(4);
-        private final FloatPointer receive = new FloatPointer(4);
-        private final org.bytedeco.cuda.nccl.ncclComm comm = new org.bytedeco.cuda.nccl.ncclComm(send);
-        private final CUstream_st stream = new CUstream_st(send);
+        private final FloatPointer send =
+                new FloatPointer(Target.at(Target.get().send.address()));
+        private final FloatPointer receive =
+                new FloatPointer(Target.at(Target.get().receive.address()));
+        private final org.bytedeco.cuda.nccl.ncclComm comm =
+                new org.bytedeco.cuda.nccl.ncclComm(Target.at(Target.get().comm()));
+        private final CUstream_st stream =
+                new CUstream_st(Target.at(Target.get().stream.nativeHandle()));
 
         /** For JMH. */
         public PresetsPointers() {}
@@ -135,7 +133,7 @@ public class AllReduceCall {
         /** Makes the first call. */
         @Setup
         public void check() {
-            StubLibraries.checkReached(org.bytedeco.cuda.global.nccl.ncclAllReduce(
+            Target.checkReached(org.bytedeco.cuda.global.nccl.ncclAllReduce(
                     send, receive, COUNT, nccl.ncclFloat, nccl.ncclAvg, comm, stream));
         }
     }
@@ -143,13 +141,12 @@ public class AllReduceCall {
     /** Addresses once more, and the handle that takes them. */
     @State(Scope.Thread)
     public static class ForeignAddresses {
-        private static final MethodHandle ALL_REDUCE = ForeignFunction.allReduce(StubLibraries.nccl());
+        private static final MethodHandle ALL_REDUCE = ForeignFunction.allReduce(Path.of(NativeLibrary.path()));
 
-        private final FloatPointer memory = new FloatPointer(4);
-        private final long send = memory.address();
-        private final long receive = send + Float.BYTES;
-        private final long comm = send;
-        private final long stream = send;
+        private final long send = Target.get().send.address();
+        private final long receive = Target.get().receive.address();
+        private final long comm = Target.get().comm();
+        private final long stream = Target.get().stream.nativeHandle();
 
         /** For JMH. */
         public ForeignAddresses() {}
@@ -161,7 +158,7 @@ public class AllReduceCall {
          */
         @Setup
         public void check() throws Throwable {
-            StubLibraries.checkReached(
+            Target.checkReached(
                     (int) ALL_REDUCE.invokeExact(send, receive, COUNT, nccl.ncclFloat, nccl.ncclAvg, comm, stream));
         }
     }

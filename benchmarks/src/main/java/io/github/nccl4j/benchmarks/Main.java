@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -38,11 +39,16 @@ public final class Main {
     private static final String PYTHON = "Python, ctypes";
 
     private static final String HELP = """
-            Usage: ./nccl4j benchmark [--quick] [JMH ARGUMENTS]
+            Usage: ./nccl4j benchmark [--quick] [--library PATH] [--groups] [JMH ARGUMENTS]
 
             The host cost of one ncclAllReduce call, by every way, into a library that does nothing. By default 2 processes
             for each way, each with 4 warm-ups and 6 iterations of a second: about 3 minutes. --quick is one process with
-            2 and 3 of 100 ms; it shows that everything runs. JAVA_HOME chooses the Java. Of JMH's arguments:
+            2 and 3 of 100 ms; it shows that everything runs. JAVA_HOME chooses the Java.
+
+              --library PATH  into this libnccl instead, on the first GPU: one rank, in place, where NCCL launches nothing
+              --groups        groups of 1, 16, 256 and 1024 calls; the time of one of them
+
+            Of JMH's arguments:
 
               REGEX           the ways: highlevel, highlevelInPlace, highlevelAddresses, addresses, pointers, plainPointers,
                               pointersAtPosition, presets, foreign
@@ -53,15 +59,26 @@ public final class Main {
               -prof NAME      a profiler, such as perfasm
             """;
 
+    /** Groups of so many calls; 0 is a call without a group. */
+    private static final List<Integer> SINGLE = List.of(0);
+
+    private static final List<Integer> GROUPS = List.of(1, 16, 256, 1024);
+
     private final CommandLineOptions given;
+    private final Path library;
+    private final Class<?> benchmarks;
+    private final List<Integer> groups;
     private final int forks;
     private final int warmups;
     private final int iterations;
     private final TimeValue warmupTime;
     private final TimeValue iterationTime;
 
-    private Main(CommandLineOptions given, boolean quick) {
+    private Main(CommandLineOptions given, boolean quick, Path library, boolean grouped) {
         this.given = given;
+        this.library = library;
+        benchmarks = grouped ? GroupOfCalls.class : AllReduceCall.class;
+        groups = grouped ? GROUPS : SINGLE;
         TimeValue time = quick ? TimeValue.milliseconds(100) : TimeValue.seconds(1);
         forks = given.getForkCount().orElse(quick ? 1 : 2);
         warmups = given.getWarmupIterations().orElse(quick ? 2 : 4);
@@ -73,79 +90,95 @@ public final class Main {
     /**
      * Runs it.
      *
-     * @param args {@code --quick}, and what JMH takes
+     * @param args {@code --quick}, {@code --library PATH}, {@code --groups}, and what JMH takes
      * @throws IOException if the libraries can't be made
      * @throws RunnerException if a way can't be measured
      */
     public static void main(String... args) throws IOException, RunnerException {
         List<String> rest = new ArrayList<>(List.of(args));
         boolean quick = rest.removeIf("--quick"::equals);
+        boolean grouped = rest.removeIf("--groups"::equals);
         if (rest.contains("-h") || rest.contains("--help")) {
             System.out.print(HELP);
             return;
         }
         try {
-            new Main(new CommandLineOptions(rest.toArray(String[]::new)), quick).run();
+            Path library = library(rest);
+            new Main(new CommandLineOptions(rest.toArray(String[]::new)), quick, library, grouped).run();
         } catch (CommandLineOptionException e) {
             System.err.println(e.getMessage());
             System.exit(2);
         }
     }
 
+    /** Takes "--library PATH" out of the arguments; null without. */
+    private static Path library(List<String> arguments) throws CommandLineOptionException {
+        int at = arguments.indexOf("--library");
+        if (at < 0) {
+            return null;
+        }
+        if (at + 1 == arguments.size() || !Files.isReadable(Path.of(arguments.get(at + 1)))) {
+            throw new CommandLineOptionException("--library needs the path of a libnccl");
+        }
+        arguments.remove(at);
+        return Path.of(arguments.remove(at)).toAbsolutePath();
+    }
+
     private void run() throws IOException, RunnerException {
         Path folder = Files.createTempDirectory("nccl4j-benchmark");
         // A hook, since this program is interrupted now and then.
         Runtime.getRuntime().addShutdownHook(new Thread(() -> delete(folder)));
-        StubLibraries.make(folder);
+        if (library == null) {
+            StubLibraries.make(folder);
+        } else {
+            StubLibraries.makeProgram(folder, library);
+        }
 
-        Table table = new Table(C, AllReduceCall.PRESETS);
+        Map<Integer, Table> tables = new LinkedHashMap<>();
+        groups.forEach(group -> tables.put(group, new Table(C, AllReduceCall.PRESETS)));
         Map<String, Way> ways = new HashMap<>();
         Collection<String> excluded = new ArrayList<>(given.getExcludes());
-        for (Method method : AllReduceCall.class.getMethods()) {
+        for (Method method : benchmarks.getMethods()) {
             Way way = method.getAnnotation(Way.class);
             if (way == null) {
                 continue;
             }
-            String benchmark = AllReduceCall.class.getName() + "." + method.getName();
+            String benchmark = benchmarks.getName() + "." + method.getName();
             ways.put(benchmark, way);
             int java = Runtime.version().feature();
             if (java < way.since()) {
                 excluded.add(benchmark + "$");
-                table.addMissing(way.value(), "needs Java " + way.since() + ", this is " + java);
+                tables.values()
+                        .forEach(table ->
+                                table.addMissing(way.value(), "needs Java " + way.since() + ", this is " + java));
             }
         }
+        excluded.add((benchmarks == GroupOfCalls.class ? AllReduceCall.class : GroupOfCalls.class).getName() + "\\.");
 
-        List<String> c = List.of(folder.resolve("call").toString());
-        List<String> python =
-                List.of("python3", "call.py", folder.resolve("libnccl.so.2").toString());
         boolean hasPython = hasPython(folder);
-        List<Double> timesOfC = new ArrayList<>();
-        List<Double> timesOfPython = new ArrayList<>();
+        Map<Integer, List<Double>> timesOfC = new HashMap<>();
+        Map<Integer, List<Double>> timesOfPython = new HashMap<>();
         double loadBefore = load();
         int processes = Math.max(1, forks);
         for (int i = 0; i < processes; i++) {
             if (i == (processes + 1) / 2) {
-                measureJava(folder, excluded, ways, table);
+                measureJava(folder, excluded, ways, tables);
             }
-            measure(folder, c, timesOfC);
-            if (hasPython) {
-                measure(folder, python, timesOfPython);
+            for (int group : groups) {
+                measure(folder, c(folder), group, timesOfC);
+                if (hasPython) {
+                    measure(folder, python(folder), group, timesOfPython);
+                }
             }
         }
         if (processes == 1) {
-            measureJava(folder, excluded, ways, table);
+            measureJava(folder, excluded, ways, tables);
         }
-        add(table, C, statistics(timesOfC), OptionalDouble.empty());
-        if (hasPython) {
-            add(table, PYTHON, statistics(timesOfPython), OptionalDouble.empty());
-        } else {
-            table.addMissing(PYTHON, "no python3");
-        }
-
         System.out.printf(
                 Locale.ROOT,
-                "%nOne ncclAllReduce call into a library that does nothing; medians of %d x %d iterations of %s.%n"
-                        + "Java %s, %s, %d CPUs%s, load %.1f before and %.1f after.%n%n%s",
+                "%nOne ncclAllReduce call into %s; medians of %d x %d iterations of %s.%n"
+                        + "Java %s, %s, %d CPUs%s, load %.1f before and %.1f after.%n",
+                library == null ? "a library that does nothing" : library + ", 1 rank in place",
                 processes,
                 iterations,
                 iterationTime,
@@ -154,17 +187,44 @@ public final class Main {
                 Runtime.getRuntime().availableProcessors(),
                 processor(),
                 loadBefore,
-                load(),
-                table);
+                load());
+        for (int group : groups) {
+            Table table = tables.get(group);
+            add(table, C, statistics(timesOfC.get(group)), OptionalDouble.empty());
+            if (hasPython) {
+                add(table, PYTHON, statistics(timesOfPython.get(group)), OptionalDouble.empty());
+            } else {
+                table.addMissing(PYTHON, "no python3");
+            }
+            System.out.printf("%n%s%s", group == 0 ? "" : "In groups of " + group + ":%n%n".formatted(), table);
+        }
     }
 
-    private void measureJava(Path folder, Collection<String> excluded, Map<String, Way> ways, Table table)
+    private static List<String> c(Path folder) {
+        return List.of(folder.resolve("call").toString());
+    }
+
+    private List<String> python(Path folder) {
+        return library == null
+                ? List.of(
+                        "python3",
+                        "call.py",
+                        "stub",
+                        folder.resolve("libnccl.so.2").toString())
+                : List.of("python3", "call.py", "real", library.toString());
+    }
+
+    private void measureJava(
+            Path folder, Collection<String> excluded, Map<String, Way> ways, Map<Integer, Table> tables)
             throws RunnerException {
+        Path called = library == null ? folder.resolve("libnccl.so.2") : library;
         Map<String, String> properties = Map.of(
                 StubLibraries.FOLDER,
                 folder.toString(),
+                Target.REAL,
+                Boolean.toString(library != null),
                 "nccl4j.library",
-                folder.resolve("libnccl.so.2").toString());
+                called.toString());
         // For -f 0, which measures in this process.
         properties.forEach(System::setProperty);
         List<String> arguments = new ArrayList<>(given.getJvmArgsAppend().orElse(List.of()));
@@ -190,19 +250,35 @@ public final class Main {
         for (RunResult result : new Runner(all).run()) {
             Way way = ways.get(result.getParams().getBenchmark());
             if (way != null) {
-                add(table, way.value(), result.getPrimaryResult().getStatistics(), allocated(result));
+                String calls = result.getParams().getParam("calls");
+                int group = calls == null ? 0 : Integer.parseInt(calls);
+                int count = Math.max(1, group);
+                Statistics times = result.getPrimaryResult().getStatistics();
+                OptionalDouble bytes = allocated(result);
+                tables.get(group)
+                        .add(
+                                way.value(),
+                                times.getPercentile(50) / count,
+                                times.getMin() / count,
+                                times.getMax() / count,
+                                bytes.isPresent() ? OptionalDouble.of(bytes.getAsDouble() / count) : bytes);
             }
         }
     }
 
     /** Runs a process that prints the time of a call for each iteration. */
-    private void measure(Path folder, List<String> program, List<Double> times) throws IOException {
+    private void measure(Path folder, List<String> program, int group, Map<Integer, List<Double>> times)
+            throws IOException {
         List<String> command = new ArrayList<>(program);
+        command.add(Integer.toString(group));
         command.add(Integer.toString(warmups));
         command.add(seconds(warmupTime));
         command.add(Integer.toString(iterations));
         command.add(seconds(iterationTime));
-        CommandLine.output(folder, command).lines().map(Double::valueOf).forEach(times::add);
+        CommandLine.output(folder, command)
+                .lines()
+                .map(Double::valueOf)
+                .forEach(times.computeIfAbsent(group, g -> new ArrayList<>())::add);
     }
 
     private static OptionalDouble allocated(RunResult result) {

@@ -1,6 +1,5 @@
 package io.github.nccl4j.benchmarks;
 
-import io.github.nccl4j.global.nccl;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.file.Files;
@@ -22,12 +21,10 @@ final class StubLibraries {
 
     private StubLibraries() {}
 
-    /** Makes all of them, and the C program. */
+    /** Makes all of them, and the C program against it. */
     static void make(Path folder) throws IOException {
-        copy("/io/github/nccl4j/include/nccl.h", folder.resolve("nccl.h"));
+        copyPrograms(folder);
         copy("nccl.cpp", folder.resolve("nccl.cpp"));
-        copy("call.cpp", folder.resolve("call.cpp"));
-        copy("call.py", folder.resolve("call.py"));
         compile(folder, "-shared", "-fPIC", "-Wl,-soname," + NCCL, "-o", NCCL, "nccl.cpp");
         compile(folder, "-o", "call", "call.cpp", "-l:" + NCCL, "-L.", "-Wl,-rpath," + folder);
         copy("cuda.cpp", folder.resolve("cuda.cpp"));
@@ -46,9 +43,25 @@ final class StubLibraries {
         }
     }
 
-    /** The libnccl, in a JVM of the benchmark. */
-    static Path nccl() {
-        return folder().resolve(NCCL);
+    /** Makes the C program against a real library. */
+    static void makeProgram(Path folder, Path library) throws IOException {
+        copyPrograms(folder);
+        compile(
+                folder,
+                "-DREAL",
+                "-o",
+                "call",
+                "call.cpp",
+                library.toString(),
+                "-ldl",
+                "-Wl,--allow-shlib-undefined",
+                "-Wl,-rpath," + library.getParent());
+    }
+
+    private static void copyPrograms(Path folder) throws IOException {
+        copy("/io/github/nccl4j/include/nccl.h", folder.resolve("nccl.h"));
+        copy("call.cpp", folder.resolve("call.cpp"));
+        copy("call.py", folder.resolve("call.py"));
     }
 
     /** Loads all of them, so that who asks the dynamic linker for their names gets them. */
@@ -56,14 +69,7 @@ final class StubLibraries {
         for (String name : CUDA) {
             System.load(folder().resolve(name).toString());
         }
-        System.load(nccl().toString());
-    }
-
-    /** Looks at the result of a call with the operator ncclAvg. */
-    static void checkReached(int result) {
-        if (result != nccl.ncclAvg) {
-            throw new IllegalStateException("the call did not reach the benchmark's library: its result is " + result);
-        }
+        System.load(folder().resolve(NCCL).toString());
     }
 
     private static Path folder() {

@@ -1,0 +1,107 @@
+package io.github.nccl4j.benchmarks;
+
+import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CudaStream;
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element.Float32;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.library.NativeLibrary;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.stream.Stream;
+import org.bytedeco.javacpp.FloatPointer;
+import org.bytedeco.javacpp.Pointer;
+
+/**
+ * What the calls are made on: in the library that does nothing, addresses that nobody looks at; in a real one, a
+ * communicator of one rank on the first GPU, and an element that is reduced in place, for which NCCL has nothing to do on
+ * the GPU. One for each JVM.
+ */
+final class Target {
+    /** The system property that says that the library is a real one. */
+    static final String REAL = "nccl4j.benchmarks.real";
+
+    private static Target target;
+
+    final Communicator communicator;
+    final CudaStream stream;
+    final DeviceBuffer<Float32> send;
+    final DeviceBuffer<Float32> receive;
+
+    private Target() {
+        if (isReal()) {
+            // By its name, too, so that JavaCPP Presets CUDA gets the same.
+            System.load(NativeLibrary.path());
+            Device device = Device.cuda(0);
+            communicator = Communicator.builder().device(device).create(UniqueId.create(), 0, 1);
+            stream = CudaStream.nonBlocking(device);
+            send = device.allocate(ElementType.FLOAT32, 1);
+            send.fill(1.0);
+            receive = send;
+        } else {
+            StubLibraries.load();
+            FloatPointer memory = new FloatPointer(4);
+            Device device = Device.cuda(0);
+            send = DeviceBuffer.wrap(device, ElementType.FLOAT32, memory, 1);
+            receive = DeviceBuffer.wrap(device, ElementType.FLOAT32, memory.getPointer(1), 1);
+            communicator = Communicator.wrap(memory.address(), device);
+            stream = CudaStream.wrap(device, memory.address());
+        }
+    }
+
+    static boolean isReal() {
+        return Boolean.getBoolean(REAL);
+    }
+
+    /** The one of this JVM. */
+    static synchronized Target get() {
+        if (target == null) {
+            target = new Target();
+        }
+        return target;
+    }
+
+    long comm() {
+        return communicator.nativeHandle();
+    }
+
+    /** A pointer to an address or a handle. */
+    static Pointer at(long value) {
+        return new Pointer() {
+            {
+                address = value;
+            }
+        };
+    }
+
+    /** Looks at the result of a call with the operator ncclAvg, which the library that does nothing returns. */
+    static void checkReached(int result) {
+        if (result != (isReal() ? nccl.ncclSuccess : nccl.ncclAvg)) {
+            throw new IllegalStateException("the call did not reach the benchmark's library: its result is " + result);
+        }
+        if (isReal()) {
+            requireOneLibrary();
+        }
+    }
+
+    /** All ways must call the same. */
+    private static void requireOneLibrary() {
+        try (Stream<String> maps = Files.lines(Path.of("/proc/self/maps"))) {
+            List<String> libraries = maps.filter(line -> line.matches(".*/libnccl\\.so[^/]*"))
+                    .map(line -> line.substring(line.indexOf('/')))
+                    .distinct()
+                    .toList();
+            if (libraries.size() != 1) {
+                throw new IllegalStateException("the ways must call one library, and there are " + libraries);
+            }
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+}
