@@ -332,7 +332,39 @@ final class Batch {
         }
     }
 
+    /** Compares the collectives of each communicator, all at once, with those of its other ranks. */
+    private void compare() {
+        for (int i = 0; i < communicators.size(); i++) {
+            CallCheck check = communicators.get(i).check();
+            if (check != null) {
+                List<String> calls = signatures(i);
+                if (!calls.isEmpty()) {
+                    check.compare("ncclGroupEnd", String.join("; ", calls));
+                }
+            }
+        }
+    }
+
+    private List<String> signatures(int communicator) {
+        List<String> calls = new ArrayList<>();
+        for (int at = 0; at < used; at += WORDS) {
+            if (words[at + 1] == communicator && words[at] != DEFERRED) {
+                String call = Operations.signature(
+                        (int) words[at],
+                        words[at + 4],
+                        (int) (words[at + 5] >>> 32),
+                        (int) (words[at + 6] >>> 32),
+                        (int) words[at + 6]);
+                if (call != null) {
+                    calls.add(call);
+                }
+            }
+        }
+        return calls;
+    }
+
     private void run() {
+        compare();
         record();
         CommunicatorCore first = communicators.get(0);
         int result;

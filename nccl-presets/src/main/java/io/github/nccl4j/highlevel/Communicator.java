@@ -100,6 +100,9 @@ public final class Communicator implements AutoCloseable {
     /** The types that the library knows have codes below this. */
     private final int typesKnown;
 
+    /** Whether its calls may have to be compared with those of other ranks. */
+    private final boolean checked;
+
     /** Written by the thread that is in the gate. */
     private final Ring ring;
 
@@ -139,6 +142,7 @@ public final class Communicator implements AutoCloseable {
         this.device = device;
         core = new CommunicatorCore(this, library, device, blocking, owner, settings, name);
         gate = core.gate();
+        checked = settings.check() != null;
         ring = new Ring(settings.recorded());
         recorder = new FlightRecorder(this, ring);
         onHost = core.isOnHost();
@@ -2315,6 +2319,9 @@ public final class Communicator implements AutoCloseable {
             int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
         Gate.Pass pass = gate.enter();
         try {
+            if (checked) {
+                compare(operation, count, type, op, peer);
+            }
             ring.record(operation, count, type, peer, op, 0, stream.handle);
             int result =
                     Operations.call(operation, send, recv, count, type, op, peer, 0, 0, core.handle(), stream.handle);
@@ -2323,6 +2330,14 @@ public final class Communicator implements AutoCloseable {
             }
         } finally {
             pass.leave();
+        }
+    }
+
+    private void compare(int operation, long count, int type, int op, int peer) {
+        CallCheck check = core.check();
+        String signature = Operations.signature(operation, count, type, op, peer);
+        if (check != null && signature != null) {
+            check.compare(Operations.name(operation), signature);
         }
     }
 

@@ -113,6 +113,24 @@ public final class CommunicatorBuilder {
     }
 
     /**
+     * Compares every collective call with those of the other ranks before NCCL is called: function, count, type, operator and
+     * root, and the order of calls. Where they differ, every rank gets a {@link CallMismatchException} that names the odd one.
+     * A rank that does not come ends the others' calls at the {@linkplain #deadline deadline}, with a {@link
+     * NcclTimeoutException} that names it.
+     *
+     * <p>For finding a mistake: each call waits for all ranks, which is slow, and allocates. What one rank calls of {@code
+     * send}, {@code recv} and one-sided operations is not compared. Communicators that are split, shrunk or grown from this one
+     * are checked if they have all of its ranks, in the same order.
+     *
+     * @param rendezvous of all ranks of the communicator, with the same numbers; open as long as the communicator
+     * @return this builder
+     */
+    public CommunicatorBuilder check(Rendezvous rendezvous) {
+        settings = settings.withCheck(Objects.requireNonNull(rendezvous, "rendezvous"));
+        return this;
+    }
+
+    /**
      * How many operations the {@link FlightRecorder} keeps. Default: {@value FlightRecorder#DEFAULT_KEPT}, in 20 KiB.
      *
      * @param operations the number, from 1 to 2^20 - 1; rounded up to one less than a power of two
@@ -237,6 +255,22 @@ public final class CommunicatorBuilder {
         return own;
     }
 
+    /** What compares calls knows the ranks by the same numbers. */
+    private void requireChecked(int rank, int ranksHere, int size) {
+        Rendezvous check = settings.check();
+        if (check == null) {
+            return;
+        }
+        if (ranksHere > 1) {
+            throw new IllegalArgumentException(
+                    "a rendezvous is of one rank, so that only one of this process can be checked: " + ranksHere);
+        }
+        if (check.rank() != rank || check.size() != size) {
+            throw new IllegalArgumentException("rank and size must be those of the rendezvous that checks: rank " + rank
+                    + " of " + size + ", the rendezvous has rank " + check.rank() + " of " + check.size());
+        }
+    }
+
     private static void requireRank(int rank, int size) {
         if (size < 1) {
             throw new IllegalArgumentException("size must be >= 1: " + size);
@@ -247,6 +281,7 @@ public final class CommunicatorBuilder {
     }
 
     private Communicator create(List<UniqueId> ids, int rank, int size, Device on) {
+        requireChecked(rank, 1, size);
         NcclLibrary library = NcclLibrary.get();
         if (ids.size() > 1) {
             library.require("ncclCommInitRankScalable");
@@ -296,6 +331,7 @@ public final class CommunicatorBuilder {
     public List<Communicator> createAll(List<Device> devices) {
         // Before an id is made, for which NCCL opens a port.
         requireDevices(NcclLibrary.get(), devices);
+        requireChecked(0, devices.size(), devices.size());
         return createAll(UniqueId.create(), 0, devices.size(), devices);
     }
 
@@ -319,6 +355,7 @@ public final class CommunicatorBuilder {
         NcclLibrary library = NcclLibrary.get();
         requireDevices(library, devices);
         requireRank(firstRank, size);
+        requireChecked(firstRank, devices.size(), size);
         if (devices.size() > size - firstRank) {
             throw new IllegalArgumentException("firstRank + the number of devices must be <= size: " + firstRank + " + "
                     + devices.size() + " > " + size);

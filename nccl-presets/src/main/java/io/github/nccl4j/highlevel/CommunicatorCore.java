@@ -2,6 +2,7 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Communicator.State;
+import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NcclException;
 import java.time.Duration;
@@ -70,6 +71,9 @@ final class CommunicatorCore {
 
     int batchIndex;
     private Gate.Pass batchPass;
+
+    /** Compares calls with other ranks; null if nobody does. Plain, as the handle is. */
+    private CallCheck check;
 
     /** What names this communicator in the process; null if it is not known. */
     private Object familyKey;
@@ -225,6 +229,10 @@ final class CommunicatorCore {
             family = Family.join(familyKey, this);
         }
         KnownCommunicators.add(handle, rank, name, device);
+        Rendezvous where = settings.check();
+        if (where != null && where.rank() == rank && where.size() == size) {
+            check = new CallCheck(this, where);
+        }
         state = State.OPEN;
         communicator.flightRecorder().begin();
         gate.open();
@@ -258,6 +266,10 @@ final class CommunicatorCore {
     Thread user() {
         Thread last = gate.lastHolder();
         return last != null ? last : creator;
+    }
+
+    CallCheck check() {
+        return check;
     }
 
     /** Waits until one that does not block has come to be. */

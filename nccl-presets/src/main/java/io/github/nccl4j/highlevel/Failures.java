@@ -86,6 +86,30 @@ final class Failures {
         return failure;
     }
 
+    /** Not all ranks have come to where their calls are compared, so that nothing was called. */
+    NcclException late(String function, String description, Duration limit, Throwable cause) {
+        NcclException failure = timeout(function, description, limit);
+        failure.initCause(cause);
+        tell(failure);
+        return failure;
+    }
+
+    /** As {@link #late(String, String, Duration, Throwable)}, of a rank that will not come any more. */
+    NcclException lost(String function, String description, Throwable cause) {
+        NcclException failure = Status.failure(
+                nccl.ncclRemoteError,
+                function,
+                description,
+                core.expectedRank(),
+                core.name(),
+                core.lastError(),
+                core.library(),
+                recorded(description));
+        failure.initCause(cause);
+        tell(failure);
+        return failure;
+    }
+
     /** As {@link #timedOut}, of work, which {@link #isLate} knows of. */
     NcclException late(String function, String description, Duration limit) {
         NcclException failure = timeout(function, description, limit);

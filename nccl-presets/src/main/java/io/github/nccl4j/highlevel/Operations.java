@@ -87,6 +87,15 @@ final class Operations {
         };
     }
 
+    /** What all ranks of a collective must agree on: "ncclReduce of 1024 float32 to rank 3, SUM"; null for all else. */
+    static String signature(int operation, long count, int type, int op, int peer) {
+        if (operation > SCATTER) {
+            return null;
+        }
+        String text = describe(operation, count, type, peer);
+        return reduces(operation) ? text + ", " + ReduceOp.name(op) : text;
+    }
+
     /**
      * Calls the C function.
      *

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.launch.Rendezvous;
 import java.time.Duration;
 
 /**
@@ -9,24 +10,29 @@ import java.time.Duration;
  * @param policy what is done when something has failed
  * @param watchdog whether it is looked after when nobody waits
  * @param recorded how many operations are kept
+ * @param check where calls are compared, or null
  */
-record Settings(Duration deadline, FailurePolicy policy, boolean watchdog, int recorded) {
+record Settings(Duration deadline, FailurePolicy policy, boolean watchdog, int recorded, Rendezvous check) {
     static final Settings DEFAULT =
-            new Settings(Communicator.DEFAULT_DEADLINE, FailurePolicy.THROW, true, FlightRecorder.DEFAULT_KEPT);
+            new Settings(Communicator.DEFAULT_DEADLINE, FailurePolicy.THROW, true, FlightRecorder.DEFAULT_KEPT, null);
 
     Settings withDeadline(Duration other) {
-        return new Settings(other, policy, watchdog, recorded);
+        return new Settings(other, policy, watchdog, recorded, check);
     }
 
     Settings withPolicy(FailurePolicy other) {
-        return new Settings(deadline, other, watchdog, recorded);
+        return new Settings(deadline, other, watchdog, recorded, check);
     }
 
     Settings withWatchdog(boolean other) {
-        return new Settings(deadline, policy, other, recorded);
+        return new Settings(deadline, policy, other, recorded, check);
     }
 
     Settings withRecorded(int other) {
-        return new Settings(deadline, policy, watchdog, other);
+        return new Settings(deadline, policy, watchdog, other, check);
+    }
+
+    Settings withCheck(Rendezvous other) {
+        return new Settings(deadline, policy, watchdog, recorded, other);
     }
 }

@@ -114,6 +114,35 @@ final class CreationMisuses {
                 NullPointerException.class,
                 () -> Communicator.builder().deadline(null),
                 "deadline");
+        refused(
+                "builder: null to check with",
+                NullPointerException.class,
+                () -> Communicator.builder().check(null),
+                "rendezvous");
+        refused(
+                "create: another rank than that of the rendezvous that checks",
+                IllegalArgumentException.class,
+                () -> Communicator.builder()
+                        .check(ThreadRendezvous.of(2).get(1))
+                        .create(ID, 0, 2),
+                "rank 0 of 2",
+                "rank 1 of 2");
+        refused(
+                "create: another size than that of the rendezvous that checks",
+                IllegalArgumentException.class,
+                () -> Communicator.builder()
+                        .check(ThreadRendezvous.of(2).get(0))
+                        .create(ID, 0, 3),
+                "rank 0 of 3",
+                "rank 0 of 2");
+        add(
+                "createAll: several ranks that one rendezvous is to check",
+                w -> w.refuses(
+                        IllegalArgumentException.class,
+                        () -> Communicator.builder()
+                                .check(ThreadRendezvous.of(2).get(0))
+                                .createAll(List.of(w.device, w.otherDevice)),
+                        "only one of this process can be checked: 2"));
         for (int operations : new int[] {0, -1, 1 << 20}) {
             refused(
                     "builder: " + operations + " operations to be recorded",

@@ -1,0 +1,91 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.library.NcclException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+
+/**
+ * The ranks of a communicator were about to call different things, as {@link CommunicatorBuilder#check} has found out. All
+ * ranks get this exception, with the same message; nothing was called at any of them.
+ *
+ * <p>Instances are immutable and may be used in any thread.
+ */
+public final class CallMismatchException extends NcclException {
+    private static final long serialVersionUID = 1L;
+
+    /** What each rank was about to call. */
+    private final String[] calls;
+
+    CallMismatchException(String communicator, long number, List<String> calls) {
+        super("the ranks of " + communicator + " differ in collective call " + number + ": " + describe(calls)
+                + ". Nothing was called.");
+        this.calls = calls.toArray(String[]::new);
+    }
+
+    /** The odd ones first. */
+    private static String describe(List<String> calls) {
+        Map<String, List<Integer>> byCall = new LinkedHashMap<>();
+        for (int rank = 0; rank < calls.size(); rank++) {
+            byCall.computeIfAbsent(calls.get(rank), call -> new ArrayList<>()).add(rank);
+        }
+        String usual = usual(calls);
+        List<String> parts = new ArrayList<>();
+        byCall.forEach((call, ranks) -> {
+            if (!call.equals(usual)) {
+                parts.add(describe(ranks, call));
+            }
+        });
+        parts.add(describe(byCall.get(usual), usual));
+        return String.join("; ", parts);
+    }
+
+    private static String describe(List<Integer> ranks, String call) {
+        return (ranks.size() == 1 ? "rank " : "ranks ")
+                + ranks.stream().map(Object::toString).collect(Collectors.joining(", "))
+                + (ranks.size() == 1 ? " calls " : " call ")
+                + call;
+    }
+
+    /** What most ranks call; if there is no such thing, what the lowest of them calls. */
+    private static String usual(List<String> calls) {
+        String usual = calls.get(0);
+        long most = 0;
+        for (String call : calls) {
+            long same = calls.stream().filter(call::equals).count();
+            if (same > most) {
+                most = same;
+                usual = call;
+            }
+        }
+        return usual;
+    }
+
+    /**
+     * What each rank was about to call.
+     *
+     * @return the calls by rank
+     */
+    public List<String> calls() {
+        return List.of(calls);
+    }
+
+    /**
+     * The ranks that differ from most; where no call is that of most, those that differ from the lowest rank.
+     *
+     * @return the ranks in their order
+     */
+    public List<Integer> oddRanks() {
+        String usual = usual(Arrays.asList(calls));
+        List<Integer> odd = new ArrayList<>();
+        for (int rank = 0; rank < calls.length; rank++) {
+            if (!calls[rank].equals(usual)) {
+                odd.add(rank);
+            }
+        }
+        return odd;
+    }
+}
