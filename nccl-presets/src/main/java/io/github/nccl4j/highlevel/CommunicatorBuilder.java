@@ -122,6 +122,9 @@ public final class CommunicatorBuilder {
      * send}, {@code recv} and one-sided operations is not compared. Communicators that are split, shrunk or grown from this one
      * are checked if they have all of its ranks, in the same order.
      *
+     * <p>With {@code -Dnccl4j.check=true} at all ranks, {@link #create(Rendezvous)} and {@link #fromEnvironment()} do it by
+     * themselves, with the rendezvous that they have.
+     *
      * @param rendezvous of all ranks of the communicator, with the same numbers; open as long as the communicator
      * @return this builder
      */
@@ -243,7 +246,15 @@ public final class CommunicatorBuilder {
         Introduction introduction = new Introduction(rendezvous, settings.deadline());
         Device on = introduction.orTell(choice);
         UniqueId id = introduction.meet(on);
-        return introduction.orTell(() -> create(List.of(id), rendezvous.rank(), rendezvous.size(), on));
+        Settings given = settings;
+        if (Boolean.getBoolean("nccl4j.check") && settings.check() == null) {
+            settings = settings.withCheck(rendezvous);
+        }
+        try {
+            return introduction.orTell(() -> create(List.of(id), rendezvous.rank(), rendezvous.size(), on));
+        } finally {
+            settings = given;
+        }
     }
 
     private Device deviceOf(RankInfo self) {

@@ -168,6 +168,29 @@ class CallCheckTest {
         });
     }
 
+    /** The property is for jobs whose program says nothing. */
+    @Test
+    void aPropertyIsEnough() throws Exception {
+        System.setProperty("nccl4j.check", "true");
+        try {
+            List<Callable<Void>> ranks = new ArrayList<>();
+            for (Rendezvous each : ThreadRendezvous.of(2)) {
+                ranks.add(() -> {
+                    try (Communicator communicator = Communicator.builder().create(each);
+                            DeviceBuffer<Int32> numbers = Device.host().allocate(ElementType.INT32, 2)) {
+                        assertThrows(
+                                CallMismatchException.class,
+                                () -> communicator.broadcast(numbers, communicator.rank(), STREAM));
+                    }
+                    return null;
+                });
+            }
+            Threads.together(ranks, LIMIT);
+        } finally {
+            System.clearProperty("nccl4j.check");
+        }
+    }
+
     @Test
     void aRankThatDoesNotComeIsNamed() throws Exception {
         CountDownLatch over = new CountDownLatch(SIZE - 1);
