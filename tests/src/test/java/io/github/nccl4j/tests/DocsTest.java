@@ -1,0 +1,132 @@
+package io.github.nccl4j.tests;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.tests.Markdown.Block;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.regex.MatchResult;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The pages say what is so: their Java compiles and runs, their links lead somewhere. Commands: {@code DocsCommandsTest}. */
+class DocsTest {
+    private static final Set<String> LANGUAGES = Set.of(
+            "java", "java jdk22", "xml", "yaml", "text", "sh", "sh gpu", "sh cluster", "sh install", "sh example");
+
+    private static final Pattern PROGRAM = Pattern.compile("public class (\\w+)");
+    private static final Pattern LINK = Pattern.compile("]\\(([^)#\\s]+)(?:#([^)]*))?\\)");
+
+    /** What pages use besides: other packages, and a tensor that comes from somewhere. */
+    private static final String PRELUDE = """
+            import io.github.nccl4j.global.nccl;
+            import io.github.nccl4j.launch.RankInfo;
+            import io.github.nccl4j.nccl.*;
+            import org.bytedeco.javacpp.*;
+            """
+            + Snippets.HIGHLEVEL.replace(
+                    "abstract <T> T receiveFromRank0();",
+                    "abstract <T> T receiveFromRank0();" + " abstract long nextTensor();");
+
+    private static final String PRELUDE_22 = "import java.lang.foreign.*;\n" + PRELUDE;
+
+    @TempDir
+    Path folder;
+
+    private static List<Block> blocks(String language) throws IOException {
+        List<Block> blocks = new ArrayList<>();
+        for (Path page : Markdown.pages()) {
+            Markdown.blocks(page).stream()
+                    .filter(block -> block.info().equals(language))
+                    .forEach(blocks::add);
+        }
+        return blocks;
+    }
+
+    @Test
+    void everyBlockHasALanguageAndAKnownMark() throws IOException {
+        for (Path page : Markdown.pages()) {
+            for (Block block : Markdown.blocks(page)) {
+                assertTrue(LANGUAGES.contains(block.info()), block.place() + ": '" + block.info() + "'");
+            }
+        }
+    }
+
+    @Test
+    void everySnippetCompiles() throws IOException {
+        Snippets snippets = new Snippets();
+        for (Block block : blocks("java")) {
+            Matcher program = PROGRAM.matcher(block.text());
+            if (program.find()) {
+                snippets.addClass(program.group(1), block.file(), block.line(), block.text());
+            } else {
+                snippets.addBody(PRELUDE, block.file(), block.line(), block.text());
+            }
+        }
+        if (Runtime.version().feature() >= 22) {
+            blocks("java jdk22")
+                    .forEach(block -> snippets.addBody(PRELUDE_22, block.file(), block.line(), block.text()));
+        }
+        assertEquals("", snippets.errors(folder));
+    }
+
+    /** A program whose next block is text prints that, on the host engine. */
+    @Test
+    void programsPrintWhatThePageSays() throws IOException {
+        int programs = 0;
+        for (Path page : Markdown.pages()) {
+            List<Block> blocks = Markdown.blocks(page);
+            for (int i = 0; i + 1 < blocks.size(); i++) {
+                Matcher program = PROGRAM.matcher(blocks.get(i).text());
+                if (program.find() && blocks.get(i + 1).info().equals("text")) {
+                    Path source = Files.writeString(
+                            folder.resolve(program.group(1) + ".java"),
+                            blocks.get(i).text());
+                    ChildJvm.Outcome outcome = new ChildJvm()
+                            .property("nccl4j.engine", "host")
+                            .start(source.toString())
+                            .await();
+                    assertEquals(
+                            blocks.get(i + 1).text(),
+                            outcome.output(),
+                            blocks.get(i).place());
+                    programs++;
+                }
+            }
+        }
+        assertTrue(programs >= 2, programs + " programs");
+    }
+
+    @Test
+    void linksLeadToFilesAndHeadings() throws IOException {
+        for (Path page : Markdown.pages()) {
+            for (MatchResult link :
+                    LINK.matcher(Files.readString(page)).results().toList()) {
+                if (link.group(1).matches("https?:.*")) {
+                    continue;
+                }
+                Path target = page.resolveSibling(link.group(1)).normalize();
+                assertTrue(Files.exists(target), page + ": " + link.group());
+                if (link.group(2) != null) {
+                    assertTrue(headings(target).contains(link.group(2)), page + ": " + link.group());
+                }
+            }
+        }
+    }
+
+    /** As GitHub names them. */
+    private static List<String> headings(Path page) throws IOException {
+        return Files.readAllLines(page).stream()
+                .filter(line -> line.startsWith("#"))
+                .map(line -> line.replaceFirst("^#+ ", "").toLowerCase().replaceAll("[^a-z0-9 -]", ""))
+                .map(line -> line.replace(' ', '-'))
+                .toList();
+    }
+}

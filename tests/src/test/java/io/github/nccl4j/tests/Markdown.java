@@ -1,0 +1,64 @@
+package io.github.nccl4j.tests;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
+
+/** The pages of the documentation, and the blocks of code in them. */
+final class Markdown {
+    private static final Path DOCS = Path.of("../docs");
+
+    private Markdown() {}
+
+    /**
+     * A fenced block.
+     *
+     * @param file the page
+     * @param line the line of its first line of text, from 1
+     * @param info the words behind the fence: the language, and what is marked
+     * @param text its lines
+     */
+    record Block(Path file, int line, String info, String text) {
+        String place() {
+            return file.getFileName() + ":" + line;
+        }
+    }
+
+    /** The README and all pages, sorted. */
+    static List<Path> pages() throws IOException {
+        List<Path> pages = new ArrayList<>(List.of(Path.of("../README.md")));
+        try (Stream<Path> files = Files.list(DOCS)) {
+            files.filter(file -> file.toString().endsWith(".md")).sorted().forEach(pages::add);
+        }
+        return pages;
+    }
+
+    /** The blocks of a page. */
+    static List<Block> blocks(Path page) throws IOException {
+        List<Block> blocks = new ArrayList<>();
+        List<String> lines = Files.readAllLines(page);
+        String info = null;
+        int start = 0;
+        for (int i = 0; i < lines.size(); i++) {
+            String line = lines.get(i);
+            if (!line.startsWith("```")) {
+                continue;
+            }
+            if (info == null) {
+                info = line.substring(3).strip();
+                start = i + 1;
+            } else {
+                String text = String.join("\n", lines.subList(start, i)) + "\n";
+                blocks.add(new Block(page, start + 1, info, text));
+                info = null;
+            }
+        }
+        if (info != null) {
+            throw new AssertionError(page + ": the block of line " + start + " has no end");
+        }
+        return blocks;
+    }
+}
