@@ -853,9 +853,9 @@ public final class Communicator implements AutoCloseable {
         Window[] more = Arrays.copyOf(windows, windows.length + 1);
         more[windows.length] = window;
         windows = more;
-        if (window.isSymmetric() && SymmetricKernels.haveFaults(core.library())) {
+        RegisteredMemory.warnOnce(core.library());
+        if (window.isSymmetric() && RegisteredMemory.haveFaults(core.library())) {
             faultyWindows = true;
-            SymmetricKernels.warnOnce(core.library().version());
         }
     }
 
@@ -880,10 +880,10 @@ public final class Communicator implements AutoCloseable {
 
     private void checkForFaults(int operation, long send, long recv, long count, int bytesOfElement) {
         Version version = core.library().version();
-        String problem = SymmetricKernels.problem(version, operation, send, count, bytesOfElement);
+        String problem = RegisteredMemory.problem(version, operation, send, count, bytesOfElement);
         if (problem != null
                 && size() > 1
-                && SymmetricKernels.mayBeUsed(
+                && RegisteredMemory.mayBeUsed(
                         version, symmetricWindowOf(send, 0) != null, symmetricWindowOf(recv, 0) != null)) {
             throw new IllegalArgumentException(problem);
         }
@@ -905,6 +905,7 @@ public final class Communicator implements AutoCloseable {
         if (buffer.length == 0) {
             throw new IllegalArgumentException("buffer must have at least 1 element: " + buffer);
         }
+        RegisteredMemory.warnOnce(core.library());
         buffer.pin();
         boolean made = false;
         // NCCL leaves the cell as it is where it takes nothing.

@@ -14,6 +14,8 @@ import io.github.nccl4j.global.nccl;
  * }</pre>
  *
  * <p>It changes how fast operations are, never what they do; where the other ranks have not registered theirs, NCCL copies.
+ * One fault of NCCL from 2.23.4 until 2.29.2 is to be known: a large collective on registered memory fails if the memory was
+ * sent from or received into first. A warning is logged with these releases.
  *
  * <p><b>Ownership.</b> Closed by who made it, else with the communicator. It keeps the memory of its buffer: closing the
  * buffer first is allowed, and frees the memory when the registration is closed.

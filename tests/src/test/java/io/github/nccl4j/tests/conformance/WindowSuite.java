@@ -17,6 +17,8 @@ import java.util.List;
 final class WindowSuite {
     private static final String SUBJECT = "windows";
     private static final int[] BLOCKS = {1, 1000, 300_000};
+    /** So many that NCCL writes into the other ranks' memory directly. */
+    private static final int LARGE = 4 << 20;
 
     private final Checks checks = new Checks();
     private final Crew crew;
@@ -38,6 +40,7 @@ final class WindowSuite {
             return;
         }
         crew.checkWith("ncclCommWindowRegister", SUBJECT, this::areOpen);
+        crew.checkWith("ncclCommWindowRegister", SUBJECT, this::connect);
         new DataSuite(crew, true).run();
         crew.checkWith("ncclPutSignal", "puts", this::puts);
         crew.checkWith("ncclSignal", "signals", this::signals);
@@ -48,6 +51,22 @@ final class WindowSuite {
         for (Window window : windows) {
             checks.isTrue(window.isOpen() && window.nativeHandle() != 0, "window");
         }
+    }
+
+    /**
+     * A large collective before the first send: before 2.29.2, NCCL takes a null address for another rank's memory if it is
+     * the other way round.
+     */
+    private void connect() {
+        List<DeviceBuffer<Int32>> buffers = new ArrayList<>();
+        crew.members().forEach(member -> buffers.add(member.take(ElementType.INT32, LARGE)));
+        crew.together(() -> {
+            for (int i = 0; i < buffers.size(); i++) {
+                Member member = crew.members().get(i);
+                member.communicator.broadcast(buffers.get(i), 0, member.stream);
+            }
+        });
+        crew.members().forEach(Member::await);
     }
 
     /** Waits until all ranks have come here. */

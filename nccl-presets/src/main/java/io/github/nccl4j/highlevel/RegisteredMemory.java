@@ -5,15 +5,19 @@ import java.lang.System.Logger.Level;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * What NCCL's kernels for symmetric windows are known to get wrong. They would bring wrong elements without a word, so that
- * such calls are refused.
+ * What NCCL is known to get wrong with memory in windows and registrations. Calls that its kernels for symmetric windows would
+ * answer with wrong elements are refused; what no single call shows is told once, in the log.
  *
  * <p>Seen with 2.28.3 and 2.28.9, and gone from the sources of the releases that are named here.
  */
-final class SymmetricKernels {
+final class RegisteredMemory {
     private static final Version FIRST = new Version(2, 27, 3);
     /** From here on blocks of any size are copied, and several operations of a group are told from each other. */
     private static final Version ANY_SIZE = new Version(2, 28, 7);
+    /** Ranks read from a null address between these, in a collective on memory that was sent from or received into first. */
+    private static final Version DIRECT = new Version(2, 23, 4);
+
+    private static final Version DIRECT_FOR_ALL = new Version(2, 29, 2);
     /** From here on these kernels are used if only one of the buffers is in a window. */
     private static final Version ONE_WINDOW = new Version(2, 29, 2);
     /** From here on elements are read from any place. */
@@ -25,7 +29,7 @@ final class SymmetricKernels {
     private static final System.Logger LOG = System.getLogger("io.github.nccl4j");
     private static final AtomicBoolean WARNED = new AtomicBoolean();
 
-    private SymmetricKernels() {}
+    private RegisteredMemory() {}
 
     static boolean haveFaults(NcclLibrary library) {
         return library.engine() != Engine.HOST
@@ -33,16 +37,27 @@ final class SymmetricKernels {
                 && !library.version().isAtLeast(ANY_PLACE);
     }
 
-    /** Says, once in a process, what can't be refused since it shows only when a group is launched. */
-    static void warnOnce(Version version) {
-        if (!version.isAtLeast(ANY_SIZE) && WARNED.compareAndSet(false, true)) {
-            LOG.log(
-                    Level.WARNING,
-                    "NCCL {0} may bring wrong elements where a group has several small operations on symmetric windows;"
-                            + " {1} does not",
-                    version,
-                    ANY_SIZE);
+    /** Says, once in a process, what can't be refused since no single call shows it. */
+    static void warnOnce(NcclLibrary library) {
+        String warning = library.engine() == Engine.HOST ? null : warning(library.version());
+        if (warning != null && WARNED.compareAndSet(false, true)) {
+            LOG.log(Level.WARNING, warning);
         }
+    }
+
+    static String warning(Version version) {
+        if (!version.isAtLeast(DIRECT) || version.isAtLeast(DIRECT_FOR_ALL)) {
+            return null;
+        }
+        String text = "NCCL " + version
+                + " makes GPUs read from a null address in a large collective on registered memory or a"
+                + " window that was sent from or received into before; keep memory for one of both, or set"
+                + " NCCL_LOCAL_REGISTER=0, or use NCCL " + DIRECT_FOR_ALL;
+        return version.isAtLeast(ANY_SIZE) || !version.isAtLeast(FIRST)
+                ? text
+                : text
+                        + "; it may bring wrong elements where a group has several small operations on symmetric windows; "
+                        + ANY_SIZE + " does not";
     }
 
     static boolean mayBeUsed(Version version, boolean sendInWindow, boolean recvInWindow) {

@@ -8,14 +8,14 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.junit.jupiter.api.Test;
 
-/** What is refused in symmetric windows, by release. */
-class SymmetricKernelsTest {
+/** What is refused in symmetric windows and what is told of registered memory, by release. */
+class RegisteredMemoryTest {
     private static final Version OLD = new Version(2, 28, 3);
     private static final Version NEWER = new Version(2, 28, 9);
     private static final int PLACE = 0x1000;
 
     private static String problem(Version version, int operation, long send, long count, int size) {
-        return SymmetricKernels.problem(version, operation, send, count, size);
+        return RegisteredMemory.problem(version, operation, send, count, size);
     }
 
     @Test
@@ -57,12 +57,24 @@ class SymmetricKernelsTest {
 
     @Test
     void theseKernelsNeedBothWindowsBeforeRelease2292AndOneLater() {
-        assertTrue(SymmetricKernels.mayBeUsed(NEWER, true, true));
-        assertFalse(SymmetricKernels.mayBeUsed(NEWER, true, false));
-        assertFalse(SymmetricKernels.mayBeUsed(NEWER, false, true));
+        assertTrue(RegisteredMemory.mayBeUsed(NEWER, true, true));
+        assertFalse(RegisteredMemory.mayBeUsed(NEWER, true, false));
+        assertFalse(RegisteredMemory.mayBeUsed(NEWER, false, true));
         Version later = new Version(2, 29, 2);
-        assertTrue(SymmetricKernels.mayBeUsed(later, true, false));
-        assertTrue(SymmetricKernels.mayBeUsed(later, false, true));
-        assertFalse(SymmetricKernels.mayBeUsed(later, false, false));
+        assertTrue(RegisteredMemory.mayBeUsed(later, true, false));
+        assertTrue(RegisteredMemory.mayBeUsed(later, false, true));
+        assertFalse(RegisteredMemory.mayBeUsed(later, false, false));
+    }
+
+    @Test
+    void whatNoSingleCallShowsIsTold() {
+        assertNull(RegisteredMemory.warning(new Version(2, 22, 3)));
+        String both = RegisteredMemory.warning(OLD);
+        assertTrue(both.startsWith("NCCL 2.28.3 makes GPUs read from a null address in a large collective"), both);
+        assertTrue(both.contains("NCCL_LOCAL_REGISTER=0") && both.endsWith("2.28.7 does not"), both);
+        String one = RegisteredMemory.warning(NEWER);
+        assertTrue(one.endsWith("or use NCCL 2.29.2"), one);
+        assertEquals(one.replace("2.28.9", "2.26.2"), RegisteredMemory.warning(new Version(2, 26, 2)));
+        assertNull(RegisteredMemory.warning(new Version(2, 29, 2)));
     }
 }
