@@ -2,6 +2,7 @@ package io.github.nccl4j.samples;
 
 import io.github.nccl4j.samples.launch.LauncherWatch;
 import io.github.nccl4j.samples.perf.PerfCommand;
+import io.github.nccl4j.samples.perf.PlotCommand;
 import java.io.PrintWriter;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -67,6 +68,7 @@ public final class Main implements Callable<Integer> {
         nccl4j.addSubcommand(new CheckHeaderCommand());
         nccl4j.addSubcommand(new DoctorCommand());
         nccl4j.addSubcommand(new PerfCommand());
+        nccl4j.addSubcommand(new PlotCommand());
         nccl4j.addSubcommand(new StartupCommand());
         // "-n 2" is a number of ranks also where 2 is the short name of a sample.
         nccl4j.setAllowSubcommandsAsOptionParameters(true);

@@ -66,6 +66,12 @@ public final class PerfCommand implements Callable<Integer> {
     private Path against;
 
     @Option(
+            names = "--plot",
+            paramLabel = "PNG",
+            description = "Draw the results of -J, as nccl4j plot does, which compares several.")
+    private Path plot;
+
+    @Option(
             names = "--rounds",
             paramLabel = "N",
             defaultValue = "5",
@@ -113,6 +119,12 @@ public final class PerfCommand implements Callable<Integer> {
                 Operator.named(settings.operator);
             }
             Types.requireKnown(settings.type);
+            if (plot != null && (settings.json == null || against != null)) {
+                throw new IllegalArgumentException("--plot needs -J, and is not for --against");
+            }
+            if (plot != null && !LauncherWatch.launched() && Files.exists(settings.json)) {
+                throw new IllegalArgumentException("--plot needs a new file for -J: " + settings.json);
+            }
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), e.getMessage(), e);
         }

@@ -1,0 +1,80 @@
+package io.github.nccl4j.samples.perf;
+
+import java.awt.Color;
+import java.awt.Graphics2D;
+import java.awt.image.BufferedImage;
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import javax.imageio.ImageIO;
+import org.knowm.xchart.XYChart;
+import org.knowm.xchart.XYChartBuilder;
+import org.knowm.xchart.style.Styler;
+import org.knowm.xchart.style.markers.SeriesMarkers;
+
+/** A picture of results: bus bandwidth and time over size, a line for each file. */
+final class Plot {
+    private static final int WIDTH = 760;
+    private static final int HEIGHT = 520;
+    /** For screens with small pixels, and for paper. */
+    private static final int PIXELS = 2;
+
+    private static final List<String> UNITS = List.of("B", "KiB", "MiB", "GiB", "TiB");
+
+    private Plot() {}
+
+    /** Draws the files into a PNG. */
+    static void write(String title, List<ResultFile> files, Path png) throws IOException {
+        System.setProperty("java.awt.headless", "true");
+        XYChart bus = chart(title, "bus bandwidth (GB/s)", files, ResultFile::bus);
+        XYChart time = chart(title, "time (us)", files, ResultFile::micros);
+        time.getStyler().setYAxisLogarithmic(true);
+        BufferedImage image = new BufferedImage(2 * WIDTH * PIXELS, HEIGHT * PIXELS, BufferedImage.TYPE_INT_RGB);
+        Graphics2D graphics = image.createGraphics();
+        graphics.scale(PIXELS, PIXELS);
+        bus.paint(graphics, WIDTH, HEIGHT);
+        graphics.translate(WIDTH, 0);
+        time.paint(graphics, WIDTH, HEIGHT);
+        graphics.dispose();
+        File file = png.toFile();
+        if (!ImageIO.write(image, "png", file)) {
+            throw new IOException("this Java writes no PNG: " + file);
+        }
+    }
+
+    private static XYChart chart(
+            String title, String y, List<ResultFile> files, Function<ResultFile, Map<Long, Double>> values) {
+        XYChart chart = new XYChartBuilder()
+                .width(WIDTH)
+                .height(HEIGHT)
+                .title(title)
+                .xAxisTitle("size")
+                .yAxisTitle(y)
+                .build();
+        chart.getStyler().setLegendPosition(Styler.LegendPosition.InsideNW);
+        chart.getStyler().setChartBackgroundColor(Color.WHITE);
+        chart.getStyler().setxAxisTickLabelsFormattingFunction(Plot::size);
+        for (ResultFile file : files) {
+            Map<Long, Double> points = values.apply(file);
+            double[] sizes = points.keySet().stream()
+                    .mapToDouble(size -> Math.log(size) / Math.log(2))
+                    .toArray();
+            double[] numbers =
+                    points.values().stream().mapToDouble(Double::doubleValue).toArray();
+            chart.addSeries(file.name(), sizes, numbers).setMarker(SeriesMarkers.CIRCLE);
+        }
+        return chart;
+    }
+
+    /** A power of 2 as a size: 20 is 1 MiB. */
+    static String size(double exponent) {
+        int power = (int) Math.round(exponent);
+        if (Math.abs(exponent - power) > 0.01 || power < 0 || power >= 10 * UNITS.size()) {
+            return "";
+        }
+        return (1 << power % 10) + " " + UNITS.get(power / 10);
+    }
+}
