@@ -81,7 +81,7 @@ abstract class Sample implements Callable<Integer> {
     }
 
     /** Meets the other ranks. With the policy a rank that notices a lost one frees its device, which closing buffers needs. */
-    static Communicator connect(RankInfo self, Duration timeout) {
+    private static Communicator connect(RankInfo self, Duration timeout) {
         if (NcclLibrary.get().engine() == Engine.RCCL) {
             throw new Failure("the samples have no access to the memory of AMD GPUs; library: "
                     + NcclLibrary.get().path());

@@ -41,7 +41,7 @@ final class StartupCommand implements Callable<Integer> {
     }
 
     private static int run(RankInfo self, Duration patience) {
-        try (Communicator communicator = Sample.connect(self, patience);
+        try (Communicator communicator = Communicator.fromEnvironment();
                 CudaStream stream = CudaStream.nonBlocking(communicator.device());
                 DeviceBuffer<Float32> data = communicator.device().allocate(ElementType.FLOAT32, 1)) {
             data.fill(1.0);
