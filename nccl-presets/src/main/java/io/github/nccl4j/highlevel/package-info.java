@@ -65,7 +65,8 @@
  * is lost or late, every call that waits for it ends with a {@link io.github.nccl4j.highlevel.NcclRemoteException} or a {@link
  * io.github.nccl4j.highlevel.NcclTimeoutException}. What then happens to the communicator, its {@link
  * io.github.nccl4j.highlevel.FailurePolicy} says; closing one that has failed aborts it, and the ranks that are left can {@link
- * io.github.nccl4j.highlevel.Communicator#shrink shrink} it first.
+ * io.github.nccl4j.highlevel.Communicator#shrink shrink} it first; {@link io.github.nccl4j.highlevel.Recovery} does all of
+ * that. What a communicator was doing, its {@link io.github.nccl4j.highlevel.FlightRecorder} tells.
  *
  * <p><b>Closing.</b> Everything that is made is closed by who made it, in any order: memory stays while an operation that was
  * called, a window or a graph needs it.

@@ -18,6 +18,7 @@ final class Snippets {
     static final String HIGHLEVEL = """
             import io.github.nccl4j.highlevel.*;
             import io.github.nccl4j.highlevel.Element.*;
+            import io.github.nccl4j.launch.*;
             import io.github.nccl4j.library.*;
             import java.time.Duration;
             import java.util.*;
@@ -32,6 +33,9 @@ final class Snippets {
                 long[] sendCounts, sendDisplacements, recvCounts, recvDisplacements;
                 float[] numbers;
                 abstract <T> T receiveFromRank0();
+                abstract boolean hasMoreSteps();
+                abstract void step(Communicator communicator);
+                abstract void restoreAgreedStep(Communicator communicator);
                 void snippet() throws Exception {
             """;
 

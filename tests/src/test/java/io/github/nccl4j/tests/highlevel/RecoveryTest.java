@@ -1,0 +1,216 @@
+package io.github.nccl4j.tests.highlevel;
+
+import static io.github.nccl4j.tests.highlevel.RankThreads.STREAM;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotSame;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.Communicator.State;
+import io.github.nccl4j.highlevel.CommunicatorBuilder;
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element.Int32;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.FailurePolicy;
+import io.github.nccl4j.highlevel.Recovery;
+import io.github.nccl4j.highlevel.ReduceOp;
+import io.github.nccl4j.launch.RankInfo;
+import io.github.nccl4j.launch.RendezvousException;
+import io.github.nccl4j.launch.TcpStore;
+import io.github.nccl4j.library.NcclException;
+import io.github.nccl4j.tests.Threads;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Ranks that go on without those that they lose; ranks are threads, each with its own connection to the store. */
+@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class RecoveryTest {
+    private static final Duration LIMIT = Duration.ofSeconds(50);
+    private static final Duration LONG = Duration.ofSeconds(40);
+
+    /** What a rank does. */
+    private interface Body {
+        void run(Recovery recovery, TcpStore store) throws Exception;
+    }
+
+    private static int freePort() throws IOException {
+        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            return socket.getLocalPort();
+        }
+    }
+
+    private static void ranks(int size, CommunicatorBuilder builder, Body body) throws Exception {
+        int port = freePort();
+        CountDownLatch over = new CountDownLatch(size);
+        List<Callable<Void>> ranks = new ArrayList<>();
+        for (int r = 0; r < size; r++) {
+            RankInfo self = RankInfo.from(
+                    Map.of(
+                            "nccl4j.rank",
+                            "" + r,
+                            "nccl4j.worldSize",
+                            "" + size,
+                            "nccl4j.localRank",
+                            "" + r,
+                            "nccl4j.localWorldSize",
+                            "" + size,
+                            "nccl4j.masterAddress",
+                            "127.0.0.1",
+                            "nccl4j.masterPort",
+                            "" + port),
+                    Map.of());
+            ranks.add(() -> {
+                try (TcpStore store = TcpStore.builder().withoutSecret().open(self);
+                        Recovery recovery = Recovery.begin(store, "test", builder)) {
+                    try {
+                        body.run(recovery, store);
+                    } finally {
+                        over.countDown();
+                        if (store.rank() == 0) {
+                            // It keeps the store.
+                            over.await();
+                        }
+                    }
+                }
+                return null;
+            });
+        }
+        Threads.together(ranks, LIMIT);
+    }
+
+    private static int sum(Communicator communicator, int mine) {
+        try (DeviceBuffer<Int32> number = Device.host().allocate(ElementType.INT32, 1)) {
+            number.fill(mine);
+            communicator.allReduce(number, ReduceOp.SUM, STREAM);
+            int[] sum = new int[1];
+            number.copyTo(sum);
+            return sum[0];
+        }
+    }
+
+    private static void failsSoon(Communicator communicator) {
+        for (; ; ) {
+            try {
+                sum(communicator, 1);
+            } catch (NcclException | IllegalStateException lost) {
+                return;
+            }
+        }
+    }
+
+    /** Ranks that give up their part, store included, as the end of a process does. */
+    private static void leave(Recovery recovery, TcpStore store) {
+        recovery.communicator().abort();
+        store.close();
+    }
+
+    @Test
+    void thoseThatAreLeftShrinkAgainAndAgain() throws Exception {
+        ranks(4, Communicator.builder(), (recovery, store) -> {
+            int self = store.rank();
+            assertEquals(6, sum(recovery.communicator(), self));
+            if (self == 2) {
+                leave(recovery, store);
+                return;
+            }
+            Communicator before = recovery.communicator();
+            failsSoon(before);
+            Communicator three = recovery.recover(LONG);
+            assertSame(three, recovery.communicator());
+            assertEquals(State.ABORTED, before.state());
+            assertEquals(List.of(0, 1, 3), recovery.members());
+            assertEquals(recovery.members().indexOf(self), three.rank());
+            // Made from the other, by its name.
+            assertTrue(
+                    three.flightRecorder().toJson().contains(".0.0\""),
+                    three.flightRecorder().toJson());
+            assertEquals(4, sum(three, self));
+            if (self == 1) {
+                leave(recovery, store);
+                return;
+            }
+            failsSoon(three);
+            assertEquals(3, sum(recovery.recover(LONG), self));
+            assertEquals(List.of(0, 3), recovery.members());
+        });
+    }
+
+    @Test
+    void whereOneHasAbortedAllMakeANewCommunicator() throws Exception {
+        ranks(4, Communicator.builder(), (recovery, store) -> {
+            int self = store.rank();
+            assertEquals(6, sum(recovery.communicator(), self));
+            if (self == 2) {
+                leave(recovery, store);
+                return;
+            }
+            failsSoon(recovery.communicator());
+            if (self == 1) {
+                recovery.communicator().abort();
+            }
+            Communicator three = recovery.recover(LONG);
+            assertEquals(3, three.size());
+            assertTrue(three.flightRecorder().toJson().matches("(?s).*\"id\": \"[0-9a-f]{8}\",.*"));
+            assertEquals(4, sum(three, self));
+        });
+    }
+
+    @Test
+    void nobodyNeedBeLost() throws Exception {
+        ranks(3, Communicator.builder().onFailure(FailurePolicy.ABORT), (recovery, store) -> {
+            Communicator before = recovery.communicator();
+            assertEquals(3, sum(before, store.rank()));
+            assertNotSame(before, recovery.recover(LONG));
+            assertEquals(List.of(0, 1, 2), recovery.members());
+            assertEquals(3, sum(recovery.communicator(), store.rank()));
+        });
+    }
+
+    @Test
+    void whoComesTooLateIsTold() throws Exception {
+        CountDownLatch recovered = new CountDownLatch(2);
+        ranks(3, Communicator.builder(), (recovery, store) -> {
+            int self = store.rank();
+            assertEquals(3, sum(recovery.communicator(), self));
+            if (self == 1) {
+                // As one that was stopped.
+                recovered.await();
+                RendezvousException told =
+                        assertThrows(RendezvousException.class, () -> recovery.recover(Duration.ZERO));
+                assertTrue(told.getMessage().contains("rank 1 was taken for lost"), told.getMessage());
+                assertTrue(told.getMessage().contains("[0, 2]"), told.getMessage());
+                recovery.communicator().abort();
+                return;
+            }
+            assertEquals(2, sum(recovery.recover(Duration.ofMillis(300)), self));
+            recovered.countDown();
+        });
+    }
+
+    @Test
+    void wrongArgumentsAreRefused() throws Exception {
+        assertThrows(NullPointerException.class, () -> Recovery.begin(null, "test", Communicator.builder()));
+        ranks(1, Communicator.builder(), (recovery, store) -> {
+            assertThrows(NullPointerException.class, () -> Recovery.begin(store, null, Communicator.builder()));
+            assertThrows(NullPointerException.class, () -> Recovery.begin(store, "test", null));
+            IllegalArgumentException negative =
+                    assertThrows(IllegalArgumentException.class, () -> recovery.recover(Duration.ofSeconds(-1)));
+            assertTrue(negative.getMessage().contains("PT-1S"), negative.getMessage());
+            // Nothing was done.
+            assertEquals(State.OPEN, recovery.communicator().state());
+        });
+    }
+}
