@@ -55,6 +55,8 @@ final class Failures {
         }
         boolean misuse = result == nccl.ncclInvalidArgument || result == nccl.ncclInvalidUsage;
         boolean ended = core.hasEnded();
+        // Before all else, which may take a moment: the watchdog need not look into it.
+        told |= !misuse;
         NcclResultException failure = Status.failure(
                 result,
                 function,
@@ -71,7 +73,6 @@ final class Failures {
             return aborted;
         }
         if (!misuse) {
-            told = true;
             stalled();
             tell(failure);
         }

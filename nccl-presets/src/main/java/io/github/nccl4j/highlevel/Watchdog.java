@@ -23,6 +23,9 @@ final class Watchdog {
     /** How often it looks within a deadline. */
     private static final int LOOKS = 10;
 
+    /** How long a thread may take from an error to where it tells of it. */
+    private static final long PATIENCE = 1_000_000_000;
+
     private static final long LINGER = 1_000_000_000;
 
     private static final List<Watched> ADDED = new ArrayList<>();
@@ -106,7 +109,7 @@ final class Watchdog {
                 return;
             }
             error = error == 0 ? now : error;
-            if (inside == null || now - error >= LONGEST_PAUSE) {
+            if (inside == null || now - error >= PATIENCE) {
                 // Else the thread that is in a call will be told soon.
                 handle("error", () -> core.failures().found(result));
             }
