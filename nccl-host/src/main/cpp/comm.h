@@ -126,6 +126,8 @@ class Comm {
   std::atomic<int> callers{0};
   /** Calls of one that does not block, which are begun and not done. */
   std::atomic<int> pendingCalls{0};
+  /** One of them succeeded, and nobody has asked since. */
+  std::atomic<bool> callSucceeded{false};
   /** Somebody did something about its failure. */
   std::atomic<bool> answered{false};
   bool failureStands() const { return !answered && error() != ncclSuccess; }

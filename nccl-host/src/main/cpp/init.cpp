@@ -244,6 +244,12 @@ extern "C" ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asy
       *asyncError = ncclInProgress;
       return ncclSuccess;
     }
+    // What went wrong since is not the answer to whether the call has succeeded.
+    if (known->pendingCalls == 0 && known->callSucceeded.exchange(false) && known->error() == ncclSuccess) {
+      *asyncError = ncclSuccess;
+      forgetThreadError();
+      return ncclSuccess;
+    }
     // Between operations nobody listens to the other ranks; do it here, so that a watchdog learns of their death.
     std::unique_lock<std::mutex> lock(known->operation, std::try_to_lock);
     if (lock.owns_lock() && !known->revoked && known->error() == ncclSuccess) {

@@ -198,7 +198,10 @@ void begin(Unit unit) {
     } catch (const std::exception& other) {
       for (const CommRef& comm : comms) comm->setError(ncclSystemError, other.what());
     }
-    for (const CommRef& comm : inProgress) comm->pendingCalls--;
+    for (const CommRef& comm : inProgress) {
+      if (comm->error() == ncclSuccess) comm->callSucceeded = true;
+      comm->pendingCalls--;
+    }
     return comms;
   };
   try {

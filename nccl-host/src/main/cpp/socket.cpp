@@ -212,6 +212,8 @@ SignalsBlocked::SignalsBlocked() {
   static_assert(sizeof(sigset_t) <= sizeof saved_, "room for a signal mask");
   sigset_t all, old;
   sigfillset(&all);
+  // A crash is a crash in helper threads, too, and is reported as one.
+  for (int fatal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&all, fatal);
   pthread_sigmask(SIG_SETMASK, &all, &old);
   memcpy(saved_, &old, sizeof old);
 }

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include <nccl.h>
+#include <nccl4j_host.h>
 
 namespace __attribute__((visibility("hidden"))) nccl4j {
 
@@ -291,6 +292,45 @@ inline bool processBarrier() {
   return false;
 #endif
 }
+
+/* What io.github.nccl4j.library.HostEngine calls: functions that only the host engine has. */
+
+inline void* hostFunction(const char* name) {
+  Library& l = opened();
+  void* address = dlsym(l.handle.load(std::memory_order_relaxed), name);
+  if (!address) throw std::runtime_error(std::string(name) + " is not provided by " + described(l) + "; the host engine has it");
+  return address;
+}
+
+#define NCCL4J_HOST_CALL(name, ...) \
+  static const auto function = (decltype(&::name))hostFunction(#name); \
+  return function(__VA_ARGS__)
+
+inline int hostStreamCreate(long long cell) { NCCL4J_HOST_CALL(nccl4jHostStreamCreate, (cudaStream_t*)cell); }
+inline int hostStreamDestroy(long long stream) { NCCL4J_HOST_CALL(nccl4jHostStreamDestroy, (cudaStream_t)stream); }
+inline int hostStreamQuery(long long stream) { NCCL4J_HOST_CALL(nccl4jHostStreamQuery, (cudaStream_t)stream); }
+inline int hostStreamSynchronize(long long stream) { NCCL4J_HOST_CALL(nccl4jHostStreamSynchronize, (cudaStream_t)stream); }
+inline int hostStreamWaitEvent(long long stream, long long event) {
+  NCCL4J_HOST_CALL(nccl4jHostStreamWaitEvent, (cudaStream_t)stream, (nccl4jHostEvent_t)event);
+}
+inline int hostEventCreate(long long cell) { NCCL4J_HOST_CALL(nccl4jHostEventCreate, (nccl4jHostEvent_t*)cell); }
+inline int hostEventDestroy(long long event) { NCCL4J_HOST_CALL(nccl4jHostEventDestroy, (nccl4jHostEvent_t)event); }
+inline int hostEventRecord(long long event, long long stream) {
+  NCCL4J_HOST_CALL(nccl4jHostEventRecord, (nccl4jHostEvent_t)event, (cudaStream_t)stream);
+}
+inline int hostEventQuery(long long event) { NCCL4J_HOST_CALL(nccl4jHostEventQuery, (nccl4jHostEvent_t)event); }
+inline int hostEventSynchronize(long long event) {
+  NCCL4J_HOST_CALL(nccl4jHostEventSynchronize, (nccl4jHostEvent_t)event);
+}
+inline int hostEventElapsedTime(double* seconds, long long start, long long end) {
+  NCCL4J_HOST_CALL(nccl4jHostEventElapsedTime, seconds, (nccl4jHostEvent_t)start, (nccl4jHostEvent_t)end);
+}
+inline int hostMemcpyAsync(long long target, long long source, long long bytes, long long stream) {
+  NCCL4J_HOST_CALL(nccl4jHostMemcpyAsync, (void*)target, (const void*)source, (size_t)bytes, (cudaStream_t)stream);
+}
+inline int hostFree(long long memory) { NCCL4J_HOST_CALL(nccl4jHostFree, (void*)memory); }
+
+#undef NCCL4J_HOST_CALL
 
 /** How many GPUs the CUDA driver shows to this process: 0 too where there is no driver. */
 inline int gpuCount() {

@@ -33,7 +33,8 @@ import org.bytedeco.javacpp.LongPointer;
  *       types, operators and roots. {@link #send} and {@link #recv} are called by two ranks. One-sided ones are called by
  *       one.
  *   <li><b>Stream order.</b> An operation is put into the stream and returns; it runs when the work before it in that stream
- *       is done. {@link #work} tells when it is done, and what went wrong. With the host engine it is done when it returns.
+ *       is done. {@link #work} tells when it is done, and what went wrong. In the default stream of
+ *       host memory it is done when it returns.
  *   <li><b>Counts</b> are in elements, and come from the lengths of the buffers: pass a {@link DeviceBuffer#slice} for a
  *       part. An operation with 0 elements is allowed.
  *   <li><b>In place.</b> Send and receive buffer may be the same memory where a method says so. Buffers that overlap in
@@ -677,6 +678,11 @@ public final class Communicator implements AutoCloseable {
     @Override
     public void close() {
         core.close();
+    }
+
+    /** It is about to be aborted: what is done now was done, and what is not is lost. */
+    void ending() {
+        streams.look();
     }
 
     /** The native communicator is gone. */

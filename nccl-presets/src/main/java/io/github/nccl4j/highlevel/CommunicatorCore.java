@@ -949,6 +949,7 @@ final class CommunicatorCore {
             inside = gate.bar(this::notOpen);
             state = State.ABORTED;
         }
+        communicator.ending();
         end(true, () -> {
             if ((stuck || isInLibrary(inside)) && !onHost) {
                 getOut(inside);

@@ -15,8 +15,7 @@ import java.util.Objects;
  * System.out.println(end.elapsedSince(start));
  * }</pre>
  *
- * <p>An event may be recorded again and then stands for the new mark. On host memory, where streams are always empty, an
- * event is done as soon as it is recorded.
+ * <p>An event may be recorded again and then stands for the new mark.
  *
  * <p><b>Ownership.</b> An event is destroyed when closed, not by the garbage collector; with {@code -Dnccl4j.leaks=true}
  * one that was dropped is logged. Every use of a closed event is an {@link IllegalStateException}.
@@ -36,7 +35,7 @@ public final class CudaEvent implements AutoCloseable {
     private CudaEvent(Device device, boolean timing) {
         this.device = Objects.requireNonNull(device, "device");
         this.timing = timing;
-        handle = device.isHost() ? 0 : Cuda.createEvent(device, timing);
+        handle = device.isHost() ? HostStreams.createEvent() : Cuda.createEvent(device, timing);
         lifetime.watch(this, toString());
     }
 
@@ -75,7 +74,7 @@ public final class CudaEvent implements AutoCloseable {
     /**
      * The handle for native code, valid as long as the event is open.
      *
-     * @return its {@code cudaEvent_t}, 0 on host memory
+     * @return its {@code cudaEvent_t}, or the host engine's event; 0 on host memory with another library
      * @throws IllegalStateException if it is closed
      */
     public long nativeHandle() {
@@ -115,6 +114,7 @@ public final class CudaEvent implements AutoCloseable {
             if (device.isCuda()) {
                 Cuda.recordEvent(device, handle, stream);
             } else {
+                HostStreams.recordEvent(handle, stream);
                 hostTime = System.nanoTime();
             }
             recorded = true;
@@ -129,6 +129,8 @@ public final class CudaEvent implements AutoCloseable {
         try {
             if (device.isCuda()) {
                 Cuda.streamWaits(stream.device(), stream.nativeHandle(), handle);
+            } else {
+                HostStreams.streamWaits(stream.nativeHandle(), handle);
             }
         } finally {
             lifetime.release();
@@ -141,21 +143,27 @@ public final class CudaEvent implements AutoCloseable {
      * @return whether it is done
      * @throws IllegalStateException if the event was not recorded yet
      * @throws CudaException if work on the device failed
+     * @throws NcclResultException if an operation of the host engine failed
      */
     public boolean isDone() {
         acquireRecorded();
         try {
-            return device.isHost() || Cuda.eventIsDone(device, handle);
+            return device.isHost() ? HostStreams.eventIsDone(handle) : Cuda.eventIsDone(device, handle);
         } finally {
             lifetime.release();
         }
     }
 
-    /** As {@link #isDone}, in a thread that has nothing to do with the captures of others, and must not end them. */
+    /**
+     * As {@link #isDone}, in a thread that has nothing to do with the captures of others, and must not end them. Work that
+     * has failed is not done, on host memory too.
+     */
     boolean isDoneWhileCapturing() {
         acquireRecorded();
         try {
-            return device.isHost() || Cuda.eventIsDoneWhileCapturing(device, handle);
+            return device.isHost()
+                    ? HostStreams.eventIsDoneWell(handle)
+                    : Cuda.eventIsDoneWhileCapturing(device, handle);
         } finally {
             lifetime.release();
         }
@@ -166,12 +174,15 @@ public final class CudaEvent implements AutoCloseable {
      *
      * @throws IllegalStateException if the event was not recorded yet
      * @throws CudaException if work on the device failed
+     * @throws NcclResultException if an operation of the host engine failed
      */
     public void synchronize() {
         acquireRecorded();
         try {
             if (device.isCuda()) {
                 Cuda.synchronizeEvent(device, handle);
+            } else {
+                HostStreams.synchronizeEvent(handle);
             }
         } finally {
             lifetime.release();
@@ -187,6 +198,7 @@ public final class CudaEvent implements AutoCloseable {
      * @throws IllegalArgumentException if the limit is negative
      * @throws IllegalStateException if the event was not recorded yet
      * @throws CudaException if work on the device failed
+     * @throws NcclResultException if an operation of the host engine failed
      */
     public void synchronize(Duration timeout) {
         Objects.requireNonNull(timeout, "timeout");
@@ -210,7 +222,7 @@ public final class CudaEvent implements AutoCloseable {
         }
         start.requireTime();
         requireTime();
-        if (device.isHost()) {
+        if (device.isHost() && (handle == 0 || start.handle == 0)) {
             return Duration.ofNanos(hostTime - start.hostTime);
         }
         // Always in the same order: closing may be waiting for either.
@@ -220,7 +232,9 @@ public final class CudaEvent implements AutoCloseable {
         try {
             second.lifetime.acquire();
             try {
-                return Duration.ofNanos(Math.round(1e6 * Cuda.elapsedMilliseconds(device, start.handle, handle)));
+                return device.isHost()
+                        ? Duration.ofNanos(Math.round(1e9 * HostStreams.elapsedSeconds(start.handle, handle)))
+                        : Duration.ofNanos(Math.round(1e6 * Cuda.elapsedMilliseconds(device, start.handle, handle)));
             } finally {
                 second.lifetime.release();
             }
@@ -256,6 +270,8 @@ public final class CudaEvent implements AutoCloseable {
         lifetime.close(() -> {
             if (device.isCuda()) {
                 Cuda.destroyEvent(device, handle);
+            } else {
+                HostStreams.destroyEvent(handle);
             }
         });
     }

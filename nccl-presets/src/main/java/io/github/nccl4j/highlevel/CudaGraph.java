@@ -93,8 +93,7 @@ public final class CudaGraph implements AutoCloseable {
         Objects.requireNonNull(stream, "stream");
         Objects.requireNonNull(body, "body");
         if (stream.device.isHost()) {
-            throw new IllegalStateException("a graph needs a CUDA device, not a " + stream
-                    + ": work on host memory is done when its call returns");
+            throw new IllegalStateException("a graph needs a CUDA device, not a " + stream);
         }
         if (stream.isLegacyDefault()) {
             throw new IllegalArgumentException("stream must not be the default stream, which can't be captured, because"

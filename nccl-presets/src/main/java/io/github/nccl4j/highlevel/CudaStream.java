@@ -16,8 +16,10 @@ import java.util.Objects;
  * }
  * }</pre>
  *
- * <p>On host memory everything is done when its call returns: a stream there is always empty, and code for streams runs
- * unchanged.
+ * <p>On host memory streams are the host engine's, which have a thread each; what fails in one, waiting for it throws, until
+ * the communicator is aborted, closed or revoked. The default stream is another one in each thread there, waits for no
+ * other stream unless it is told to, and operations in it are done when their call returns. With other libraries than the
+ * host engine, streams of host memory are always empty.
  *
  * <p><b>Ownership.</b> A stream that was created is destroyed when closed, after the work that is in it; the default
  * stream and wrapped ones are not. A stream is not destroyed by the garbage collector; with {@code -Dnccl4j.leaks=true}
@@ -71,7 +73,7 @@ public final class CudaStream implements AutoCloseable {
     private static CudaStream create(Device device, boolean nonBlocking) {
         Objects.requireNonNull(device, "device");
         return device.isHost()
-                ? new CudaStream(device, 0, true)
+                ? new CudaStream(device, HostStreams.createStream(), true)
                 : new CudaStream(device, Cuda.createStream(device, nonBlocking), true);
     }
 
@@ -89,14 +91,16 @@ public final class CudaStream implements AutoCloseable {
      * A stream of someone else, who keeps it valid until this object is closed and destroys it.
      *
      * @param device where it runs
-     * @param handle its {@code cudaStream_t}; 0 for the default stream, and for host memory always 0
+     * @param handle its {@code cudaStream_t}; 0 for the default stream; for host memory, one of the
+     *     host engine
      * @return the stream; closing it does not touch the device
-     * @throws IllegalArgumentException if the device is host memory and the handle is not 0
+     * @throws IllegalArgumentException if the device is host memory, and the handle is neither 0 nor one of the host engine
      */
     public static CudaStream wrap(Device device, long handle) {
         Objects.requireNonNull(device, "device");
-        if (device.isHost() && handle != 0) {
-            throw new IllegalArgumentException("handle must be 0 on host memory: 0x" + Long.toHexString(handle));
+        if (device.isHost() && handle != 0 && !HostStreams.isStream(handle)) {
+            throw new IllegalArgumentException(
+                    "handle must be 0 on host memory, or a stream of the host engine: 0x" + Long.toHexString(handle));
         }
         return new CudaStream(device, handle, false);
     }
@@ -114,7 +118,7 @@ public final class CudaStream implements AutoCloseable {
     /**
      * The handle for native code, valid as long as the stream is open.
      *
-     * @return its {@code cudaStream_t}, 0 for the default stream and on host memory
+     * @return its {@code cudaStream_t}, 0 for the default stream
      * @throws IllegalStateException if it is closed
      */
     public long nativeHandle() {
@@ -127,11 +131,12 @@ public final class CudaStream implements AutoCloseable {
      *
      * @return whether it is done
      * @throws CudaException if work on the device failed
+     * @throws NcclResultException if an operation of the host engine failed
      */
     public boolean isDone() {
         lifetime.acquire();
         try {
-            return device.isHost() || Cuda.streamIsDone(device, handle);
+            return device.isHost() ? HostStreams.streamIsDone(handle) : Cuda.streamIsDone(device, handle);
         } finally {
             lifetime.release();
         }
@@ -167,12 +172,15 @@ public final class CudaStream implements AutoCloseable {
      * Waits until all work in the stream is done, for ever if a collective in it waits for a rank that never comes.
      *
      * @throws CudaException if work on the device failed
+     * @throws NcclResultException if an operation of the host engine failed
      */
     public void synchronize() {
         lifetime.acquire();
         try {
             if (device.isCuda()) {
                 Cuda.synchronizeStream(device, handle);
+            } else {
+                HostStreams.synchronizeStream(handle);
             }
         } finally {
             lifetime.release();
@@ -188,6 +196,7 @@ public final class CudaStream implements AutoCloseable {
      * @throws StreamTimeoutException if the work is not done by then; it goes on
      * @throws IllegalArgumentException if the limit is negative
      * @throws CudaException if work on the device failed
+     * @throws NcclResultException if an operation of the host engine failed
      */
     public void synchronize(Duration timeout) {
         Objects.requireNonNull(timeout, "timeout");
@@ -252,6 +261,8 @@ public final class CudaStream implements AutoCloseable {
         lifetime.close(() -> {
             if (owner && device.isCuda()) {
                 Cuda.destroyStream(device, handle);
+            } else if (owner) {
+                HostStreams.destroyStream(handle);
             }
         });
         InFlight.poll();

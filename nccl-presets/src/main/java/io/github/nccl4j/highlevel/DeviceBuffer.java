@@ -133,7 +133,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
             throw new OutOfMemoryError("cannot allocate " + bytes + " bytes of host memory");
         }
         long address = (memory.address() + HOST_ALIGNMENT - 1) & -HOST_ALIGNMENT;
-        return new DeviceBuffer<>(device, type, address, length, null, () -> Pointer.free(memory), null);
+        return new DeviceBuffer<>(device, type, address, length, null, () -> HostStreams.free(memory), null);
     }
 
     static <T extends Element> DeviceBuffer<T> allocatePinned(Device device, ElementType<T> type, long length) {
@@ -389,6 +389,9 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
 
     /** Begins a use of the memory, which keeps it from being freed. */
     private DeviceBuffer<T> acquire() {
+        if (device.isHost()) {
+            HostStreams.synchronizeDefault();
+        }
         root.lifetime.acquire();
         try {
             checkOpen();
@@ -964,8 +967,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      *
      * <p>What is copied is what the source holds when the work before in the stream is done; neither buffer may be written,
      * nor this one read, until the copy is done. Closing them before is allowed: their memory is then freed later. From and
-     * to host memory, CUDA may wait, unless the memory is {@linkplain Device#allocatePinned page-locked}. On host memory
-     * the copy is done when this returns.
+     * to host memory, CUDA may wait, unless the memory is {@linkplain Device#allocatePinned page-locked}.
      *
      * @param source what to copy, on any device
      * @param stream a stream of this buffer's device or the source's; of a CUDA device, if one of them is there
@@ -980,10 +982,6 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         requireStream(stream, source.device, device);
         checkOpen();
         source.checkOpen();
-        if (stream.device.isHost()) {
-            copyFrom(source);
-            return;
-        }
         requireNoOverlap(source);
         pin();
         try {
@@ -1003,8 +1001,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * its limit, and returns.
      *
      * <p>The source may not be written until the copy is done; it is kept from being collected until then. Its memory is
-     * not page-locked, so CUDA may wait; {@link Device#allocatePinned} makes memory from which it does not. On host memory
-     * the copy is done when this returns.
+     * not page-locked, so CUDA may wait; {@link Device#allocatePinned} makes memory from which it does not.
      *
      * @param source a direct buffer of the type that arrays have, in the byte order of the machine, or a direct
      *     {@link ByteBuffer} of whole elements as the device has them, whatever its byte order
@@ -1060,10 +1057,6 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
                     "an asynchronous copy converts nothing: the buffer must have elements of " + type
                             + " as the device has them, in the byte order " + ByteOrder.nativeOrder() + ": " + buffer);
         }
-        if (stream.device.isHost()) {
-            transfer(buffer, 0, write);
-            return;
-        }
         long memory = nativeAddress(buffer);
         pin();
         enqueue(stream, write ? address : memory, write ? memory : address, (long) count * type.sizeInBytes(), () -> {
@@ -1084,17 +1077,26 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         stream.checkOpen();
     }
 
-    /** Puts a copy into a stream of a CUDA device. Releases in any case, when the copy is done or could not be made. */
+    /** Puts a copy into a stream. Releases in any case, when the copy is done or could not be made. */
     private static void enqueue(CudaStream stream, long target, long source, long bytes, Runnable release) {
         boolean kept = false;
         try {
             stream.pin();
             try {
-                if (bytes > 0 && target != source) {
-                    Cuda.copyAsync(stream.device, target, source, bytes, stream.handle);
-                    kept = true;
-                    InFlight.keep(stream, release);
+                if (bytes == 0 || target == source) {
+                    return;
                 }
+                if (stream.device.isCuda()) {
+                    Cuda.copyAsync(stream.device, target, source, bytes, stream.handle);
+                } else if (stream.handle != 0) {
+                    HostStreams.copyAsync(target, source, bytes, stream.handle);
+                } else {
+                    HostStreams.synchronizeDefault();
+                    Pointer.memcpy(new Address(target), new Address(source), bytes);
+                    return;
+                }
+                kept = true;
+                InFlight.keep(stream, release);
             } finally {
                 stream.unpin();
             }

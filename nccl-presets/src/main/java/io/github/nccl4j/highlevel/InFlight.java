@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What work in streams of CUDA devices still uses: pins, and objects that the garbage collector must leave alone. An event
+ * What work in streams still uses: pins, and objects that the garbage collector must leave alone. An event
  * behind the work tells when it is done. Nothing looks at the events by itself; {@link #poll()} does, from calls that wait,
  * free or allocate anyway, and from those that add more.
  */
@@ -19,6 +19,9 @@ final class InFlight {
 
     private record Entry(Device device, long event, Runnable release) {
         boolean isDone() {
+            if (device.isHost()) {
+                return HostStreams.eventHasEnded(event);
+            }
             try {
                 return Cuda.eventIsDoneWhileCapturing(device, event);
             } catch (CudaException lost) {
@@ -28,12 +31,20 @@ final class InFlight {
         }
 
         void end() {
+            if (device.isHost()) {
+                HostStreams.destroyEvent(event);
+            } else {
+                destroyOnCuda();
+            }
+            InFlight.release(release);
+        }
+
+        private void destroyOnCuda() {
             try {
                 Cuda.destroyEvent(device, event);
             } catch (CudaException lost) {
                 // An error of the work, which is for those who wait for it.
             }
-            InFlight.release(release);
         }
     }
 
@@ -57,6 +68,12 @@ final class InFlight {
                 return;
             }
             poll();
+            if (device.isHost()) {
+                event = HostStreams.createEvent();
+                HostStreams.recordEvent(event, stream.handle);
+                keep(device, stream.handle, event, release);
+                return;
+            }
             event = Cuda.createEvent(device, false);
             Cuda.recordEvent(device, event, stream.handle);
         } catch (CudaException failure) {

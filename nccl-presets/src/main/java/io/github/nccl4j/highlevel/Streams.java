@@ -49,7 +49,8 @@ final class Streams {
     synchronized Work mark(CudaStream stream, Ring.Entry last) {
         recycle();
         CudaEvent event = null;
-        if (communicator.device().isCuda()) {
+        // With the host engine, work in the default stream was done when its call returned.
+        if (communicator.device().isCuda() || stream.handle != 0) {
             event = events.isEmpty() ? CudaEvent.create(communicator.device()) : events.pop();
             boolean recorded = false;
             try {
@@ -66,6 +67,17 @@ final class Streams {
             pending.add(work);
         }
         return work;
+    }
+
+    /** Asks all work whether it is done: the communicator is about to be aborted. */
+    synchronized void look() {
+        for (Work work : pending) {
+            try {
+                work.isDone();
+            } catch (RuntimeException failed) {
+                // It will be lost.
+            }
+        }
     }
 
     /** For the watchdog: work that has been pending for longer than a limit, else null. */

@@ -76,7 +76,7 @@ public final class Work {
             if (progress == Progress.LOST) {
                 throw new IllegalStateException(communicator + " ended before " + this + " was done");
             }
-            if (progress == Progress.PENDING && !(whileCapturing ? event.isDoneWhileCapturing() : event.isDone())) {
+            if (progress == Progress.PENDING && !eventIsDone(whileCapturing)) {
                 return false;
             }
             progress = Progress.DONE;
@@ -99,12 +99,17 @@ public final class Work {
         communicator.ring().seenDone(stream, last.sequence(), System.currentTimeMillis());
     }
 
-    /** The communicator has ended. */
+    /** On host memory, failures are found by asking the communicator, as on a GPU, where work that failed never ends. */
+    private boolean eventIsDone(boolean whileCapturing) {
+        return whileCapturing || communicator.device().isHost() ? event.isDoneWhileCapturing() : event.isDone();
+    }
+
+    /** The communicator has ended; what was pending when it was aborted was not done then, but ended. */
     synchronized void end() {
         if (progress == Progress.PENDING) {
             progress = Progress.LOST;
             try {
-                if (event.isDone()) {
+                if (communicator.core().state() != Communicator.State.ABORTED && event.isDone()) {
                     progress = Progress.DONE;
                 }
             } finally {

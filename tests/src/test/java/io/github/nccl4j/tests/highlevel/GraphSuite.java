@@ -45,7 +45,9 @@ final class GraphSuite {
                     () -> CudaGraph.capture(stream, () -> {
                         throw new AssertionError("not called");
                     }),
-                    "a graph needs a CUDA device, not a default CudaStream on host memory");
+                    "a graph needs a CUDA device, not a ",
+                    "CudaStream",
+                    "on host memory");
         }
     }
 

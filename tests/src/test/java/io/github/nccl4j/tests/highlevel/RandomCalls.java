@@ -17,6 +17,7 @@ import io.github.nccl4j.highlevel.NcclTimeoutException;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.RevokeFlag;
 import io.github.nccl4j.highlevel.ShrinkFlag;
+import io.github.nccl4j.highlevel.StreamTimeoutException;
 import io.github.nccl4j.highlevel.SuspendFlag;
 import io.github.nccl4j.highlevel.UniqueId;
 import java.time.Duration;
@@ -28,6 +29,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.Set;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.regex.Pattern;
 
@@ -45,7 +47,9 @@ final class RandomCalls {
      * communicator that does not block is split twice in a group.
      */
     private static final Pattern DISTURBED = Pattern.compile("has (revoked|suspended|finalized) this communicator"
-            + "|was ended by an abort or revoke|has not been used by ncclCommGrow|is still being made");
+            + "|was ended (by an abort or revoke|at rank)|has not been used by ncclCommGrow|is still being made"
+            // That a stream stays open is the caller's concern.
+            + "|is none of the host engine");
 
     /** In a group the first only: the others don't go with operations of the parent that come after. */
     private static final CommunicatorConfig[] CONFIGS = {
@@ -85,9 +89,17 @@ final class RandomCalls {
 
     /** Why an exception should not be, else null. */
     String problem(String call, Throwable thrown) {
+        if (thrown instanceof CompletionException && call.equals("future")) {
+            return problem("work", thrown.getCause());
+        }
         Class<?> type = thrown.getClass();
         if (type == NcclTimeoutException.class && call.equals("grow")) {
             // Nobody joins.
+            return null;
+        }
+        if (type == NcclTimeoutException.class && call.equals("work")
+                || type == StreamTimeoutException.class && call.equals("synchronize")) {
+            // The other rank has not come yet, or never comes.
             return null;
         }
         // Without a text when the communicator, which has it, was closed meanwhile.
