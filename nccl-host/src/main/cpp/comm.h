@@ -126,8 +126,9 @@ class Comm {
   std::atomic<int> callers{0};
   /** Calls of one that does not block, which are begun and not done. */
   std::atomic<int> pendingCalls{0};
-  /** One of them succeeded, and nobody has asked since. */
-  std::atomic<bool> callSucceeded{false};
+  /** What came of the last of them, or kNoCall when somebody has asked since. */
+  std::atomic<int> callResult{kNoCall};
+  static constexpr int kNoCall = -1;
   /** Somebody did something about its failure. */
   std::atomic<bool> answered{false};
   bool failureStands() const { return !answered && error() != ncclSuccess; }

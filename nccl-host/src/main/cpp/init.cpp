@@ -245,10 +245,13 @@ extern "C" ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asy
       return ncclSuccess;
     }
     // What went wrong since is not the answer to whether the call has succeeded.
-    if (known->pendingCalls == 0 && known->callSucceeded.exchange(false) && known->error() == ncclSuccess) {
-      *asyncError = ncclSuccess;
-      forgetThreadError();
-      return ncclSuccess;
+    if (known->pendingCalls == 0 && known->error() == ncclSuccess) {
+      int result = known->callResult.exchange(Comm::kNoCall);
+      if (result != Comm::kNoCall) {
+        *asyncError = static_cast<ncclResult_t>(result);
+        forgetThreadError();
+        return ncclSuccess;
+      }
     }
     // Between operations nobody listens to the other ranks; do it here, so that a watchdog learns of their death.
     std::unique_lock<std::mutex> lock(known->operation, std::try_to_lock);

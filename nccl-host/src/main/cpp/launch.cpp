@@ -191,15 +191,18 @@ void begin(Unit unit) {
   for (const CommRef& comm : inProgress) comm->pendingCalls++;
   auto parts = std::make_shared<std::vector<Part>>(std::move(unit.parts));
   Body body = [parts, inProgress, comms]() -> std::vector<CommRef> {
+    int result = ncclSuccess;
     try {
       runParts(*parts);
     } catch (const Failure& failure) {
       recordError(failure.text());
+      result = failure.code();
     } catch (const std::exception& other) {
       for (const CommRef& comm : comms) comm->setError(ncclSystemError, other.what());
     }
     for (const CommRef& comm : inProgress) {
-      if (comm->error() == ncclSuccess) comm->callSucceeded = true;
+      // One that was cut off has no error for it.
+      comm->callResult = comm->revoked ? result : ncclSuccess;
       comm->pendingCalls--;
     }
     return comms;
