@@ -89,7 +89,9 @@ public final class Main implements Callable<Integer> {
                 new MultiCommunicator(),
                 new DataParallelTraining(),
                 new CudaGraphs(),
-                new Windows());
+                new Windows(),
+                new SurviveAFailure(),
+                new Grow());
     }
 
     /** Without a command: the help. */

@@ -46,6 +46,6 @@ final class RunCommand implements Callable<Integer> {
 
     /** Launches the ranks of a sample, or is one of them. */
     int run(Sample sample) throws Exception {
-        return launch.run(Main.class, sample::runAs);
+        return launch.run(Main.class, sample::runAs, sample::mayBeKilled);
     }
 }

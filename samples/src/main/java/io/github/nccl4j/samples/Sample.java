@@ -1,6 +1,7 @@
 package io.github.nccl4j.samples;
 
 import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.FailurePolicy;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.launch.RankInfo;
@@ -9,6 +10,7 @@ import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.samples.support.Mismatch;
 import java.time.Duration;
 import java.util.concurrent.Callable;
+import java.util.function.IntPredicate;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -80,16 +82,31 @@ abstract class Sample implements Callable<Integer> {
         }
     }
 
+    /** {@return which ranks the launcher may see killed without ending the others} */
+    IntPredicate mayBeKilled(int size) {
+        return rank -> false;
+    }
+
     /** Meets the other ranks. With the policy a rank that notices a lost one frees its device, which closing buffers needs. */
-    private static Communicator connect(RankInfo self, Duration timeout) {
-        if (NcclLibrary.get().engine() == Engine.RCCL) {
-            throw new Failure("the samples have no access to the memory of AMD GPUs; library: "
-                    + NcclLibrary.get().path());
-        }
+    Communicator connect(RankInfo self, Duration timeout) {
+        requireNoRccl();
         if (self.worldSize() > 1) {
             TcpStore.ofProcess(self, timeout).barrier("start", timeout);
         }
         return Communicator.builder().onFailure(FailurePolicy.ABORT).fromEnvironment();
+    }
+
+    /** The rank's device: host memory with the host engine, else one of the GPUs that this process sees. */
+    static Device device(RankInfo self) {
+        requireNoRccl();
+        return NcclLibrary.get().engine() == Engine.HOST ? Device.host() : Device.cuda(self.device(Device.cudaCount()));
+    }
+
+    private static void requireNoRccl() {
+        if (NcclLibrary.get().engine() == Engine.RCCL) {
+            throw new Failure("the samples have no access to the memory of AMD GPUs; library: "
+                    + NcclLibrary.get().path());
+        }
     }
 
     private static String engine(Communicator communicator) {

@@ -34,8 +34,8 @@ class MainTest {
     @CsvSource(
             delimiter = '|',
             value = {
-                "run 09 -n 4 | no such sample: '09'; there are NAMES",
-                "run 09 -e 4M | no such sample: '09'; there are NAMES",
+                "run 99 -n 4 | no such sample: '99'; there are NAMES",
+                "run 99 -e 4M | no such sample: '99'; there are NAMES",
                 "run | which sample? There are NAMES",
                 "run 01 -n 0 | -n must be at least 1: 0",
                 "run -n -3 02 | -n must be at least 1: -3",
@@ -54,6 +54,8 @@ class MainTest {
                 "run 05 -n 2 -p 0 | -p and -s must be at least 1: 0, 200",
                 "run 06 -n 2 -i 0 | -c and -i must be at least 1: 10000, 0",
                 "run 07 -n 2 -c 0 | -c and -i must be at least 1: 0, 5",
+                "run 08 -n 2 -s 0 | -c, -s and -d must be at least 1: 10000, 0, 10",
+                "run 09 -n 2 -c 0 | -c must be at least 1: 0",
             })
     void wrongArgumentsAreNamed(String arguments, String message) {
         assertEquals(2, execute(arguments));

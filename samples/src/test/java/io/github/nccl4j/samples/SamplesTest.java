@@ -78,7 +78,9 @@ class SamplesTest {
                 "run 04 -n 3 --rows 3 -c 1000",
                 "run 05-data-parallel-training -n 3",
                 "run 07-windows -n 3",
-                "run 07 -n 2 -c 1000"
+                "run 07 -n 2 -c 1000",
+                "run 09-grow -n 3",
+                "run 09 -n 2 -c 1000"
             })
     void succeeds(String arguments) throws Exception {
         List<String> output = outputOfSuccess(arguments + " --engine host");
@@ -92,6 +94,31 @@ class SamplesTest {
         assertEquals(
                 "[0] skipped: a CUDA graph needs GPUs, and the host engine does its work when it is called",
                 output.get(output.size() - 1));
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {2, 4})
+    void goesOnWhenARankIsKilled(int ranks) throws Exception {
+        List<String> output = outputOfSuccess("run 08-survive-a-failure --engine host -n " + ranks);
+        int killed = ranks - 1;
+        String text = String.join("\n", output);
+        assertTrue(text.contains("nccl4j: rank " + killed + " (pid "), text);
+        assertTrue(text.contains(" was killed by signal 9 (SIGKILL); the others go on"), text);
+        for (int rank = 0; rank < killed; rank++) {
+            assertTrue(text.contains("rank " + rank + ": step 10 failed: ncclAllReduce of 10000 int64"), text);
+            assertTrue(
+                    text.contains("rank " + rank + ": went on as rank " + rank + " of " + killed + " after rank "
+                            + killed + " was killed; 20 steps of 10000 elements, every element checked"),
+                    text);
+        }
+    }
+
+    @Test
+    void saysThatAReleaseCannotGrow(@TempDir Path folder) throws Exception {
+        Path library = libraryWithout("ncclCommGrow", folder);
+        List<String> output = outputOfSuccess("run 09-grow -n 2 --library " + library);
+        String last = output.get(output.size() - 1);
+        assertTrue(last.startsWith("[0] skipped: ncclCommGrow needs NCCL 2.29.2, loaded is "), last);
     }
 
     @Test

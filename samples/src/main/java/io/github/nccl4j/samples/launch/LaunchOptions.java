@@ -8,6 +8,8 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.IntFunction;
+import java.util.function.IntPredicate;
 import picocli.CommandLine;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -61,6 +63,7 @@ public abstract class LaunchOptions {
     private CommandSpec spec;
 
     private EngineSetting decided;
+    private IntFunction<IntPredicate> mayBeKilled = size -> rank -> false;
 
     /** For subclasses. */
     protected LaunchOptions() {}
@@ -149,6 +152,20 @@ public abstract class LaunchOptions {
     }
 
     /**
+     * As {@link #run(Class, RankBody)}, of ranks some of which may be killed.
+     *
+     * @param main the class whose main method a rank's JVM runs
+     * @param rank what this process does if it is a rank
+     * @param mayBeKilled makes of the number of ranks which of them may
+     * @return the exit code
+     * @throws Exception as {@link #run(Class, RankBody)}
+     */
+    public int run(Class<?> main, RankBody rank, IntFunction<IntPredicate> mayBeKilled) throws Exception {
+        this.mayBeKilled = mayBeKilled;
+        return run(main, rank);
+    }
+
+    /**
      * Who this process is.
      *
      * @return empty if it is to launch ranks
@@ -213,6 +230,7 @@ public abstract class LaunchOptions {
                         out,
                         System.err,
                         prefixed())
+                .mayBeKilled(mayBeKilled.apply(count))
                 .run();
     }
 

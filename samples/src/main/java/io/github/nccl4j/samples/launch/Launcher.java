@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.function.IntPredicate;
 import java.util.stream.Collectors;
 
 /**
@@ -46,6 +47,7 @@ public final class Launcher {
     private final boolean prefixed;
     private final List<RankProcess> started = new ArrayList<>();
     private final BlockingQueue<RankExit> exits = new LinkedBlockingQueue<>();
+    private IntPredicate expendable = rank -> false;
     private volatile boolean stopping;
 
     /**
@@ -100,6 +102,17 @@ public final class Launcher {
         this.out = out;
         this.err = err;
         this.prefixed = prefixed;
+    }
+
+    /**
+     * Lets the others go on when some ranks are killed (SIGKILL), for a program that shows what they do then.
+     *
+     * @param ranks which ranks; none unless this is called
+     * @return this
+     */
+    public Launcher mayBeKilled(IntPredicate ranks) {
+        expendable = ranks;
+        return this;
     }
 
     /**
@@ -181,7 +194,9 @@ public final class Launcher {
                 return new Outcome(
                         TIMED_OUT, "timed out after " + limit.toSeconds() + " s; still running: " + running());
             }
-            if (exit.failed()) {
+            if (exit.isKill() && expendable.test(exit.rank())) {
+                err.println("nccl4j: " + exit.describe() + "; the others go on");
+            } else if (exit.failed()) {
                 RankExit cause = cause(exit);
                 return new Outcome(cause.code(), cause.describe());
             }

@@ -12,6 +12,7 @@ import java.util.Map;
 record RankExit(int rank, long pid, int code) {
 
     private static final int SIGNAL_BASE = 128;
+    private static final int KILL = 9;
     private static final int LAST_SIGNAL = 64;
     private static final Map<Integer, String> NAMES = Map.ofEntries(
             Map.entry(1, "SIGHUP"),
@@ -38,6 +39,11 @@ record RankExit(int rank, long pid, int code) {
 
     boolean killed() {
         return code > SIGNAL_BASE && code <= SIGNAL_BASE + LAST_SIGNAL;
+    }
+
+    /** Whether it was killed by SIGKILL. */
+    boolean isKill() {
+        return code == SIGNAL_BASE + KILL;
     }
 
     String describe() {
