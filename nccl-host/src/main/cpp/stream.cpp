@@ -26,7 +26,7 @@ struct Item {
   uint64_t epoch = 0;             // of all of them together, when it was made
   std::vector<std::weak_ptr<Comm>> failed;  // at or before it
   std::function<void()> action;   // when it is done, with the lock held
-  std::condition_variable changed;
+  Condition changed;
   bool done = false;
   double time = 0;  // when it was done
 };

@@ -15,12 +15,12 @@
 // a GPU the stream would stand still as long.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
 
+#include "condition.h"
 #include "error.h"
 
 namespace host {
@@ -36,7 +36,7 @@ struct Stream {
   const uintptr_t handle;  // 0: the default stream of a thread
   ItemRef tail;
   std::deque<ItemRef> queue;  // for the thread
-  std::condition_variable wake;
+  Condition wake;
   bool hasThread = false;
   bool closed = false;
 

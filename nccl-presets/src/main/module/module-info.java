@@ -8,6 +8,7 @@
 module io.github.nccl4j {
     requires transitive org.bytedeco.javacpp;
     requires transitive org.bytedeco.cuda;
+    requires static jdk.jfr;
 
     exports io.github.nccl4j.highlevel;
     exports io.github.nccl4j.launch;

@@ -328,6 +328,9 @@ final class Batch {
                         (int) (words[at + 6] >>> 32),
                         groups[index],
                         words[at + 8]);
+                if (Jfr.recording) {
+                    JfrEvents.end(JfrEvents.operation(), communicators.get(index));
+                }
             }
         }
     }
@@ -365,6 +368,19 @@ final class Batch {
 
     private void run() {
         compare();
+        if (Jfr.recording) {
+            JfrEvents.GroupEvent event = JfrEvents.group(operations(), communicators.size());
+            try {
+                runNow();
+            } finally {
+                event.commit();
+            }
+        } else {
+            runNow();
+        }
+    }
+
+    private void runNow() {
         record();
         CommunicatorCore first = communicators.get(0);
         int result;

@@ -1720,6 +1720,7 @@ public final class Communicator implements AutoCloseable {
             // Nobody closes them from here on.
             source.check();
             window.check();
+            JfrEvents.OperationEvent event = Jfr.recording ? JfrEvents.operation() : null;
             ring.record(Operations.PUT_SIGNAL, elements.length, type, peer, 0, 0, stream.handle);
             int result = Operations.call(
                     Operations.PUT_SIGNAL,
@@ -1733,6 +1734,9 @@ public final class Communicator implements AutoCloseable {
                     0,
                     core.handle(),
                     stream.handle);
+            if (event != null) {
+                JfrEvents.end(event, core);
+            }
             if (result != nccl.ncclSuccess) {
                 settle(result, Operations.PUT_SIGNAL, elements.length, type, peer);
             }
@@ -2326,8 +2330,9 @@ public final class Communicator implements AutoCloseable {
             int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
         Gate.Pass pass = gate.enter();
         try {
-            if (checked) {
-                compare(operation, count, type, op, peer);
+            if (checked || Jfr.recording) {
+                submitObserved(operation, send, recv, count, type, op, peer, stream);
+                return;
             }
             ring.record(operation, count, type, peer, op, 0, stream.handle);
             int result =
@@ -2337,6 +2342,21 @@ public final class Communicator implements AutoCloseable {
             }
         } finally {
             pass.leave();
+        }
+    }
+
+    /** For who is in the gate, where calls are compared, or JDK Flight Recorder records. */
+    private void submitObserved(
+            int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
+        compare(operation, count, type, op, peer);
+        JfrEvents.OperationEvent event = Jfr.recording ? JfrEvents.operation() : null;
+        ring.record(operation, count, type, peer, op, 0, stream.handle);
+        int result = Operations.call(operation, send, recv, count, type, op, peer, 0, 0, core.handle(), stream.handle);
+        if (event != null) {
+            JfrEvents.end(event, core);
+        }
+        if (result != nccl.ncclSuccess) {
+            settle(result, operation, count, type, peer);
         }
     }
 

@@ -37,6 +37,7 @@ final class Creation implements Deferred {
 
     /** Makes the call by itself. */
     void now() {
+        JfrEvents.CreationEvent event = Jfr.recording ? JfrEvents.creation(function) : null;
         boolean done = false;
         try {
             // The thread that makes the call closes its arguments: it may go on when nobody waits any more.
@@ -44,6 +45,9 @@ final class Creation implements Deferred {
             await();
             done = true;
         } finally {
+            if (event != null) {
+                JfrEvents.end(event, made);
+            }
             if (!done) {
                 made.creationFailed(parent != null && parent.isStuckNow());
             }

@@ -277,6 +277,9 @@ final class Failures {
     }
 
     private synchronized void remember(NcclException failure) {
+        if (Jfr.recording) {
+            JfrEvents.failure(core, failure);
+        }
         if (first == null) {
             first = failure;
         }

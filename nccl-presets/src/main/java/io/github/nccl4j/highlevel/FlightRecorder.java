@@ -34,6 +34,9 @@ import java.util.WeakHashMap;
  * nccl4j.recorder.dump} or the environment variable {@code NCCL4J_RECORDER_DUMP} names a folder, the first failure of each
  * communicator writes all that is recorded there, and the message says where.
  *
+ * <p><b>JDK Flight Recorder</b>, where the runtime has it, gets events while it records: {@code nccl4j.Operation}, {@code
+ * nccl4j.Group}, {@code nccl4j.Wait}, {@code nccl4j.Creation} and {@code nccl4j.Failure}.
+ *
  * <p><b>Cost.</b> Some stores into an array for each operation, and no allocation. How many operations are kept, {@link
  * CommunicatorBuilder#flightRecorder} says.
  *

@@ -146,6 +146,17 @@ public final class Work {
     public void await(Duration timeout) {
         Objects.requireNonNull(timeout, "timeout");
         long limit = Waiting.nanoseconds(timeout);
+        JfrEvents.WaitEvent event = Jfr.recording ? JfrEvents.waiting() : null;
+        try {
+            await(timeout, limit);
+        } finally {
+            if (event != null) {
+                JfrEvents.end(event, communicator.core(), toString());
+            }
+        }
+    }
+
+    private void await(Duration timeout, long limit) {
         long start = System.nanoTime();
         long nextCheck = ERROR_CHECK_NANOSECONDS;
         long pause = 1_000;

@@ -1,0 +1,195 @@
+package io.github.nccl4j.highlevel;
+
+import jdk.jfr.Category;
+import jdk.jfr.Description;
+import jdk.jfr.Event;
+import jdk.jfr.FlightRecorderListener;
+import jdk.jfr.Label;
+import jdk.jfr.Name;
+import jdk.jfr.Recording;
+import jdk.jfr.RecordingState;
+import jdk.jfr.StackTrace;
+
+/** The events for JDK Flight Recorder; used only while {@link Jfr#recording}. */
+final class JfrEvents {
+    private JfrEvents() {}
+
+    /** What all events tell. */
+    @Category("nccl4j")
+    abstract static class CommunicatorEvent extends Event {
+        @Label("Communicator")
+        @Description("Its name, or what all of its ranks know it by")
+        String communicator;
+
+        @Label("Rank")
+        int rank;
+
+        @Label("Size")
+        int size;
+
+        void of(CommunicatorCore core) {
+            communicator = core.name().isEmpty() ? core.identity() : core.name();
+            rank = core.expectedRank();
+            size = core.expectedSize();
+        }
+    }
+
+    /** An operation; lasts as long as the C call, and no time in a group. */
+    @Name("nccl4j.Operation")
+    @Label("NCCL Operation")
+    @StackTrace(false)
+    static final class OperationEvent extends CommunicatorEvent {
+        @Label("Function")
+        String function;
+
+        @Label("Sequence")
+        long sequence;
+
+        @Label("Group")
+        @Description("The number of the group in the communicator, 0 if there is none")
+        int group;
+
+        @Label("Count")
+        long count;
+
+        @Label("Type")
+        String type;
+
+        @Label("Operator")
+        String op;
+
+        @Label("Peer")
+        @Description("The root or the other rank, -1 if there is none")
+        int peer;
+
+        @Label("Stream")
+        long stream;
+    }
+
+    /** A group from its launch to the end of the C call. */
+    @Name("nccl4j.Group")
+    @Label("NCCL Group")
+    static final class GroupEvent extends Event {
+        @Label("Operations")
+        int operations;
+
+        @Label("Communicators")
+        int communicators;
+    }
+
+    /** Waiting for work. */
+    @Name("nccl4j.Wait")
+    @Label("NCCL Wait")
+    static final class WaitEvent extends CommunicatorEvent {
+        @Label("Last Operation")
+        String last;
+    }
+
+    /** A communicator is made. */
+    @Name("nccl4j.Creation")
+    @Label("NCCL Communicator Creation")
+    static final class CreationEvent extends CommunicatorEvent {
+        @Label("Function")
+        String function;
+    }
+
+    /** Something has failed. */
+    @Name("nccl4j.Failure")
+    @Label("NCCL Failure")
+    static final class FailureEvent extends CommunicatorEvent {
+        @Label("Message")
+        String message;
+    }
+
+    static void listen() {
+        jdk.jfr.FlightRecorder.addListener(new FlightRecorderListener() {
+            @Override
+            public void recordingStateChanged(Recording recording) {
+                look();
+            }
+        });
+        look();
+    }
+
+    private static void look() {
+        Jfr.recording = jdk.jfr.FlightRecorder.isInitialized()
+                && jdk.jfr.FlightRecorder.getFlightRecorder().getRecordings().stream()
+                        .anyMatch(each -> each.getState() == RecordingState.RUNNING);
+    }
+
+    static OperationEvent operation() {
+        OperationEvent event = new OperationEvent();
+        event.begin();
+        return event;
+    }
+
+    /** The operation that was recorded last. */
+    static void end(OperationEvent event, CommunicatorCore core) {
+        event.end();
+        if (!event.shouldCommit()) {
+            return;
+        }
+        Ring.Entry entry = core.communicator().ring().last();
+        event.of(core);
+        event.function = Operations.name(entry.operation());
+        event.sequence = entry.sequence();
+        event.group = entry.group();
+        event.count = entry.count();
+        if (Operations.hasElements(entry.operation())) {
+            event.type = ElementType.values().get(entry.type()).toString();
+        }
+        if (Operations.reduces(entry.operation())) {
+            event.op = ReduceOp.name(entry.op());
+        }
+        event.peer = Operations.hasPeer(entry.operation()) ? entry.peer() : -1;
+        event.stream = entry.stream();
+        event.commit();
+    }
+
+    static GroupEvent group(int operations, int communicators) {
+        GroupEvent event = new GroupEvent();
+        event.operations = operations;
+        event.communicators = communicators;
+        event.begin();
+        return event;
+    }
+
+    static WaitEvent waiting() {
+        WaitEvent event = new WaitEvent();
+        event.begin();
+        return event;
+    }
+
+    static void end(WaitEvent event, CommunicatorCore core, String last) {
+        event.end();
+        if (event.shouldCommit()) {
+            event.of(core);
+            event.last = last;
+            event.commit();
+        }
+    }
+
+    static CreationEvent creation(String function) {
+        CreationEvent event = new CreationEvent();
+        event.function = function;
+        event.begin();
+        return event;
+    }
+
+    static void end(CreationEvent event, CommunicatorCore core) {
+        event.end();
+        if (event.shouldCommit()) {
+            event.of(core);
+            event.commit();
+        }
+    }
+
+    static void failure(CommunicatorCore core, Throwable failure) {
+        FailureEvent event = new FailureEvent();
+        if (event.shouldCommit()) {
+            event.of(core);
+            event.message = failure.getMessage();
+            event.commit();
+        }
+    }
+}
