@@ -81,6 +81,7 @@ class Collective : public Task {
   }
 
   bool needs(Peer& peer) override { return want(peer).size > 0; }
+  bool arrived(const Peer& peer) const override { return pairs_[static_cast<size_t>(peer.rank)].verified; }
 
   std::string name() const override { return callName(operation_.call); }
   std::string description() const override { return describe(mine_); }

@@ -107,10 +107,13 @@ class Runner {
                                   task().description().c_str()));
       }
       if (now() >= deadline()) {
-        std::vector<int> missing;
+        std::vector<int> missing, absent;
         for (Peer& peer : comm().peers) {
-          if (peer.rank != comm().rank && (task().needs(peer) || !peer.out.empty())) missing.push_back(peer.rank);
+          if (peer.rank == comm().rank || (!task().needs(peer) && peer.out.empty())) continue;
+          missing.push_back(peer.rank);
+          if (!task().arrived(peer)) absent.push_back(peer.rank);
         }
+        if (!absent.empty()) missing = absent;
         throw Failure(
             ncclTimeout, format(
                              "rank %d waited %.1f s in %s for %s", comm().rank, now() - started_,

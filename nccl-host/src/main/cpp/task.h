@@ -75,6 +75,8 @@ class Task {
   virtual void finish() {}
   /** True while something from this rank is still needed. */
   virtual bool needs(Peer& peer) = 0;
+  /** True when this rank is known to be in the call: if it is slow, it may be waiting itself. */
+  virtual bool arrived(const Peer&) const { return false; }
   /** True when nothing is on its way any more from a rank that has said farewell. */
   virtual bool drained(Peer&) const { return true; }
   /** True when nothing that came before bad news is still on its way beside the peers' data streams. */

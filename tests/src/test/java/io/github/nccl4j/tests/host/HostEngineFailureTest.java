@@ -142,7 +142,7 @@ class HostEngineFailureTest {
     }
 
     /** Files and sockets that could be left behind. */
-    private static Set<String> leftovers() throws IOException {
+    static Set<String> leftovers() throws IOException {
         Set<String> found = new TreeSet<>();
         for (Path folder : List.of(Path.of(System.getProperty("java.io.tmpdir")), Path.of("/dev/shm"))) {
             try (Stream<Path> files = Files.list(folder)) {
@@ -156,6 +156,18 @@ class HostEngineFailureTest {
                 .map(line -> line.substring(line.lastIndexOf(' ') + 1))
                 .forEach(found::add);
         return found;
+    }
+
+    /** What is there and was not before, and stays. */
+    static Set<String> leftoversSince(Set<String> before) throws IOException, InterruptedException {
+        Set<String> after = leftovers();
+        after.removeAll(before);
+        // What other programs on this machine have open at the moment comes and goes.
+        for (int i = 0; i < 20 && !after.isEmpty(); i++) {
+            Thread.sleep(500);
+            after.retainAll(leftovers());
+        }
+        return after;
     }
 
     @ParameterizedTest
@@ -182,14 +194,7 @@ class HostEngineFailureTest {
         long millis = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start);
         assertTrue(millis < 2000, millis + " ms");
         ranks.get(2).process().waitFor();
-        Set<String> after = leftovers();
-        after.removeAll(before);
-        // What other programs on this machine have open at the moment comes and goes.
-        for (int i = 0; i < 20 && !after.isEmpty(); i++) {
-            Thread.sleep(500);
-            after.retainAll(leftovers());
-        }
-        assertEquals(Set.of(), after);
+        assertEquals(Set.of(), leftoversSince(before));
     }
 
     @Test
