@@ -1,0 +1,118 @@
+package io.github.nccl4j.launch;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.HexFormat;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Where a secret comes from, what it proves, and what it seals. */
+class SecretTest {
+    private static final String TEXT = "0123456789abcdef";
+    private static final byte[] SERVER_NONCE = new byte[32];
+    private static final byte[] CLIENT_NONCE = new byte[32];
+
+    static {
+        Arrays.fill(CLIENT_NONCE, (byte) 7);
+    }
+
+    private static Secret of(String text) {
+        return new Secret(text.getBytes(StandardCharsets.UTF_8), "the secret");
+    }
+
+    private static byte[] proof(Secret secret) {
+        return secret.proof(false, SERVER_NONCE, CLIENT_NONCE);
+    }
+
+    @Test
+    void itComesFromTheEnvironmentOrAFile(@TempDir Path folder) throws IOException {
+        assertNull(Secret.of(Map.of("NCCL4J_STORE_SECRET", "")));
+        byte[] expected = proof(of(TEXT));
+        assertArrayEquals(expected, proof(Secret.of(Map.of("NCCL4J_STORE_SECRET", TEXT))));
+        Path file = folder.resolve("secret");
+        for (String end : new String[] {"", "\n", "\r\n"}) {
+            Files.writeString(file, TEXT + end);
+            assertArrayEquals(expected, proof(Secret.of(Map.of("NCCL4J_STORE_SECRET_FILE", file.toString()))));
+        }
+    }
+
+    @Test
+    void oneThatCantBeUsedIsRefused(@TempDir Path folder) throws IOException {
+        assertEquals(
+                "NCCL4J_STORE_SECRET must have at least 16 bytes: it has 5",
+                failure(Map.of("NCCL4J_STORE_SECRET", "short")));
+        Path file = Files.writeString(folder.resolve("secret"), "0123456789abcde\n");
+        assertEquals(
+                file + " (NCCL4J_STORE_SECRET_FILE) must have at least 16 bytes: it has 15",
+                failure(Map.of("NCCL4J_STORE_SECRET_FILE", file.toString())));
+        assertTrue(failure(Map.of("NCCL4J_STORE_SECRET_FILE", folder + "/none"))
+                .startsWith("NCCL4J_STORE_SECRET_FILE can't be read: "));
+        assertEquals(
+                "NCCL4J_STORE_SECRET and NCCL4J_STORE_SECRET_FILE must not both be set",
+                failure(Map.of("NCCL4J_STORE_SECRET", TEXT, "NCCL4J_STORE_SECRET_FILE", file.toString())));
+    }
+
+    private static String failure(Map<String, String> environment) {
+        return assertThrows(IllegalArgumentException.class, () -> Secret.of(environment))
+                .getMessage();
+    }
+
+    /** By an implementation of HMAC-SHA256 that is not Java's. */
+    @Test
+    void aProofIsThatOfTheStandard() {
+        assertEquals(
+                "e446fd281f7c6f68c4fe3710d6b46d97c34664b64ab78a0c48cf62a650ff39a0",
+                HexFormat.of().formatHex(proof(of(TEXT))));
+    }
+
+    @Test
+    void aProofIsForOneEndAndOneConversation() {
+        Secret secret = of(TEXT);
+        byte[] proof = proof(secret);
+        assertTrue(secret.isProof(proof, false, SERVER_NONCE, CLIENT_NONCE));
+        assertFalse(secret.isProof(proof, true, SERVER_NONCE, CLIENT_NONCE));
+        assertFalse(secret.isProof(proof, false, CLIENT_NONCE, SERVER_NONCE));
+        assertFalse(secret.isProof(proof, false, SERVER_NONCE, SERVER_NONCE));
+        assertFalse(of(TEXT + "g").isProof(proof, false, SERVER_NONCE, CLIENT_NONCE));
+        assertFalse(secret.isProof(Arrays.copyOf(proof, 31), false, SERVER_NONCE, CLIENT_NONCE));
+    }
+
+    @Test
+    void aSealIsOpenedOnceInOrderByTheOtherEnd() throws IOException {
+        Secret secret = of(TEXT);
+        Seal server = secret.seal(true, SERVER_NONCE, CLIENT_NONCE);
+        Seal client = secret.seal(false, SERVER_NONCE, CLIENT_NONCE);
+        byte[] plain = "the same frame".getBytes(StandardCharsets.UTF_8);
+        byte[] first = client.seal(plain);
+        byte[] second = client.seal(plain);
+        assertEquals(plain.length + Seal.OVERHEAD, first.length);
+        assertNotEquals(HexFormat.of().formatHex(first), HexFormat.of().formatHex(second));
+        assertArrayEquals(plain, server.open(first));
+        assertThrows(IOException.class, () -> server.open(first), "repeated");
+        // What was refused has ended the conversation: the numbers do not fit any more.
+        Seal other = secret.seal(true, SERVER_NONCE, CLIENT_NONCE);
+        assertThrows(IOException.class, () -> other.open(second), "one was left out");
+        Seal third = secret.seal(true, SERVER_NONCE, CLIENT_NONCE);
+        assertThrows(IOException.class, () -> third.open(third.seal(plain)), "sent back");
+        for (int bit : new int[] {0, 8 * plain.length, 8 * first.length - 1}) {
+            byte[] changed = first.clone();
+            changed[bit / 8] ^= (byte) (1 << bit % 8);
+            Seal fresh = secret.seal(true, SERVER_NONCE, CLIENT_NONCE);
+            assertThrows(IOException.class, () -> fresh.open(changed));
+        }
+        Seal next = secret.seal(true, CLIENT_NONCE, CLIENT_NONCE);
+        assertThrows(IOException.class, () -> next.open(first), "of another conversation");
+    }
+}

@@ -1,0 +1,2 @@
+/** Tests of what the launch package shows to nobody. */
+package io.github.nccl4j.launch;
