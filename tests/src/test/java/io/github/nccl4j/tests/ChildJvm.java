@@ -16,6 +16,7 @@ import java.util.concurrent.TimeUnit;
 /** A JVM of its own for code that decides what a process can decide only once, such as its library, or that is to be killed. */
 public final class ChildJvm {
     private Duration limit = Duration.ofSeconds(60);
+    private final List<String> prefix = new ArrayList<>();
     private final List<String> options = new ArrayList<>();
     private String classPath = System.getProperty("java.class.path");
     private String modulePath;
@@ -61,6 +62,12 @@ public final class ChildJvm {
         return this;
     }
 
+    /** Words before the command: a program that runs it. */
+    public ChildJvm by(String... program) {
+        prefix.addAll(List.of(program));
+        return this;
+    }
+
     /** Puts a folder or jar before the tests' own class path. */
     public ChildJvm classPath(Path first) {
         classPath = first + File.pathSeparator + classPath;
@@ -88,7 +95,7 @@ public final class ChildJvm {
 
     /** Starts a class by its name, or a source file by its path. */
     public Running start(String main, String... args) {
-        List<String> command = new ArrayList<>();
+        List<String> command = new ArrayList<>(prefix);
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.addAll(List.of("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto"));
         if (Runtime.version().feature() >= 22) {

@@ -27,7 +27,7 @@ class DocsTest {
     /** What pages use besides: other packages, and a tensor that comes from somewhere. */
     private static final String PRELUDE = """
             import io.github.nccl4j.global.nccl;
-            import io.github.nccl4j.launch.RankInfo;
+            import io.github.nccl4j.launch.*;
             import io.github.nccl4j.nccl.*;
             import org.bytedeco.javacpp.*;
             """

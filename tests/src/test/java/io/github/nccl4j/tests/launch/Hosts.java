@@ -1,0 +1,91 @@
+package io.github.nccl4j.tests.launch;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Hosts on one network, as network namespaces of this one. */
+final class Hosts implements AutoCloseable {
+    private final String prefix = "nccl4j-" + ProcessHandle.current().pid() + "-";
+    private final List<String> made = new ArrayList<>();
+
+    private Hosts() {}
+
+    /** That many hosts, with the addresses 10.77.0.1, 10.77.0.2, ... and fd77::1, fd77::2, ... */
+    static Hosts connected(int count) throws IOException {
+        Hosts hosts = new Hosts();
+        boolean done = false;
+        try {
+            hosts.make(count);
+            done = true;
+            return hosts;
+        } finally {
+            if (!done) {
+                hosts.close();
+            }
+        }
+    }
+
+    /** Why there can't be any here; empty if there can. */
+    static String obstacle() {
+        try {
+            connected(1).close();
+            return "";
+        } catch (IOException refused) {
+            return "network namespaces can't be made here: " + refused.getMessage();
+        }
+    }
+
+    private void make(int count) throws IOException {
+        String network = namespace("network");
+        ip("-n " + network + " link add bridge type bridge");
+        ip("-n " + network + " link set bridge up");
+        for (int i = 0; i < count; i++) {
+            String host = namespace("host" + i);
+            ip("link add eth0 netns " + host + " type veth peer name port" + i + " netns " + network);
+            ip("-n " + network + " link set port" + i + " master bridge up");
+            ip("-n " + host + " address add 10.77.0." + (i + 1) + "/24 dev eth0");
+            ip("-n " + host + " address add fd77::" + (i + 1) + "/64 dev eth0 nodad");
+            ip("-n " + host + " link set lo up");
+            ip("-n " + host + " link set eth0 up");
+        }
+    }
+
+    private String namespace(String name) throws IOException {
+        ip("netns add " + prefix + name);
+        made.add(prefix + name);
+        return prefix + name;
+    }
+
+    /** Words that run a command on a host. */
+    String[] on(int host) {
+        return new String[] {"ip", "netns", "exec", prefix + "host" + host};
+    }
+
+    /** Gives a host one more address. */
+    void addAddress(int host, String address) throws IOException {
+        ip("-n " + prefix + "host" + host + " address add " + address + " dev eth0");
+    }
+
+    private static void ip(String arguments) throws IOException {
+        List<String> command = new ArrayList<>(List.of("ip"));
+        command.addAll(List.of(arguments.split(" ")));
+        Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        try {
+            if (process.waitFor() != 0) {
+                throw new IOException("ip " + arguments + ": " + output.strip());
+            }
+        } catch (InterruptedException interrupted) {
+            throw new IOException(interrupted);
+        }
+    }
+
+    @Override
+    public void close() throws IOException {
+        for (String namespace : made) {
+            ip("netns delete " + namespace);
+        }
+    }
+}
