@@ -91,10 +91,9 @@ public final class Main {
      * Runs it.
      *
      * @param args {@code --quick}, {@code --library PATH}, {@code --groups}, and what JMH takes
-     * @throws IOException if the libraries can't be made
      * @throws RunnerException if a way can't be measured
      */
-    public static void main(String... args) throws IOException, RunnerException {
+    public static void main(String... args) throws RunnerException {
         List<String> rest = new ArrayList<>(List.of(args));
         boolean quick = rest.removeIf("--quick"::equals);
         boolean grouped = rest.removeIf("--groups"::equals);
@@ -108,6 +107,10 @@ public final class Main {
         } catch (CommandLineOptionException e) {
             System.err.println(e.getMessage());
             System.exit(2);
+        } catch (IOException e) {
+            // A compiler that is not there, or a program that fails: its message says all.
+            System.err.println("nccl4j benchmark: " + e.getMessage());
+            System.exit(1);
         }
     }
 

@@ -6,6 +6,7 @@ import io.github.nccl4j.highlevel.Element.Uint8;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.highlevel.Result;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -17,6 +18,8 @@ final class Bench {
     private static final int JIT_CALLS = 3000;
     private static final int JIT_CALLS_ON_HOST = 100;
     private static final int JIT_AT_ONCE = 100;
+    /** Of a large size, so many calls would take longer than all that is measured. */
+    private static final long JIT_BYTES = 64 << 10;
     /** Of the data that are timed and not looked at. */
     private static final int TIMED_REPETITION = 99;
 
@@ -28,6 +31,8 @@ final class Bench {
     private final Exchange exchange;
     private final Results results;
     private final int ranks;
+
+    private final ByteBuffer staging = DataCheck.staging();
 
     private int repetition;
     private boolean compiled;
@@ -99,15 +104,14 @@ final class Bench {
         private final int root;
         private final int elementSize;
         private final DataCheck data;
-        private final Elements elements;
 
         Test(ElementType<?> type, Operator operator, int root) {
             this.type = type;
             this.operator = operator;
             this.root = root;
             elementSize = type.sizeInBytes();
-            elements = new Elements(type, operator, ranks);
-            data = settings.checks > 0 ? new DataCheck(elements, elementSize) : null;
+            Elements elements = new Elements(type, operator, ranks);
+            data = settings.checks > 0 ? new DataCheck(elements, elementSize, staging) : null;
         }
 
         void run() {
@@ -136,7 +140,7 @@ final class Bench {
             int wanted = settings.jitWarmup != null
                     ? settings.jitWarmup
                     : members.get(0).communicator.device().isHost() ? JIT_CALLS_ON_HOST : JIT_CALLS;
-            try (Calls calls = calls(sizes(settings.minBytes), false, settings.iterations)) {
+            try (Calls calls = calls(sizes(Math.min(settings.minBytes, JIT_BYTES)), false, settings.iterations)) {
                 for (int done = 0; done < wanted; done += JIT_AT_ONCE) {
                     enqueue(calls, Math.min(JIT_AT_ONCE, wanted - done), 1);
                     synchronize();

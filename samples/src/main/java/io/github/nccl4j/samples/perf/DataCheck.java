@@ -17,10 +17,15 @@ final class DataCheck {
     private final int size;
     private final ByteBuffer staging;
 
-    DataCheck(Elements elements, int elementSize) {
+    DataCheck(Elements elements, int elementSize, ByteBuffer staging) {
         this.elements = elements;
+        this.staging = staging;
         size = elementSize;
-        staging = ByteBuffer.allocateDirect(STAGING_BYTES).order(ByteOrder.nativeOrder());
+    }
+
+    /** Host memory for what is compared; a thread needs one. */
+    static ByteBuffer staging() {
+        return ByteBuffer.allocateDirect(STAGING_BYTES).order(ByteOrder.nativeOrder());
     }
 
     /** Writes parts into a buffer whose byte 0 is that of offset 0. */

@@ -134,7 +134,7 @@ class PerfTest {
     @CsvSource({"true, 0", "true, 70000", "false, 0", "false, 199999"})
     void aWrongElementIsCounted(boolean reduced, int wrong) {
         Elements elements = new Elements(ElementType.FLOAT16, reduced ? Operator.SUM : null, 3);
-        DataCheck check = new DataCheck(elements, 2);
+        DataCheck check = new DataCheck(elements, 2, DataCheck.staging());
         List<Part> parts = List.of(
                 reduced ? Part.reduced(150_000, 17) : Part.of(1, 0, 150_000, 17),
                 Part.untouched(50_000).at(150_000));
