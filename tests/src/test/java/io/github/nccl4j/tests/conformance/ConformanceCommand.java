@@ -138,6 +138,7 @@ public final class ConformanceCommand implements Callable<Integer> {
         new DataSuite(crew, false).run();
         new GroupSuite(crew).run();
         if (!crew.drivesSeveralRanks()) {
+            new GraphSuite(crew).run();
             new LifecycleSuite(crew).run();
         }
     }
