@@ -4,8 +4,12 @@ import io.github.nccl4j.samples.launch.LauncherWatch;
 import io.github.nccl4j.samples.perf.PerfCommand;
 import io.github.nccl4j.samples.perf.PlotCommand;
 import java.io.PrintWriter;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.Callable;
+import java.util.function.Supplier;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.IParameterExceptionHandler;
@@ -46,30 +50,33 @@ public final class Main implements Callable<Integer> {
      */
     public static void main(String[] args) {
         LauncherWatch.start();
-        int code = commandLine().execute(args);
+        int code = commandLine(args).execute(args);
         System.out.flush();
         System.err.flush();
         System.exit(code);
     }
 
     /**
-     * The whole command, for {@code main} and for tests.
+     * The command line, for {@code main} and for tests. If the arguments begin with a command, it has that alone: reading what
+     * a class declares takes time, which every rank would spend on all of them.
      *
+     * @param args the arguments that it will get; none for all commands
      * @return a new command line
      */
-    static CommandLine commandLine() {
-        CommandLine run = new CommandLine(new RunCommand());
-        for (Sample sample : samples()) {
-            run.addSubcommand(sample);
+    static CommandLine commandLine(String... args) {
+        Map<String, Supplier<Object>> commands = new LinkedHashMap<>();
+        commands.put("run", Main::runWithSamples);
+        commands.put("list", ListCommand::new);
+        commands.put("check-header", CheckHeaderCommand::new);
+        commands.put("doctor", DoctorCommand::new);
+        commands.put("perf", PerfCommand::new);
+        commands.put("plot", PlotCommand::new);
+        commands.put("startup", StartupCommand::new);
+        if (args.length > 0 && commands.containsKey(args[0])) {
+            commands.keySet().retainAll(Set.of(args[0]));
         }
         CommandLine nccl4j = new CommandLine(new Main());
-        nccl4j.addSubcommand(run);
-        nccl4j.addSubcommand(new ListCommand());
-        nccl4j.addSubcommand(new CheckHeaderCommand());
-        nccl4j.addSubcommand(new DoctorCommand());
-        nccl4j.addSubcommand(new PerfCommand());
-        nccl4j.addSubcommand(new PlotCommand());
-        nccl4j.addSubcommand(new StartupCommand());
+        commands.forEach((name, command) -> nccl4j.addSubcommand(name, command.get()));
         // "-n 2" is a number of ranks also where 2 is the short name of a sample.
         nccl4j.setAllowSubcommandsAsOptionParameters(true);
         nccl4j.setParameterExceptionHandler(new ArgumentErrors());
@@ -78,6 +85,12 @@ public final class Main implements Callable<Integer> {
             return CommandLine.ExitCode.SOFTWARE;
         });
         return nccl4j;
+    }
+
+    private static CommandLine runWithSamples() {
+        CommandLine run = new CommandLine(new RunCommand());
+        samples().forEach(run::addSubcommand);
+        return run;
     }
 
     /** All samples, in the order of their numbers. */

@@ -9,6 +9,7 @@ import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
@@ -98,5 +99,25 @@ class MainTest {
                 .map(row -> row.group(1))
                 .toList();
         assertEquals(Main.samples().stream().map(Sample::name).toList(), names);
+    }
+
+    @Test
+    void aCommandLineForOneCommandHasThatAlone() {
+        assertEquals(
+                Set.of("perf"),
+                Main.commandLine("perf", "all_reduce").getSubcommands().keySet());
+        assertEquals(
+                Main.commandLine().getSubcommands().keySet(),
+                Main.commandLine("unknown").getSubcommands().keySet());
+        for (String name : Main.commandLine().getSubcommands().keySet()) {
+            assertEquals(
+                    name,
+                    Main.commandLine(name)
+                            .getSubcommands()
+                            .get(name)
+                            .getCommandSpec()
+                            .name(),
+                    "the name that the class declares");
+        }
     }
 }
