@@ -14,7 +14,8 @@ if [ -f "$output" ] && [ -z "$(find "$sources" "$api" "$0" -newer "$output" -typ
 fi
 mkdir -p "$(dirname "$output")" "$objects"
 rm -f "$objects"/*.o
-flags="-std=c++17 -O2 -fPIC -fvisibility=hidden -Wall -Wextra -Werror -pthread"
+# Not where this checkout lies: the same sources give the same library.
+flags="-ffile-prefix-map='$here'=. -std=c++17 -O2 -fPIC -fvisibility=hidden -Wall -Wextra -Werror -pthread"
 for source in "$sources"/*.cpp; do
   echo "$source"
 done | xargs -P 2 -I {} sh -c "$cxx $flags -I'$api' -c '{}' -o '$objects'/\"\$(basename '{}' .cpp)\".o"
