@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
 import org.bytedeco.javacpp.Loader;
+import org.bytedeco.javacpp.Pointer;
 import org.bytedeco.javacpp.annotation.Cast;
 import org.bytedeco.javacpp.annotation.Name;
 import org.bytedeco.javacpp.annotation.Namespace;
@@ -43,6 +44,9 @@ public final class NativeLibrary {
     private static final String HOST_RESOURCE = "io/github/nccl4j/host/%s/libnccl4j_host.so";
 
     static {
+        // Before the loader's lock is taken: who initialises this class at the same time in another thread has its lock
+        // and waits for the loader's.
+        Pointer.isNull(null);
         try {
             Loader.load(NativeLibrary.class);
         } catch (UnsatisfiedLinkError e) {

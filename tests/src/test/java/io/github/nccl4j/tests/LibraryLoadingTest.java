@@ -9,6 +9,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -90,6 +91,12 @@ class LibraryLoadingTest {
     void candidatesOfAWrongSettingAreItsError() {
         String output = run(Map.of("nccl4j.engine", "cuda"), "candidates").output();
         assertContains(output, "nccl4j.engine (NCCL4J_ENGINE) is 'cuda'; it must be nccl, rccl, host or auto");
+    }
+
+    /** A deadlock of class initialisation would end the test by the child's limit. */
+    @RepeatedTest(3)
+    void twoThreadsMayUseItFirstWithJavaCppAndWithout() {
+        assertContains(run(Map.of("nccl4j.engine", "host"), "first-use").output(), "both");
     }
 
     @Test

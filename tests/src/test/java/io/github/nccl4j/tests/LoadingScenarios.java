@@ -5,6 +5,7 @@ import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclLibraryException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.BrokenBarrierException;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -24,7 +25,30 @@ final class LoadingScenarios {
             case "candidates" -> candidates();
             case "forms" -> forms();
             case "race" -> race();
+            case "first-use" -> firstUse();
             default -> throw new IllegalArgumentException(args[0]);
+        }
+    }
+
+    /** JavaCPP's own class and ours are initialised by two threads at once. */
+    private static void firstUse() throws InterruptedException {
+        CyclicBarrier together = new CyclicBarrier(2);
+        Thread pointers = new Thread(() -> {
+            meet(together);
+            new SizeTPointer(1).close();
+        });
+        pointers.start();
+        meet(together);
+        nccl.ncclGetVersion(new int[1]);
+        pointers.join();
+        System.out.println("both");
+    }
+
+    private static void meet(CyclicBarrier barrier) {
+        try {
+            barrier.await();
+        } catch (InterruptedException | BrokenBarrierException e) {
+            throw new AssertionError(e);
         }
     }
 
