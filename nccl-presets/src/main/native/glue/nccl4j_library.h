@@ -188,12 +188,17 @@ inline Library& opened() {
   return l;
 }
 
+inline void* addressForSlot(int slot, void* address, void* handle);
+
 __attribute__((noinline, cold)) inline void* fill(int slot) {
   Library& l = opened();
   void* address = dlsym(l.handle.load(std::memory_order_relaxed), functions[slot].name);
   if (!address)
     throw std::runtime_error(std::string(functions[slot].name) + " is not provided by " + described(l) + "; it came with "
         + functions[slot].release);
+  // Under the lock, so that no slot keeps what was right before somebody began or ceased to look at calls.
+  std::lock_guard<std::mutex> guard(l.lock);
+  address = addressForSlot(slot, address, l.handle.load(std::memory_order_relaxed));
   slots[slot].store(address, std::memory_order_release);
   return address;
 }
@@ -369,6 +374,8 @@ struct InitializedSimInfo : ncclSimInfo_t {
 #endif
 
 }  // namespace nccl4j
+
+#include "nccl4j_intercept.h"
 
 /* Inside the expansion of a macro its own name is not expanded again, so ::name is still the prototype. */
 #define NCCL4J_SYMBOL(name) ((decltype(&::name))nccl4j::addressOf(nccl4j::SLOT_##name))

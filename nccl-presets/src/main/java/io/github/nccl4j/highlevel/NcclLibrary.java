@@ -236,6 +236,17 @@ public final class NcclLibrary {
         }
     }
 
+    /**
+     * Shows every call of NCCL to an interceptor, from now on until what this returns is closed. Several see the calls in the
+     * order in which they were installed. Loads nothing.
+     *
+     * @param interceptor what is told of the calls
+     * @return what ends it; closing it once more does nothing
+     */
+    public static CallInterceptor.Installed intercept(CallInterceptor interceptor) {
+        return Interception.install(Objects.requireNonNull(interceptor, "interceptor"));
+    }
+
     /** As in messages: "NCCL 2.28.3 from /usr/lib/x86_64-linux-gnu/libnccl.so.2". */
     @Override
     public String toString() {

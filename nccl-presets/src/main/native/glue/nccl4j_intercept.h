@@ -1,0 +1,94 @@
+/*
+ * Lets Java see every call. While somebody looks, a function's slot has the address of a wrapper, which tells of the call
+ * before and after it, and calls the library's second name of the function, pnccl...; else it has the library's own
+ * address, and nothing here is on the way. Part of nccl4j_library.h, before the redirections.
+ */
+#ifndef NCCL4J_INTERCEPT_H_
+#define NCCL4J_INTERCEPT_H_
+
+#include <type_traits>
+
+namespace __attribute__((visibility("hidden"))) nccl4j {
+
+/** What an argument is, as Java gets it. */
+enum Kind { KIND_OTHER = 0, KIND_COMMUNICATOR = 1, KIND_COUNT = 2, KIND_TYPE = 3, KIND_STREAM = 4 };
+
+/** Before a call `after` is 0. `kinds` has one Kind for each argument. */
+typedef void (*InterceptCallback)(int slot, int after, const long long* arguments, const signed char* kinds, int count,
+    long long result);
+
+inline std::atomic<InterceptCallback> interceptor{nullptr};
+inline void* intercepted[SLOT_COUNT];
+
+template <class A>
+constexpr signed char kindOf() {
+  if (std::is_same_v<A, ncclComm_t>) return KIND_COMMUNICATOR;
+  if (std::is_same_v<A, size_t>) return KIND_COUNT;
+  if (std::is_same_v<A, ncclDataType_t>) return KIND_TYPE;
+  if (std::is_same_v<A, cudaStream_t>) return KIND_STREAM;
+  return KIND_OTHER;
+}
+
+template <class A>
+long long wordOf(const A& argument) {
+  if constexpr (std::is_pointer_v<A>) return (long long)argument;
+  else if constexpr (std::is_integral_v<A> || std::is_enum_v<A>) return (long long)argument;
+  else return 0;  // a unique id, which is a secret
+}
+
+template <int slot, class F>
+struct Wrapper;
+
+template <int slot, class R, class... A>
+struct Wrapper<slot, R (*)(A...)> {
+  static R call(A... arguments) {
+    const long long words[] = {wordOf(arguments)..., 0};
+    static constexpr signed char kinds[] = {kindOf<A>()..., KIND_OTHER};
+    InterceptCallback tell = interceptor.load(std::memory_order_acquire);
+    auto real = (R(*)(A...))intercepted[slot];
+    if (!tell) return real(arguments...);
+    tell(slot, 0, words, kinds, sizeof...(A), 0);
+    if constexpr (std::is_void_v<R>) {
+      real(arguments...);
+      tell(slot, 1, words, kinds, sizeof...(A), 0);
+    } else {
+      R result = real(arguments...);
+      tell(slot, 1, words, kinds, sizeof...(A), wordOf(result));
+      return result;
+    }
+  }
+};
+
+inline void* const wrappers[] = {
+#define NCCL4J_FUNCTION(name, release) (void*)&Wrapper<SLOT_##name, decltype(&::name)>::call,
+#include "nccl_functions.inc"
+#undef NCCL4J_FUNCTION
+};
+
+/** VCCL's call has two forms under one name, and pnccl... is what a wrapper calls. */
+inline bool canBeIntercepted(int slot) {
+  return functions[slot].name[0] == 'n' && strcmp(functions[slot].name, "ncclAlltoAllv") != 0;
+}
+
+/** What a slot gets: the function's address, or that of its wrapper. The caller holds the library's lock. */
+inline void* addressForSlot(int slot, void* address, void* handle) {
+  if (!interceptor.load(std::memory_order_relaxed) || !canBeIntercepted(slot)) return address;
+  void* second = dlsym(handle, (std::string("p") + functions[slot].name).c_str());
+  intercepted[slot] = second ? second : address;
+  return wrappers[slot];
+}
+
+/** Tells of every call from now on; of none any more with NULL. A call that is under way is told to its end. */
+inline void intercept(InterceptCallback callback) {
+  Library& l = library();
+  std::lock_guard<std::mutex> guard(l.lock);
+  interceptor.store(callback, std::memory_order_release);
+  // Every slot finds its address again at its next call.
+  for (auto& slot : slots) slot.store(nullptr, std::memory_order_release);
+}
+
+inline const char* functionName(int slot) { return functions[slot].name; }
+
+}  // namespace nccl4j
+
+#endif

@@ -1,0 +1,169 @@
+package io.github.nccl4j.tests.highlevel;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.highlevel.CallInterceptor;
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CommunicatorConfig;
+import io.github.nccl4j.highlevel.CudaStream;
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element.Float32;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.Group;
+import io.github.nccl4j.highlevel.NcclLibrary;
+import io.github.nccl4j.highlevel.ReduceOp;
+import io.github.nccl4j.highlevel.UniqueId;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** What an interceptor sees of calls into the host engine, and that nobody is disturbed by it. */
+@Timeout(60)
+class InterceptionTest {
+
+    /** Writes down the calls of this thread. */
+    private static final class Recorder implements CallInterceptor {
+        private final List<String> seen = new CopyOnWriteArrayList<>();
+        private final Thread thread = Thread.currentThread();
+        private Call open;
+
+        @Override
+        public void before(Call call) {
+            if (Thread.currentThread() == thread) {
+                open = call;
+            }
+        }
+
+        @Override
+        public void after(Call call, int result, long nanoseconds) {
+            if (Thread.currentThread() == thread) {
+                assertTrue(call == open && nanoseconds > 0);
+                seen.add(call.function() + (call.type() < 0 ? "" : " " + call.count() + " " + call.bytes()) + " = "
+                        + result);
+            }
+        }
+    }
+
+    @Test
+    void callsAreSeenWithWhatTheyAreAbout() {
+        Recorder recorder = new Recorder();
+        List<CallInterceptor.Call> calls = new CopyOnWriteArrayList<>();
+        CallInterceptor keeper = new CallInterceptor() {
+            @Override
+            public void after(Call call, int result, long nanoseconds) {
+                calls.add(call);
+            }
+        };
+        CommunicatorConfig config =
+                CommunicatorConfig.builder().commName("seen").build();
+        try (Communicator communicator = Communicator.builder().config(config).create(UniqueId.create(), 0, 1);
+                DeviceBuffer<Float32> buffer = Device.host().allocate(ElementType.FLOAT32, 10)) {
+            CudaStream stream = CudaStream.defaultOf(communicator.device());
+            CallInterceptor.Installed first = NcclLibrary.intercept(recorder);
+            CallInterceptor.Installed second = NcclLibrary.intercept(keeper);
+            try {
+                communicator.allReduce(buffer, ReduceOp.SUM, stream);
+                Group.run(() -> {
+                    communicator.send(buffer.slice(0, 2), 0, stream);
+                    communicator.recv(buffer.slice(2, 2), 0, stream);
+                });
+                nccl.ncclCommCount(communicator.nativeHandle(), new int[1]);
+                // The second names are for interceptors themselves.
+                nccl.pncclCommCount(communicator.nativeHandle(), new int[1]);
+                second.close();
+                second.close();
+                communicator.broadcast(buffer, 0, stream);
+            } finally {
+                first.close();
+            }
+            communicator.allReduce(buffer, ReduceOp.SUM, stream);
+            assertEquals(
+                    List.of(
+                            "ncclAllReduce 10 40 = 0",
+                            "ncclGroupStart = 0",
+                            "ncclSend 2 8 = 0",
+                            "ncclRecv 2 8 = 0",
+                            "ncclGroupEnd = 0",
+                            "ncclCommCount = 0",
+                            "ncclBroadcast 10 40 = 0"),
+                    recorder.seen.stream()
+                            // The watchdog and the group's wait ask now and then.
+                            .filter(line -> !line.startsWith("ncclCommGetAsyncError"))
+                            .toList());
+            CallInterceptor.Call sum = calls.stream()
+                    .filter(call -> call.function().equals("ncclAllReduce"))
+                    .findFirst()
+                    .orElseThrow();
+            assertEquals(communicator.nativeHandle(), sum.communicator());
+            assertEquals(0, sum.rank());
+            assertEquals("seen", sum.communicatorName());
+            assertTrue(calls.stream().noneMatch(call -> call.function().equals("ncclBroadcast")));
+        }
+    }
+
+    @Test
+    void whatAnInterceptorThrowsChangesNothing() {
+        CallInterceptor broken = new CallInterceptor() {
+            @Override
+            public void before(Call call) {
+                throw new IllegalStateException("before");
+            }
+
+            @Override
+            public void after(Call call, int result, long nanoseconds) {
+                throw new AssertionError("after");
+            }
+        };
+        Recorder recorder = new Recorder();
+        CallInterceptor.Installed first = NcclLibrary.intercept(broken);
+        CallInterceptor.Installed second = NcclLibrary.intercept(recorder);
+        try {
+            assertEquals(0, nccl.ncclGetVersion(new int[1]));
+            assertEquals(4, nccl.ncclGetVersion((int[]) null));
+        } finally {
+            second.close();
+            first.close();
+        }
+        assertEquals(List.of("ncclGetVersion = 0", "ncclGetVersion = 4"), recorder.seen);
+    }
+
+    @Test
+    void noInterceptorIsNull() {
+        assertThrows(NullPointerException.class, () -> NcclLibrary.intercept(null));
+    }
+
+    /** Installing and removing goes on while other threads call. */
+    @Test
+    void comesAndGoesWhileOthersCall() throws InterruptedException {
+        Thread[] callers = new Thread[2];
+        List<Integer> wrong = new CopyOnWriteArrayList<>();
+        for (int i = 0; i < callers.length; i++) {
+            callers[i] = new Thread(() -> {
+                int[] version = new int[1];
+                for (int n = 0; n < 20000; n++) {
+                    version[0] = 0;
+                    if (nccl.ncclGetVersion(version) != 0 || version[0] == 0) {
+                        wrong.add(n);
+                    }
+                }
+            });
+            callers[i].start();
+        }
+        Recorder recorder = new Recorder();
+        while (callers[0].isAlive() || callers[1].isAlive()) {
+            CallInterceptor.Installed installed = NcclLibrary.intercept(recorder);
+            nccl.ncclGetVersion(new int[1]);
+            installed.close();
+        }
+        for (Thread caller : callers) {
+            caller.join();
+        }
+        assertEquals(List.of(), wrong);
+        assertTrue(recorder.seen.stream().allMatch("ncclGetVersion = 0"::equals));
+    }
+}
