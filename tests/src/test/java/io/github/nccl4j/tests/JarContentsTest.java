@@ -60,7 +60,7 @@ class JarContentsTest {
                     "nccl-" + VERSION + "-sources\\.jar",
                     "nccl",
                     50,
-                    OURS + "(global|highlevel|library|nccl|presets)/" + NAME + "\\.java",
+                    OURS + "(global|highlevel|launch|library|nccl|presets)/" + NAME + "\\.java",
                     OURS + "(include|shim)/" + NAME + "\\.h",
                     "META-INF/native-image/.*\\.json"),
             new Rule(".*-sources\\.jar", "[a-z0-9_.-]+", 5, OURS + "(header|spark|samples)/.*\\.java"),
@@ -68,7 +68,7 @@ class JarContentsTest {
                     "nccl-" + VERSION + "\\.jar",
                     "nccl",
                     100,
-                    OURS + "(global|highlevel|library|nccl|presets)/" + NAME + "\\.class",
+                    OURS + "(global|highlevel|launch|library|nccl|presets)/" + NAME + "\\.class",
                     OURS + "(include|shim)/" + NAME + "\\.h",
                     "META-INF/native-image/io\\.github\\.nccl4j/(nccl|highlevel)/(jni|reflect|resource)-config\\.json",
                     "module-info\\.class"),
@@ -88,7 +88,9 @@ class JarContentsTest {
                     "org/bytedeco/cuda/(cudart/|global/cudart|presets/cudart).*\\.class",
                     "org/bytedeco/cuda/linux-\\w+/libjnicudart\\.so",
                     "picocli/.*\\.class",
-                    "META-INF/maven/(org\\.bytedeco|info\\.picocli)/.*/pom\\.properties"));
+                    "com/google/gson/.*\\.class",
+                    "META-INF/proguard/gson\\.pro",
+                    "META-INF/maven/(org\\.bytedeco|info\\.picocli|com\\.google\\.code\\.gson)/.*/pom\\.(properties|xml)"));
 
     static List<Path> jars() throws IOException {
         List<Path> jars = new ArrayList<>();
