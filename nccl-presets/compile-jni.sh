@@ -6,8 +6,8 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 
 sort_source() {
-  # A function becomes a line, and the first one leaves a mark. Tables of members and of their offsets have a line for each
-  # class, with its size first.
+  # A function becomes a line; they all go to the end, where everything is declared. Tables of members and of their offsets
+  # have a line for each class, with its size first.
   LC_ALL=C awk -v functions="$1.functions" '
     function sorted(line, head, tail, elements, n, i, j, one) {
       head = line; sub(/\{ .*/, "{ ", head)
@@ -26,13 +26,19 @@ sort_source() {
     }
     /^static (const char\*|int) JavaCPP_(members|offsets)\[/ { table = 1 }
     table && /^ +\{ .* \}/ { print sorted($0); if (/;$/) table = 0; next }
-    /^JNIEXPORT .* Java_/ { inside = 1; if (!marked++) print "@functions" }
+    /^JNIEXPORT .* Java_/ { inside = 1 }
     !inside { print; next }
     { text = text $0 "\001" }
     $0 == "}" { print text >functions; text = ""; inside = 0 }
     END { if (inside || table) exit 1 }' "$1" >"$1.rest"
   LC_ALL=C sort "$1.functions" | tr '\001' '\n' >"$1.sorted"
-  sed -e "/^@functions\$/{r $1.sorted" -e 'd}' "$1.rest" >"$1"
+  # The last brace is that of extern "C".
+  end=$(grep -n '^}$' "$1.rest" | tail -n 1 | cut -d : -f 1)
+  {
+    head -n $((end - 1)) "$1.rest"
+    cat "$1.sorted"
+    tail -n "+$end" "$1.rest"
+  } >"$1"
   rm "$1.functions" "$1.rest" "$1.sorted"
 }
 
