@@ -93,7 +93,8 @@ final class Meeting {
     private void answer() {
         stopWaiting();
         byte[] all = content();
-        for (int i = 0; i < waiting.length; i++) {
+        // Rank 0 last: its process may end when it has its answer, and the store with it.
+        for (int i = waiting.length - 1; i >= 0; i--) {
             if (waiting[i] != null) {
                 waiting[i].ok(all);
                 waiting[i] = null;

@@ -51,6 +51,9 @@ public final class TcpStore implements Rendezvous {
     /** The store says itself when a time is over. It may take a moment. */
     private static final Duration SLACK = Duration.ofSeconds(2);
 
+    /** What the others have yet to get may hold up the end of rank 0's process for so long. */
+    private static final Duration LAST_PATIENCE = Duration.ofSeconds(1);
+
     private static final OfProcess OF_PROCESS = new OfProcess();
 
     private final RankInfo self;
@@ -91,7 +94,8 @@ public final class TcpStore implements Rendezvous {
 
     /**
      * The store of the job that this process is a part of, with the settings of the environment. It is opened when it is asked for
-     * first, and kept as long as the process lives; closing it does nothing. {@code Communicator.fromEnvironment()} uses it, in scopes
+     * first, and kept as long as the process lives; closing it does nothing. When the process of rank 0 ends, the others first get what
+     * they wait for and is there. {@code Communicator.fromEnvironment()} uses it, in scopes
      * of its own.
      *
      * @param self this rank, always the same
@@ -105,8 +109,13 @@ public final class TcpStore implements Rendezvous {
     public static TcpStore ofProcess(RankInfo self, Duration timeout) {
         synchronized (OF_PROCESS) {
             if (OF_PROCESS.store == null) {
-                OF_PROCESS.store = builder().timeout(timeout).open(self);
-                OF_PROCESS.store.forProcess = true;
+                TcpStore store = builder().timeout(timeout).open(self);
+                store.forProcess = true;
+                OF_PROCESS.store = store;
+                if (store.server != null) {
+                    Runtime.getRuntime()
+                            .addShutdownHook(new Thread(() -> store.server.close(LAST_PATIENCE), "nccl4j-store-end"));
+                }
             } else if (!OF_PROCESS.store.self.equals(self)) {
                 throw new IllegalArgumentException(
                         "a process is one rank: it is " + OF_PROCESS.store.self + "; now asked for " + self);
