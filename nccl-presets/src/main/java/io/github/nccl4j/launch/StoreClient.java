@@ -12,6 +12,9 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /** A rank's end of the connection to the store. */
 final class StoreClient extends Connection {
+    /** The most that a Java array may have, nearly. */
+    private static final int MOST_BYTES = Integer.MAX_VALUE - 16;
+
     private final RankInfo self;
     private final Secret secret;
     private final CompletableFuture<StoreClient> joined = new CompletableFuture<>();
@@ -162,8 +165,9 @@ final class StoreClient extends Connection {
 
     private Void welcome(ByteBuffer frame) throws IOException {
         refusal(frame);
-        // What the ranks gather is as long as there are ranks.
-        isStillTrusted(Integer.MAX_VALUE);
+        // The longest answer has a value of each rank.
+        long longest = self.worldSize() * (Integer.BYTES + (long) Rendezvous.LONGEST_VALUE) + Wire.LONGEST_JOIN;
+        isStillTrusted((int) Math.min(longest, MOST_BYTES));
         joined.complete(this);
         return null;
     }
