@@ -2380,7 +2380,8 @@ public final class Communicator implements AutoCloseable {
     void lookAtWork(long now, long limit) {
         try {
             Work late = streams.overdue(now, limit);
-            if (late != null) {
+            // Who waits will tell of it.
+            if (late != null && !core.failures().isWaitedFor()) {
                 Watchdog.handle("late work", () -> core.failures().foundLate(late));
             }
         } catch (CudaException lost) {

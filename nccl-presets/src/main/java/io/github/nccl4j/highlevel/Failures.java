@@ -7,6 +7,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /** What has gone wrong in a communicator: the exceptions for it, who is told, and which work may never end. */
 final class Failures {
@@ -24,6 +25,8 @@ final class Failures {
     /** Whether NCCL has reported an error that somebody was told of. */
     private volatile boolean told;
 
+    private final AtomicInteger waiting = new AtomicInteger();
+
     /** Whether the flight recorder was told to write its file. */
     private final AtomicBoolean dumped = new AtomicBoolean();
 
@@ -38,6 +41,19 @@ final class Failures {
 
     Failures(CommunicatorCore core) {
         this.core = core;
+    }
+
+    /** A thread waits for work, and looks for errors by itself, until {@link #waitingEnds}. */
+    void waitingBegins() {
+        waiting.incrementAndGet();
+    }
+
+    void waitingEnds() {
+        waiting.decrementAndGet();
+    }
+
+    boolean isWaitedFor() {
+        return waiting.get() > 0;
     }
 
     /** What went wrong first, else null. */

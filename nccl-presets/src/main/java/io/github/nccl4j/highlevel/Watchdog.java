@@ -109,8 +109,9 @@ final class Watchdog {
                 return;
             }
             error = error == 0 ? now : error;
-            if (inside == null || now - error >= PATIENCE) {
-                // Else the thread that is in a call will be told soon.
+            boolean othersLook = inside != null || core.failures().isWaitedFor();
+            if (!othersLook || now - error >= PATIENCE) {
+                // Else the thread that is in a call, or waits, will tell of it soon.
                 handle("error", () -> core.failures().found(result));
             }
         }

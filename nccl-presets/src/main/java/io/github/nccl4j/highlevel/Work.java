@@ -148,7 +148,9 @@ public final class Work {
         long limit = Waiting.nanoseconds(timeout);
         JfrEvents.WaitEvent event = Jfr.recording ? JfrEvents.waiting() : null;
         try {
-            await(timeout, limit);
+            if (!isDone()) {
+                await(timeout, limit);
+            }
         } finally {
             if (event != null) {
                 JfrEvents.end(event, communicator.core(), toString());
@@ -156,7 +158,18 @@ public final class Work {
         }
     }
 
+    /** While it looks for errors by itself, the watchdog need not. */
     private void await(Duration timeout, long limit) {
+        Failures failures = communicator.core().failures();
+        failures.waitingBegins();
+        try {
+            awaitAsking(timeout, limit);
+        } finally {
+            failures.waitingEnds();
+        }
+    }
+
+    private void awaitAsking(Duration timeout, long limit) {
         long start = System.nanoTime();
         long nextCheck = ERROR_CHECK_NANOSECONDS;
         long pause = 1_000;
@@ -210,6 +223,13 @@ public final class Work {
      */
     public CompletableFuture<Void> toFuture() {
         return WorkWatcher.watch(this, communicator.deadline());
+    }
+
+    /** A future looks for errors until it is complete. */
+    void waitingBegins(CompletableFuture<Void> future) {
+        Failures failures = communicator.core().failures();
+        failures.waitingBegins();
+        future.whenComplete((nothing, failure) -> failures.waitingEnds());
     }
 
     /** The exception of work that was not done in time. */
