@@ -254,10 +254,14 @@ class StatesTest {
                 continue;
             }
             CountDownLatch failed = new CountDownLatch(1);
+            CountDownLatch reached = new CountDownLatch(state == State.FAILED ? 1 : 2);
             RankThreads.run(2, Communicator.builder().deadline(deadlineIn(state)), communicator -> {
                 if (!bringTo(state, communicator, failed)) {
                     return;
                 }
+                // A rank that is still on its way there would fail by the other's end.
+                reached.countDown();
+                reached.await();
                 if (abort) {
                     communicator.abort();
                 } else {
