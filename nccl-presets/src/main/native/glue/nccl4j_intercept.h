@@ -6,6 +6,8 @@
 #ifndef NCCL4J_INTERCEPT_H_
 #define NCCL4J_INTERCEPT_H_
 
+#include <jni.h>
+
 #include <type_traits>
 
 namespace __attribute__((visibility("hidden"))) nccl4j {
@@ -13,12 +15,28 @@ namespace __attribute__((visibility("hidden"))) nccl4j {
 /** What an argument is, as Java gets it. */
 enum Kind { KIND_OTHER = 0, KIND_COMMUNICATOR = 1, KIND_COUNT = 2, KIND_TYPE = 3, KIND_STREAM = 4 };
 
-/** Before a call `after` is 0. `kinds` has one Kind for each argument. */
-typedef void (*InterceptCallback)(int slot, int after, const long long* arguments, const signed char* kinds, int count,
-    long long result);
+/** The method in Java that is told of calls. */
+struct Interceptor {
+  JavaVM* vm;
+  jclass hook;
+  jmethodID tell;
+};
 
-inline std::atomic<InterceptCallback> interceptor{nullptr};
+/** NULL while nobody looks. What it points to is never freed: a call may still be under way. */
+inline std::atomic<const Interceptor*> interceptor{nullptr};
 inline void* intercepted[SLOT_COUNT];
+
+/**
+ * Tells of a call: before it `after` is 0. Calls come from Java, so that the thread is one of Java's. The method throws
+ * nothing; an exception that is pending all the same, of a stack overflow for example, is that of the call.
+ */
+inline void tell(const Interceptor* to, int slot, int after, const long long* arguments, const signed char* kinds,
+    int count, long long result) {
+  JNIEnv* env = nullptr;
+  if (to->vm->GetEnv((void**)&env, JNI_VERSION_1_6) != JNI_OK || env->ExceptionCheck()) return;
+  env->CallStaticVoidMethod(to->hook, to->tell, (jint)slot, (jint)after, (jlong)arguments, (jlong)kinds, (jint)count,
+      (jlong)result);
+}
 
 template <class A>
 constexpr signed char kindOf() {
@@ -44,16 +62,16 @@ struct Wrapper<slot, R (*)(A...)> {
   static R call(A... arguments) {
     const long long words[] = {wordOf(arguments)..., 0};
     static constexpr signed char kinds[] = {kindOf<A>()..., KIND_OTHER};
-    InterceptCallback tell = interceptor.load(std::memory_order_acquire);
+    const Interceptor* to = interceptor.load(std::memory_order_acquire);
     auto real = (R(*)(A...))intercepted[slot];
-    if (!tell) return real(arguments...);
-    tell(slot, 0, words, kinds, sizeof...(A), 0);
+    if (!to) return real(arguments...);
+    tell(to, slot, 0, words, kinds, sizeof...(A), 0);
     if constexpr (std::is_void_v<R>) {
       real(arguments...);
-      tell(slot, 1, words, kinds, sizeof...(A), 0);
+      tell(to, slot, 1, words, kinds, sizeof...(A), 0);
     } else {
       R result = real(arguments...);
-      tell(slot, 1, words, kinds, sizeof...(A), wordOf(result));
+      tell(to, slot, 1, words, kinds, sizeof...(A), wordOf(result));
       return result;
     }
   }
@@ -78,11 +96,20 @@ inline void* addressForSlot(int slot, void* address, void* handle) {
   return wrappers[slot];
 }
 
-/** Tells of every call from now on; of none any more with NULL. A call that is under way is told to its end. */
-inline void intercept(InterceptCallback callback) {
+/** Tells the class's static method `tell` of every call from now on, or of none any more. What is under way is told to its end. */
+inline void intercept(JNIEnv* env, jclass hook, bool on) {
+  const Interceptor* made = nullptr;
+  if (on) {
+    auto* one = new Interceptor{};
+    env->GetJavaVM(&one->vm);
+    one->hook = (jclass)env->NewGlobalRef(hook);
+    one->tell = env->GetStaticMethodID(hook, "tell", "(IIJJIJ)V");
+    if (!one->tell) return;
+    made = one;
+  }
   Library& l = library();
   std::lock_guard<std::mutex> guard(l.lock);
-  interceptor.store(callback, std::memory_order_release);
+  interceptor.store(made, std::memory_order_release);
   // Every slot finds its address again at its next call.
   for (auto& slot : slots) slot.store(nullptr, std::memory_order_release);
 }

@@ -7,11 +7,9 @@ import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
-import org.bytedeco.javacpp.BytePointer;
-import org.bytedeco.javacpp.LongPointer;
 
 /** Hands the calls that native code tells of to the interceptors that are installed. */
-final class Interception extends CallHook.Callback {
+final class Interception implements CallHook.Listener {
     private static final int COMMUNICATOR = 1;
     private static final int COUNT = 2;
     private static final int TYPE = 3;
@@ -37,7 +35,7 @@ final class Interception extends CallHook.Callback {
                 callback = new Interception();
             }
             if (INSTALLED.size() == 1) {
-                CallHook.intercept(callback);
+                CallHook.start(callback);
             }
         }
         AtomicBoolean ended = new AtomicBoolean();
@@ -52,16 +50,16 @@ final class Interception extends CallHook.Callback {
         synchronized (INSTALLED) {
             INSTALLED.remove(interceptor);
             if (INSTALLED.isEmpty()) {
-                CallHook.intercept(null);
+                CallHook.stop();
             }
         }
     }
 
     @Override
-    public void call(int slot, int after, LongPointer arguments, BytePointer kinds, int count, long result) {
+    public void call(int slot, boolean after, long[] arguments, byte[] kinds, long result) {
         try {
-            if (after == 0) {
-                Call call = describe(CallHook.functionName(slot), arguments, kinds, count);
+            if (!after) {
+                Call call = describe(CallHook.functionName(slot), arguments, kinds);
                 List<CallInterceptor> told = List.copyOf(INSTALLED);
                 told.forEach(interceptor -> guarded(() -> interceptor.before(call)));
                 underWay.set(new UnderWay(call, told, System.nanoTime()));
@@ -91,14 +89,14 @@ final class Interception extends CallHook.Callback {
         System.getLogger("io.github.nccl4j").log(Level.WARNING, "an interceptor of calls failed", failure);
     }
 
-    private static Call describe(String function, LongPointer arguments, BytePointer kinds, int count) {
+    private static Call describe(String function, long[] arguments, byte[] kinds) {
         long communicator = 0;
         long elements = 0;
         int type = -1;
         long stream = 0;
-        for (int i = 0; i < count; i++) {
-            long word = arguments.get(i);
-            switch (kinds.get(i)) {
+        for (int i = 0; i < arguments.length; i++) {
+            long word = arguments[i];
+            switch (kinds[i]) {
                 case COMMUNICATOR -> communicator = word;
                 case COUNT -> elements = elements == 0 ? word : elements;
                 case TYPE -> type = (int) word;
