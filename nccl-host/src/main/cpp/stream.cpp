@@ -138,10 +138,10 @@ void serve(const StreamRef& stream) {
 }
 
 template <class Code>
-void startThread(const char* what, Code&& code) {
+std::thread startThread(const char* what, Code&& code) {
   SignalsBlocked blocked;
   try {
-    std::thread(std::forward<Code>(code)).detach();
+    return std::thread(std::forward<Code>(code));
   } catch (const std::system_error& error) {
     fail(ncclSystemError, "cannot start %s: %s", what, error.what());
   }
@@ -233,16 +233,18 @@ ItemRef enqueue(
   if (by == RunBy::Caller) item->comms = comms;
   item->epoch = epochOf(comms);
   Lock lock(scheduler().mutex);
-  if (by == RunBy::Stream && !streams.front()->hasThread) {
-    startThread("the thread of a stream", [stream = streams.front()] { serve(stream); });
-    streams.front()->hasThread = true;
+  for (const StreamRef& stream : streams) {
+    if (stream->closed) fail(ncclInvalidArgument, "a stream is none of the host engine any more: it was just destroyed");
+  }
+  if (by == RunBy::Stream && !streams.front()->thread.joinable()) {
+    streams.front()->thread = startThread("the thread of a stream", [stream = streams.front()] { serve(stream); });
   }
   if (by == RunBy::Thread) {
     startThread("a thread for a call", [item] {
       Lock own(scheduler().mutex);
       item->changed.wait(own, [&] { return item->open == 0; });
       runBody(item, own);
-    });
+    }).detach();
   }
   scheduler().items.insert(item);
   for (const StreamRef& stream : streams) follow(item, stream->tail);
@@ -325,6 +327,15 @@ extern "C" ncclResult_t nccl4jHostStreamDestroy(cudaStream_t stream) {
     known->closed = true;
     known->wake.notify_all();
     scheduler().streams.erase(known->handle);
+    if (!known->thread.joinable()) return ncclSuccess;
+    bool idle = !known->tail || known->tail->done;
+    std::thread thread = std::move(known->thread);
+    lock.unlock();
+    if (idle) {
+      thread.join();
+    } else {
+      thread.detach();
+    }
     return ncclSuccess;
   });
 }

@@ -18,6 +18,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "condition.h"
@@ -37,7 +38,7 @@ struct Stream {
   ItemRef tail;
   std::deque<ItemRef> queue;  // for the thread
   Condition wake;
-  bool hasThread = false;
+  std::thread thread;
   bool closed = false;
 
   bool isDefault() const { return handle == 0; }
