@@ -98,18 +98,17 @@ inline void* addressForSlot(int slot, void* address, void* handle) {
 
 /** Tells the class's static method `tell` of every call from now on, or of none any more. What is under way is told to its end. */
 inline void intercept(JNIEnv* env, jclass hook, bool on) {
-  const Interceptor* made = nullptr;
-  if (on) {
+  static const Interceptor* const made = [&] {
     auto* one = new Interceptor{};
     env->GetJavaVM(&one->vm);
     one->hook = (jclass)env->NewGlobalRef(hook);
     one->tell = env->GetStaticMethodID(hook, "tell", "(IIJJIJ)V");
-    if (!one->tell) return;
-    made = one;
-  }
+    return one;
+  }();
+  if (!made->tell) return;  // an exception is pending
   Library& l = library();
   std::lock_guard<std::mutex> guard(l.lock);
-  interceptor.store(made, std::memory_order_release);
+  interceptor.store(on ? made : nullptr, std::memory_order_release);
   // Every slot finds its address again at its next call.
   for (auto& slot : slots) slot.store(nullptr, std::memory_order_release);
 }
