@@ -1,0 +1,2 @@
+/** Calls of NCCL as Micrometer's meters. */
+package io.github.nccl4j.micrometer;
