@@ -2,6 +2,7 @@ package io.github.nccl4j.tests;
 
 import java.io.File;
 import java.io.IOException;
+import java.io.Reader;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -26,7 +27,19 @@ public final class ChildJvm {
     public record Outcome(int exitCode, String output) {}
 
     /** A JVM that runs. */
-    public record Running(Process process, CompletableFuture<String> output, Duration limit) {
+    public record Running(Process process, StringBuffer soFar, CompletableFuture<String> output, Duration limit) {
+        /** Waits until it has written something, or has ended. */
+        public void awaitText(String text) throws InterruptedException {
+            long end = System.nanoTime() + limit.toNanos();
+            while (soFar.indexOf(text) < 0 && !output.isDone()) {
+                if (System.nanoTime() > end) {
+                    process.destroyForcibly();
+                    throw new AssertionError("no '" + text + "' after " + limit + ": " + output.join());
+                }
+                Thread.sleep(10);
+            }
+        }
+
         public Outcome await() {
             try {
                 if (!process.waitFor(limit.toSeconds(), TimeUnit.SECONDS)) {
@@ -113,14 +126,19 @@ public final class ChildJvm {
         try {
             Process process = builder.start();
             process.getOutputStream().close();
+            StringBuffer soFar = new StringBuffer();
             CompletableFuture<String> output = CompletableFuture.supplyAsync(() -> {
-                try {
-                    return new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+                try (Reader reader = process.inputReader(StandardCharsets.UTF_8)) {
+                    char[] chars = new char[8192];
+                    for (int read = reader.read(chars); read >= 0; read = reader.read(chars)) {
+                        soFar.append(chars, 0, read);
+                    }
+                    return soFar.toString();
                 } catch (IOException e) {
                     throw new UncheckedIOException(e);
                 }
             });
-            return new Running(process, output, limit);
+            return new Running(process, soFar, output, limit);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }

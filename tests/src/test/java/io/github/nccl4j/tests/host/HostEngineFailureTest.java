@@ -180,7 +180,10 @@ class HostEngineFailureTest {
         for (int rank = 0; rank < count; rank++) {
             ranks.add(rank(scenario, id, rank, count));
         }
-        Thread.sleep(2000); // All have joined and are amid their calls, or this fails below.
+        for (ChildJvm.Running rank : ranks) {
+            rank.awaitText("ready");
+        }
+        Thread.sleep(200); // Amid their calls now; if not, they learn of it in the next one.
         long pid = ranks.get(2).process().pid();
         long start = System.nanoTime();
         new ProcessBuilder("kill", "-9", Long.toString(pid)).start().waitFor();

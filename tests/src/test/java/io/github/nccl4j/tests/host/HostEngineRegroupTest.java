@@ -231,7 +231,9 @@ class HostEngineRegroupTest {
                     .environment("NCCL4J_HOST_INIT_TIMEOUT", "20")
                     .start(HostEngineScenarios.class, "survive", id, "" + rank, "" + count));
         }
-        Thread.sleep(2000);
+        for (ChildJvm.Running rank : ranks) {
+            rank.awaitText("ready");
+        }
         long pid = ranks.get(1).process().pid();
         new ProcessBuilder("kill", "-9", Long.toString(pid)).start().waitFor();
         for (int rank : new int[] {0, 2, 3}) {
