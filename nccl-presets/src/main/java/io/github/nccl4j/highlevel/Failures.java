@@ -181,7 +181,10 @@ final class Failures {
             told = true;
         }
         Ring.Entry last = core.communicator().ring().last();
-        RuntimeException failure = failed(result, "ncclCommGetAsyncError", "what follows " + last.describe());
+        RuntimeException failure = failed(
+                result,
+                "ncclCommGetAsyncError",
+                last.sequence() == 0 ? "the communicator, before any operation," : "what follows " + last.describe());
         if (failure instanceof NcclException) {
             LOG.log(Level.WARNING, "found by the watchdog, nobody was waiting", failure);
         }

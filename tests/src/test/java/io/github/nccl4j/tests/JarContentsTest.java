@@ -63,6 +63,11 @@ class JarContentsTest {
                     OURS + "(global|highlevel|launch|library|nccl|presets)/" + NAME + "\\.java",
                     OURS + "(include|shim)/" + NAME + "\\.h",
                     "META-INF/native-image/.*\\.json"),
+            new Rule(
+                    "nccl-micrometer-" + VERSION + "(-sources)?\\.jar",
+                    "nccl-micrometer",
+                    2,
+                    OURS + "micrometer/" + NAME + "\\.(class|java)"),
             new Rule(".*-sources\\.jar", "[a-z0-9_.-]+", 5, OURS + "(header|spark|samples)/.*\\.java"),
             new Rule(
                     "nccl-" + VERSION + "\\.jar",
@@ -89,13 +94,20 @@ class JarContentsTest {
                     "org/bytedeco/cuda/linux-\\w+/libjnicudart\\.so",
                     "picocli/.*\\.class",
                     "com/google/gson/.*\\.class",
+                    "org/knowm/xchart/.*\\.(class|properties)",
                     "META-INF/proguard/gson\\.pro",
-                    "META-INF/maven/(org\\.bytedeco|info\\.picocli|com\\.google\\.code\\.gson)/.*/pom\\.(properties|xml)"));
+                    "META-INF/maven/(org\\.bytedeco|info\\.picocli|com\\.google\\.code\\.gson|org\\.knowm\\.xchart)/.*/pom\\.(properties|xml)"));
 
     static List<Path> jars() throws IOException {
         List<Path> jars = new ArrayList<>();
-        for (String module :
-                List.of("nccl-header", "nccl-presets", "nccl-host", "nccl-platform", "nccl-spark", "samples")) {
+        for (String module : List.of(
+                "nccl-header",
+                "nccl-presets",
+                "nccl-host",
+                "nccl-platform",
+                "nccl-micrometer",
+                "nccl-spark",
+                "samples")) {
             Path target = Path.of("..", module, "target");
             if (Files.isDirectory(target)) {
                 try (Stream<Path> files = Files.list(target)) {
