@@ -35,10 +35,14 @@ final class KnownCommunicators {
      */
     record Member(int rank, String name, int device) {}
 
-    static synchronized void add(long handle, int rank, String name, Device device) {
+    static void add(long handle, int rank, String name, Device device) {
+        add(handle, new Member(rank, name, device.isCuda() ? device.index() : -1));
+    }
+
+    static synchronized void add(long handle, Member member) {
         // NCCL may give the address of one that has ended to the next.
         ENDED.remove(handle);
-        OPEN.put(handle, new Member(rank, name, device.isCuda() ? device.index() : -1));
+        OPEN.put(handle, member);
     }
 
     static synchronized void remove(long handle) {

@@ -68,11 +68,15 @@ class LogParserTest {
     /** A warning names no communicator; the thread's device tells, where it has one only. */
     @Test
     void theDeviceTellsWhereItIsUnambiguous() {
-        String line = "node1:4711:4711 [-1] init.cc:1 NCCL WARN x";
-        KnownCommunicators.add(HANDLE, 2, "train", Device.host());
+        // One that other tests have no communicator on.
+        int device = 977;
+        String line = "node1:4711:4711 [" + device + "] init.cc:1 NCCL WARN x";
+        KnownCommunicators.add(HANDLE, new KnownCommunicators.Member(2, "train", device));
         assertEquals(
                 "rank 2 of communicator 'train': x (init.cc:1)", parse(line).toString());
-        KnownCommunicators.add(HANDLE + 1, 3, "", Device.host());
+        KnownCommunicators.add(HANDLE + 1, new KnownCommunicators.Member(3, "", device));
         assertEquals("x (init.cc:1)", parse(line).toString());
+        KnownCommunicators.remove(HANDLE);
+        KnownCommunicators.remove(HANDLE + 1);
     }
 }
