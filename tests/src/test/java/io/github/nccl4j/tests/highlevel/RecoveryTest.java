@@ -101,6 +101,14 @@ class RecoveryTest {
         }
     }
 
+    /** As {@link #sum}; nobody goes on, and ends what it was summed by, before all have the sum. */
+    private static int sumOfAll(Recovery recovery, TcpStore store) {
+        int sum = sum(recovery.communicator(), store.rank());
+        List<Integer> members = recovery.members();
+        store.among("sum of " + members, members).barrier("summed", LONG);
+        return sum;
+    }
+
     private static void failsSoon(Communicator communicator) {
         for (; ; ) {
             try {
@@ -121,7 +129,7 @@ class RecoveryTest {
     void thoseThatAreLeftShrinkAgainAndAgain() throws Exception {
         ranks(4, Communicator.builder(), (recovery, store) -> {
             int self = store.rank();
-            assertEquals(6, sum(recovery.communicator(), self));
+            assertEquals(6, sumOfAll(recovery, store));
             if (self == 2) {
                 leave(recovery, store);
                 return;
@@ -137,7 +145,7 @@ class RecoveryTest {
             assertTrue(
                     three.flightRecorder().toJson().contains(".0.0\""),
                     three.flightRecorder().toJson());
-            assertEquals(4, sum(three, self));
+            assertEquals(4, sumOfAll(recovery, store));
             if (self == 1) {
                 leave(recovery, store);
                 return;
@@ -152,7 +160,7 @@ class RecoveryTest {
     void whereOneHasAbortedAllMakeANewCommunicator() throws Exception {
         ranks(4, Communicator.builder(), (recovery, store) -> {
             int self = store.rank();
-            assertEquals(6, sum(recovery.communicator(), self));
+            assertEquals(6, sumOfAll(recovery, store));
             if (self == 2) {
                 leave(recovery, store);
                 return;
@@ -172,7 +180,7 @@ class RecoveryTest {
     void nobodyNeedBeLost() throws Exception {
         ranks(3, Communicator.builder().onFailure(FailurePolicy.ABORT), (recovery, store) -> {
             Communicator before = recovery.communicator();
-            assertEquals(3, sum(before, store.rank()));
+            assertEquals(3, sumOfAll(recovery, store));
             assertNotSame(before, recovery.recover(LONG));
             assertEquals(List.of(0, 1, 2), recovery.members());
             assertEquals(3, sum(recovery.communicator(), store.rank()));
@@ -184,7 +192,7 @@ class RecoveryTest {
         CountDownLatch recovered = new CountDownLatch(2);
         ranks(3, Communicator.builder(), (recovery, store) -> {
             int self = store.rank();
-            assertEquals(3, sum(recovery.communicator(), self));
+            assertEquals(3, sumOfAll(recovery, store));
             if (self == 1) {
                 // As one that was stopped.
                 recovered.await();
