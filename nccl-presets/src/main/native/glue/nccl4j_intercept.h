@@ -77,8 +77,18 @@ struct Wrapper<slot, R (*)(A...)> {
   }
 };
 
+// VCCL's call is in the list of functions, but other headers do not declare it: it has no wrapper.
+#define NCCL4J_WITHOUT_WRAPPER_ncclAlltoAllv 0, 1
+#define NCCL4J_WITHOUT_WRAPPER_pncclAlltoAllv 0, 1
+#define NCCL4J_SECOND_(first, second, ...) second
+#define NCCL4J_SECOND(...) NCCL4J_SECOND_(__VA_ARGS__)
+#define NCCL4J_WRAPPER_0(name) (void*)&Wrapper<SLOT_##name, decltype(&::name)>::call,
+#define NCCL4J_WRAPPER_1(name) nullptr,
+#define NCCL4J_WRAPPER_(without, name) NCCL4J_WRAPPER_##without(name)
+#define NCCL4J_WRAPPER(without, name) NCCL4J_WRAPPER_(without, name)
+
 inline void* const wrappers[] = {
-#define NCCL4J_FUNCTION(name, release) (void*)&Wrapper<SLOT_##name, decltype(&::name)>::call,
+#define NCCL4J_FUNCTION(name, release) NCCL4J_WRAPPER(NCCL4J_SECOND(NCCL4J_WITHOUT_WRAPPER_##name, 0, 0), name)
 #include "nccl_functions.inc"
 #undef NCCL4J_FUNCTION
 };
