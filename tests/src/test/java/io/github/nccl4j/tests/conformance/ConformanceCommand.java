@@ -20,6 +20,8 @@ import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import java.util.function.Predicate;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -75,6 +77,13 @@ public final class ConformanceCommand implements Callable<Integer> {
     private boolean windows;
 
     @Option(
+            names = "--only",
+            paramLabel = "REGEX",
+            defaultValue = "",
+            description = "Only checks in whose line the expression is found, such as '^ALL_REDUCE.*int8'.")
+    private Pattern only;
+
+    @Option(
             names = "--stall-limit",
             paramLabel = "SECONDS",
             defaultValue = "120",
@@ -91,9 +100,9 @@ public final class ConformanceCommand implements Callable<Integer> {
 
     /** One of the ways in which the suite is run. */
     private record Variant(boolean blocking, boolean windows) {
-        Ranks ranks(StallWatch watch) {
+        Ranks ranks(StallWatch watch, Predicate<String> wanted) {
             Consumer<Crew> suite = windows ? ConformanceCommand::suiteInWindows : ConformanceCommand::suite;
-            return new Ranks(blocking, suite, watch);
+            return new Ranks(blocking, suite, watch, wanted);
         }
 
         @Override
@@ -195,10 +204,11 @@ public final class ConformanceCommand implements Callable<Integer> {
         }
         watch = newWatch("this process");
         if (inThreads) {
-            runAll(size + " ranks in threads", variant -> variant.ranks(watch).inThreads(size));
+            runAll(size + " ranks in threads", variant -> variant.ranks(watch, only.asPredicate())
+                    .inThreads(size));
         }
         if (inOneThread) {
-            runAll(size + " ranks in one thread", variant -> variant.ranks(watch)
+            runAll(size + " ranks in one thread", variant -> variant.ranks(watch, only.asPredicate())
                     .inOneThread(size));
         }
     }
@@ -294,7 +304,8 @@ public final class ConformanceCommand implements Callable<Integer> {
         for (int i = 0; i < ids.size(); i++) {
             Variant variant = variants().get(i);
             long start = System.nanoTime();
-            Report report = variant.ranks(watch).inThisProcess(ids.get(i), self.rank(), self.worldSize(), device);
+            Report report = variant.ranks(watch, only.asPredicate())
+                    .inThisProcess(ids.get(i), self.rank(), self.worldSize(), device);
             String name = self.worldSize() + " ranks in processes, " + variant;
             if (self.rank() == 0 || report.failed() > 0) {
                 System.out.println(name + ":");

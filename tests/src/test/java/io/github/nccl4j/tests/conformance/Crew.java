@@ -7,6 +7,7 @@ import io.github.nccl4j.highlevel.Result;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
+import java.util.function.Predicate;
 
 /** The ranks that one thread drives, mostly one; all of a communicator if there are several. Keeps the report. */
 final class Crew implements AutoCloseable {
@@ -22,9 +23,11 @@ final class Crew implements AutoCloseable {
     private final List<Member> members = new ArrayList<>();
     private final Report report = new Report();
     private final StallWatch watch;
+    private final Predicate<String> wanted;
 
-    Crew(List<Communicator> communicators, StallWatch watch) {
+    Crew(List<Communicator> communicators, StallWatch watch, Predicate<String> wanted) {
         this.watch = watch;
+        this.wanted = wanted;
         communicators.forEach(communicator -> members.add(new Member(communicator)));
     }
 
@@ -72,6 +75,9 @@ final class Crew implements AutoCloseable {
 
     /** Runs something that must not throw. */
     void check(String subject, String what, Runnable body) {
+        if (!wanted.test(subject + ": " + what)) {
+            return;
+        }
         watch.at(what);
         try {
             body.run();

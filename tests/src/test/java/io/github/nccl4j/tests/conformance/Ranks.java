@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.function.Consumer;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 
 /** Makes communicators, in the ways that a program can, and runs a suite with them. */
@@ -23,15 +24,22 @@ final class Ranks {
     private final boolean blocking;
     private final Consumer<Crew> suite;
     private final StallWatch watch;
+    private final Predicate<String> wanted;
 
     Ranks(boolean blocking, Consumer<Crew> suite) {
-        this(blocking, suite, StallWatch.NONE);
+        this(blocking, suite, StallWatch.NONE, what -> true);
     }
 
-    Ranks(boolean blocking, Consumer<Crew> suite, StallWatch watch) {
+    /**
+     * Ranks whose crews leave out what is not wanted.
+     *
+     * @param wanted whether to run a check, told its subject and what it does
+     */
+    Ranks(boolean blocking, Consumer<Crew> suite, StallWatch watch, Predicate<String> wanted) {
         this.blocking = blocking;
         this.suite = suite;
         this.watch = watch;
+        this.wanted = wanted;
     }
 
     private CommunicatorBuilder builder() {
@@ -77,7 +85,7 @@ final class Ranks {
         Thread.currentThread().setName(who);
         watch.at("creating the communicator");
         try {
-            return run(new Crew(communicators.get(), watch));
+            return run(new Crew(communicators.get(), watch, wanted));
         } finally {
             watch.done();
             Thread.currentThread().setName(name);
