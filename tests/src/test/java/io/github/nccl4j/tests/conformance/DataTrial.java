@@ -160,6 +160,11 @@ final class DataTrial<T extends Element> implements Trial {
     }
 
     @Override
+    public String toString() {
+        return c.toString();
+    }
+
+    @Override
     public void close() {
         if (plan != null) {
             plan.close();

@@ -21,7 +21,13 @@ record GroupTrial(List<Trial> trials) implements Trial {
 
     @Override
     public void verify() {
-        trials.forEach(Trial::verify);
+        for (Trial trial : trials) {
+            try {
+                trial.verify();
+            } catch (AssertionError e) {
+                throw new AssertionError(trial + ": " + e.getMessage(), e);
+            }
+        }
     }
 
     @Override
