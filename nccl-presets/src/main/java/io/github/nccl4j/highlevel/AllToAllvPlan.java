@@ -25,7 +25,8 @@ import org.bytedeco.javacpp.LongPointer;
  * every rank both buffers lie in windows of {@link WindowFlag#COLL_SYMMETRIC}, the receive buffer at the same offset, the
  * plan uses it; {@link #usesNativeCall} tells. VCCL lets a rank write into the receive buffer of another one that has not
  * come so far yet, so each call is preceded by an operation for which all ranks wait. It can't be captured in a CUDA graph.
- * In all other cases sends and receives are grouped.
+ * In a {@link Group}, such calls come before its other operations, since VCCL spoils what it keeps of those. In all other
+ * cases sends and receives are grouped.
  *
  * <p><b>Ownership.</b> Closed by who made it, else with the communicator.
  *
@@ -351,6 +352,12 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         @Override
         public boolean waitsForOtherRanks() {
             return false;
+        }
+
+        /** VCCL writes into what it keeps of the other operations of a group. */
+        @Override
+        public boolean mustBeAlone() {
+            return true;
         }
 
         @Override

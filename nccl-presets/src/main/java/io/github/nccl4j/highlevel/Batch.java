@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.ToIntFunction;
 import org.bytedeco.javacpp.Pointer;
 
 /**
@@ -34,6 +35,8 @@ final class Batch {
     private CudaStream lastStream;
     /** Whether a rank may send to itself or receive from itself. */
     private boolean toSelf;
+    /** Whether a call may have to come before the others. */
+    private boolean anyAlone;
     /** Whether the thread may be in NCCL; for other threads, which change the state of a communicator first. */
     private volatile boolean inLibrary;
 
@@ -124,6 +127,7 @@ final class Batch {
         int at = next(communicator);
         words[at] = DEFERRED;
         words[at + 2] = deferred.size();
+        anyAlone |= call.mustBeAlone();
         deferred.add(call);
         used = at + WORDS;
     }
@@ -214,6 +218,7 @@ final class Batch {
     private void clear() {
         used = 0;
         toSelf = false;
+        anyAlone = false;
         deferred.clear();
         communicators.forEach(CommunicatorCore::leaveBatch);
         communicators.clear();
@@ -446,7 +451,14 @@ final class Batch {
 
     private int callAll() {
         if (!deferred.isEmpty()) {
-            int result = prepareAll();
+            int result = callInGroup(deferred, Deferred::prepare);
+            for (int round = 0; result == nccl.ncclSuccess && anyAlone; round++) {
+                List<Deferred> alone = alone(round);
+                if (alone.isEmpty()) {
+                    break;
+                }
+                result = callInGroup(alone, Deferred::call);
+            }
             if (result != nccl.ncclSuccess) {
                 return result;
             }
@@ -471,11 +483,28 @@ final class Batch {
         return end;
     }
 
-    private int prepareAll() {
+    /** Of each communicator the call that is its so-and-so-many'th that must be alone. */
+    private List<Deferred> alone(int round) {
+        int[] seen = new int[communicators.size()];
+        List<Deferred> calls = new ArrayList<>();
+        for (int at = 0; at < used; at += WORDS) {
+            if (isAlone(at) && seen[(int) words[at + 1]]++ == round) {
+                calls.add(deferred.get((int) words[at + 2]));
+            }
+        }
+        return calls;
+    }
+
+    private boolean isAlone(int at) {
+        return words[at] == DEFERRED && deferred.get((int) words[at + 2]).mustBeAlone();
+    }
+
+    /** Makes C calls in a native group, and waits until NCCL has launched them. */
+    private int callInGroup(List<Deferred> calls, ToIntFunction<Deferred> call) {
         Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
         int problem = nccl.ncclSuccess;
-        for (int i = 0; (problem == nccl.ncclSuccess || problem == nccl.ncclInProgress) && i < deferred.size(); i++) {
-            problem = deferred.get(i).prepare();
+        for (int i = 0; (problem == nccl.ncclSuccess || problem == nccl.ncclInProgress) && i < calls.size(); i++) {
+            problem = call.applyAsInt(calls.get(i));
         }
         int end = nccl.ncclGroupEnd();
         if (end == nccl.ncclInProgress) {
@@ -488,13 +517,16 @@ final class Batch {
         if (result != nccl.ncclSuccess) {
             failedCommunicator = 0;
             failedName = "ncclGroupEnd";
-            failedDescription = "ncclGroupEnd before " + deferred.get(0);
+            failedDescription = "ncclGroupEnd with " + calls.get(0);
         }
         return result;
     }
 
     private int callEach() {
         for (int at = 0; at < used; at += WORDS) {
+            if (anyAlone && isAlone(at)) {
+                continue;
+            }
             int result = call(at);
             if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
                 failedCommunicator = (int) words[at + 1];

@@ -12,6 +12,13 @@ interface Deferred {
         return 0;
     }
 
+    /**
+     * Whether no other operation of its communicator may be in the native group; then it comes before them.
+     */
+    default boolean mustBeAlone() {
+        return false;
+    }
+
     /** Tells the record of its communicator about an operation on data, if it is one. */
     default void record(int group) {}
 

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.highlevel.AllToAllvPlan;
 import io.github.nccl4j.highlevel.CallInterceptor;
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CommunicatorConfig;
@@ -17,6 +18,7 @@ import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.highlevel.WindowFlag;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.Test;
@@ -130,6 +132,47 @@ class InterceptionTest {
             first.close();
         }
         assertEquals(List.of("ncclGetVersion = 0", "ncclGetVersion = 4"), recorder.seen);
+    }
+
+    /** VCCL spoils what it keeps of other operations of a group. Its call itself is not seen. */
+    @Test
+    void nativeAllToAllvSharesNoGroup() {
+        Recorder recorder = new Recorder();
+        long[] count = {8};
+        long[] start = {0};
+        try (Communicator communicator = Communicator.create(UniqueId.create(), 0, 1)) {
+            DeviceBuffer<Float32> memory = Device.host().allocateForWindow(ElementType.FLOAT32, 1024);
+            communicator.registerWindow(memory, WindowFlag.COLL_SYMMETRIC);
+            CudaStream stream = CudaStream.defaultOf(communicator.device());
+            DeviceBuffer<Float32> send = memory.slice(0, 8);
+            AllToAllvPlan<Float32> plan =
+                    communicator.planAllToAllv(send, count, start, memory.slice(8, 8), count, start);
+            AllToAllvPlan<Float32> other =
+                    communicator.planAllToAllv(send, count, start, memory.slice(16, 8), count, start);
+            assertTrue(plan.usesNativeCall() && other.usesNativeCall());
+            CallInterceptor.Installed installed = NcclLibrary.intercept(recorder);
+            try {
+                Group.run(() -> {
+                    communicator.allReduce(memory.slice(24, 8), ReduceOp.SUM, stream);
+                    communicator.allToAllv(plan, stream);
+                    communicator.broadcast(memory.slice(32, 8), 0, stream);
+                    communicator.allToAllv(other, stream);
+                });
+            } finally {
+                installed.close();
+            }
+        }
+        List<String> functions = recorder.seen.stream()
+                .map(line -> line.split(" ")[0])
+                .filter(name -> name.startsWith("ncclGroup") || name.matches("nccl(AllReduce|Broadcast)"))
+                .toList();
+        assertEquals(
+                List.of(
+                        "ncclGroupStart, ncclAllReduce, ncclAllReduce, ncclGroupEnd",
+                        "ncclGroupStart, ncclGroupEnd",
+                        "ncclGroupStart, ncclGroupEnd",
+                        "ncclGroupStart, ncclAllReduce, ncclBroadcast, ncclGroupEnd"),
+                List.of(String.join(", ", functions).split("(?<=ncclGroupEnd), ")));
     }
 
     @Test
