@@ -15,10 +15,12 @@ import java.util.List;
  * processes do the same; the one with rank 0 tells what has come out.
  */
 final class Bench {
-    private static final int JIT_CALLS = 3000;
+    /** So many that Java's second compiler has seen the loop. */
+    private static final int JIT_CALLS = 20_000;
+
     private static final int JIT_CALLS_ON_HOST = 100;
     private static final int JIT_AT_ONCE = 100;
-    /** Of a large size, so many calls would take longer than all that is measured. */
+    /** Of a large size, so many calls would take longer than all that is measured; of the least, some move nothing. */
     private static final long JIT_BYTES = 64 << 10;
     /** Of the data that are timed and not looked at. */
     private static final int TIMED_REPETITION = 99;
@@ -140,8 +142,9 @@ final class Bench {
             int wanted = settings.jitWarmup != null
                     ? settings.jitWarmup
                     : members.get(0).communicator.device().isHost() ? JIT_CALLS_ON_HOST : JIT_CALLS;
-            try (Calls calls = calls(sizes(Math.min(settings.minBytes, JIT_BYTES)), false, settings.iterations)) {
+            try (Calls calls = calls(sizes(Math.min(settings.maxBytes, JIT_BYTES)), false, settings.iterations)) {
                 for (int done = 0; done < wanted; done += JIT_AT_ONCE) {
+                    barrier();
                     enqueue(calls, Math.min(JIT_AT_ONCE, wanted - done), 1);
                     synchronize();
                 }

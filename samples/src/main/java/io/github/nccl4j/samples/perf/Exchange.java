@@ -10,7 +10,8 @@ import java.util.concurrent.TimeoutException;
 
 /**
  * What the threads of all processes tell each other between measurements: numbers, which are combined, and that they have
- * come so far. Threads of one process use its memory; processes use NCCL, outside of what is measured.
+ * come so far. Threads of one process use its memory; processes use NCCL, outside of what is measured, and wait for each
+ * other in memory that they share, if they can.
  */
 final class Exchange {
     /** How the numbers of ranks become one. */
@@ -28,9 +29,16 @@ final class Exchange {
     private final int threads;
     private final CyclicBarrier barrier;
     private final double[] numbers;
+    private final SharedBarrier shared;
 
-    Exchange(int processes, int threads) {
+    /**
+     * For the threads of this process.
+     *
+     * @param shared of all threads of all processes; null if they share no memory, or there is one process
+     */
+    Exchange(int processes, int threads, SharedBarrier shared) {
         this.threads = threads;
+        this.shared = shared;
         severalProcesses = processes > 1;
         barrier = new CyclicBarrier(threads);
         numbers = new double[threads];
@@ -38,7 +46,11 @@ final class Exchange {
 
     /** Waits for all threads of all processes. */
     void barrier(int thread, List<Member> members) {
-        combine(thread, members, 0, Mode.SUM);
+        if (shared != null) {
+            shared.await();
+        } else {
+            combine(thread, members, 0, Mode.SUM);
+        }
     }
 
     /** One number of all threads' numbers. */
@@ -95,5 +107,8 @@ final class Exchange {
     /** So that nobody waits for a thread that has failed. */
     void abort() {
         barrier.reset();
+        if (shared != null) {
+            shared.abort();
+        }
     }
 }

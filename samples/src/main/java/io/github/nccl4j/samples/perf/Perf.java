@@ -154,7 +154,10 @@ final class Perf {
 
     private boolean runThreads(List<Member> members, Results results) throws Exception {
         print(table.header());
-        Exchange exchange = new Exchange(self.worldSize(), settings.threads);
+        SharedBarrier shared = self.worldSize() == 1
+                ? null
+                : SharedBarrier.of(TcpStore.ofProcess(self, patience), settings.threads, patience);
+        Exchange exchange = new Exchange(self.worldSize(), settings.threads, shared);
         List<Callable<Boolean>> benches = new ArrayList<>();
         for (int t = 0; t < settings.threads; t++) {
             List<Member> own = members.subList(t * settings.gpus, (t + 1) * settings.gpus);

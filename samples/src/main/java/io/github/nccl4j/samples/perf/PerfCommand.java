@@ -81,7 +81,7 @@ public final class PerfCommand implements Callable<Integer> {
     @Option(
             names = "--mpirun",
             paramLabel = "COMMAND",
-            defaultValue = "mpirun --allow-run-as-root",
+            defaultValue = "mpirun --allow-run-as-root --bind-to none",
             description =
                     "--against, with -np above 1: what starts the processes of a program of nccl-tests that was built "
                             + "with MPI; \"-np N\" is added. Default: ${DEFAULT-VALUE}.")
