@@ -49,6 +49,16 @@ public record Choice(String text, Map<String, String> environment) {
         return engine.isBlank() ? engine("the default, engine nccl", "nccl") : engine(ENGINE + "=" + engine, engine);
     }
 
+    /** The path of the library that is asked for, empty if an engine is. */
+    String library() {
+        return environment.get(LIBRARY);
+    }
+
+    /** The engine that is asked for, empty if a library is. */
+    String engine() {
+        return environment.get(ENGINE);
+    }
+
     private static Choice library(String text, String library) {
         return new Choice(text, Map.of(LIBRARY, library, ENGINE, ""));
     }

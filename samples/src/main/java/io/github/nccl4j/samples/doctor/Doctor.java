@@ -56,7 +56,7 @@ public final class Doctor {
         int gpuCount = count.isEmpty() || !gpus.death().isEmpty() ? 0 : Integer.parseInt(count);
 
         List<Check> checks = new ArrayList<>();
-        checks.add(new LibraryCheck(machine, library, choice.text()));
+        checks.add(new LibraryCheck(machine, library, choice));
         pid.ifPresent(process -> checks.add(new ProcessCheck(machine, process)));
         checks.add(new GpuCheck(machine, library, gpus, gpuCount > 1 ? links() : Optional.empty()));
         checks.add(new RdmaCheck(machine, gpuCount > 0));

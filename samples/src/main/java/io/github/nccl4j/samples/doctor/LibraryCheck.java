@@ -1,20 +1,26 @@
 package io.github.nccl4j.samples.doctor;
 
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
 /** Which libnccl would be loaded, and why. */
 final class LibraryCheck implements Check {
-    private static final String INSTALL = "Install NVIDIA's package libnccl2, or run: pip install nvidia-nccl-cu13"
-            + " (nvidia-nccl-cu12 for drivers before CUDA 13); or set NCCL4J_LIBRARY to the path of libnccl.so.2."
-            + " Without a GPU, NCCL4J_ENGINE=host runs in host memory";
+    private static final String INSTALL = "Install NVIDIA's package libnccl2 (RPM: libnccl), or run: pip install"
+            + " nvidia-nccl-cu13 (nvidia-nccl-cu12 for drivers before CUDA 13). If nccl4j does not find what is there, set"
+            + " NCCL4J_LIBRARY to the path of libnccl.so.2. Without a GPU, NCCL4J_ENGINE=host runs in host memory";
+
+    private static final String INSTALL_RCCL =
+            "Install ROCm's RCCL (Debian: librccl1), or set NCCL4J_LIBRARY to the path of"
+                    + " librccl.so.1. Without a GPU, NCCL4J_ENGINE=host runs in host memory";
 
     private final Machine machine;
     private final ProbeAnswer probe;
-    private final String choice;
+    private final Choice choice;
 
-    /** The choice is the setting that decides, in words. */
-    LibraryCheck(Machine machine, ProbeAnswer probe, String choice) {
+    /** The choice is the setting that decides. */
+    LibraryCheck(Machine machine, ProbeAnswer probe, Choice choice) {
         this.machine = machine;
         this.probe = probe;
         this.choice = choice;
@@ -62,11 +68,31 @@ final class LibraryCheck implements Check {
                             "Correct what the message names")
                     .with(error.lines().skip(1).toList());
         }
+        return choice.library().isEmpty() ? missing() : unusable(choice.library());
+    }
+
+    private Finding missing() {
+        boolean rccl = choice.engine().equals("rccl");
         return Finding.problem(
                         "library.missing",
-                        "no libnccl was found (" + choice + ")",
+                        "no " + (rccl ? "librccl" : "libnccl") + " was found (" + choice.text() + ")",
                         "Every call of NCCL will fail with the list of these places.",
-                        INSTALL)
+                        rccl ? INSTALL_RCCL : INSTALL)
+                .with(tried());
+    }
+
+    /** A library that was asked for by its path: no other one is looked for. */
+    private Finding unusable(String path) {
+        Path inside = Path.of(path, "libnccl.so.2");
+        String advice = Files.exists(inside)
+                ? "Name the file: " + inside
+                : "Correct the path, which must be that of a file such as libnccl.so.2, or unset it: then nccl4j looks in"
+                        + " the usual places";
+        return Finding.problem(
+                        "library.missing",
+                        choice.text() + " names no library that can be loaded",
+                        "Every call of NCCL will fail with this reason; other places are not looked at.",
+                        advice)
                 .with(tried());
     }
 
@@ -82,7 +108,7 @@ final class LibraryCheck implements Check {
         }
         text.append(", from ").append(probe.first("path"));
         List<String> details = new ArrayList<>();
-        details.add("chosen by " + choice);
+        details.add("chosen by " + choice.text());
         details.addAll(tried());
         String form = probe.first("form");
         if (!form.isEmpty() && !form.equals("ABSENT")) {

@@ -32,7 +32,7 @@ final class SettingsCheck implements Check {
         findings.add(
                 variables.isEmpty()
                         ? Finding.ok("settings.variables", "no variable NCCL_*, NCCL4J_* or CUDA_* is set")
-                        : Finding.ok("settings.variables", "set: " + variables.size())
+                        : Finding.ok("settings.variables", "variables that NCCL, nccl4j or CUDA read are set")
                                 .with(variables));
         for (String file : files()) {
             machine.read(file)

@@ -3,8 +3,12 @@ package io.github.nccl4j.samples.doctor;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
+import java.util.Properties;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -25,7 +29,12 @@ class LibraryCheckTest {
     Path root;
 
     private LibraryCheck check(String probe) {
-        return new LibraryCheck(new TestMachine(root).build(), TestMachine.probe(probe), "the default, engine nccl");
+        return check(probe, null, null);
+    }
+
+    private LibraryCheck check(String probe, String engine, String library) {
+        Choice choice = Choice.of(engine, library, new Properties(), Map.of());
+        return new LibraryCheck(new TestMachine(root).build(), TestMachine.probe(probe), choice);
     }
 
     @Test
@@ -63,6 +72,30 @@ class LibraryCheckTest {
     }
 
     @Test
+    void aMissingRcclIsNotLibnccl() {
+        Finding finding =
+                check("candidate|librccl.so.1|cannot open", "rccl", null).run().get(0);
+        assertEquals("no librccl was found (--engine rccl)", finding.text());
+        assertTrue(finding.advice().contains("librccl1"), finding.advice());
+    }
+
+    /** Whoever names a path needs no list of packages, but what is wrong with the path. */
+    @Test
+    void aPathThatIsNoLibraryIsWhatHasToBeCorrected() throws IOException {
+        Finding finding = check("candidate|/a/libnccl.so.2|No such file or directory", null, "/a/libnccl.so.2")
+                .run()
+                .get(0);
+        assertEquals("--library names no library that can be loaded", finding.text());
+        assertTrue(finding.advice().startsWith("Correct the path"), finding.advice());
+
+        Path inside = Files.createFile(root.resolve("libnccl.so.2"));
+        finding = check("candidate|" + root + "|not a regular file", null, root.toString())
+                .run()
+                .get(0);
+        assertEquals("Name the file: " + inside, finding.advice());
+    }
+
+    @Test
     void aWrongSettingIsNamed() {
         Finding finding =
                 check("error|nccl4j.engine is 'x'\\nsecond line").run().get(0);
@@ -76,8 +109,7 @@ class LibraryCheckTest {
     void aDeadProbeIsAProblem() {
         ProbeAnswer answer =
                 ProbeAnswer.of(new Commands.Result(134, LOADED.replace('|', '\t'), "first\nlibc++abi: terminating\n"));
-        List<String> findings =
-                TestMachine.run(new LibraryCheck(new TestMachine(root).build(), answer, "NCCL4J_LIBRARY"));
+        List<String> findings = TestMachine.run(new LibraryCheck(new TestMachine(root).build(), answer, Choice.HOST));
         assertEquals(
                 List.of("problem library.crash: the process that loaded the library died: exit code 134:"
                         + " libc++abi: terminating"),
@@ -100,7 +132,7 @@ class LibraryCheckTest {
                 new TestMachine(root).variable("LD_PRELOAD", "/x/libnccl.so.2").build();
         assertEquals(
                 "warning library.preload: LD_PRELOAD names an NCCL library: /x/libnccl.so.2",
-                TestMachine.run(new LibraryCheck(machine, TestMachine.probe(LOADED), ""))
+                TestMachine.run(new LibraryCheck(machine, TestMachine.probe(LOADED), Choice.HOST))
                         .get(1));
     }
 
