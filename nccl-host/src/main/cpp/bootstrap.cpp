@@ -22,11 +22,13 @@ struct PairHello {
   int32_t from = 0;
   int32_t to = 0;
   uint32_t control = 0;
+  uint32_t shared = 0;  // memory comes with it
   char nonce[kNonceBytes] = {};
 };
 
 struct Arriving {
   Fd fd;
+  Fd memory;
   PairHello hello;
   size_t bytes = 0;
 };
@@ -173,9 +175,10 @@ class Bootstrap {
   }
 
   bool connectLower(int rank) {
-    for (Fd* target : {&peer(rank).data, &peer(rank).control}) {
-      if (target->valid()) continue;
-      Connect result = connectTo(socketName(table_[static_cast<size_t>(rank)].listener), *target);
+    for (bool control : {false, true}) {
+      if (control ? peer(rank).control.valid() : peer(rank).data.valid()) continue;
+      Fd socket;
+      Connect result = connectTo(socketName(table_[static_cast<size_t>(rank)].listener), socket);
       if (result == Connect::TryAgain) return false;
       if (result == Connect::Refused) {
         fail(
@@ -185,12 +188,31 @@ class Bootstrap {
       PairHello hello;
       hello.from = comm_.rank;
       hello.to = rank;
-      hello.control = target == &peer(rank).control;
+      hello.control = control;
       memcpy(hello.nonce, id_.nonce, kNonceBytes);
-      sendSome(target->get(), &hello, sizeof hello);
-      if (!hello.control) enlargeBuffers(*target);
+      if (control) {
+        sendSome(socket.get(), &hello, sizeof hello);
+        peer(rank).control = std::move(socket);
+        continue;
+      }
+      Fd memory = comm_.sharesMemory ? Channel::newMemory(Channel::ringBytes(comm_.ranks)) : Fd();
+      hello.shared = memory.valid();
+      // The system may refuse to carry one more descriptor that nobody has taken yet.
+      if (memory.valid() && sendWithDescriptor(socket.get(), &hello, sizeof hello, memory.get()) < 0) {
+        memory.reset();
+        hello.shared = 0;
+      }
+      if (!memory.valid()) sendSome(socket.get(), &hello, sizeof hello);
+      openData(rank, std::move(socket), memory, true);
     }
     return true;
+  }
+
+  void openData(int rank, Fd socket, const Fd& memory, bool connected) {
+    if (!memory.valid()) enlargeBuffers(socket);
+    size_t bytes = Channel::ringBytes(comm_.ranks);
+    peer(rank).data.open(std::move(socket), memory, bytes, connected);
+    if (memory.valid()) comm_.ringBytes += bytes;
   }
 
   int acceptHigher() {
@@ -203,17 +225,25 @@ class Bootstrap {
     int complete = 0;
     for (auto& arriving : arriving_) {
       char* into = reinterpret_cast<char*>(&arriving->hello) + arriving->bytes;
-      long got = receiveSome(arriving->fd.get(), into, sizeof arriving->hello - arriving->bytes);
+      long got = receiveWithDescriptor(
+          arriving->fd.get(), into, sizeof arriving->hello - arriving->bytes, arriving->memory);
       if (got == 0) continue;
       if (got > 0) arriving->bytes += static_cast<size_t>(got);
       if (got > 0 && arriving->bytes < sizeof arriving->hello) continue;
       const PairHello& hello = arriving->hello;
       if (got > 0 && hello.magic == kWireMagic && memcmp(hello.nonce, id_.nonce, kNonceBytes) == 0 &&
           hello.to == comm_.rank && hello.from > comm_.rank && hello.from < comm_.ranks) {
-        Fd& place = hello.control ? peer(hello.from).control : peer(hello.from).data;
-        if (!place.valid()) {
-          place = std::move(arriving->fd);
-          if (!hello.control) enlargeBuffers(place);
+        Peer& from = peer(hello.from);
+        if (hello.control && !from.control.valid()) {
+          from.control = std::move(arriving->fd);
+          complete++;
+        } else if (!hello.control && !from.data.valid()) {
+          if (hello.shared && !arriving->memory.valid()) {
+            fail(
+                ncclSystemError, "rank %d could not take the shared memory of rank %d: too many open files", comm_.rank,
+                hello.from);
+          }
+          openData(hello.from, std::move(arriving->fd), arriving->memory, false);
           complete++;
         }
       }

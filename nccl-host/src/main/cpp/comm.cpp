@@ -53,6 +53,7 @@ Comm::Comm(int rankOfComm, int ranksOfComm, int deviceOfComm, bool isBlocking)
       device(deviceOfComm),
       blocking(isBlocking),
       operationTimeout(operationTimeoutSetting.value()),
+      sharesMemory(sharedMemorySetting.value() != 0),
       wake(newEvent()) {}
 
 Comm::~Comm() {
@@ -131,7 +132,7 @@ void Comm::breakDown(ncclResult_t code, const std::string& text, ncclResult_t co
     peer.out.clear();
     tell(peer, ControlKind::Fault, codeForOthers, text);
     // No more elements will come from here; what is already on its way can still be read.
-    if (peer.data.valid()) shutdown(peer.data.get(), SHUT_WR);
+    peer.data.endSending();
   }
 }
 
@@ -273,6 +274,7 @@ void Comm::vanish() {
     peer.passed.reset();
     peer.out.clear();
   }
+  ringBytes = 0;
   std::lock_guard<std::mutex> lock(windowsMutex);
   inbox.reset();
 }
@@ -292,7 +294,7 @@ void Comm::dropScratch() {
 
 size_t Comm::fixedBytes() {
   std::lock_guard<std::mutex> lock(windowsMutex);
-  return sizeof *this + peers.capacity() * sizeof(Peer) + (inbox ? inbox->heldBytes() : 0);
+  return sizeof *this + peers.capacity() * sizeof(Peer) + ringBytes + (inbox ? inbox->heldBytes() : 0);
 }
 
 char* Comm::scratchOf(size_t bytes) {

@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "channel.h"
 #include "error.h"
 #include "faults.h"
 #include "inbox.h"
@@ -43,7 +44,7 @@ struct Outgoing {
 struct Peer {
   int rank = -1;
   pid_t pid = 0;
-  Fd data;
+  Channel data;
   Fd control;
   Fd lane;  // for puts to this rank; opened with the first window or signal
   bool laneBroken = false;
@@ -103,6 +104,7 @@ class Comm {
   int device;
   const bool blocking;
   const double operationTimeout;  // seconds, 0 for none
+  const bool sharesMemory;        // with lower ranks
   std::unique_ptr<Faults> faults;  // mostly empty
 
   ncclComm_t handle() const;
@@ -112,6 +114,7 @@ class Comm {
   std::vector<Peer> peers;        // by rank; the own entry has no sockets
   std::unique_ptr<char[]> scratch;  // windows of the fold
   std::atomic<size_t> scratchBytes{0};
+  std::atomic<size_t> ringBytes{0};  // those that this rank writes
 
   /** Set by ncclCommAbort; wake is readable from then on. */
   std::atomic<bool> aborted{false};

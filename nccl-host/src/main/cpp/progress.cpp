@@ -123,12 +123,14 @@ class Runner {
     });
   }
 
-  void collectDescriptors(std::vector<pollfd>& polled) {
+  /** Adds what to wait for; false when there is nothing to wait for. */
+  bool collectDescriptors(std::vector<pollfd>& polled) {
     firstPolled_ = polled.size();
     if (!begun_) {
       polled.push_back({comm().wake.get(), POLLIN, 0});
-      return;
+      return true;
     }
+    bool wait = true;
     // Control streams come first, in the order of the ranks: readControl relies on it.
     for (Peer& peer : comm().peers) {
       if (peer.control.valid() && !peer.controlEnded) polled.push_back({peer.control.get(), POLLIN, 0});
@@ -136,12 +138,16 @@ class Runner {
     polled.push_back({comm().wake.get(), POLLIN, 0});
     for (Peer& peer : comm().peers) {
       if (!peer.data.valid()) continue;
+      bool reading = !peer.dataEnded && task().want(peer).size > 0;
+      bool writing = !peer.out.empty();
+      if (peer.data.ready(reading, writing)) wait = false;
       short events = 0;
-      if (!peer.dataEnded && task().want(peer).size > 0) events |= POLLIN;
-      if (!peer.out.empty()) events |= POLLOUT;
-      if (events != 0) polled.push_back({peer.data.get(), events, 0});
+      if (reading) events |= POLLIN;
+      if (writing) events |= peer.data.shared() ? POLLIN : POLLOUT;
+      if (events != 0) polled.push_back({peer.data.descriptor(), events, 0});
     }
     task().addDescriptors(polled);
+    return wait;
   }
 
   void readControl(const std::vector<pollfd>& polled) {
@@ -187,7 +193,7 @@ class Runner {
         parts[i].iov_base = const_cast<char*>(data) + out.sent;
         parts[i].iov_len = out.size - out.sent;
       }
-      long sent = sendParts(peer.data.get(), parts, count);
+      long sent = peer.data.send(parts, count);
       if (sent < 0) {
         peer.out.clear();
         peer.sendBroken = true;
@@ -212,7 +218,7 @@ class Runner {
     while (!peer.dataEnded && total < kTurn) {
       Space space = task().want(peer);
       if (space.size == 0) break;
-      long got = receiveSome(peer.data.get(), space.data, space.size);
+      long got = peer.data.receive(space.data, space.size);
       if (got < 0) {
         peer.dataEnded = true;
         comm().lookForReason(peer, ("during " + what()).c_str());
@@ -308,11 +314,12 @@ void runWork(std::vector<Work> work) {
     double wakeTime = HUGE_VAL;
     for (auto& runner : runners) {
       if (runner->finished()) continue;
-      runner->collectDescriptors(polled);
+      if (!runner->collectDescriptors(polled)) wakeTime = 0;
       wakeTime = std::min(wakeTime, runner->wakeTime());
     }
     double left = std::max(0.0, std::min(wakeTime - now(), 1e6));
-    poll(polled.data(), polled.size(), wakeTime == HUGE_VAL ? -1 : static_cast<int>(left * 1000) + 1);
+    int wait = wakeTime == HUGE_VAL ? -1 : left > 0 ? static_cast<int>(left * 1000) + 1 : 0;
+    poll(polled.data(), polled.size(), wait);
     for (auto& runner : runners) {
       if (!runner->finished()) runner->readControl(polled);
     }

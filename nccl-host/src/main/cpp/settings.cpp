@@ -1,5 +1,5 @@
 // settings.cpp: the settings, and the exported functions that tell them as NCCL's parameters. NCCL has no type for
-// fractions of seconds, so their values are strings; reading them as numbers is ncclInvalidArgument, as with any other
+// fractions of seconds, so all their values are strings; reading them as numbers is ncclInvalidArgument, as with any other
 // type than a parameter's own.
 
 #include "settings.h"
@@ -17,20 +17,27 @@
 namespace host {
 namespace {
 
-const Setting settings[] = {{"NCCL4J_HOST_INIT_TIMEOUT", 60}, {"NCCL4J_HOST_OP_TIMEOUT", 0}};
+const Setting settings[] = {
+    {"NCCL4J_HOST_INIT_TIMEOUT", 60, Unit::Seconds},
+    {"NCCL4J_HOST_OP_TIMEOUT", 0, Unit::Seconds},
+    {"NCCL4J_HOST_SHARED_MEMORY", 1, Unit::Switch},
+};
 
 }  // namespace
 
 const Setting& initTimeoutSetting = settings[0];
 const Setting& operationTimeoutSetting = settings[1];
+const Setting& sharedMemorySetting = settings[2];
 
 double Setting::value() const {
   const char* text = getenv(key);
   if (text == nullptr || *text == '\0') return fallback;
   char* end = nullptr;
   double number = strtod(text, &end);
-  if (*end == '\0' && isfinite(number) && number > 0) return number;
-  fail(ncclInvalidArgument, "%s must be a number of seconds above 0: '%s'", key, text);
+  bool isSwitch = unit == Unit::Switch;
+  bool valid = isSwitch ? number == 0 || number == 1 : isfinite(number) && number > 0;
+  if (*end == '\0' && valid) return number;
+  fail(ncclInvalidArgument, "%s must be %s: '%s'", key, isSwitch ? "0 or 1" : "a number of seconds above 0", text);
 }
 
 }  // namespace host

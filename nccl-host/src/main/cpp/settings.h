@@ -3,12 +3,15 @@
 
 namespace host {
 
-/** A number of seconds. */
+enum class Unit { Seconds, Switch };
+
+/** A number of seconds, or 1 for on and 0 for off. */
 struct Setting {
   const char* key;
   double fallback;
+  Unit unit;
 
-  /** The environment's value, or the fallback if it has none. Throws if that is no positive number. */
+  /** The environment's value, or the fallback if it has none. Throws if that is none of its unit. */
   double value() const;
 };
 
@@ -17,5 +20,8 @@ extern const Setting& initTimeoutSetting;
 
 /** How long an operation may take; 0 for ever. */
 extern const Setting& operationTimeoutSetting;
+
+/** Whether the connections that this rank makes, those to lower ranks, use shared memory. */
+extern const Setting& sharedMemorySetting;
 
 }  // namespace host

@@ -12,7 +12,7 @@
 namespace host {
 
 constexpr uint32_t kWireMagic = 0x34484a4e;
-constexpr uint32_t kWireVersion = 1;
+constexpr uint32_t kWireVersion = 2;
 
 enum class FrameKind : uint8_t {
   Collective,  // "I am in this collective"; both sides compare

@@ -40,7 +40,7 @@ final class LeakCheck {
                     entries("/proc/self/fd"),
                     entries("/proc/self/task"),
                     Pointer.totalBytes(),
-                    1024 * number(status, "RssAnon:"));
+                    1024 * (number(status, "RssAnon:") + number(status, "RssShmem:")));
         }
 
         private static long entries(String folder) throws IOException {

@@ -19,6 +19,7 @@ import org.bytedeco.javacpp.FloatPointer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Ranks that disagree, die, stop or never come: the others are told who and why, soon, and nothing is left behind. */
@@ -135,9 +136,14 @@ class HostEngineFailureTest {
     }
 
     private static ChildJvm.Running rank(String scenario, String id, int rank, int count) {
+        return rank(scenario, true, id, rank, count);
+    }
+
+    private static ChildJvm.Running rank(String scenario, boolean shared, String id, int rank, int count) {
         return new ChildJvm()
                 .property("nccl4j.engine", "host")
                 .environment("NCCL4J_HOST_INIT_TIMEOUT", "20")
+                .environment("NCCL4J_HOST_SHARED_MEMORY", shared ? "1" : "0")
                 .start(HostEngineScenarios.class, scenario, id, "" + rank, "" + count);
     }
 
@@ -171,14 +177,20 @@ class HostEngineFailureTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"all-reduce-for-ever", "idle", "put-for-ever", "wait-for-ever"})
-    void aKilledRankIsNamedWithinASecondAndLeavesNothing(String scenario) throws Exception {
+    @CsvSource({
+        "all-reduce-for-ever, true",
+        "all-reduce-for-ever, false",
+        "idle, true",
+        "put-for-ever, true",
+        "wait-for-ever, true"
+    })
+    void aKilledRankIsNamedWithinASecondAndLeavesNothing(String scenario, boolean shared) throws Exception {
         Set<String> before = leftovers();
         int count = 4;
         String id = Rank.newId();
         List<ChildJvm.Running> ranks = new ArrayList<>();
         for (int rank = 0; rank < count; rank++) {
-            ranks.add(rank(scenario, id, rank, count));
+            ranks.add(rank(scenario, shared, id, rank, count));
         }
         for (ChildJvm.Running rank : ranks) {
             rank.awaitText("ready");

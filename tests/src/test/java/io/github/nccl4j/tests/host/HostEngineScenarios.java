@@ -23,6 +23,7 @@ final class HostEngineScenarios {
         int count = Integer.parseInt(args[3]);
         switch (args[0]) {
             case "suite" -> suite(Rank.join(id, rank, count));
+            case "shared-memory" -> sharedMemory(Rank.join(id, rank, count));
             case "all-reduce-for-ever" -> allReduceForEver(Rank.join(id, rank, count));
             case "idle" -> idle(Rank.join(id, rank, count));
             case "puts" -> puts(Rank.join(id, rank, count));
@@ -40,6 +41,26 @@ final class HostEngineScenarios {
         int cases = new CollectiveSuite(self).run();
         self.destroy();
         System.out.println(cases + " cases");
+    }
+
+    /** Prints how many connections of this process have memory, how much the rank says to hold, and what is left at the end. */
+    private static void sharedMemory(Rank self) throws IOException {
+        try (FloatPointer data = new FloatPointer(1)) {
+            Rank.check(
+                    nccl.ncclAllReduce(data.address(), data.address(), 1, nccl.ncclFloat, nccl.ncclSum, self.comm(), 0),
+                    "ncclAllReduce");
+        }
+        long[] held = new long[1];
+        Rank.check(nccl.ncclCommMemStats(self.comm(), nccl.ncclStatGpuMemPersist, held), "ncclCommMemStats");
+        System.out.print(mappedConnections() + " connections, " + (held[0] >> 20) + " MiB");
+        self.destroy();
+        System.out.println(", then " + mappedConnections());
+    }
+
+    private static long mappedConnections() throws IOException {
+        return Files.readAllLines(Path.of("/proc/self/maps")).stream()
+                .filter(line -> line.contains("/memfd:nccl4j"))
+                .count();
     }
 
     private static void allReduceForEver(Rank self) {
