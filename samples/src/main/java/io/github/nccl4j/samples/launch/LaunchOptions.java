@@ -207,6 +207,22 @@ public abstract class LaunchOptions {
     }
 
     /**
+     * As {@link #launch(Class, List)}, of ranks some of which may be killed.
+     *
+     * @param main the class whose main method a rank's JVM runs
+     * @param further options of the ranks' JVMs
+     * @param mayBeKilled which of them may
+     * @return the exit code
+     * @throws IOException if a rank's process can't be started
+     * @throws InterruptedException if this thread is interrupted; all ranks are ended
+     */
+    public int launch(Class<?> main, List<String> further, IntPredicate mayBeKilled)
+            throws IOException, InterruptedException {
+        this.mayBeKilled = size -> mayBeKilled;
+        return launch(main, further);
+    }
+
+    /**
      * As {@link #launch(Class, List)}, with their standard output elsewhere.
      *
      * @param main the class whose main method a rank's JVM runs

@@ -12,7 +12,7 @@ import java.util.concurrent.TimeUnit;
  * Sees that the ranks of this process go on. Each thread that drives ranks says what it does next; when one of them stays
  * at it too long, all that the threads were at and their stacks are printed, and {@code onStall} is run.
  */
-final class StallWatch {
+public final class StallWatch {
     /** Reports to nobody: for tests, which have a limit of their own. */
     static final StallWatch NONE = new StallWatch(Duration.ofNanos(Long.MAX_VALUE), System.err, () -> {});
 
@@ -28,26 +28,26 @@ final class StallWatch {
         }
     }
 
-    StallWatch(Duration limit, PrintStream out, Runnable onStall) {
+    public StallWatch(Duration limit, PrintStream out, Runnable onStall) {
         this.limit = limit;
         this.out = out;
         this.onStall = onStall;
     }
 
     /** Looks at the threads from now on, in a daemon thread. */
-    void start() {
+    public void start() {
         Thread watch = new Thread(this::watch, "stall-watch");
         watch.setDaemon(true);
         watch.start();
     }
 
     /** What this thread does from now on. */
-    void at(String what) {
+    public void at(String what) {
         steps.put(Thread.currentThread(), new Step(what, System.nanoTime()));
     }
 
     /** This thread has nothing more to do. */
-    void done() {
+    public void done() {
         steps.remove(Thread.currentThread());
     }
 

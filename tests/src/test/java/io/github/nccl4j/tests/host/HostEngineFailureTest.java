@@ -5,16 +5,11 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.tests.ChildJvm;
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
+import io.github.nccl4j.tests.Leftovers;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
-import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.bytedeco.javacpp.FloatPointer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -147,35 +142,6 @@ class HostEngineFailureTest {
                 .start(HostEngineScenarios.class, scenario, id, "" + rank, "" + count);
     }
 
-    /** Files and sockets that could be left behind. */
-    static Set<String> leftovers() throws IOException {
-        Set<String> found = new TreeSet<>();
-        for (Path folder : List.of(Path.of(System.getProperty("java.io.tmpdir")), Path.of("/dev/shm"))) {
-            try (Stream<Path> files = Files.list(folder)) {
-                found.addAll(files.map(Path::toString)
-                        .filter(name -> name.contains("nccl") && !name.contains("nccl4j-header"))
-                        .collect(Collectors.toSet()));
-            }
-        }
-        Files.readAllLines(Path.of("/proc/net/unix")).stream()
-                .filter(line -> line.contains("nccl"))
-                .map(line -> line.substring(line.lastIndexOf(' ') + 1))
-                .forEach(found::add);
-        return found;
-    }
-
-    /** What is there and was not before, and stays. */
-    static Set<String> leftoversSince(Set<String> before) throws IOException, InterruptedException {
-        Set<String> after = leftovers();
-        after.removeAll(before);
-        // What other programs on this machine have open at the moment comes and goes.
-        for (int i = 0; i < 20 && !after.isEmpty(); i++) {
-            Thread.sleep(500);
-            after.retainAll(leftovers());
-        }
-        return after;
-    }
-
     @ParameterizedTest
     @CsvSource({
         "all-reduce-for-ever, true",
@@ -185,7 +151,7 @@ class HostEngineFailureTest {
         "wait-for-ever, true"
     })
     void aKilledRankIsNamedWithinASecondAndLeavesNothing(String scenario, boolean shared) throws Exception {
-        Set<String> before = leftovers();
+        Set<String> before = Leftovers.now();
         int count = 4;
         String id = Rank.newId();
         List<ChildJvm.Running> ranks = new ArrayList<>();
@@ -209,7 +175,7 @@ class HostEngineFailureTest {
         long millis = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start);
         assertTrue(millis < 2000, millis + " ms");
         ranks.get(2).process().waitFor();
-        assertEquals(Set.of(), leftoversSince(before));
+        assertEquals(Set.of(), Leftovers.since(before));
     }
 
     @Test

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.tests.ChildJvm;
+import io.github.nccl4j.tests.Leftovers;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -72,7 +73,7 @@ class SurvivalTest {
         int rounds = Integer.getInteger("survival.rounds", 3);
         long seed = Long.getLong("survival.seed", 20261121);
         Random random = new Random(seed);
-        Set<String> before = HostEngineFailureTest.leftovers();
+        Set<String> before = Leftovers.now();
         long slowest = 0;
         for (int round = 0; round < rounds; round++) {
             List<ChildJvm.Running> ranks = start(round, null);
@@ -97,7 +98,7 @@ class SurvivalTest {
             }
             ranks.get(OTHER).process().waitFor();
         }
-        assertEquals(Set.of(), HostEngineFailureTest.leftoversSince(before));
+        assertEquals(Set.of(), Leftovers.since(before));
         System.out.println(
                 "killed " + rounds + " times, seed " + seed + ", slowest exception after " + slowest + " ms");
     }

@@ -1,0 +1,44 @@
+package io.github.nccl4j.tests;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/** Files and sockets of NCCL and of the host engine that could be left behind. */
+public final class Leftovers {
+    private Leftovers() {}
+
+    /** Those that are there, whoever made them. */
+    public static Set<String> now() throws IOException {
+        Set<String> found = new TreeSet<>();
+        for (Path folder : List.of(Path.of(System.getProperty("java.io.tmpdir")), Path.of("/dev/shm"))) {
+            try (Stream<Path> files = Files.list(folder)) {
+                found.addAll(files.map(Path::toString)
+                        .filter(name -> name.contains("nccl") && !name.contains("nccl4j-header"))
+                        .collect(Collectors.toSet()));
+            }
+        }
+        Files.readAllLines(Path.of("/proc/net/unix")).stream()
+                .filter(line -> line.contains("nccl"))
+                .map(line -> line.substring(line.lastIndexOf(' ') + 1))
+                .forEach(found::add);
+        return found;
+    }
+
+    /** Those that are there and were not before, and stay. */
+    public static Set<String> since(Set<String> before) throws IOException, InterruptedException {
+        Set<String> after = now();
+        after.removeAll(before);
+        // What other programs on this machine have open at the moment comes and goes.
+        for (int i = 0; i < 20 && !after.isEmpty(); i++) {
+            Thread.sleep(500);
+            after.retainAll(now());
+        }
+        return after;
+    }
+}

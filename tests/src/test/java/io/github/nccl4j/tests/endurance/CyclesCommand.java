@@ -1,0 +1,299 @@
+package io.github.nccl4j.tests.endurance;
+
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CommunicatorConfig;
+import io.github.nccl4j.highlevel.CudaGraph;
+import io.github.nccl4j.highlevel.CudaStream;
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element.Float32;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.NcclLibrary;
+import io.github.nccl4j.highlevel.ReduceOp;
+import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.samples.launch.JavaCommand;
+import io.github.nccl4j.samples.launch.LaunchOptions;
+import io.github.nccl4j.samples.launch.Launcher;
+import io.github.nccl4j.samples.launch.LauncherWatch;
+import io.github.nccl4j.tests.Threads;
+import io.github.nccl4j.tests.conformance.StallWatch;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.Callable;
+import java.util.stream.Stream;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/** {@code nccl4j cycles}: makes and closes communicators and what belongs to them, again and again, and looks what is left. */
+@Command(
+        name = "nccl4j cycles",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Makes communicators, uses them, and closes them and all that belongs to them in random order.",
+            "",
+            "One process has a thread for each rank. Some communicators do not block, are split, have custom sums, are part of a "
+                    + "graph that outlives them, or are aborted. After the first tenth, which warms up, open files, threads, "
+                    + "memory and GPU memory must not grow. Exit code 1 if they do, or if an element is wrong.",
+            ""
+        })
+public final class CyclesCommand implements Callable<Integer> {
+    private static final Duration LIMIT = Duration.ofMinutes(2);
+    private static final long SETTLE_NANOS = 10_000_000_000L;
+    private static final long MORE_MEMORY = 64 << 20;
+    private static final long MORE_GPU_MEMORY = 8 << 20;
+    /** So that the process grows by native memory only. */
+    private static final List<String> FIXED_HEAP = List.of("-Xms128m", "-Xmx128m", "-XX:+AlwaysPreTouch");
+
+    private static final int STALLED = 3;
+    private static final int ELEMENTS = 100_000;
+
+    @Mixin
+    private LaunchOptions.Usual launch;
+
+    @Option(
+            names = {"-c", "--cycles"},
+            paramLabel = "N",
+            defaultValue = "500",
+            description = "How often. Default: ${DEFAULT-VALUE}.")
+    private int cycles;
+
+    @Option(names = "--seed", paramLabel = "N", description = "What is made follows from it. Default: the time.")
+    private Long seed;
+
+    @Spec
+    private CommandLine.Model.CommandSpec spec;
+
+    private int graphs;
+    private int aborts;
+
+    private CyclesCommand() {}
+
+    /**
+     * Runs the command and ends this JVM.
+     *
+     * @param args the arguments
+     */
+    public static void main(String[] args) {
+        LauncherWatch.start();
+        int code = new CommandLine(new CyclesCommand()).execute(args);
+        System.out.flush();
+        System.exit(code);
+    }
+
+    /** What this process holds. */
+    private record Held(long files, long threads, long memory, List<Long> freeOfGpus) {
+        static Held now(int gpus) throws IOException, InterruptedException {
+            // Twice, since native memory of dropped pointers goes by way of a queue.
+            for (int i = 0; i < 2; i++) {
+                System.gc();
+                Thread.sleep(100);
+            }
+            String status = Files.readString(Path.of("/proc/self/status"));
+            return new Held(
+                    entries("/proc/self/fd"),
+                    entries("/proc/self/task"),
+                    1024 * (number(status, "RssAnon:") + number(status, "RssShmem:")),
+                    GpuMemory.free(gpus));
+        }
+
+        private static long entries(String folder) throws IOException {
+            try (Stream<Path> all = Files.list(Path.of(folder))) {
+                return all.count();
+            }
+        }
+
+        private static long number(String status, String name) {
+            String rest = status.substring(status.indexOf(name) + name.length()).strip();
+            return Long.parseLong(rest.substring(0, rest.indexOf(' ')));
+        }
+
+        boolean moreThan(Held before) {
+            return files > before.files
+                    || threads > before.threads
+                    || memory > before.memory + MORE_MEMORY
+                    || GpuMemory.lost(before.freeOfGpus, freeOfGpus) > MORE_GPU_MEMORY;
+        }
+
+        @Override
+        public String toString() {
+            return files + " files, " + threads + " threads, " + (memory >> 20) + " MiB";
+        }
+    }
+
+    @Override
+    public Integer call() throws Exception {
+        if (cycles < 10) {
+            throw new ParameterException(spec.commandLine(), "-c must be at least 10: " + cycles);
+        }
+        int size = launch.ranks();
+        if (!LauncherWatch.launched()) {
+            List<String> arguments = spec.commandLine().getParseResult().originalArgs();
+            return new Launcher(
+                            JavaCommand.of(FIXED_HEAP, CyclesCommand.class.getName(), arguments),
+                            1,
+                            launch.decide(size, true).environment(),
+                            null,
+                            System.out,
+                            System.err,
+                            false)
+                    .run();
+        }
+        NcclLibrary library = NcclLibrary.get();
+        int gpus = library.engine() == Engine.HOST ? 0 : size;
+        if (gpus > Device.cudaCount()) {
+            throw new IllegalStateException(
+                    size + " ranks need a GPU each, and this process sees " + Device.cudaCount());
+        }
+        long start = seed == null ? System.nanoTime() : seed;
+        System.out.println(library + System.lineSeparator() + size + " ranks, " + cycles + " cycles, seed " + start);
+        StallWatch watch =
+                new StallWatch(LIMIT, System.err, () -> Runtime.getRuntime().halt(STALLED));
+        watch.start();
+        long began = System.nanoTime();
+        Held before = null;
+        for (int cycle = 0; cycle < cycles; cycle++) {
+            watch.at("cycle " + cycle);
+            cycle(size, gpus > 0, start + cycle);
+            if (cycle == cycles / 10) {
+                before = Held.now(gpus);
+            }
+        }
+        watch.done();
+        Held after = settled(gpus, before);
+        boolean more = after.moreThan(before);
+        System.out.println("after " + (cycles / 10 + 1) + " cycles: " + before);
+        System.out.println("after " + cycles + " cycles: " + after
+                + (gpus == 0
+                        ? ""
+                        : "; GPU memory in use: " + GpuMemory.difference(before.freeOfGpus, after.freeOfGpus)));
+        System.out.printf(
+                "%d cycles, %d with graphs that outlived their communicators, %d aborted, %s, %.1f s%n",
+                cycles,
+                graphs,
+                aborts,
+                more ? "MORE is held than before" : "nothing left",
+                (System.nanoTime() - began) / 1e9);
+        return more ? 1 : 0;
+    }
+
+    /** What has nothing left to do may take its time to end. */
+    private static Held settled(int gpus, Held before) throws IOException, InterruptedException {
+        long start = System.nanoTime();
+        Held after = Held.now(gpus);
+        while (after.moreThan(before) && System.nanoTime() - start < SETTLE_NANOS) {
+            after = Held.now(gpus);
+        }
+        return after;
+    }
+
+    /** What is made in a cycle, the same at all ranks. */
+    private record Plan(boolean blocking, boolean splits, boolean sums, boolean graph, boolean aborts, long order) {
+        static Plan of(long seed, boolean graphs) {
+            Random random = new Random(seed);
+            return new Plan(
+                    random.nextInt(3) > 0,
+                    random.nextInt(3) == 0,
+                    random.nextInt(3) == 0,
+                    random.nextInt(3) == 0 && graphs,
+                    random.nextInt(5) == 0,
+                    random.nextLong());
+        }
+    }
+
+    private void cycle(int size, boolean onGpus, long cycleSeed) throws Exception {
+        Plan plan = Plan.of(cycleSeed, onGpus);
+        graphs += plan.graph && !plan.aborts ? 1 : 0;
+        aborts += plan.aborts ? 1 : 0;
+        UniqueId id = UniqueId.create();
+        List<Callable<Void>> ranks = new ArrayList<>();
+        for (int r = 0; r < size; r++) {
+            int rank = r;
+            ranks.add(() -> {
+                cycle(plan, onGpus ? Device.cuda(rank) : Device.host(), id, rank, size);
+                return null;
+            });
+        }
+        Threads.together(ranks, LIMIT);
+    }
+
+    private static void cycle(Plan plan, Device device, UniqueId id, int rank, int size) throws Exception {
+        CudaStream stream = CudaStream.nonBlocking(device);
+        DeviceBuffer<Float32> buffer = device.allocate(ElementType.FLOAT32, ELEMENTS);
+        Communicator all = Communicator.builder()
+                .device(device)
+                .config(CommunicatorConfig.builder().blocking(plan.blocking).build())
+                .deadline(Duration.ofSeconds(60))
+                .create(id, rank, size);
+        List<AutoCloseable> others = new ArrayList<>(List.of(stream, buffer));
+        List<Communicator> communicators = new ArrayList<>(List.of(all));
+        if (plan.splits) {
+            communicators.add(all.split(rank % 2, rank));
+        }
+        if (plan.sums) {
+            others.add(all.preMulSum(ElementType.FLOAT32, 0.5));
+        }
+        buffer.fill(1f);
+        if (plan.graph) {
+            CudaGraph graph = CudaGraph.capture(stream, () -> all.allReduce(buffer, ReduceOp.SUM, stream));
+            others.add(graph);
+            graph.launch(stream);
+            stream.synchronize(Duration.ofSeconds(60));
+        } else {
+            all.allReduce(buffer, ReduceOp.SUM, stream);
+            all.work(stream).await();
+        }
+        float[] sums = new float[ELEMENTS];
+        buffer.copyTo(sums);
+        for (float sum : sums) {
+            if (sum != size) {
+                throw new AssertionError("rank " + rank + " got " + sum + ", expected " + size);
+            }
+        }
+        end(plan, communicators, others);
+    }
+
+    private static void end(Plan plan, List<Communicator> communicators, List<AutoCloseable> others) throws Exception {
+        List<AutoCloseable> things = new ArrayList<>(others);
+        communicators.forEach(one -> things.add(plan.aborts ? one::abort : one::close));
+        Collections.shuffle(things, new Random(plan.order));
+        List<Thread> waiting = new ArrayList<>();
+        List<Throwable> failures = Collections.synchronizedList(new ArrayList<>());
+        for (AutoCloseable thing : things) {
+            if (others.contains(thing)) {
+                thing.close();
+                continue;
+            }
+            // The end of a communicator waits for its graphs.
+            Thread thread = new Thread(() -> {
+                try {
+                    thing.close();
+                } catch (Throwable failure) {
+                    failures.add(failure);
+                }
+            });
+            thread.start();
+            waiting.add(thread);
+            if (!plan.graph) {
+                thread.join();
+            }
+        }
+        for (Thread thread : waiting) {
+            thread.join();
+        }
+        if (!failures.isEmpty()) {
+            throw new AssertionError("a communicator could not be closed", failures.get(0));
+        }
+    }
+}

@@ -1,0 +1,38 @@
+package io.github.nccl4j.tests.endurance;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.tests.ChildJvm;
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+
+/** The commands do on the host engine what they are to do on GPUs. */
+class EnduranceTest {
+    private static ChildJvm.Outcome run(Class<?> command, String... arguments) {
+        return new ChildJvm().limit(Duration.ofSeconds(100)).run(command, arguments);
+    }
+
+    @Test
+    void ranksSurviveTheDeathOfOne() {
+        ChildJvm.Outcome outcome =
+                run(SurvivalCommand.class, "--engine", "host", "-n", "3", "-r", "2", "--count", "1000", "--seed", "1");
+        assertEquals(0, outcome.exitCode(), outcome.output());
+        assertTrue(outcome.output().contains("shrunk to ranks [0, "), outcome.output());
+        assertTrue(outcome.output().contains("\n2 rounds, 0 failed, slowest exception after "), outcome.output());
+    }
+
+    @Test
+    void aLibraryThatIsNotThereIsNamed() {
+        ChildJvm.Outcome outcome = run(SurvivalCommand.class, "--library", "/none/libnccl.so", "-n", "2", "-r", "1");
+        assertEquals(1, outcome.exitCode(), outcome.output());
+        assertTrue(outcome.output().contains("/none/libnccl.so"), outcome.output());
+    }
+
+    @Test
+    void cyclesLeaveNothing() {
+        ChildJvm.Outcome outcome = run(CyclesCommand.class, "--engine", "host", "-n", "2", "-c", "50", "--seed", "1");
+        assertEquals(0, outcome.exitCode(), outcome.output());
+        assertTrue(outcome.output().contains(" aborted, nothing left, "), outcome.output());
+    }
+}
