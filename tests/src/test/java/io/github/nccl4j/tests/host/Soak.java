@@ -66,7 +66,10 @@ final class Soak {
                             java,
                             "-XX:+UseSerialGC",
                             "-XX:TieredStopAtLevel=1",
-                            "-Xmx256m",
+                            // So that the process grows by native memory only.
+                            "-Xms160m",
+                            "-Xmx160m",
+                            "-XX:+AlwaysPreTouch",
                             "-Dnccl4j.engine=host",
                             "-cp",
                             System.getProperty("java.class.path"),

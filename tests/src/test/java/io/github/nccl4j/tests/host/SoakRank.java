@@ -25,7 +25,10 @@ import java.util.Random;
  * kills its process at its operation {@code at}; the others go on without it.
  */
 final class SoakRank {
-    private static final int MOST = 40_000;
+    private static final int USUAL = 40_000;
+    /** More than a connection's memory holds. */
+    private static final int MOST = 300_000;
+
     private static final int OPERATIONS = 60;
 
     private final CudaStream[] streams;
@@ -122,7 +125,8 @@ final class SoakRank {
     /** The same at all ranks, which share the plan. */
     private void operation(Communicator communicator, Random plan) {
         int kind = plan.nextInt(10);
-        int count = plan.nextInt(4) == 0 ? 1 + plan.nextInt(MOST) : 1 + plan.nextInt(600);
+        int most = plan.nextInt(4) > 0 ? 600 : plan.nextInt(8) > 0 ? USUAL : MOST;
+        int count = 1 + plan.nextInt(most);
         long salt = plan.nextInt(1000);
         CudaStream stream = streams[plan.nextInt(streams.length)];
         int size = communicator.size();
