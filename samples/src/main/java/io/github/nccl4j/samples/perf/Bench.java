@@ -15,12 +15,12 @@ import java.util.List;
  * processes do the same; the one with rank 0 tells what has come out.
  */
 final class Bench {
-    /** So many that Java's second compiler has seen the loop. */
+    /** So many, and so few at once, that Java's second compiler has seen the loop, too. */
     private static final int JIT_CALLS = 20_000;
 
     private static final int JIT_CALLS_ON_HOST = 100;
-    private static final int JIT_AT_ONCE = 100;
-    /** Of a large size, so many calls would take longer than all that is measured; of the least, some move nothing. */
+    private static final int JIT_AT_ONCE = 20;
+    /** Of a large size, so many calls would take longer than all that is measured. */
     private static final long JIT_BYTES = 64 << 10;
     /** Of the data that are timed and not looked at. */
     private static final int TIMED_REPETITION = 99;
@@ -138,16 +138,26 @@ final class Bench {
             }
         }
 
+        /** All that will be measured, in turn: what compiled code has not seen yet, the interpreter would do. */
         private void letJavaCompile() {
             int wanted = settings.jitWarmup != null
                     ? settings.jitWarmup
                     : members.get(0).communicator.device().isHost() ? JIT_CALLS_ON_HOST : JIT_CALLS;
-            try (Calls calls = calls(sizes(Math.min(settings.maxBytes, JIT_BYTES)), false, settings.iterations)) {
-                for (int done = 0; done < wanted; done += JIT_AT_ONCE) {
+            List<Calls> all = new ArrayList<>();
+            try {
+                for (long bytes : new long[] {settings.minBytes, settings.maxBytes}) {
+                    for (boolean inPlace : new boolean[] {false, true}) {
+                        all.add(calls(sizes(Math.min(bytes, JIT_BYTES)), inPlace, settings.iterations));
+                    }
+                }
+                int iterations = Math.max(1, JIT_AT_ONCE / settings.aggregated);
+                for (int turn = 0; turn * JIT_AT_ONCE < wanted; turn++) {
                     barrier();
-                    enqueue(calls, Math.min(JIT_AT_ONCE, wanted - done), 1);
+                    enqueue(all.get(turn % all.size()), iterations, settings.aggregated);
                     synchronize();
                 }
+            } finally {
+                all.forEach(Calls::close);
             }
         }
 
