@@ -21,6 +21,7 @@ import java.util.stream.Stream;
  *   <li>Classes with native methods, whose library JavaCPP finds by annotations of theirs and of their superclasses.
  *   <li>JavaCPP's pointers, of which it and native code make objects.
  *   <li>Exceptions that native code throws, with the constructor that takes a message.
+ *   <li>The method that native code calls.
  *   <li>The native libraries, which are resources.
  * </ul>
  *
@@ -41,25 +42,29 @@ public final class NativeImageConfig {
     private NativeImageConfig() {}
 
     /**
-     * Runs it: {@code --classes DIR --package NAME --resources PATTERN,... --output DIR}.
+     * Runs it: {@code --classes DIR --package NAME --called CLASS.METHOD --resources PATTERN,... --output DIR}.
      *
      * @param args the command line
      * @throws IOException if a file can't be read or written
      * @throws ClassNotFoundException if a class that these refer to is not on the class path
+     * @throws IllegalStateException if there is no class with native methods, or not the method that is called
      */
     public static void main(String... args) throws IOException, ClassNotFoundException {
         Arguments arguments = new Arguments(
-                "NativeImageConfig --classes DIR --package NAME --resources PATTERN,... --output DIR", args);
+                "NativeImageConfig --classes DIR --package NAME --called CLASS.METHOD --resources PATTERN,..."
+                        + " --output DIR",
+                args);
         Path classes = arguments.path("classes");
         String prefix = arguments.text("package") + ".";
         String folder = prefix.replace('.', '/');
         Map<String, String> entries = new TreeMap<>();
         for (String name : names(classes, folder)) {
-            add(entries, Class.forName(name, false, Thread.currentThread().getContextClassLoader()), prefix);
+            add(entries, load(name), prefix);
         }
         if (entries.isEmpty()) {
             throw new IllegalStateException("no class with native methods in " + classes.resolve(folder));
         }
+        addCalled(entries, arguments.text("called"));
         JDK_EXCEPTIONS.forEach(name -> entries.put(name, MESSAGE));
         Path output = Files.createDirectories(arguments.path("output"));
         String list = entries.entrySet().stream()
@@ -102,6 +107,27 @@ public final class NativeImageConfig {
         for (String exception : thrown(natives)) {
             entries.put(exception, MESSAGE);
         }
+    }
+
+    /** Adds the only method of that name. */
+    private static void addCalled(Map<String, String> entries, String called) throws ClassNotFoundException {
+        int dot = called.lastIndexOf('.');
+        String type = called.substring(0, dot);
+        String name = called.substring(dot + 1);
+        List<Method> methods = Arrays.stream(load(type).getDeclaredMethods())
+                .filter(method -> method.getName().equals(name))
+                .toList();
+        if (methods.size() != 1) {
+            throw new IllegalStateException("1 method " + called + " expected: " + methods.size());
+        }
+        String parameters = Arrays.stream(methods.get(0).getParameterTypes())
+                .map(parameter -> "\"" + parameter.getTypeName() + "\"")
+                .collect(Collectors.joining(", "));
+        entries.put(type, "\"methods\": [{\"name\": \"" + name + "\", \"parameterTypes\": [" + parameters + "]}]");
+    }
+
+    private static Class<?> load(String name) throws ClassNotFoundException {
+        return Class.forName(name, false, Thread.currentThread().getContextClassLoader());
     }
 
     private static TreeSet<String> thrown(List<Method> natives) {

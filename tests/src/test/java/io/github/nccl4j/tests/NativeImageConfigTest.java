@@ -7,9 +7,11 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.github.nccl4j.global.nccl;
 import java.io.IOException;
 import java.io.InputStream;
+import java.lang.invoke.MethodType;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -22,6 +24,7 @@ import java.util.jar.JarFile;
 import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.bytedeco.javacpp.Loader;
 import org.bytedeco.javacpp.Pointer;
 import org.junit.jupiter.api.Test;
@@ -33,7 +36,12 @@ class NativeImageConfigTest {
     private static final String FOLDER = "/META-INF/native-image/io.github.nccl4j/";
     private static final Pattern ENTRY = Pattern.compile("\"name\": \"([^\"]+)\"([^\\n]*)");
     private static final Pattern METHOD =
-            Pattern.compile("\"name\": \"<init>\", \"parameterTypes\": \\[\"([^\"]*)\"\\]");
+            Pattern.compile("\\{\"name\": \"([^\"]+)\", \"parameterTypes\": \\[([^\\]]*)\\]}");
+    private static final String CONSTRUCTOR = "<init>";
+    /** How native code looks for a method: its name, and the types of its parameters as the JVM writes them. */
+    private static final Pattern LOOKED_UP =
+            Pattern.compile("Get(?:Static)?MethodID\\(\\w+, \"(\\w+)\", \"\\(([^)]*)\\)");
+
     private static final String JAVACPP =
             "/META-INF/native-image/" + Loader.getPlatform() + "/jnijavacpp/jni-config.json";
 
@@ -60,14 +68,60 @@ class NativeImageConfigTest {
     @ValueSource(strings = {"nccl/jni-config.json", "nccl/reflect-config.json", "highlevel/reflect-config.json"})
     void whatIsNamedExists(String file) throws Exception {
         for (Map.Entry<String, String> entry : entries(file).entrySet()) {
+            if (entry.getKey().startsWith("java.lang.foreign.")
+                    && Runtime.version().feature() < 22) {
+                continue;
+            }
             Class<?> type = Class.forName(entry.getKey(), false, getClass().getClassLoader());
             if (entry.getValue().contains("allDeclaredConstructors")) {
                 assertTrue(type.getDeclaredConstructors().length > 0, type.getName());
             }
             for (MatchResult method : METHOD.matcher(entry.getValue()).results().toList()) {
-                type.getDeclaredConstructor(Class.forName(method.group(1)));
+                Class<?>[] parameters = parameters(method.group(2));
+                if (method.group(1).equals(CONSTRUCTOR)) {
+                    type.getDeclaredConstructor(parameters);
+                } else {
+                    type.getDeclaredMethod(method.group(1), parameters);
+                }
             }
         }
+    }
+
+    /** {@code "int", "java.lang.String"}. */
+    private static Class<?>[] parameters(String list) throws ClassNotFoundException {
+        List<Class<?>> types = new ArrayList<>();
+        for (String name : list.replace("\"", "").split(", ")) {
+            types.add(
+                    switch (name) {
+                        case "int" -> int.class;
+                        case "long" -> long.class;
+                        default -> Class.forName(name);
+                    });
+        }
+        return types.toArray(Class<?>[]::new);
+    }
+
+    @Test
+    void methodsThatNativeCodeCallsAreNamed() throws Exception {
+        String config = text(FOLDER + "nccl/jni-config.json");
+        int found = 0;
+        try (Stream<Path> files = Files.list(Path.of("../nccl-presets/src/main/native/glue"))) {
+            for (Path file : files.toList()) {
+                for (MatchResult method :
+                        LOOKED_UP.matcher(Files.readString(file)).results().toList()) {
+                    found++;
+                    String parameters =
+                            MethodType.fromMethodDescriptorString("(" + method.group(2) + ")V", null)
+                                    .parameterList()
+                                    .stream()
+                                    .map(type -> "\"" + type.getTypeName() + "\"")
+                                    .collect(Collectors.joining(", "));
+                    String entry = "{\"name\": \"" + method.group(1) + "\", \"parameterTypes\": [" + parameters + "]}";
+                    assertTrue(config.contains(entry), () -> entry + " of " + file + " is not in " + config);
+                }
+            }
+        }
+        assertTrue(found > 0);
     }
 
     @Test
@@ -114,7 +168,7 @@ class NativeImageConfigTest {
                 missing.add(name);
             }
             if (Throwable.class.isAssignableFrom(type)) {
-                assertTrue(METHOD.matcher(ours.getOrDefault(name, "")).find(), name + " needs its constructor");
+                assertTrue(ours.getOrDefault(name, "").contains(CONSTRUCTOR), name + " needs its constructor");
             }
         }
         assertEquals(List.of(), missing);
