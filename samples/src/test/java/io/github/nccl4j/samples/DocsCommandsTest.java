@@ -10,6 +10,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.Test;
@@ -17,31 +18,41 @@ import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.Timeout;
 
 /**
- * The commands of the documentation: those in blocks of {@code sh} run here, by the jar that {@code ./nccl4j} runs. What can't is
- * marked: {@code sh gpu}, {@code sh cluster}, {@code sh install} (needs a network), {@code sh example} (a number of the reader's).
+ * The commands of the README and the documentation: those in blocks of {@code sh} run here, by the jar that {@code ./nccl4j}
+ * runs. What can't is marked: {@code sh gate} (the gate runs it), {@code sh gpu}, {@code sh cluster}, {@code sh install} (needs a
+ * network), {@code sh example} (has something of the reader's).
  */
 @Timeout(120)
 class DocsCommandsTest {
+    private static final Path README = Path.of("../README.md");
     private static final Path DOCS = Path.of("../docs");
+    private static final Path GATE = Path.of("../.ci/run");
 
     /** A mark, and words one of which is in every command that has it. */
     private static final Map<String, List<String>> MARKS = Map.of(
-            "gpu", List.of("./nccl4j"),
+            "gpu", List.of("./nccl4j", "nvcc", "startup.py"),
             "cluster", List.of("torchrun", "mpirun", "srun", "kubectl"),
             "install", List.of("pip ", "mvn ", "apt-get "),
-            "example", List.of("--pid", "-jar"));
+            "example", List.of("--pid", "-jar", "<", "plot"),
+            "gate", List.of("./nccl4j"));
 
     private record Command(String place, String mark, String line) {}
 
-    private static List<Command> commands() throws IOException {
-        List<Path> pages;
-        try (Stream<Path> files = Files.list(DOCS)) {
-            pages = files.filter(file -> file.toString().endsWith(".md"))
-                    .sorted()
-                    .toList();
+    /** A command that only looks like one, without the fence that says how it is tested. */
+    private static final Pattern INDENTED =
+            Pattern.compile(" {4}(\\./nccl4j|mvn|pip|apt-get|torchrun|mpirun|srun|kubectl|\\.ci/|benchmarks/).*");
+
+    private static List<Path> pages() throws IOException {
+        List<Path> pages = new ArrayList<>(List.of(README));
+        try (Stream<Path> files = Files.walk(DOCS)) {
+            files.filter(file -> file.toString().endsWith(".md")).sorted().forEach(pages::add);
         }
+        return pages;
+    }
+
+    private static List<Command> commands() throws IOException {
         List<Command> commands = new ArrayList<>();
-        for (Path page : pages) {
+        for (Path page : pages()) {
             String mark = null;
             List<String> lines = Files.readAllLines(page);
             for (int i = 0; i < lines.size(); i++) {
@@ -56,11 +67,23 @@ class DocsCommandsTest {
                         whole.setLength(whole.length() - 1);
                         whole.append(lines.get(++i).strip());
                     }
-                    commands.add(new Command(page.getFileName() + ":" + (i + 1), mark, whole.toString()));
+                    commands.add(new Command(page + ":" + (i + 1), mark, whole.toString()));
                 }
             }
         }
         return commands;
+    }
+
+    @Test
+    void everyCommandIsInABlock() throws IOException {
+        for (Path page : pages()) {
+            assertEquals(
+                    List.of(),
+                    Files.readAllLines(page).stream()
+                            .filter(line -> INDENTED.matcher(line).matches())
+                            .toList(),
+                    page.toString());
+        }
     }
 
     @Test
@@ -71,6 +94,16 @@ class DocsCommandsTest {
                 assertTrue(
                         words != null && words.stream().anyMatch(command.line()::contains),
                         command.place() + ": '" + command.mark() + "' for " + command.line());
+            }
+        }
+    }
+
+    @Test
+    void theGateRunsWhatIsMarkedSo() throws IOException {
+        String gate = Files.readString(GATE);
+        for (Command command : commands()) {
+            if (command.mark().equals("gate")) {
+                assertTrue(gate.contains(command.line()), command.place() + ": .ci/run has no " + command.line());
             }
         }
     }

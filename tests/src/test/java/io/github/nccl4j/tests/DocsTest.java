@@ -19,7 +19,17 @@ import org.junit.jupiter.api.io.TempDir;
 /** The pages say what is so: their Java compiles and runs, their links lead somewhere. Commands: {@code DocsCommandsTest}. */
 class DocsTest {
     private static final Set<String> LANGUAGES = Set.of(
-            "java", "java jdk22", "xml", "yaml", "text", "sh", "sh gpu", "sh cluster", "sh install", "sh example");
+            "java",
+            "java jdk22",
+            "xml",
+            "yaml",
+            "text",
+            "sh",
+            "sh gate",
+            "sh gpu",
+            "sh cluster",
+            "sh install",
+            "sh example");
 
     private static final Pattern PROGRAM = Pattern.compile("public class (\\w+)");
     private static final Pattern LINK = Pattern.compile("]\\(([^)#\\s]+)(?:#([^)]*))?\\)");

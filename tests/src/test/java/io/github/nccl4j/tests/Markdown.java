@@ -30,7 +30,7 @@ final class Markdown {
     /** The README and all pages, sorted. */
     static List<Path> pages() throws IOException {
         List<Path> pages = new ArrayList<>(List.of(Path.of("../README.md")));
-        try (Stream<Path> files = Files.list(DOCS)) {
+        try (Stream<Path> files = Files.walk(DOCS)) {
             files.filter(file -> file.toString().endsWith(".md")).sorted().forEach(pages::add);
         }
         return pages;
