@@ -65,6 +65,9 @@ public final class CommunicatorBuilder {
      * may take, each by itself. What takes longer ends with a {@link NcclTimeoutException}; the process never ends by it.
      * Default: {@link Communicator#DEFAULT_DEADLINE}; {@link Communicator#NO_DEADLINE} waits for ever.
      *
+     * <p>Ranks that have met at a {@link TcpStore} are asked there before, for a second or one and a half, what they are at: the
+     * exception {@linkplain NcclTimeoutException#silentRanks names} those that do not answer.
+     *
      * @param deadline the limit, more than 0
      * @return this builder
      * @throws IllegalArgumentException if it is not more than 0
@@ -247,6 +250,7 @@ public final class CommunicatorBuilder {
         Device on = introduction.orTell(choice);
         UniqueId id = introduction.meet(on);
         Settings given = settings;
+        settings = settings.withMeeting(rendezvous);
         if (Boolean.getBoolean("nccl4j.check") && settings.check() == null) {
             settings = settings.withCheck(rendezvous);
         }

@@ -75,6 +75,9 @@ final class CommunicatorCore {
     /** Compares calls with other ranks; null if nobody does. Plain, as the handle is. */
     private CallCheck check;
 
+    /** Asks the other ranks when something is late; null where that can't be. Plain, as the handle is. */
+    private RollCall rollCall;
+
     /** What names this communicator in the process; null if it is not known. */
     private Object familyKey;
 
@@ -233,6 +236,7 @@ final class CommunicatorCore {
         if (where != null && where.rank() == rank && where.size() == size) {
             check = new CallCheck(this, where);
         }
+        callRollAt(settings.meeting() != null ? settings.meeting() : where);
         state = State.OPEN;
         communicator.flightRecorder().begin();
         gate.open();
@@ -242,6 +246,19 @@ final class CommunicatorCore {
             }
             watch = Leaks.watchAlways(communicator, toString(), creation);
         }
+    }
+
+    /** Where its ranks can be asked what they are at, if that is a place of these ranks; or null. */
+    void callRollAt(Rendezvous where) {
+        boolean named = familyKey != null && familyKey != Family.UNKNOWN;
+        if (named && owner && where != null && where.rank() == rank && where.size() == size && size > 1) {
+            rollCall = RollCall.begin(this, where);
+        }
+    }
+
+    /** Null where ranks can't be asked. */
+    RollCall rollCall() {
+        return rollCall;
     }
 
     /** What it will be, for messages about its creation. */
@@ -1127,6 +1144,9 @@ final class CommunicatorCore {
         } finally {
             cells.close();
             Stall.end(this);
+            if (rollCall != null) {
+                rollCall.end();
+            }
             abandonOwned();
             communicator.ended();
         }

@@ -18,6 +18,7 @@ import java.util.List;
  * @param lastError NCCL's text, or empty
  * @param warnings the last lines of NCCL's log
  * @param tail what else is known, or empty
+ * @param silent the ranks that were asked and have not answered
  */
 record Failure(
         Result result,
@@ -31,7 +32,8 @@ record Failure(
         String library,
         String lastError,
         List<NcclLog.Line> warnings,
-        String tail) {
+        String tail,
+        List<Integer> silent) {
     String message() {
         StringBuilder text = new StringBuilder(description);
         text.append(limit == null ? " failed" : " was not done after " + limit);

@@ -235,6 +235,8 @@ final class Failures {
     }
 
     private NcclException timeout(String function, String description, Duration limit) {
+        RollCall.Result called = callRoll(limit);
+        String recorded = recorded(description + ": not done after " + limit);
         return Status.timeout(
                 function,
                 description,
@@ -243,7 +245,14 @@ final class Failures {
                 core.name(),
                 core.lastError(),
                 core.library(),
-                recorded(description + ": not done after " + limit));
+                called.text() + (called.text().isEmpty() || recorded.isEmpty() ? "" : "\n") + recorded,
+                called.silent());
+    }
+
+    /** What the other ranks are at; not for who waited for a moment only. */
+    private RollCall.Result callRoll(Duration limit) {
+        RollCall rollCall = core.rollCall();
+        return rollCall == null || limit.compareTo(RollCall.PATIENCE) < 0 ? RollCall.NOTHING : rollCall.ask();
     }
 
     private boolean stalled() {

@@ -255,6 +255,10 @@ public final class Recovery implements AutoCloseable {
                 made.abort();
             }
         }
+        if (done) {
+            // As one that is made anew, which meets at the store.
+            made.core().callRollAt(store.among(key("shrunk"), survivors));
+        }
         return done ? made : null;
     }
 

@@ -2,6 +2,7 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import java.time.Duration;
+import java.util.List;
 
 /** The one place where what a function returned becomes an exception. */
 final class Status {
@@ -86,7 +87,8 @@ final class Status {
                         library.toString(),
                         lastError,
                         NcclLog.warningsOf(rank),
-                        tail)
+                        tail,
+                        List.of())
                 .exception();
     }
 
@@ -99,10 +101,10 @@ final class Status {
             String communicatorName,
             String lastError,
             NcclLibrary library) {
-        return timeout(operation, description, limit, rank, communicatorName, lastError, library, "");
+        return timeout(operation, description, limit, rank, communicatorName, lastError, library, "", List.of());
     }
 
-    /** As above, with what to tell at the end of the message. */
+    /** As above, with what to tell at the end of the message, and the ranks that were not heard of. */
     static NcclResultException timeout(
             String operation,
             String description,
@@ -111,7 +113,8 @@ final class Status {
             String communicatorName,
             String lastError,
             NcclLibrary library,
-            String tail) {
+            String tail,
+            List<Integer> silent) {
         return new Failure(
                         Result.TIMEOUT,
                         operation,
@@ -124,7 +127,8 @@ final class Status {
                         library.toString(),
                         lastError,
                         NcclLog.warningsOf(rank),
-                        tail)
+                        tail,
+                        silent)
                 .exception();
     }
 }

@@ -2,6 +2,7 @@ package io.github.nccl4j.launch;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.Supplier;
 
 /**
@@ -99,6 +100,22 @@ public interface Rendezvous extends AutoCloseable {
      */
     default Rendezvous scope(String name) {
         return new Scope(this, Keys.prefix("", name));
+    }
+
+    /**
+     * Answers the other ranks when they ask, whatever this rank's threads wait for, and can ask them. Not collective, but
+     * ranks that have not called it do not answer.
+     *
+     * @param topic names what is asked; not empty, without a slash; not that of an inquiry that is open here
+     * @param answer makes this rank's answer, a short one: 64 KiB are shared by all ranks, and what is longer is cut off;
+     *     called by a thread of this package, and must not wait
+     * @return the inquiry, to be closed by the caller; empty where ranks can't be asked, as here, unless it is a {@link
+     *     TcpStore} of not more than 4096 ranks
+     * @throws IllegalArgumentException if the topic can't be used, or has an open inquiry
+     * @throws IllegalStateException if this is closed
+     */
+    default Optional<Inquiry> inquiry(String topic, Supplier<byte[]> answer) {
+        return Optional.empty();
     }
 
     /**

@@ -2,6 +2,8 @@ package io.github.nccl4j.launch;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.Optional;
+import java.util.function.Supplier;
 
 /** Keys with a prefix, for a rendezvous that has no better way to keep them apart. */
 final class Scope implements Rendezvous {
@@ -31,6 +33,11 @@ final class Scope implements Rendezvous {
     @Override
     public Rendezvous scope(String name) {
         return new Scope(whole, Keys.prefix(prefix, name));
+    }
+
+    @Override
+    public Optional<Inquiry> inquiry(String topic, Supplier<byte[]> answer) {
+        return whole.inquiry(Keys.full(prefix, topic), answer);
     }
 
     @Override

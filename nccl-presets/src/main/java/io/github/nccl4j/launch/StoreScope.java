@@ -2,6 +2,7 @@ package io.github.nccl4j.launch;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.Supplier;
 
 /** Ranks of a store that meet, with a prefix of their own before their keys. */
@@ -82,6 +83,18 @@ final class StoreScope implements Rendezvous {
             throw new IllegalArgumentException("this rank must be one of the ranks: " + rank + ", " + chosen);
         }
         return new StoreScope(store, Keys.prefix(prefix, name), chosen, chosen.indexOf(rank), chosen.size());
+    }
+
+    /** Rank 0 of the store, as this counts it; -1 if it is not here. */
+    private int keeper() {
+        return ranks.isEmpty() ? 0 : ranks.indexOf(0);
+    }
+
+    @Override
+    public Optional<Inquiry> inquiry(String topic, Supplier<byte[]> answer) {
+        return size > Inquiries.MOST_RANKS
+                ? Optional.empty()
+                : Optional.of(store.inquiries().open(Keys.full(prefix, topic), rank, size, keeper(), answer));
     }
 
     @Override

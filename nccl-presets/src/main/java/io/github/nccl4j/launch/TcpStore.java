@@ -9,6 +9,7 @@ import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -62,6 +63,7 @@ public final class TcpStore implements Rendezvous {
     private final StoreClient client;
     private final StoreScope whole;
     private final String place;
+    private final Inquiries inquiries = new Inquiries(this);
     private boolean forProcess;
     private boolean closed;
 
@@ -296,6 +298,15 @@ public final class TcpStore implements Rendezvous {
         return whole.among(name, ranks);
     }
 
+    @Override
+    public Optional<Inquiry> inquiry(String topic, Supplier<byte[]> answer) {
+        return whole.inquiry(topic, answer);
+    }
+
+    Inquiries inquiries() {
+        return inquiries;
+    }
+
     /**
      * As {@link Rendezvous#abort}: calls of every rank end, those of scopes too, now and later.
      *
@@ -408,15 +419,28 @@ public final class TcpStore implements Rendezvous {
 
     /** Asks the store and waits for the answer, a little longer than the store itself waits. */
     byte[] ask(Wire.Operation operation, Wire.Frame request, String what, Duration limit) {
-        StoreClient open;
-        synchronized (this) {
-            if (closed) {
-                throw new IllegalStateException("the store is closed");
-            }
-            open = client;
+        return ask(operation, request, what, Keys.nanoseconds(limit) + SLACK.toNanos());
+    }
+
+    /** As above, with the time in which the answer must be here. */
+    byte[] ask(Wire.Operation operation, Wire.Frame request, String what, long patience) {
+        return content(begin(operation, request), what, patience);
+    }
+
+    /** Asks the store. */
+    CompletableFuture<ByteBuffer> begin(Wire.Operation operation, Wire.Frame request) {
+        requireOpen();
+        return client.ask(operation, request);
+    }
+
+    synchronized void requireOpen() {
+        if (closed) {
+            throw new IllegalStateException("the store is closed");
         }
-        long patience = Keys.nanoseconds(limit) + SLACK.toNanos();
-        CompletableFuture<ByteBuffer> answer = open.ask(operation, request);
+    }
+
+    /** Waits for what the store answers. */
+    byte[] content(CompletableFuture<ByteBuffer> answer, String what, long patience) {
         try {
             return Answers.content(answer.get(patience, TimeUnit.NANOSECONDS), self.rank());
         } catch (TimeoutException silent) {

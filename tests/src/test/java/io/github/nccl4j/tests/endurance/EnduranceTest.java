@@ -22,6 +22,20 @@ class EnduranceTest {
         assertTrue(outcome.output().contains("\n2 rounds, 0 failed, slowest exception after "), outcome.output());
     }
 
+    /** Nothing but the communicator's deadline ends the others' waiting. */
+    @Test
+    void aRankThatIsStoppedIsNamedAtTheDeadline() {
+        ChildJvm.Outcome outcome = run(
+                SurvivalCommand.class, "--engine", "host", "-n", "3", "-r", "1", "-d", "2", "--stop", "--seed", "1");
+        assertEquals(0, outcome.exitCode(), outcome.output());
+        assertTrue(
+                outcome.output()
+                        .matches(
+                                "(?s).*NcclTimeoutException: ncclAllReduce of 1000000 int64 \\(operation \\d+\\) was not"
+                                        + " done after PT2S.* Not heard of within 1 s: rank \\d .*"),
+                outcome.output());
+    }
+
     @Test
     void aLibraryThatIsNotThereIsNamed() {
         ChildJvm.Outcome outcome = run(SurvivalCommand.class, "--library", "/none/libnccl.so", "-n", "2", "-r", "1");

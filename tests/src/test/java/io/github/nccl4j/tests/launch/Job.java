@@ -21,7 +21,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
 /** Ranks of this process that meet at a port of their own. */
-final class Job implements AutoCloseable {
+public final class Job implements AutoCloseable {
     static final Duration LONG = Duration.ofSeconds(40);
     static final Duration SHORT = Duration.ofMillis(700);
 
@@ -60,7 +60,7 @@ final class Job implements AutoCloseable {
         return store;
     }
 
-    <T> CompletableFuture<T> start(Callable<T> task) {
+    public <T> CompletableFuture<T> start(Callable<T> task) {
         return CompletableFuture.supplyAsync(
                 () -> {
                     try {
@@ -79,7 +79,7 @@ final class Job implements AutoCloseable {
     }
 
     /** All ranks of a world, in their order. */
-    List<TcpStore> openAll(int world) {
+    public List<TcpStore> openAll(int world) {
         List<CompletableFuture<TcpStore>> opening = new ArrayList<>();
         for (int rank = 0; rank < world; rank++) {
             opening.add(opening(rank(rank, world), settings()));
