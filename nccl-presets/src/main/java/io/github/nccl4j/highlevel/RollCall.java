@@ -36,7 +36,7 @@ final class RollCall {
     private final Inquiry inquiry;
     private Result last = NOTHING;
     private long lastTime;
-    private boolean ended;
+    private volatile boolean ended;
 
     /**
      * What came of it.
@@ -131,16 +131,15 @@ final class RollCall {
     }
 
     private static String notHeardOf(List<Integer> silent) {
-        return "Not heard of within " + PATIENCE.toSeconds() + " s: "
+        return "Not heard of: "
                 + (silent.size() == 1 ? "rank " : "ranks ")
                 + silent.stream().map(Object::toString).collect(Collectors.joining(", "));
     }
 
     /** The communicator has ended, which others may still ask about. */
     void end() {
-        synchronized (this) {
-            ended = true;
-        }
+        // Without the lock: somebody may be asking, and an abort waits for nobody.
+        ended = true;
         CompletableFuture.delayedExecutor(ANSWERS_AFTER_END_SECONDS, TimeUnit.SECONDS)
                 .execute(inquiry::close);
     }

@@ -6,12 +6,15 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 
 /**
  * The inquiries of one rank at a store, by keys that no user can have.
@@ -49,9 +52,9 @@ final class Inquiries {
         this.store = store;
     }
 
-    Inquiry open(String name, int rank, int size, int keeper, Supplier<byte[]> answer) {
+    Inquiry open(String name, StoreScope ranks, Supplier<byte[]> answer) {
         store.requireOpen();
-        Topic topic = new Topic(name, rank, size, keeper, answer);
+        Topic topic = new Topic(name, ranks, answer);
         if (topics.putIfAbsent(name, topic) != null) {
             throw new IllegalArgumentException("there is an open inquiry of this topic already: " + name);
         }
@@ -107,11 +110,8 @@ final class Inquiries {
 
     private final class Topic implements Inquiry {
         private final String name;
-        private final int rank;
+        private final StoreScope ranks;
         private final int size;
-        /** The rank where the store is, or -1. */
-        private final int keeper;
-
         private final Supplier<byte[]> answer;
         private volatile boolean closed;
         /** The last question that this rank has answered, and when. */
@@ -119,11 +119,10 @@ final class Inquiries {
 
         private long answeredAt;
 
-        Topic(String name, int rank, int size, int keeper, Supplier<byte[]> answer) {
+        Topic(String name, StoreScope ranks, Supplier<byte[]> answer) {
             this.name = name;
-            this.rank = rank;
-            this.size = size;
-            this.keeper = keeper;
+            this.ranks = ranks;
+            size = ranks.size();
             this.answer = answer;
         }
 
@@ -136,7 +135,7 @@ final class Inquiries {
         }
 
         private int longestAnswer() {
-            return Math.max(0, Rendezvous.LONGEST_VALUE / size - 2 * Integer.BYTES);
+            return Math.max(0, (Rendezvous.LONGEST_VALUE - Integer.BYTES) / size - 2 * Integer.BYTES);
         }
 
         void answer(long round) {
@@ -149,7 +148,7 @@ final class Inquiries {
             store.begin(
                     Wire.Operation.SET,
                     new Wire.Frame()
-                            .text(answerKey(round, rank))
+                            .text(answerKey(round, ranks.rank()))
                             .bytes(Arrays.copyOf(value, Math.min(value.length, longestAnswer()))));
             synchronized (this) {
                 answered = Math.max(answered, round);
@@ -166,11 +165,13 @@ final class Inquiries {
             try {
                 return askUntil(end);
             } catch (RendezvousTimeoutException late) {
-                if (late.missing().isEmpty() || keeper == 0) {
-                    throw late;
-                }
-                throw new RendezvousTimeoutException(late.getMessage(), keeper < 0 ? List.of() : List.of(keeper));
+                throw new RendezvousTimeoutException(late.getMessage(), here(late.missing()));
             }
+        }
+
+        /** Ranks of the store, as they are counted here. */
+        private List<Integer> here(List<Integer> storeRanks) {
+            return storeRanks.stream().map(ranks::here).filter(one -> one >= 0).toList();
         }
 
         private Map<Integer, byte[]> askUntil(long end) {
@@ -200,9 +201,14 @@ final class Inquiries {
             store.begin(
                     Wire.Operation.SET,
                     new Wire.Frame().text(QUESTIONS + PREFIX + number).bytes(question.done()));
+            Set<Integer> lost = new HashSet<>(here(store.gone(end - System.nanoTime())));
+            List<Integer> there = IntStream.range(0, size)
+                    .filter(of -> !lost.contains(of))
+                    .boxed()
+                    .toList();
             Map<Integer, byte[]> answers = new LinkedHashMap<>();
-            for (int first = 0; first < size; first += CHUNK) {
-                answers.putAll(collect(round, first, Math.min(size, first + CHUNK), end));
+            for (int first = 0; first < there.size(); first += CHUNK) {
+                answers.putAll(collect(round, there.subList(first, Math.min(there.size(), first + CHUNK)), end));
             }
             Wire.Frame result = new Wire.Frame().number32(answers.size());
             answers.forEach((of, value) -> {
@@ -217,17 +223,18 @@ final class Inquiries {
             return answers;
         }
 
-        private Map<Integer, byte[]> collect(long round, int from, int to, long end) {
+        private Map<Integer, byte[]> collect(long round, List<Integer> some, long end) {
             List<CompletableFuture<ByteBuffer>> replies = new ArrayList<>();
             long left = Math.max(0, end - System.nanoTime());
-            for (int of = from; of < to; of++) {
+            for (int of : some) {
                 replies.add(store.begin(
                         Wire.Operation.GET, new Wire.Frame().number64(left).text(answerKey(round, of))));
             }
             Map<Integer, byte[]> answers = new LinkedHashMap<>();
-            for (int of = from; of < to; of++) {
+            for (int i = 0; i < some.size(); i++) {
                 try {
-                    answers.put(of, store.content(replies.get(of - from), name, end + GRACE - System.nanoTime()));
+                    byte[] answer = store.content(replies.get(i), name, end + GRACE - System.nanoTime());
+                    answers.put(some.get(i), answer);
                 } catch (RendezvousTimeoutException silent) {
                     if (silent.missing().contains(0)) {
                         // The store itself.

@@ -13,7 +13,7 @@ public interface Inquiry extends AutoCloseable {
 
     /**
      * Asks all ranks, this one too. Not collective. Several ranks that ask at the same time, or soon after each other, get the
-     * same answers.
+     * same answers. Ranks whose connection to the store has ended are not waited for.
      *
      * @param patience how long to wait for answers; the call may take half a second longer
      * @return the answers by rank; a rank that is stopped, lost, or has no such inquiry open, is not there

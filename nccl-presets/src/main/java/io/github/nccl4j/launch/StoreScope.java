@@ -85,16 +85,16 @@ final class StoreScope implements Rendezvous {
         return new StoreScope(store, Keys.prefix(prefix, name), chosen, chosen.indexOf(rank), chosen.size());
     }
 
-    /** Rank 0 of the store, as this counts it; -1 if it is not here. */
-    private int keeper() {
-        return ranks.isEmpty() ? 0 : ranks.indexOf(0);
+    /** A rank of the store, as this counts it; -1 if it is not here. */
+    int here(int storeRank) {
+        return ranks.isEmpty() ? storeRank : ranks.indexOf(storeRank);
     }
 
     @Override
     public Optional<Inquiry> inquiry(String topic, Supplier<byte[]> answer) {
         return size > Inquiries.MOST_RANKS
                 ? Optional.empty()
-                : Optional.of(store.inquiries().open(Keys.full(prefix, topic), rank, size, keeper(), answer));
+                : Optional.of(store.inquiries().open(Keys.full(prefix, topic), this, answer));
     }
 
     @Override

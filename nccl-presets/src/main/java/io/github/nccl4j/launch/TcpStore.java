@@ -407,7 +407,11 @@ public final class TcpStore implements Rendezvous {
      * @throws RendezvousException if the store can't be reached any more
      */
     public List<Integer> gone() {
-        ByteBuffer answer = ByteBuffer.wrap(ask(Wire.Operation.GONE, new Wire.Frame(), "gone", timeout));
+        return gone(Keys.nanoseconds(timeout) + SLACK.toNanos());
+    }
+
+    List<Integer> gone(long patience) {
+        ByteBuffer answer = ByteBuffer.wrap(ask(Wire.Operation.GONE, new Wire.Frame(), "gone", patience));
         try {
             return List.copyOf(Wire.read(answer, Wire::numbers));
         } catch (IOException wrong) {
