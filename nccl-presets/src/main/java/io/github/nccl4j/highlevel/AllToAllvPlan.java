@@ -154,10 +154,11 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     /** The all-gather of the rows, and what follows from it. */
     private final class Exchange implements Deferred {
         @Override
-        public void record(int group) {
+        public void record(Gate.Pass pass, int group) {
             communicator
                     .ring()
                     .record(
+                            pass.next(),
                             Operations.ALL_GATHER,
                             rows.own().length,
                             DataType.INT64.code(),
@@ -165,6 +166,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
                             0,
                             group,
                             stream.handle);
+            pass.count();
         }
 
         @Override
@@ -361,11 +363,20 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         }
 
         @Override
-        public void record(int group) {
+        public void record(Gate.Pass pass, int group) {
             long count = Arrays.stream(sends.counts()).sum();
             communicator
                     .ring()
-                    .record(Operations.ALL_TO_ALLV, count, send.type.nativeCode(), 0, 0, group, streamHandle);
+                    .record(
+                            pass.next(),
+                            Operations.ALL_TO_ALLV,
+                            count,
+                            send.type.nativeCode(),
+                            0,
+                            0,
+                            group,
+                            streamHandle);
+            pass.count();
         }
 
         @Override

@@ -6,7 +6,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.ToIntFunction;
 import org.bytedeco.javacpp.Pointer;
 
@@ -18,8 +17,6 @@ import org.bytedeco.javacpp.Pointer;
  */
 final class Batch {
     private static final ThreadLocal<Batch> OF_THREAD = ThreadLocal.withInitial(Batch::new);
-    /** How many threads have an open group: almost always none, which is quickly asked. */
-    private static final AtomicInteger OPEN = new AtomicInteger();
 
     private static final int WORDS = 9;
     private static final int DEFERRED = -1;
@@ -45,13 +42,9 @@ final class Batch {
     /** Where a group began, to go back to when it is given up. */
     record Mark(int used, int pinned, int deferred) {}
 
-    static boolean anyOpen() {
-        return OPEN.get() != 0;
-    }
-
     /** The batch of this thread if it has an open group, else null. */
     static Batch current() {
-        if (!anyOpen()) {
+        if (!Detours.any()) {
             return null;
         }
         Batch batch = OF_THREAD.get();
@@ -61,7 +54,7 @@ final class Batch {
     static Batch open(Group group) {
         Batch batch = OF_THREAD.get();
         if (batch.groups.isEmpty()) {
-            OPEN.incrementAndGet();
+            Detours.begin();
         }
         batch.groups.add(group);
         return batch;
@@ -222,7 +215,7 @@ final class Batch {
         deferred.clear();
         communicators.forEach(CommunicatorCore::leaveBatch);
         communicators.clear();
-        OPEN.decrementAndGet();
+        Detours.end();
         // Last, since freeing may call NCCL for the communicators.
         unpin(0);
     }
@@ -323,9 +316,12 @@ final class Batch {
                 groups[index] = ring.beginGroup();
             }
             if (words[at] == DEFERRED) {
-                deferred.get((int) words[at + 2]).record(groups[index]);
+                deferred.get((int) words[at + 2])
+                        .record(communicators.get(index).batchPass(), groups[index]);
             } else {
+                Gate.Pass pass = communicators.get(index).batchPass();
                 ring.record(
+                        pass.next(),
                         (int) words[at],
                         words[at + 4],
                         (int) (words[at + 5] >>> 32),
@@ -333,6 +329,7 @@ final class Batch {
                         (int) (words[at + 6] >>> 32),
                         groups[index],
                         words[at + 8]);
+                pass.count();
                 if (Jfr.recording) {
                     JfrEvents.end(JfrEvents.operation(), communicators.get(index));
                 }

@@ -98,11 +98,24 @@ public final class Communicator implements AutoCloseable {
     private final Gate gate;
     private final Device device;
     private final boolean onHost;
+
+    /** Of the device. */
+    private final int place;
+
     /** The types that the library knows have codes below this. */
     private final int typesKnown;
 
+    /** By code, a bit for each type that the library does not know. */
+    private final int typesUnknown;
+
     /** Whether its calls may have to be compared with those of other ranks. */
     private final boolean checked;
+
+    /**
+     * Whether operations must look further in this communicator: on host memory, if calls are compared, and with windows on
+     * which NCCL gets some operations wrong. Plain: set by a thread that may be followed by others, but not accompanied.
+     */
+    private boolean special;
 
     /** Written by the thread that is in the gate. */
     private final Ring ring;
@@ -144,12 +157,16 @@ public final class Communicator implements AutoCloseable {
         core = new CommunicatorCore(this, library, device, blocking, owner, settings, name);
         gate = core.gate();
         checked = settings.check() != null;
-        ring = new Ring(settings.recorded());
+        ring = new Ring(settings.recorded(), gate);
         recorder = new FlightRecorder(this, ring);
         onHost = core.isOnHost();
+        special = onHost || checked;
+        Jfr.look();
         typesKnown = library.version().isAtLeast(DataType.FLOAT8_E4M3.since())
                 ? DataType.values().length
                 : DataType.FLOAT8_E4M3.code();
+        typesUnknown = -1 << typesKnown;
+        place = device.place();
         oneSided = library.provides("ncclPutSignal");
         streams = new Streams(this);
         scratch = new Scratch(device);
@@ -862,6 +879,7 @@ public final class Communicator implements AutoCloseable {
         RegisteredMemory.warnOnce(core.library());
         if (window.isSymmetric() && RegisteredMemory.haveFaults(core.library())) {
             faultyWindows = true;
+            special = true;
         }
     }
 
@@ -1721,7 +1739,8 @@ public final class Communicator implements AutoCloseable {
             source.check();
             window.check();
             JfrEvents.OperationEvent event = Jfr.recording ? JfrEvents.operation() : null;
-            ring.record(Operations.PUT_SIGNAL, elements.length, type, peer, 0, 0, stream.handle);
+            ring.record(pass.next(), Operations.PUT_SIGNAL, elements.length, type, peer, 0, 0, stream.handle);
+            pass.count();
             int result = Operations.call(
                     Operations.PUT_SIGNAL,
                     address,
@@ -1738,7 +1757,7 @@ public final class Communicator implements AutoCloseable {
                 JfrEvents.end(event, core);
             }
             if (result != nccl.ncclSuccess) {
-                settle(result, Operations.PUT_SIGNAL, elements.length, type, peer);
+                settle(result);
             }
         } finally {
             pass.leave();
@@ -1760,7 +1779,7 @@ public final class Communicator implements AutoCloseable {
         check(stream);
         Batch batch = Batch.current();
         if (batch == null) {
-            submit(Operations.SIGNAL, 0, 0, 0, 0, 0, peer, stream);
+            submitObserved(Operations.SIGNAL, 0, 0, 0, 0, 0, peer, stream);
             return;
         }
         batch.add(core, Operations.SIGNAL, 0, 0, 0, 0, 0, peer, 0, 0, stream);
@@ -1809,7 +1828,7 @@ public final class Communicator implements AutoCloseable {
         try {
             Batch batch = Batch.current();
             if (batch == null) {
-                submit(Operations.WAIT_SIGNAL, descriptors.address(), 0, count, 0, waits.length, peer, stream);
+                submitObserved(Operations.WAIT_SIGNAL, descriptors.address(), 0, count, 0, waits.length, peer, stream);
                 return;
             }
             batch.add(
@@ -2068,19 +2087,32 @@ public final class Communicator implements AutoCloseable {
     }
 
     private void checkPair(DeviceBuffer<?> send, DeviceBuffer<?> recv) {
+        // All is well almost always: a branch for all that may be wrong is quicker than one for each, and less code.
+        if (((send.kind ^ recv.kind) | isWrong(send.kind) | (send.state() | recv.state()) >>> 31) != 0) {
+            checkEach(send, recv);
+        }
+    }
+
+    /** Not 0 for buffers on other devices, and for types that the library does not know. */
+    private int isWrong(int kind) {
+        return (kind ^ place) >>> DataType.CODE_BITS | typesUnknown >>> kind & 1;
+    }
+
+    private void checkEach(DeviceBuffer<?> send, DeviceBuffer<?> recv) {
         if (send.type != recv.type) {
             throw new IllegalArgumentException(
                     "send and recv must have one type of elements: " + send.type + ", " + recv.type);
         }
-        check(send);
-        if (send != recv) {
-            checkPlace(recv);
-        }
+        checkPlace(send);
+        check(send.typeCode);
+        checkPlace(recv);
     }
 
     void check(DeviceBuffer<?> buffer) {
-        checkPlace(buffer);
-        check(buffer.typeCode);
+        if ((isWrong(buffer.kind) | buffer.state() >>> 31) != 0) {
+            checkPlace(buffer);
+            check(buffer.typeCode);
+        }
     }
 
     private void checkPlace(DeviceBuffer<?> buffer) {
@@ -2100,6 +2132,12 @@ public final class Communicator implements AutoCloseable {
     }
 
     void check(CudaStream stream) {
+        if ((stream.place ^ place | stream.state() >>> 31) != 0) {
+            checkEach(stream);
+        }
+    }
+
+    private void checkEach(CudaStream stream) {
         stream.checkOpen();
         if (stream.device() != device) {
             throw new IllegalArgumentException(
@@ -2190,14 +2228,11 @@ public final class Communicator implements AutoCloseable {
             ReduceOp op,
             int peer,
             CudaStream stream) {
-        if (faultyWindows && send != null && recv != null) {
-            checkForFaults(operation, send.address, recv.address, count, send.type.sizeInBytes());
-        }
-        if (onHost || Batch.anyOpen() || CudaGraph.anyCapturing()) {
-            submitPinned(operation, send, recv, count, op, peer, stream);
+        if (special || Detours.any()) {
+            submitFurther(operation, send, recv, count, op, peer, stream);
             return;
         }
-        submit(
+        submitNow(
                 operation,
                 send == null ? 0 : send.address,
                 recv == null ? 0 : recv.address,
@@ -2206,6 +2241,20 @@ public final class Communicator implements AutoCloseable {
                 op == null ? 0 : op.code(),
                 peer,
                 stream);
+    }
+
+    private void submitFurther(
+            int operation,
+            DeviceBuffer<?> send,
+            DeviceBuffer<?> recv,
+            long count,
+            ReduceOp op,
+            int peer,
+            CudaStream stream) {
+        if (faultyWindows && send != null && recv != null) {
+            checkForFaults(operation, send.address, recv.address, count, send.type.sizeInBytes());
+        }
+        submitPinned(operation, send, recv, count, op, peer, stream);
     }
 
     /**
@@ -2245,7 +2294,7 @@ public final class Communicator implements AutoCloseable {
         try {
             pin(recv);
             try {
-                submit(operation, sendAddress, recvAddress, count, type, code, peer, stream);
+                submitObserved(operation, sendAddress, recvAddress, count, type, code, peer, stream);
             } finally {
                 unpin(recv);
             }
@@ -2306,6 +2355,16 @@ public final class Communicator implements AutoCloseable {
     private void submit(
             int operation, long send, long recv, long count, DataType type, ReduceOp op, int peer, CudaStream stream) {
         int code = op == null ? 0 : op.code();
+        if (special || Detours.any()) {
+            submitFurther(operation, send, recv, count, type, op, peer, stream);
+            return;
+        }
+        submitNow(operation, send, recv, count, type.code(), code, peer, stream);
+    }
+
+    private void submitFurther(
+            int operation, long send, long recv, long count, DataType type, ReduceOp op, int peer, CudaStream stream) {
+        int code = op == null ? 0 : op.code();
         if (faultyWindows) {
             checkForFaults(operation, send, recv, count, type.size());
         }
@@ -2317,7 +2376,7 @@ public final class Communicator implements AutoCloseable {
         }
         Batch batch = Batch.current();
         if (batch == null) {
-            submit(operation, send, recv, count, type.code(), code, peer, stream);
+            submitObserved(operation, send, recv, count, type.code(), code, peer, stream);
             return;
         }
         if (op instanceof PreMulSum<?> operator) {
@@ -2326,37 +2385,47 @@ public final class Communicator implements AutoCloseable {
         batch.add(core, operation, send, recv, count, type.code(), code, peer, 0, 0, stream);
     }
 
-    private void submit(
+    private void submitNow(
             int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
-        Gate.Pass pass = gate.enter();
+        Gate.Pass pass = gate.last();
+        long counted = pass.counted();
+        if (!gate.enterAgain(pass, counted)) {
+            pass = gate.enterNew();
+            counted = ~pass.counted();
+        }
         try {
-            if (checked || Jfr.recording) {
-                submitObserved(operation, send, recv, count, type, op, peer, stream);
-                return;
-            }
-            ring.record(operation, count, type, peer, op, 0, stream.handle);
+            ring.record(counted + 1, operation, count, type, peer, op, 0, stream.handle);
             int result =
                     Operations.call(operation, send, recv, count, type, op, peer, 0, 0, core.handle(), stream.handle);
             if (result != nccl.ncclSuccess) {
-                settle(result, operation, count, type, peer);
+                settle(result);
             }
         } finally {
-            pass.leave();
+            pass.countAndLeave();
         }
     }
 
-    /** For who is in the gate, where calls are compared, or JDK Flight Recorder records. */
+    /** Where calls may have to be compared, or JDK Flight Recorder may record. */
     private void submitObserved(
             int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
-        compare(operation, count, type, op, peer);
-        JfrEvents.OperationEvent event = Jfr.recording ? JfrEvents.operation() : null;
-        ring.record(operation, count, type, peer, op, 0, stream.handle);
-        int result = Operations.call(operation, send, recv, count, type, op, peer, 0, 0, core.handle(), stream.handle);
-        if (event != null) {
-            JfrEvents.end(event, core);
-        }
-        if (result != nccl.ncclSuccess) {
-            settle(result, operation, count, type, peer);
+        Gate.Pass pass = gate.enter();
+        try {
+            if (checked) {
+                compare(operation, count, type, op, peer);
+            }
+            JfrEvents.OperationEvent event = Jfr.recording ? JfrEvents.operation() : null;
+            ring.record(pass.next(), operation, count, type, peer, op, 0, stream.handle);
+            pass.count();
+            int result =
+                    Operations.call(operation, send, recv, count, type, op, peer, 0, 0, core.handle(), stream.handle);
+            if (event != null) {
+                JfrEvents.end(event, core);
+            }
+            if (result != nccl.ncclSuccess) {
+                settle(result);
+            }
+        } finally {
+            pass.leave();
         }
     }
 
@@ -2368,8 +2437,13 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    private void settle(int result, int operation, long count, int type, int peer) {
-        core.settle(result, Operations.name(operation), Operations.describe(operation, count, type, peer));
+    /** What the last operation has returned; not what it was, which a hot path would have to keep for this. */
+    private void settle(int result) {
+        Ring.Entry last = ring.last();
+        core.settle(
+                result,
+                Operations.name(last.operation()),
+                Operations.describe(last.operation(), last.count(), last.type(), last.peer()));
     }
 
     Ring ring() {

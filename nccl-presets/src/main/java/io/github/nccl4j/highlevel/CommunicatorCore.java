@@ -381,6 +381,11 @@ final class CommunicatorCore {
         }
     }
 
+    /** The pass of the batch that this takes part in. */
+    Gate.Pass batchPass() {
+        return batchPass;
+    }
+
     void enterFor(Batch joining, int index) {
         batchPass = gate.enter();
         batch = joining;

@@ -125,6 +125,7 @@ public final class CudaGraph implements AutoCloseable {
         }
         CudaGraph outer = OF_THREAD.get();
         CAPTURES.incrementAndGet();
+        Detours.begin();
         try {
             OF_THREAD.set(this);
             Cuda.beginCapture(device, stream.handle);
@@ -136,6 +137,7 @@ public final class CudaGraph implements AutoCloseable {
             }
             executable = Cuda.endCapture(device, stream.handle);
         } finally {
+            Detours.end();
             CAPTURES.decrementAndGet();
             OF_THREAD.set(outer);
             CAPTURING.remove(origin);

@@ -36,11 +36,15 @@ public final class CudaStream implements AutoCloseable {
     /** For those who call {@link #checkOpen()}. */
     final long handle;
 
+    /** Of the device. */
+    final int place;
+
     private final boolean owner;
     private final Lifetime lifetime = new Lifetime(this);
 
     private CudaStream(Device device, long handle, boolean owner) {
         this.device = device;
+        place = device.place();
         this.handle = handle;
         this.owner = owner;
         if (owner) {
@@ -223,6 +227,11 @@ public final class CudaStream implements AutoCloseable {
         } finally {
             lifetime.release();
         }
+    }
+
+    /** Negative if it can't be used. */
+    int state() {
+        return lifetime.state();
     }
 
     /** Throws if it can't be used. Takes no lock and allocates nothing; that it stays open is the caller's concern. */

@@ -20,7 +20,7 @@ interface Deferred {
     }
 
     /** Tells the record of its communicator about an operation on data, if it is one. */
-    default void record(int group) {}
+    default void record(Gate.Pass pass, int group) {}
 
     /** Makes the C call, between the start and the end of the native group. */
     int call();

@@ -92,6 +92,11 @@ public final class Device {
         return cuda(Cuda.currentDevice());
     }
 
+    /** A number that no other device has, with {@value DataType#CODE_BITS} low bits free for a type. */
+    int place() {
+        return index - HOST_INDEX << DataType.CODE_BITS;
+    }
+
     /** {@return whether it is host memory} */
     public boolean isHost() {
         return index == HOST_INDEX;

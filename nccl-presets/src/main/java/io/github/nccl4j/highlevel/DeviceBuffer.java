@@ -62,6 +62,8 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     final long length;
     final long bytes;
     final int typeCode;
+    /** Where it is and the type of its elements in one number, so that both are compared at once. */
+    final int kind;
     /** The buffer that this is a slice of, else null. */
     private final DeviceBuffer<T> parent;
     /** The buffer that has the memory: this one unless it is a slice. */
@@ -101,6 +103,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         this.length = length;
         bytes = length * type.sizeInBytes();
         typeCode = type.nativeCode();
+        kind = device.place() | typeCode;
         this.parent = parent;
         root = parent == null ? this : parent.root;
         this.free = free;
@@ -380,10 +383,18 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         return address + offset * type.sizeInBytes();
     }
 
+    /** Negative if it can't be used. */
+    int state() {
+        int own = lifetime.state();
+        return parent == null ? own : own | parent.state();
+    }
+
     /** Throws if it can't be used. Takes no lock and allocates nothing; that it stays open is the caller's concern. */
     void checkOpen() {
-        for (DeviceBuffer<T> buffer = this; buffer != null; buffer = buffer.parent) {
-            buffer.lifetime.check();
+        lifetime.check();
+        // Not a loop over all: hot paths look at buffers, and few are slices.
+        if (parent != null) {
+            parent.checkOpen();
         }
     }
 

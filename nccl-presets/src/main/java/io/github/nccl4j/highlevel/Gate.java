@@ -14,17 +14,20 @@ import java.util.function.Supplier;
  * Who wants to take the pass away invalidates it first, makes every thread of the process pass a memory barrier, and then
  * looks whether the holder is inside: one of the two sees the other. Where the system has no such barrier, the holder
  * has one of its own.
+ *
+ * <p>The gate also counts the operations of those who were inside, in the word that says that they are: a store less for
+ * each, and before a call of C each store costs, since the way back has a memory barrier.
  */
 final class Gate {
     private static final boolean PROCESS_BARRIER = ProcessBarrier.pass();
     private static final VarHandle PASS;
-    private static final VarHandle INSIDE;
+    private static final VarHandle COUNTED;
 
     static {
         try {
             MethodHandles.Lookup lookup = MethodHandles.lookup();
             PASS = lookup.findVarHandle(Gate.class, "pass", Pass.class);
-            INSIDE = lookup.findVarHandle(Pass.class, "inside", int.class);
+            COUNTED = lookup.findVarHandle(Pass.class, "counted", long.class);
         } catch (ReflectiveOperationException e) {
             throw new ExceptionInInitializerError(e);
         }
@@ -36,19 +39,46 @@ final class Gate {
         /** The holder if the pass is good for going in again, else null. */
         private final Thread regular;
 
-        private int inside;
+        /** The number of operations so far; while the holder is inside its complement, which is negative. */
+        private long counted;
 
-        private Pass(Thread holder, boolean again) {
+        private Pass(Thread holder, boolean again, long counted) {
             this.holder = holder;
             regular = again ? holder : null;
+            this.counted = counted;
         }
 
         void leave() {
-            INSIDE.setRelease(this, 0);
+            COUNTED.setRelease(this, ~counted);
+        }
+
+        /** Counts an operation and goes out. */
+        void countAndLeave() {
+            COUNTED.setRelease(this, -counted);
+        }
+
+        /** Counts an operation and stays inside. */
+        void count() {
+            COUNTED.setRelease(this, counted - 1);
+        }
+
+        /** The number of operations so far, or its complement, for {@link Gate#enterAgain}. */
+        long counted() {
+            return counted;
+        }
+
+        /** The number of the next operation, from 1; for the holder, who is inside. */
+        long next() {
+            return -counted;
+        }
+
+        private long operations() {
+            long now = (long) COUNTED.getAcquire(this);
+            return now < 0 ? ~now : now;
         }
 
         boolean isInside() {
-            return (int) INSIDE.getAcquire(this) != 0;
+            return (long) COUNTED.getAcquire(this) < 0;
         }
 
         /** As {@link #isInside}, unless the thread has ended: it has left a group open, and is in no call. */
@@ -62,11 +92,13 @@ final class Gate {
     }
 
     private final Function<Thread, RuntimeException> inUse;
-    private Pass pass = new Pass(null, false);
+    private Pass pass = new Pass(null, false, 0);
     /** Why nobody may go in, else null. Guarded by this. */
     private Supplier<RuntimeException> barred;
-    /** Who was inside when the gate was barred, and may be still; else null. Guarded by this. */
-    private Pass evicted;
+    /** Who was inside when the gate was barred, and may be still; else null. Written by who has the lock. */
+    private volatile Pass evicted;
+    /** The operations of those whose passes are gone. Written by who has the lock. */
+    private volatile long operations;
 
     /**
      * An open gate.
@@ -79,22 +111,50 @@ final class Gate {
 
     /** Goes in; {@link Pass#leave} goes out. Not again before that, or the first to leave would let others in. */
     Pass enter() {
-        Thread me = Thread.currentThread();
-        Pass mine = (Pass) PASS.getOpaque(this);
-        if (mine.regular == me && mine.inside == 0) {
-            INSIDE.setOpaque(mine, 1);
-            if (PROCESS_BARRIER) {
-                // Nothing for the processor, but the compiler must keep the order.
-                VarHandle.releaseFence();
-            } else {
-                VarHandle.fullFence();
-            }
-            if ((Pass) PASS.getVolatile(this) == mine) {
-                return mine;
-            }
-            mine.leave();
+        Pass last = last();
+        return enterAgain(last, last.counted()) ? last : enterNew();
+    }
+
+    /** The pass of who was in last. */
+    Pass last() {
+        return (Pass) PASS.getOpaque(this);
+    }
+
+    /**
+     * Goes in if the thread was in last, as {@link #enter}; else that is still to be done, by {@link #enterNew}. By itself
+     * for a hot path that needs the number, too, and would wait for what was just written.
+     *
+     * @param mine what {@link #last} has said
+     * @param counted what it has counted
+     */
+    boolean enterAgain(Pass mine, long counted) {
+        if (mine.regular != Thread.currentThread() || counted < 0) {
+            return false;
         }
-        return enter(me, false);
+        COUNTED.setOpaque(mine, ~counted);
+        if (PROCESS_BARRIER) {
+            // Nothing for the processor, but the compiler must keep the order.
+            VarHandle.releaseFence();
+        } else {
+            VarHandle.fullFence();
+        }
+        if ((Pass) PASS.getVolatile(this) == mine) {
+            return true;
+        }
+        mine.leave();
+        return false;
+    }
+
+    /** Goes in, as {@link #enter}, where {@link #enterAgain} did not. */
+    Pass enterNew() {
+        return enter(Thread.currentThread(), false);
+    }
+
+    /** How many operations were counted. From any thread, also one that holds locks. */
+    long operations() {
+        Pass inside = evicted;
+        long now = Math.max(operations, ((Pass) PASS.getVolatile(this)).operations());
+        return inside == null ? now : Math.max(now, inside.operations());
     }
 
     /** Who was in last, or null if that is not known. */
@@ -132,6 +192,7 @@ final class Gate {
             if (evicted.isHeld()) {
                 throw inUse.apply(evicted.holder);
             }
+            operations = Math.max(operations, evicted.operations());
             evicted = null;
         }
         Pass before = invalidate();
@@ -139,9 +200,9 @@ final class Gate {
             PASS.setVolatile(this, before);
             throw inUse.apply(before.holder);
         }
+        operations = Math.max(operations, before.operations());
         // What was let in through a barred gate does not come in again by itself.
-        Pass mine = new Pass(me, barred == null);
-        INSIDE.setOpaque(mine, 1);
+        Pass mine = new Pass(me, barred == null, ~operations);
         PASS.setVolatile(this, mine);
         return mine;
     }
@@ -150,6 +211,7 @@ final class Gate {
     synchronized Pass bar(Supplier<RuntimeException> reason) {
         barred = reason;
         Pass before = invalidate();
+        operations = Math.max(operations, before.operations());
         if (before.isInside()) {
             evicted = before;
         }
@@ -163,7 +225,7 @@ final class Gate {
 
     private Pass invalidate() {
         Pass before = pass;
-        PASS.setVolatile(this, new Pass(null, false));
+        PASS.setVolatile(this, new Pass(null, false, before.operations()));
         if (!PROCESS_BARRIER || !ProcessBarrier.pass()) {
             VarHandle.fullFence();
         }

@@ -5,7 +5,7 @@ package io.github.nccl4j.highlevel;
  * JfrEvents}, which is loaded only where they are.
  */
 final class Jfr {
-    /** Plain: a hot path looks at it, and need not see a change at once. */
+    /** Plain: who looks at it need not see a change at once. */
     static boolean recording;
 
     static {
@@ -18,4 +18,18 @@ final class Jfr {
     }
 
     private Jfr() {}
+
+    /** Looks from now on, if that was not begun before. */
+    static void look() {}
+
+    static synchronized void set(boolean now) {
+        if (now != recording) {
+            recording = now;
+            if (now) {
+                Detours.begin();
+            } else {
+                Detours.end();
+            }
+        }
+    }
 }

@@ -112,9 +112,9 @@ final class JfrEvents {
     }
 
     private static void look() {
-        Jfr.recording = jdk.jfr.FlightRecorder.isInitialized()
+        Jfr.set(jdk.jfr.FlightRecorder.isInitialized()
                 && jdk.jfr.FlightRecorder.getFlightRecorder().getRecordings().stream()
-                        .anyMatch(each -> each.getState() == RecordingState.RUNNING);
+                        .anyMatch(each -> each.getState() == RecordingState.RUNNING));
     }
 
     static OperationEvent operation() {

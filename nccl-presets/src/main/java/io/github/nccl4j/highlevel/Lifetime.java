@@ -50,6 +50,11 @@ final class Lifetime {
         return state >= 0;
     }
 
+    /** Negative if it is closed; for who looks at several at once. */
+    int state() {
+        return state;
+    }
+
     void check() {
         if (state < 0) {
             throw new IllegalStateException(what + " is closed");

@@ -4,32 +4,43 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.NavigableMap;
+import java.util.TreeMap;
 
 /**
  * The last operations of a communicator, in an array that is made once: recording one is some stores for the thread that is
- * in the communicator's gate. Others read a copy, and leave out what may have been written meanwhile.
+ * in the communicator's gate, which counts them. Others read a copy, and leave out what may have been written meanwhile.
  */
 final class Ring {
-    /** The time in milliseconds since 1970, set by the watchdog now and then; 0 if there is none. */
-    static long clock;
-
     /** A place has so many words, the last of which are not used: shifting is quicker than multiplying. */
     private static final int SHIFT = 3;
 
-    private static final VarHandle RECORDED;
+    /* The words of a place: in order, since bounds of an array are checked least often then. */
+    private static final int COUNT = 0;
+    private static final int STREAM = 1;
+    private static final int HEAD = 2;
+    private static final int OP_AND_PEER = 3;
+    private static final int GROUP = 4;
 
-    static {
-        try {
-            RECORDED = MethodHandles.lookup().findVarHandle(Ring.class, "recorded", long.class);
-        } catch (ReflectiveOperationException e) {
-            throw new ExceptionInInitializerError(e);
-        }
-    }
+    /* The head, which is written last: the low 32 bits of the operation's number, this bit, 7 of the operation, 8, 16. */
 
+    /** Whether there are words beyond the first three. */
+    private static final int MORE = 1 << 31;
+
+    private static final int OPERATION = 24;
+    private static final int TYPE = 16;
+    private static final int OP_MASK = 0xffff;
+
+    private static final VarHandle WORDS = MethodHandles.arrayElementVarHandle(long[].class);
+
+    private final Gate gate;
     private final long[] words;
     private final int mask;
-    private long recorded;
     private int groups;
+
+    /** When there were how many operations, in milliseconds since 1970, as far back as it matters. Guarded by this. */
+    private final NavigableMap<Long, Long> times = new TreeMap<>();
 
     /** By place: which operation was seen to be done, and when. Guarded by this. */
     private final long[] doneSequence;
@@ -40,8 +51,10 @@ final class Ring {
      * A ring.
      *
      * @param kept how many operations can be told at any time
+     * @param gate where they are counted
      */
-    Ring(int kept) {
+    Ring(int kept, Gate gate) {
+        this.gate = gate;
         // One more: that which is being written can't be told.
         int places = Integer.highestOneBit(kept) << 1;
         words = new long[places << SHIFT];
@@ -68,9 +81,18 @@ final class Ring {
         }
     }
 
-    /** How many there were. From any thread. */
+    /** How many there were, with that which is under way. From any thread. */
     long recorded() {
-        return (long) RECORDED.getOpaque(this);
+        long next = gate.operations() + 1;
+        return isWritten(next) ? next : next - 1;
+    }
+
+    private boolean isWritten(long sequence) {
+        return (int) ((long) WORDS.getAcquire(words, at(sequence) + HEAD) >>> 32) == (int) sequence;
+    }
+
+    private int at(long sequence) {
+        return (int) sequence << SHIFT & mask;
     }
 
     /** The next operations, which have one number, are launched together. */
@@ -78,43 +100,66 @@ final class Ring {
         return ++groups;
     }
 
-    void record(int operation, long count, int type, int peer, int op, int group, long stream) {
-        long sequence = recorded;
+    /** The next operation of who is in the gate, and counts it afterwards. */
+    void record(long sequence, int operation, long count, int type, int peer, int op, int group, long stream) {
         long[] place = words;
         int at = (int) sequence << SHIFT & mask;
-        place[at] = (long) operation << 48 | (long) type << 32 | peer & 0xffffffffL;
-        place[at + 1] = count;
-        place[at + 2] = (long) op << 32 | group;
-        place[at + 3] = stream;
-        place[at + 4] = clock;
-        RECORDED.setRelease(this, sequence + 1);
+        int what = operation << OPERATION | type << TYPE;
+        // After all of the operation before.
+        VarHandle.storeStoreFence();
+        place[at + COUNT] = count;
+        place[at + STREAM] = stream;
+        if ((peer | group | op & ~OP_MASK) == 0) {
+            WORDS.setRelease(place, at + HEAD, sequence << 32 | what | op);
+        } else {
+            place[at + OP_AND_PEER] = (long) op << 32 | peer & 0xffffffffL;
+            place[at + GROUP] = group;
+            WORDS.setRelease(place, at + HEAD, sequence << 32 | (what | MORE) & 0xffffffffL);
+        }
     }
 
-    /** The last operation; from any thread, which gets nonsense, but no failure, while another one records. */
+    /** The last operation; from any thread, which gets nonsense, but no failure, if a whole ring is recorded meanwhile. */
     Entry last() {
-        long sequence = (long) RECORDED.getAcquire(this);
+        long sequence = recorded();
         return sequence == 0
                 ? new Entry(0, 0, Operations.NONE, 0, 0, 0, 0, 0, 0, 0)
-                : entry(words, sequence, doneTime(sequence));
+                : entry(words, sequence, enqueuedTime(sequence), doneTime(sequence));
     }
 
-    private Entry entry(long[] from, long sequence, long done) {
-        int at = (int) (sequence - 1) << SHIFT & mask;
+    private Entry entry(long[] from, long sequence, long enqueued, long done) {
+        int at = at(sequence);
+        int what = (int) from[at + HEAD];
+        boolean more = (what & MORE) != 0;
         return new Entry(
                 sequence,
-                (int) from[at + 2],
-                (int) (from[at] >>> 48),
-                from[at + 1],
-                (int) (from[at] >>> 32) & 0xffff,
-                (int) (from[at + 2] >>> 32),
-                (int) from[at],
-                from[at + 3],
-                from[at + 4],
+                more ? (int) from[at + GROUP] : 0,
+                what >>> OPERATION & 0x7f,
+                from[at + COUNT],
+                what >>> TYPE & 0xff,
+                more ? (int) (from[at + OP_AND_PEER] >>> 32) : what & OP_MASK,
+                more ? (int) from[at + OP_AND_PEER] : 0,
+                from[at + STREAM],
+                enqueued,
                 done);
     }
 
+    /** Operations that come from now on are given this time, until the next. */
+    synchronized void tick(long time) {
+        long now = recorded();
+        times.put(now, time);
+        Long oldest = times.floorKey(now - doneSequence.length);
+        if (oldest != null) {
+            times.headMap(oldest).clear();
+        }
+    }
+
+    private synchronized long enqueuedTime(long sequence) {
+        Map.Entry<Long, Long> before = times.lowerEntry(sequence);
+        return before == null ? 0 : before.getValue();
+    }
+
     private int place(long sequence) {
-        return (int) (sequence - 1) & mask >> SHIFT;
+        return (int) sequence & mask >> SHIFT;
     }
 
     private synchronized long doneTime(long sequence) {
@@ -126,8 +171,7 @@ final class Ring {
     synchronized void seenDone(long stream, long sequence, long time) {
         long first = Math.max(1, recorded() - doneSequence.length + 1);
         for (long one = sequence; one >= first; one--) {
-            int at = (int) (one - 1) << SHIFT & mask;
-            if (words[at + 3] != stream) {
+            if (words[at(one) + STREAM] != stream) {
                 continue;
             }
             int place = place(one);
@@ -142,14 +186,14 @@ final class Ring {
 
     /** The operations that are known, the oldest first. From any thread. */
     List<Entry> entries() {
-        long last = (long) RECORDED.getAcquire(this);
+        long last = recorded();
         long[] copy = words.clone();
         VarHandle.fullFence();
         // One more may be in writing.
         long first = Math.max(1, recorded() - doneSequence.length + 2);
         List<Entry> entries = new ArrayList<>();
         for (long sequence = first; sequence <= last; sequence++) {
-            entries.add(entry(copy, sequence, doneTime(sequence)));
+            entries.add(entry(copy, sequence, enqueuedTime(sequence), doneTime(sequence)));
         }
         return entries;
     }

@@ -54,11 +54,12 @@ final class Watchdog {
         }
 
         /** Whether there is anything to look at any more. */
-        boolean look(long now) {
+        boolean look(long now, long time) {
             CommunicatorCore core = reference.get();
             if (core == null || core.hasEnded()) {
                 return false;
             }
+            core.communicator().ring().tick(time);
             if (core.state() == Communicator.State.OPEN) {
                 lookAtCall(core, now);
                 lookForErrors(core, now);
@@ -119,10 +120,10 @@ final class Watchdog {
 
     /** Looks after a communicator until it has ended. */
     static void watch(CommunicatorCore core) {
+        core.communicator().ring().tick(System.currentTimeMillis());
         synchronized (ADDED) {
             ADDED.add(new Watched(core));
             if (thread == null) {
-                Ring.clock = System.currentTimeMillis();
                 thread = new Thread(Watchdog::run, "nccl4j watchdog");
                 thread.setDaemon(true);
                 thread.start();
@@ -133,9 +134,9 @@ final class Watchdog {
         }
     }
 
-    private static boolean lookAt(Watched one, long now) {
+    private static boolean lookAt(Watched one, long now, long time) {
         try {
-            return one.look(now);
+            return one.look(now, time);
         } catch (RuntimeException e) {
             // Whatever it is, the others need looking after.
             System.getLogger("io.github.nccl4j").log(Level.WARNING, "the watchdog gives up a communicator", e);
@@ -154,7 +155,7 @@ final class Watchdog {
         long idleSince = System.nanoTime();
         while (true) {
             long now = System.nanoTime();
-            Ring.clock = System.currentTimeMillis();
+            long time = System.currentTimeMillis();
             synchronized (ADDED) {
                 all.addAll(ADDED);
                 ADDED.clear();
@@ -162,14 +163,13 @@ final class Watchdog {
                     idleSince = now;
                 } else if (now - idleSince > LINGER) {
                     thread = null;
-                    Ring.clock = 0;
                     return;
                 }
             }
             long pause = LONGEST_PAUSE;
             for (Iterator<Watched> each = all.iterator(); each.hasNext(); ) {
                 Watched one = each.next();
-                if (lookAt(one, now)) {
+                if (lookAt(one, now, time)) {
                     pause = Math.min(pause, one.active ? ACTIVE_PAUSE : one.limit / LOOKS);
                 } else {
                     each.remove();

@@ -14,12 +14,16 @@ import org.junit.jupiter.api.Test;
 class RingTest {
     private static final Duration LIMIT = Duration.ofSeconds(30);
 
-    private static void record(Ring ring, long number, long stream) {
-        ring.record(Operations.REDUCE, number, 7, (int) number, 3, (int) (number % 5), stream);
+    private final Gate gate = new Gate(other -> new IllegalStateException("in use by " + other));
+
+    private void record(Ring ring, long number, long stream) {
+        Gate.Pass pass = gate.enter();
+        ring.record(pass.next(), Operations.REDUCE, number, 7, (int) number, 3, (int) (number % 5), stream);
+        pass.countAndLeave();
     }
 
-    private static Ring filled(int kept, int operations) {
-        Ring ring = new Ring(kept);
+    private Ring filled(int kept, int operations) {
+        Ring ring = new Ring(kept, gate);
         for (int i = 1; i <= operations; i++) {
             record(ring, i, i % 2);
         }
@@ -32,28 +36,85 @@ class RingTest {
 
     @Test
     void theLastOnesAreKept() {
-        assertEquals(List.of(), sequences(new Ring(3)));
-        assertEquals(Operations.NONE, new Ring(3).last().operation());
-        assertEquals(List.of(1L, 2L), sequences(filled(3, 2)));
-        assertEquals(List.of(8L, 9L, 10L), sequences(filled(3, 10)));
+        Ring three = new Ring(3, gate);
+        assertEquals(List.of(), sequences(three));
+        assertEquals(Operations.NONE, three.last().operation());
+        record(three, 1, 1);
+        record(three, 2, 0);
+        assertEquals(List.of(1L, 2L), sequences(three));
+        for (int i = 3; i <= 10; i++) {
+            record(three, i, i);
+        }
+        assertEquals(List.of(8L, 9L, 10L), sequences(three));
+    }
+
+    @Test
+    void oneIsKeptAtLeast() {
         assertEquals(List.of(10L), sequences(filled(1, 10)));
-        assertEquals(255, sequences(filled(255, 1000)).size());
-        // Rounded up.
+    }
+
+    @Test
+    void howManyAreKeptIsRoundedUp() {
         assertEquals(7, sequences(filled(4, 1000)).size());
     }
 
     @Test
+    void whatIsUnderWayIsTheLast() {
+        Ring ring = filled(3, 5);
+        Gate.Pass pass = gate.enter();
+        assertEquals(5, ring.recorded());
+        ring.record(pass.next(), Operations.SEND, 6, 7, 1, 0, 0, 0);
+        assertEquals(6, ring.recorded());
+        assertEquals(Operations.SEND, ring.last().operation());
+        assertEquals(List.of(4L, 5L, 6L), sequences(ring));
+        pass.countAndLeave();
+        assertEquals(6, ring.recorded());
+    }
+
+    @Test
+    void operationsHaveTheTimeThatWasSetBefore() {
+        Ring ring = filled(3, 1);
+        ring.tick(100);
+        ring.tick(200);
+        record(ring, 2, 0);
+        record(ring, 3, 0);
+        ring.tick(300);
+        record(ring, 4, 0);
+        assertEquals(List.of(200L, 200L, 300L), enqueued(ring));
+        for (int i = 5; i <= 1000; i++) {
+            record(ring, i, 0);
+        }
+        assertEquals(List.of(300L, 300L, 300L), enqueued(ring));
+        ring.tick(400);
+        assertEquals(List.of(300L, 300L, 300L), enqueued(ring));
+        record(ring, 1001, 0);
+        assertEquals(List.of(300L, 300L, 400L), enqueued(ring));
+        assertEquals(0, filled(1, 1).last().enqueued(), "nobody has set a time");
+    }
+
+    private static List<Long> enqueued(Ring ring) {
+        return ring.entries().stream().map(Ring.Entry::enqueued).toList();
+    }
+
+    @Test
     void everyFieldIsKept() {
-        Ring ring = new Ring(1);
-        ring.record(Operations.WAIT_SIGNAL, Long.MAX_VALUE, 0xffff, -1, Integer.MIN_VALUE, Integer.MAX_VALUE, -1);
+        Ring ring = new Ring(1, gate);
+        ring.record(1, Operations.WAIT_SIGNAL, Long.MAX_VALUE, 0xff, -1, Integer.MIN_VALUE, Integer.MAX_VALUE, -1);
         Ring.Entry entry = ring.last();
         assertEquals(Operations.WAIT_SIGNAL, entry.operation());
         assertEquals(Long.MAX_VALUE, entry.count());
-        assertEquals(0xffff, entry.type());
+        assertEquals(0xff, entry.type());
         assertEquals(-1, entry.peer());
         assertEquals(Integer.MIN_VALUE, entry.op());
         assertEquals(Integer.MAX_VALUE, entry.group());
         assertEquals(-1, entry.stream());
+    }
+
+    @Test
+    void everyFieldOfAShortOneIsKept() {
+        Ring ring = new Ring(1, gate);
+        ring.record(1, Operations.ALL_REDUCE, -1, 11, 0, 0xffff, 0, Long.MIN_VALUE);
+        assertEquals(new Ring.Entry(1, 0, Operations.ALL_REDUCE, -1, 11, 0xffff, 0, Long.MIN_VALUE, 0, 0), ring.last());
     }
 
     @Test
@@ -81,7 +142,7 @@ class RingTest {
 
     @Test
     void anotherThreadReadsNoHalfOperations() throws Exception {
-        Ring ring = new Ring(7);
+        Ring ring = new Ring(7, gate);
         AtomicBoolean over = new AtomicBoolean();
         Callable<Long> writer = () -> {
             for (long i = 1; i <= 2_000_000; i++) {

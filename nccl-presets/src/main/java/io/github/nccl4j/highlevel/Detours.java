@@ -1,0 +1,37 @@
+package io.github.nccl4j.highlevel;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+
+/**
+ * How many things are under way in the process for which operations must look further: open groups, captures, and a
+ * recording of JDK Flight Recorder. Almost always none, which is asked once in an operation for all of them.
+ */
+final class Detours {
+    private static final VarHandle COUNT;
+
+    static {
+        try {
+            COUNT = MethodHandles.lookup().findStaticVarHandle(Detours.class, "count", int.class);
+        } catch (ReflectiveOperationException e) {
+            throw new ExceptionInInitializerError(e);
+        }
+    }
+
+    private static int count;
+
+    private Detours() {}
+
+    /** Whether there are any. A plain read, for a thread that began one itself or was told of it by who did. */
+    static boolean any() {
+        return count != 0;
+    }
+
+    static void begin() {
+        COUNT.getAndAdd(1);
+    }
+
+    static void end() {
+        COUNT.getAndAdd(-1);
+    }
+}

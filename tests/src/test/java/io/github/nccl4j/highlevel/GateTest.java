@@ -1,0 +1,109 @@
+package io.github.nccl4j.highlevel;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.tests.Threads;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import org.junit.jupiter.api.Test;
+
+/** Who is let in, and the count of what was done inside, which goes on whoever comes. */
+class GateTest {
+    private static final Duration LIMIT = Duration.ofSeconds(30);
+
+    private final Gate gate = new Gate(other -> new IllegalStateException("in use by " + other));
+
+    private static <T> T inAnotherThread(Callable<T> call) throws Exception {
+        return Threads.together(List.of(call), LIMIT).get(0);
+    }
+
+    private long operate() {
+        Gate.Pass pass = gate.enter();
+        long number = pass.next();
+        pass.countAndLeave();
+        return number;
+    }
+
+    @Test
+    void theCountGoesOnFromThreadToThread() throws Exception {
+        assertEquals(0, gate.operations());
+        assertEquals(1, operate());
+        assertEquals(2, operate());
+        assertEquals(3, inAnotherThread(this::operate));
+        assertEquals(4, operate());
+        assertEquals(4, gate.operations());
+    }
+
+    @Test
+    void beingInsideIsNoOperation() {
+        gate.enter().leave();
+        Gate.Pass pass = gate.enter();
+        assertEquals(0, gate.operations());
+        pass.count();
+        pass.count();
+        assertTrue(pass.isInside());
+        assertEquals(2, gate.operations());
+        assertEquals(3, pass.next());
+        pass.leave();
+        assertFalse(pass.isInside());
+        assertEquals(2, gate.operations());
+        gate.enterBarred().leave();
+        assertEquals(3, operate());
+    }
+
+    @Test
+    void anotherThreadGetsInAfterwardsOnly() throws Exception {
+        Gate.Pass pass = gate.enter();
+        ExecutionException refused = assertThrows(ExecutionException.class, () -> inAnotherThread(this::operate));
+        assertEquals("in use by " + Thread.currentThread(), refused.getCause().getMessage());
+        assertTrue(pass.isInside());
+        pass.countAndLeave();
+        assertEquals(2, inAnotherThread(this::operate));
+    }
+
+    @Test
+    void whatWasInsideWhenTheGateWasBarredCountsAfterwards() {
+        operate();
+        Gate.Pass pass = gate.enter();
+        assertSame(pass, gate.bar(() -> new IllegalStateException("barred")));
+        assertTrue(pass.isInside());
+        assertEquals(1, gate.operations());
+        pass.countAndLeave();
+        assertEquals(2, gate.operations());
+        assertThrows(IllegalStateException.class, this::operate);
+        gate.enterBarred().leave();
+        assertEquals(2, gate.operations());
+        gate.open();
+        assertEquals(3, operate());
+    }
+
+    @Test
+    void noThreadsAreInsideAtOnceAndNoneIsLostOfTheCount() throws Exception {
+        int[] inside = new int[1];
+        Callable<Integer> user = () -> {
+            int done = 0;
+            while (done < 20_000) {
+                Gate.Pass pass;
+                try {
+                    pass = gate.enter();
+                } catch (IllegalStateException inUse) {
+                    Thread.onSpinWait();
+                    continue;
+                }
+                assertEquals(1, ++inside[0]);
+                inside[0]--;
+                pass.countAndLeave();
+                done++;
+            }
+            return done;
+        };
+        Threads.together(List.of(user, user), LIMIT);
+        assertEquals(40_000, gate.operations());
+    }
+}
