@@ -994,6 +994,10 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         checkOpen();
         source.checkOpen();
         requireNoOverlap(source);
+        if (isForeign() && source.isForeign()) {
+            enqueue(stream, address, source.address, sizeInBytes(), null);
+            return;
+        }
         pin();
         try {
             source.pin();
@@ -1088,7 +1092,12 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         stream.checkOpen();
     }
 
-    /** Puts a copy into a stream. Releases in any case, when the copy is done or could not be made. */
+    /** Whether the memory lives as long as others have it live: nothing is to be kept, and no event to be asked for it. */
+    private boolean isForeign() {
+        return root.free == null && root.keptAlive == null;
+    }
+
+    /** Puts a copy into a stream. Releases in any case, if there is something, when the copy is done or could not be made. */
     private static void enqueue(CudaStream stream, long target, long source, long bytes, Runnable release) {
         boolean kept = false;
         try {
@@ -1106,13 +1115,15 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
                     Pointer.memcpy(new Address(target), new Address(source), bytes);
                     return;
                 }
-                kept = true;
-                InFlight.keep(stream, release);
+                if (release != null) {
+                    kept = true;
+                    InFlight.keep(stream, release);
+                }
             } finally {
                 stream.unpin();
             }
         } finally {
-            if (!kept) {
+            if (!kept && release != null) {
                 release.run();
             }
         }

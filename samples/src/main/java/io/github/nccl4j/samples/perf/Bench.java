@@ -16,7 +16,11 @@ import java.util.List;
  */
 final class Bench {
     /** So many, and so few at once, that Java's second compiler has seen the loop, too. */
-    private static final int JIT_CALLS = 20_000;
+    private static final int JIT_CALLS = 50_000;
+    /** It compiles on while nothing is called; what it has made is tried before it is needed. */
+    private static final int JIT_MILLIS = 300;
+
+    private static final int JIT_TRIALS = 2000;
 
     private static final int JIT_CALLS_ON_HOST = 100;
     private static final int JIT_AT_ONCE = 20;
@@ -150,14 +154,30 @@ final class Bench {
                         all.add(calls(sizes(Math.min(bytes, JIT_BYTES)), inPlace, settings.iterations));
                     }
                 }
-                int iterations = Math.max(1, JIT_AT_ONCE / settings.aggregated);
-                for (int turn = 0; turn * JIT_AT_ONCE < wanted; turn++) {
-                    barrier();
-                    enqueue(all.get(turn % all.size()), iterations, settings.aggregated);
-                    synchronize();
+                inTurn(all, wanted);
+                if (wanted > JIT_TRIALS) {
+                    pause();
+                    inTurn(all, JIT_TRIALS);
                 }
             } finally {
                 all.forEach(Calls::close);
+            }
+        }
+
+        private void inTurn(List<Calls> all, int wanted) {
+            int iterations = Math.max(1, JIT_AT_ONCE / settings.aggregated);
+            for (int turn = 0; turn * JIT_AT_ONCE < wanted; turn++) {
+                barrier();
+                enqueue(all.get(turn % all.size()), iterations, settings.aggregated);
+                synchronize();
+            }
+        }
+
+        private static void pause() {
+            try {
+                Thread.sleep(JIT_MILLIS);
+            } catch (InterruptedException e) {
+                throw new PerfException("interrupted");
             }
         }
 

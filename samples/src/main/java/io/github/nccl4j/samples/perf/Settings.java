@@ -200,7 +200,7 @@ final class Settings {
             names = "--jit-warmup",
             paramLabel = "N",
             description =
-                    "Calls of the least and the largest size, at most 64K, before anything else, until Java has compiled them. Default: 20000, "
+                    "Calls of the least and the largest size, at most 64K, before anything else, until Java has compiled them. Default: 50000, "
                             + "or 100 on the host engine.")
     Integer jitWarmup;
 
