@@ -19,6 +19,9 @@ final class Batch {
     private static final ThreadLocal<Batch> OF_THREAD = ThreadLocal.withInitial(Batch::new);
 
     private static final int WORDS = 9;
+    /** A power of two. */
+    private static final int RECENT = 16;
+
     private static final int DEFERRED = -1;
 
     private final Thread thread = Thread.currentThread();
@@ -30,6 +33,8 @@ final class Batch {
     private final List<Group> groups = new ArrayList<>();
     /** The last stream that was pinned: mostly that of the next operation, too. */
     private CudaStream lastStream;
+    /** Some of the buffers that are pinned, by serial number: many operations of a group are on few, or on their slices. */
+    private final DeviceBuffer<?>[] recent = new DeviceBuffer<?>[RECENT];
     /** Whether a rank may send to itself or receive from itself. */
     private boolean toSelf;
     /** Whether a call may have to come before the others. */
@@ -49,6 +54,12 @@ final class Batch {
         }
         Batch batch = OF_THREAD.get();
         return batch.groups.isEmpty() ? null : batch;
+    }
+
+    /** As {@link #current}, quicker for a communicator that takes part already. */
+    static Batch currentFor(CommunicatorCore communicator) {
+        Batch batch = communicator.batch;
+        return batch != null && batch.thread == Thread.currentThread() ? batch : current();
     }
 
     static Batch open(Group group) {
@@ -103,7 +114,7 @@ final class Batch {
             communicator.isUsedBy(graph);
         }
         int at = next(communicator);
-        toSelf |= peer == communicator.rank() && (operation == Operations.SEND || operation == Operations.RECV);
+        toSelf |= (operation == Operations.SEND || operation == Operations.RECV) && peer == communicator.rank();
         words[at] = operation;
         words[at + 2] = send;
         words[at + 3] = recv;
@@ -152,7 +163,13 @@ final class Batch {
 
     /** Keeps a buffer's memory until the batch is done with it. */
     void pin(DeviceBuffer<?> buffer) {
+        DeviceBuffer<?> root = buffer.root();
+        int place = (int) root.serial() & RECENT - 1;
+        if (recent[place] == root) {
+            return;
+        }
         buffer.pin();
+        recent[place] = root;
         pinned.add(buffer);
         CudaGraph graph = CudaGraph.ofThread();
         if (graph != null) {
@@ -194,6 +211,7 @@ final class Batch {
 
     private void unpin(int from) {
         lastStream = null;
+        Arrays.fill(recent, null);
         for (int i = pinned.size(); i > from; i--) {
             Object one = pinned.remove(i - 1);
             if (one instanceof DeviceBuffer<?> buffer) {
@@ -311,15 +329,15 @@ final class Batch {
         int[] groups = new int[communicators.size()];
         for (int at = 0; at < used; at += WORDS) {
             int index = (int) words[at + 1];
-            Ring ring = communicators.get(index).communicator().ring();
+            CommunicatorCore core = communicators.get(index);
+            Gate.Pass pass = core.batchPass();
+            Ring ring = core.communicator().ring();
             if (groups[index] == 0) {
                 groups[index] = ring.beginGroup();
             }
             if (words[at] == DEFERRED) {
-                deferred.get((int) words[at + 2])
-                        .record(communicators.get(index).batchPass(), groups[index]);
+                deferred.get((int) words[at + 2]).record(pass, groups[index]);
             } else {
-                Gate.Pass pass = communicators.get(index).batchPass();
                 ring.record(
                         pass.next(),
                         (int) words[at],
@@ -331,7 +349,7 @@ final class Batch {
                         words[at + 8]);
                 pass.count();
                 if (Jfr.recording) {
-                    JfrEvents.end(JfrEvents.operation(), communicators.get(index));
+                    JfrEvents.end(JfrEvents.operation(), core);
                 }
             }
         }
@@ -387,7 +405,7 @@ final class Batch {
         CommunicatorCore first = communicators.get(0);
         int result;
         // Calls with results wait for other ranks within the C call, so that a deadline needs a thread of its own.
-        if (first.isBlocking() && deferred.stream().anyMatch(Deferred::waitsForOtherRanks)) {
+        if (first.isBlocking() && waitsForOtherRanks()) {
             try {
                 result = HostCall.make("group", longestDeadline(), this::callAll, late -> {});
             } catch (HostCall.GivenUp e) {
@@ -405,6 +423,15 @@ final class Batch {
         } else if (result != nccl.ncclSuccess) {
             throw culprit().failed(result, failedName, failedDescription);
         }
+    }
+
+    private boolean waitsForOtherRanks() {
+        for (Deferred call : deferred) {
+            if (call.waitsForOtherRanks()) {
+                return true;
+            }
+        }
+        return false;
     }
 
     private String whole() {

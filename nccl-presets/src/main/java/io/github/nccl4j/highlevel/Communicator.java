@@ -2273,7 +2273,7 @@ public final class Communicator implements AutoCloseable {
         long recvAddress = recv == null ? 0 : recv.address;
         int type = (send == null ? recv : send).typeCode;
         int code = op == null ? 0 : op.code();
-        Batch batch = Batch.current();
+        Batch batch = Batch.currentFor(core);
         if (batch != null) {
             // First: what another thread closes meanwhile must not get into the batch.
             pinIn(batch, send);
@@ -2334,7 +2334,7 @@ public final class Communicator implements AutoCloseable {
 
     /** A part of a buffer to or from a rank, within a group; nothing if it is empty. */
     private void transfer(int operation, DeviceBuffer<?> buffer, long offset, long count, int peer, CudaStream stream) {
-        Batch batch = Batch.current();
+        Batch batch = Batch.currentFor(core);
         int type = buffer.typeCode;
         long address = buffer.addressOf(offset);
         batch.pin(buffer);
@@ -2374,7 +2374,7 @@ public final class Communicator implements AutoCloseable {
                 core.isUsedBy(graph);
             }
         }
-        Batch batch = Batch.current();
+        Batch batch = Batch.currentFor(core);
         if (batch == null) {
             submitObserved(operation, send, recv, count, type.code(), code, peer, stream);
             return;

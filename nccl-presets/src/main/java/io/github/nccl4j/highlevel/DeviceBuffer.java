@@ -383,6 +383,16 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         return address + offset * type.sizeInBytes();
     }
 
+    /** The buffer that has the memory: this one unless it is a slice. */
+    DeviceBuffer<T> root() {
+        return root;
+    }
+
+    /** A number that no other buffer has. */
+    long serial() {
+        return lifetime.serial();
+    }
+
     /** Negative if it can't be used. */
     int state() {
         int own = lifetime.state();
