@@ -170,7 +170,7 @@ public class AllReduceCall {
      * @return the result
      */
     @Benchmark
-    @Way("nccl4j, addresses")
+    @Way(value = "nccl4j, addresses", alsoWithoutBarrier = true)
     public int addresses(Addresses a) {
         return nccl.ncclAllReduce(a.send, a.receive, COUNT, nccl.ncclFloat, nccl.ncclSum, a.comm, a.stream);
     }
@@ -181,7 +181,7 @@ public class AllReduceCall {
      * @param a the arguments
      */
     @Benchmark
-    @Way("nccl4j highlevel, buffers")
+    @Way(value = "nccl4j highlevel, buffers", alsoWithoutBarrier = true)
     public void highlevel(HighlevelObjects a) {
         a.communicator.allReduce(a.send, a.receive, ReduceOp.SUM, a.stream);
     }

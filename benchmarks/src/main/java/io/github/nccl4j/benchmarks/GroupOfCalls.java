@@ -71,7 +71,7 @@ public class GroupOfCalls {
      * @return the results
      */
     @Benchmark
-    @Way("nccl4j, addresses")
+    @Way(value = "nccl4j, addresses", alsoWithoutBarrier = true)
     public int addresses(Arguments a) {
         int result = nccl.ncclGroupStart();
         for (int i = 0; i < a.calls; i++) {
@@ -86,7 +86,7 @@ public class GroupOfCalls {
      * @param a the arguments
      */
     @Benchmark
-    @Way("nccl4j highlevel, buffers")
+    @Way(value = "nccl4j highlevel, buffers", alsoWithoutBarrier = true)
     public void highlevel(Arguments a) {
         Target target = a.target;
         try (Group group = Group.open()) {

@@ -14,11 +14,13 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.openjdk.jmh.profile.GCProfiler;
 import org.openjdk.jmh.results.RunResult;
+import org.openjdk.jmh.runner.NoBenchmarksException;
 import org.openjdk.jmh.runner.Runner;
 import org.openjdk.jmh.runner.RunnerException;
 import org.openjdk.jmh.runner.options.CommandLineOptionException;
@@ -38,12 +40,19 @@ public final class Main {
     private static final String C = "C, through the PLT";
     private static final String PYTHON = "Python, ctypes";
 
+    /** Without it a thread that comes back from C has a memory barrier; with it who stops the threads pays for all. */
+    private static final String NO_BARRIER = "-XX:+UseSystemMemoryBarrier";
+
+    private static final int NO_BARRIER_SINCE = 21;
+    private static final String WITHOUT_BARRIER = ", UseSystemMemoryBarrier";
+
     private static final String HELP = """
             Usage: ./nccl4j benchmark [--quick] [--library PATH] [--groups] [JMH ARGUMENTS]
 
             The host cost of one ncclAllReduce call, by every way, into a library that does nothing. By default 2 processes
             for each way, each with 4 warm-ups and 6 iterations of a second: about 3 minutes. --quick is one process with
-            2 and 3 of 100 ms; it shows that everything runs. JAVA_HOME chooses the Java.
+            2 and 3 of 100 ms; it shows that everything runs. JAVA_HOME chooses the Java; with 21 and newer, what matters
+            most is also measured with -XX:+UseSystemMemoryBarrier.
 
               --library PATH  into this libnccl instead, on the first GPU: one rank, in place, where NCCL launches nothing
               --groups        groups of 1, 16, 256 and 1024 calls; the time of one of them
@@ -141,6 +150,8 @@ public final class Main {
         groups.forEach(group -> tables.put(group, new Table(C, AllReduceCall.PRESETS)));
         Map<String, Way> ways = new HashMap<>();
         Collection<String> excluded = new ArrayList<>(given.getExcludes());
+        Collection<String> excludedWithoutBarrier = new ArrayList<>();
+        Optional<String> noOption = whyBarrierStays(folder);
         for (Method method : benchmarks.getMethods()) {
             Way way = method.getAnnotation(Way.class);
             if (way == null) {
@@ -155,9 +166,16 @@ public final class Main {
                         .forEach(table ->
                                 table.addMissing(way.value(), "needs Java " + way.since() + ", this is " + java));
             }
+            if (!way.alsoWithoutBarrier()) {
+                excludedWithoutBarrier.add(benchmark + "$");
+            } else {
+                noOption.ifPresent(
+                        why -> tables.values().forEach(table -> table.addMissing(way.value() + WITHOUT_BARRIER, why)));
+            }
         }
         excluded.add((benchmarks == GroupOfCalls.class ? AllReduceCall.class : GroupOfCalls.class).getName() + "\\.");
 
+        excludedWithoutBarrier.addAll(excluded);
         boolean hasPython = hasPython(folder);
         Map<Integer, List<Double>> timesOfC = new HashMap<>();
         Map<Integer, List<Double>> timesOfPython = new HashMap<>();
@@ -165,7 +183,7 @@ public final class Main {
         int processes = Math.max(1, forks);
         for (int i = 0; i < processes; i++) {
             if (i == (processes + 1) / 2) {
-                measureJava(folder, excluded, ways, tables);
+                measureJava(folder, excluded, excludedWithoutBarrier, noOption.isEmpty(), ways, tables);
             }
             for (int group : groups) {
                 measure(folder, c(folder), group, timesOfC);
@@ -175,7 +193,7 @@ public final class Main {
             }
         }
         if (processes == 1) {
-            measureJava(folder, excluded, ways, tables);
+            measureJava(folder, excluded, excludedWithoutBarrier, noOption.isEmpty(), ways, tables);
         }
         System.out.printf(
                 Locale.ROOT,
@@ -217,8 +235,55 @@ public final class Main {
                 : List.of("python3", "call.py", "real", library.toString());
     }
 
+    /** Why the option can't be measured; empty if it can. */
+    private Optional<String> whyBarrierStays(Path folder) {
+        int java = Runtime.version().feature();
+        if (java < NO_BARRIER_SINCE) {
+            return Optional.of("needs Java " + NO_BARRIER_SINCE + ", this is " + java);
+        }
+        if (forks == 0) {
+            return Optional.of("needs a process of its own");
+        }
+        try {
+            CommandLine.output(
+                    folder,
+                    List.of(
+                            Path.of(System.getProperty("java.home"), "bin", "java")
+                                    .toString(),
+                            NO_BARRIER,
+                            "-version"));
+            return Optional.empty();
+        } catch (IOException e) {
+            return Optional.of("the system has no such barrier");
+        }
+    }
+
     private void measureJava(
-            Path folder, Collection<String> excluded, Map<String, Way> ways, Map<Integer, Table> tables)
+            Path folder,
+            Collection<String> excluded,
+            Collection<String> excludedWithoutBarrier,
+            boolean alsoWithoutBarrier,
+            Map<String, Way> ways,
+            Map<Integer, Table> tables)
+            throws RunnerException {
+        measureJava(folder, excluded, ways, tables, List.of(), "");
+        if (alsoWithoutBarrier) {
+            try {
+                measureJava(folder, excludedWithoutBarrier, ways, tables, List.of(NO_BARRIER), WITHOUT_BARRIER);
+            } catch (NoBenchmarksException othersAreMeasured) {
+                // What was asked for is not among them.
+                return;
+            }
+        }
+    }
+
+    private void measureJava(
+            Path folder,
+            Collection<String> excluded,
+            Map<String, Way> ways,
+            Map<Integer, Table> tables,
+            List<String> javaOptions,
+            String suffix)
             throws RunnerException {
         Path called = library == null ? folder.resolve("libnccl.so.2") : library;
         Map<String, String> properties = Map.of(
@@ -231,6 +296,7 @@ public final class Main {
         // For -f 0, which measures in this process.
         properties.forEach(System::setProperty);
         List<String> arguments = new ArrayList<>(given.getJvmArgsAppend().orElse(List.of()));
+        arguments.addAll(javaOptions);
         properties.forEach((name, value) -> arguments.add("-D" + name + "=" + value));
         arguments.add("--enable-native-access=ALL-UNNAMED");
         if (Runtime.version().feature() >= 23) {
@@ -260,7 +326,7 @@ public final class Main {
                 OptionalDouble bytes = allocated(result);
                 tables.get(group)
                         .add(
-                                way.value(),
+                                way.value() + suffix,
                                 times.getPercentile(50) / count,
                                 times.getMin() / count,
                                 times.getMax() / count,

@@ -22,4 +22,11 @@ public @interface Way {
      * @return the feature number
      */
     int since() default 17;
+
+    /**
+     * Whether it is also measured with the option that takes the memory barrier out of the way back from C.
+     *
+     * @return true for those whose cost matters most
+     */
+    boolean alsoWithoutBarrier() default false;
 }
