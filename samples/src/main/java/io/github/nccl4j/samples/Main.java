@@ -104,7 +104,8 @@ public final class Main implements Callable<Integer> {
                 new CudaGraphs(),
                 new Windows(),
                 new SurviveAFailure(),
-                new Grow());
+                new Grow(),
+                new WithPython());
     }
 
     /** Without a command: the help. */

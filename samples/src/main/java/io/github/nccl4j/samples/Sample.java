@@ -66,6 +66,9 @@ abstract class Sample implements Callable<Integer> {
     final int runAs(RankInfo self, Duration timeout) {
         Communicator communicator = null;
         try {
+            if (standsIn(self, timeout)) {
+                return CommandLine.ExitCode.OK;
+            }
             communicator = connect(self, timeout);
             printAtRoot(communicator, engine(communicator));
             run(communicator);
@@ -87,6 +90,15 @@ abstract class Sample implements Callable<Integer> {
         return rank -> false;
     }
 
+    /**
+     * Does the part of a rank that is another program, for which this process only stands.
+     *
+     * @return false if this process is the rank itself
+     */
+    boolean standsIn(RankInfo self, Duration timeout) {
+        return false;
+    }
+
     /** Meets the other ranks. With the policy a rank that notices a lost one frees its device, which closing buffers needs. */
     Communicator connect(RankInfo self, Duration timeout) {
         requireNoRccl();
@@ -102,7 +114,7 @@ abstract class Sample implements Callable<Integer> {
         return NcclLibrary.get().engine() == Engine.HOST ? Device.host() : Device.cuda(self.device(Device.cudaCount()));
     }
 
-    private static void requireNoRccl() {
+    static void requireNoRccl() {
         if (NcclLibrary.get().engine() == Engine.RCCL) {
             throw new Failure("the samples have no access to the memory of AMD GPUs; library: "
                     + NcclLibrary.get().path());

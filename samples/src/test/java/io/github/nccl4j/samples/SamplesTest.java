@@ -31,7 +31,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class SamplesTest {
     private static final String JAR = "target/nccl4j-samples.jar";
 
-    private static ProcessBuilder command(String arguments) {
+    static ProcessBuilder command(String arguments) {
         List<String> command = new ArrayList<>(List.of(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "-XX:+UseSerialGC",
@@ -49,11 +49,11 @@ class SamplesTest {
         return command(arguments).start();
     }
 
-    private static BufferedReader lines(Process process) {
+    static BufferedReader lines(Process process) {
         return new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
     }
 
-    private static List<String> output(Process process) throws IOException {
+    static List<String> output(Process process) throws IOException {
         try (BufferedReader lines = lines(process)) {
             return lines.lines().toList();
         }
@@ -80,7 +80,9 @@ class SamplesTest {
                 "run 07-windows -n 3",
                 "run 07 -n 2 -c 1000",
                 "run 09-grow -n 3",
-                "run 09 -n 2 -c 1000"
+                "run 09 -n 2 -c 1000",
+                "run 10-with-python -n 2",
+                "run 10 -n 4 -c 1000"
             })
     void succeeds(String arguments) throws Exception {
         List<String> output = outputOfSuccess(arguments + " --engine host");
@@ -130,7 +132,7 @@ class SamplesTest {
     }
 
     /** The host engine with another name for a function, as an older one would lack it. */
-    private static Path libraryWithout(String function, Path folder) throws IOException {
+    static Path libraryWithout(String function, Path folder) throws IOException {
         String entry = "io/github/nccl4j/host/" + Loader.getPlatform() + "/libnccl4j_host.so";
         try (ZipFile jar = new ZipFile(JAR);
                 InputStream content = jar.getInputStream(jar.getEntry(entry))) {

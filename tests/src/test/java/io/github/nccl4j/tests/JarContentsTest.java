@@ -68,7 +68,7 @@ class JarContentsTest {
                     "nccl-micrometer",
                     2,
                     OURS + "micrometer/" + NAME + "\\.(class|java)"),
-            new Rule(".*-sources\\.jar", "[a-z0-9_.-]+", 5, OURS + "(header|spark|samples)/.*\\.java"),
+            new Rule(".*-sources\\.jar", "[a-z0-9_.-]+", 5, OURS + "(header|spark|samples)/.*\\.(java|py)"),
             new Rule(
                     "nccl-" + VERSION + "\\.jar",
                     "nccl",
@@ -78,7 +78,7 @@ class JarContentsTest {
                     "META-INF/native-image/io\\.github\\.nccl4j/(nccl|highlevel)/(jni|reflect|resource)-config\\.json",
                     "module-info\\.class"),
             new Rule("nccl-header-" + VERSION + "\\.jar", "nccl-header", 20, OURS + "header/" + NAME + "\\.class"),
-            new Rule("nccl-samples-" + VERSION + "\\.jar", "nccl-samples", 20, OURS + "samples/.*\\.class"),
+            new Rule("nccl-samples-" + VERSION + "\\.jar", "nccl-samples", 20, OURS + "samples/.*\\.(class|py)"),
             new Rule(
                     "nccl-spark_2\\.13-" + VERSION + "\\.jar",
                     "nccl-spark_2.13",
@@ -88,7 +88,7 @@ class JarContentsTest {
                     "nccl4j-samples\\.jar",
                     "[a-z-]+",
                     100,
-                    OURS + ".*\\.(class|h|so)",
+                    OURS + ".*\\.(class|h|so|py)",
                     "org/bytedeco/javacpp/.*\\.(class|so|properties)",
                     "org/bytedeco/cuda/(cudart/|global/cudart|presets/cudart).*\\.class",
                     "org/bytedeco/cuda/linux-\\w+/libjnicudart\\.so",
