@@ -10,6 +10,7 @@ round, so that a machine that changes its pace changes it for all. PyTorch is le
 import argparse
 import json
 import os
+import re
 import shutil
 import socket
 import statistics
@@ -30,7 +31,7 @@ def free_port():
 
 
 def seconds_to_last(ranks, start, outputs):
-    times = [int(line.split("FIRST ")[1]) for text in outputs for line in text.splitlines() if "FIRST " in line]
+    times = [int(time) for text in outputs for time in re.findall(r"FIRST (\d+)", text)]
     if len(times) != ranks:
         raise SystemExit(f"expected {ranks} lines with FIRST, got {len(times)}:\n" + "\n".join(outputs))
     return (max(times) - start) / 1e9

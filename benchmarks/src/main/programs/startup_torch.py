@@ -1,6 +1,7 @@
 """What `nccl4j startup` does, with PyTorch: a rank of torchrun, or of two plain processes."""
 
 import os
+import sys
 import time
 
 import torch
@@ -14,5 +15,7 @@ dist.all_reduce(data)
 torch.cuda.synchronize()
 now = time.time_ns()
 assert data.item() == dist.get_world_size()
-print("FIRST", now, flush=True)
+# In one piece: the ranks write into one pipe.
+sys.stdout.write(f"FIRST {now}\n")
+sys.stdout.flush()
 dist.destroy_process_group()

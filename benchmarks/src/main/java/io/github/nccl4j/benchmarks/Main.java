@@ -346,6 +346,8 @@ public final class Main {
         command.add(seconds(iterationTime));
         CommandLine.output(folder, command)
                 .lines()
+                // NCCL writes its version there, too, if it is asked to.
+                .filter(line -> line.matches("[0-9.eE+-]+"))
                 .map(Double::valueOf)
                 .forEach(times.computeIfAbsent(group, g -> new ArrayList<>())::add);
     }
