@@ -366,11 +366,13 @@ class UniqueIdAt {
 struct InitializedConfig : ncclConfig_t {
   InitializedConfig() : ncclConfig_t(NCCL_CONFIG_INITIALIZER) {}
 };
+inline void initializeConfig(long long at) { new ((void*)at) InitializedConfig; }
 #endif
 #ifdef NCCL_SIM_INFO_INITIALIZER
 struct InitializedSimInfo : ncclSimInfo_t {
   InitializedSimInfo() : ncclSimInfo_t(NCCL_SIM_INFO_INITIALIZER) {}
 };
+inline void initializeSimInfo(long long at) { new ((void*)at) InitializedSimInfo; }
 #endif
 
 }  // namespace nccl4j

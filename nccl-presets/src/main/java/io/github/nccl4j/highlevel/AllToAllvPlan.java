@@ -3,10 +3,10 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Element.Int8;
 import java.io.IOException;
+import java.nio.LongBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
-import org.bytedeco.javacpp.LongPointer;
 
 /**
  * Who sends how much to whom, agreed upon by all ranks: for {@link Communicator#allToAllv(AllToAllvPlan, CudaStream)},
@@ -60,7 +60,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     private Scratch.Rows rows;
 
     /** For VCCL: four matrices, by rows. Else null. */
-    private LongPointer matrices;
+    private NativeMemory matrices;
 
     private DeviceBuffer<Int8> barrier;
 
@@ -289,12 +289,12 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
                 return;
             }
         }
-        long cells = (long) size * size;
-        matrices = new LongPointer(4 * cells);
+        matrices = new NativeMemory(Math.toIntExact(4L * size * size * Long.BYTES));
+        LongBuffer cells = matrices.buffer().asLongBuffer();
         for (int matrix = 0; matrix < 4; matrix++) {
             for (int rank = 0; rank < size; rank++) {
                 for (int peer = 0; peer < size; peer++) {
-                    matrices.put(matrix * cells + (long) rank * size + peer, count(all, rank, matrix, peer));
+                    cells.put(count(all, rank, matrix, peer));
                 }
             }
         }

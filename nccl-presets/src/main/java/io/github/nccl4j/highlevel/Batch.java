@@ -1,13 +1,14 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.library.StructInitializers;
 import io.github.nccl4j.nccl.ncclSimInfo_t;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.ToIntFunction;
-import org.bytedeco.javacpp.Pointer;
+import org.bytedeco.javacpp.Loader;
 
 /**
  * What the open groups of one thread have collected. Nothing is handed to NCCL before the outermost group is launched,
@@ -184,7 +185,7 @@ final class Batch {
     }
 
     /** Takes native memory that an operation of the batch reads, to free it afterwards. */
-    void take(Pointer memory) {
+    void take(NativeMemory memory) {
         pinned.add(memory);
     }
 
@@ -221,7 +222,7 @@ final class Batch {
             } else if (one instanceof Resource resource) {
                 resource.unpin();
             } else {
-                ((Pointer) one).close();
+                ((NativeMemory) one).close();
             }
         }
     }
@@ -603,15 +604,16 @@ final class Batch {
             if (toSelf) {
                 checkToSelf();
             }
-            try (ncclSimInfo_t info = new ncclSimInfo_t()) {
+            try (NativeMemory memory = new NativeMemory(Loader.sizeof(ncclSimInfo_t.class))) {
+                StructInitializers.simInfo(memory.address());
                 Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
                 int problem = callEach();
-                int end = nccl.ncclGroupSimulateEnd(info);
+                int end = nccl.ncclGroupSimulateEnd(memory.address());
                 if (problem != nccl.ncclSuccess) {
                     throw culprit().failed(problem, failedName, failedDescription);
                 }
                 Status.check(end, "ncclGroupSimulateEnd");
-                return info.estimatedTime();
+                return new ncclSimInfo_t(new Address(memory.address())).estimatedTime();
             }
         } finally {
             inLibrary = false;

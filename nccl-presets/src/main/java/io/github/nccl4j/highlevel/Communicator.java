@@ -3,6 +3,7 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.library.NcclLibraryException;
+import java.nio.IntBuffer;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Collection;
@@ -10,8 +11,6 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.TreeSet;
-import org.bytedeco.javacpp.IntPointer;
-import org.bytedeco.javacpp.LongPointer;
 
 /**
  * One rank's end of a group of ranks that communicate: every operation of NCCL is called here.
@@ -804,8 +803,8 @@ public final class Communicator implements AutoCloseable {
             throw new IllegalArgumentException(
                     "scalar must be an integer from -2^63 to 2^63 - 1 for " + type + ": " + scalar);
         }
-        try (LongPointer cell = new LongPointer(1)) {
-            cell.put(bits);
+        try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
+            cell.buffer().putLong(0, bits);
             return preMulSum(type, cell.address(), ScalarResidence.HOST_IMMEDIATE, null);
         }
     }
@@ -840,12 +839,12 @@ public final class Communicator implements AutoCloseable {
             ElementType<T> type, long scalar, ScalarResidence residence, DeviceBuffer<T> buffer) {
         check(type.nativeCode());
         core.requireOpen();
-        try (IntPointer cell = new IntPointer(1)) {
+        try (NativeMemory cell = new NativeMemory(Integer.BYTES)) {
             core.callAlone(
                     "ncclRedOpCreatePreMulSum",
                     handle -> nccl.ncclRedOpCreatePreMulSum(
                             cell.address(), scalar, type.nativeCode(), residence.code(), handle));
-            return new PreMulSum<>(cell.get(), this, type, buffer);
+            return new PreMulSum<>(cell.buffer().getInt(0), this, type, buffer);
         }
     }
 
@@ -933,7 +932,7 @@ public final class Communicator implements AutoCloseable {
         buffer.pin();
         boolean made = false;
         // NCCL leaves the cell as it is where it takes nothing.
-        try (LongPointer cell = new LongPointer(1).put(0, 0)) {
+        try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
             core.alone(() -> {
                 core.requireOpen();
                 core.callAlone(
@@ -941,7 +940,7 @@ public final class Communicator implements AutoCloseable {
                         handle -> nccl.ncclCommRegister(handle, buffer.address, buffer.sizeInBytes(), cell.address()));
             });
             made = true;
-            return new Registration(core, buffer, cell.get());
+            return new Registration(core, buffer, cell.buffer().getLong(0));
         } finally {
             if (!made) {
                 buffer.unpin();
@@ -1823,7 +1822,7 @@ public final class Communicator implements AutoCloseable {
         }
         check(stream);
         int peer = waits.length == 1 ? waits[0].peer() : -1;
-        IntPointer descriptors = descriptors(waits);
+        NativeMemory descriptors = descriptors(waits);
         boolean taken = false;
         try {
             Batch batch = Batch.current();
@@ -1842,15 +1841,13 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    private static IntPointer descriptors(SignalWait... waits) {
-        IntPointer words = new IntPointer(4L * waits.length);
-        for (int i = 0; i < waits.length; i++) {
-            words.put(4L * i, waits[i].count());
-            words.put(4L * i + 1, waits[i].peer());
-            words.put(4L * i + 2, waits[i].index());
-            words.put(4L * i + 3, waits[i].context());
+    private static NativeMemory descriptors(SignalWait... waits) {
+        NativeMemory memory = new NativeMemory(Math.multiplyExact(4 * Integer.BYTES, waits.length));
+        IntBuffer words = memory.buffer().asIntBuffer();
+        for (SignalWait wait : waits) {
+            words.put(wait.count()).put(wait.peer()).put(wait.index()).put(wait.context());
         }
-        return words;
+        return memory;
     }
 
     private void requireOneSided(String function) {

@@ -301,11 +301,11 @@ public final class CommunicatorBuilder {
         if (ids.size() > 1) {
             library.require("ncclCommInitRankScalable");
         }
+        NativeArguments arguments = new NativeArguments(config, ids, library);
         Communicator communicator = empty(library, on);
         CommunicatorCore core = communicator.core();
         core.expect(rank, size);
         core.isNamed(ids.get(0));
-        NativeArguments arguments = new NativeArguments(config, ids, library);
         new Creation(
                         initFunction(ids),
                         core,
@@ -380,11 +380,11 @@ public final class CommunicatorBuilder {
         List<UniqueId> ids = List.of(id);
         for (int i = 0; i < devices.size(); i++) {
             int rank = firstRank + i;
+            NativeArguments arguments = new NativeArguments(config, ids, library);
             Communicator communicator = empty(library, devices.get(i));
             CommunicatorCore core = communicator.core();
             core.expect(rank, size);
             core.isNamed(id);
-            NativeArguments arguments = new NativeArguments(config, ids, library);
             all.add(communicator);
             creations.add(new Creation(
                     initFunction(ids),
@@ -431,10 +431,11 @@ public final class CommunicatorBuilder {
         requireRank(rank, size);
         NcclLibrary library = NcclLibrary.get();
         library.require("ncclCommGrow");
-        Communicator communicator = empty(library, chosenDevice());
+        Device on = chosenDevice();
+        NativeArguments arguments = new NativeArguments(config, List.of(id), library);
+        Communicator communicator = empty(library, on);
         CommunicatorCore core = communicator.core();
         core.expect(rank, size);
-        NativeArguments arguments = new NativeArguments(config, List.of(id), library);
         new Creation(
                         "ncclCommGrow",
                         core,

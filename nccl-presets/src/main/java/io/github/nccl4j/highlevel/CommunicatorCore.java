@@ -17,8 +17,6 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.IntSupplier;
 import java.util.function.LongToIntFunction;
 import java.util.function.Supplier;
-import org.bytedeco.javacpp.BytePointer;
-import org.bytedeco.javacpp.LongPointer;
 
 /**
  * The native communicator behind a {@link Communicator}: its handle and state, who may call it when, and how calls that
@@ -56,7 +54,7 @@ final class CommunicatorCore {
     private final Failures failures;
 
     /** Where NCCL writes the handle, and the asynchronous error. */
-    private final LongPointer cells = new LongPointer(2);
+    private final NativeMemory cells = new NativeMemory(2 * Long.BYTES);
 
     /** Guards the cells, and the handle against being freed while its asynchronous error is asked for. */
     private final ReentrantLock polling = new ReentrantLock();
@@ -116,7 +114,6 @@ final class CommunicatorCore {
         deadline = settings.deadline();
         this.name = name;
         failures = new Failures(this);
-        cells.put(0, 0).put(1, 0);
         gate.bar(this::notOpen);
     }
 
@@ -211,12 +208,12 @@ final class CommunicatorCore {
 
     /** The library has made it: {@link #handleCell} holds its handle. */
     void created(int rank, int size) {
-        opened(cells.get(0), rank, size);
+        opened(cells.buffer().getLong(0), rank, size);
     }
 
     /** As {@link #created(int, int)}, where NCCL knows rank and size. */
     void created() {
-        long made = cells.get(0);
+        long made = cells.buffer().getLong(0);
         int[] answer = new int[1];
         Status.check(nccl.ncclCommUserRank(made, answer), "ncclCommUserRank");
         int itsRank = answer[0];
@@ -293,7 +290,7 @@ final class CommunicatorCore {
     void awaitCreation(String function) {
         if (!blocking) {
             awaitReady(function, function);
-        } else if (cells.get(0) == 0) {
+        } else if (cells.buffer().getLong(0) == 0) {
             throw new IllegalStateException(function + " says that it succeeded, but gave no communicator");
         }
     }
@@ -311,7 +308,7 @@ final class CommunicatorCore {
         if (late || stuck) {
             return;
         }
-        long made = cells.get(0);
+        long made = cells.buffer().getLong(0);
         end(false, () -> {
             // What was to block, NCCL has freed itself.
             if (!blocking && made != 0) {
@@ -322,7 +319,7 @@ final class CommunicatorCore {
 
     /** It has come to be, but nobody waits for it any more. */
     void abortLate() {
-        long made = cells.get(0);
+        long made = cells.buffer().getLong(0);
         end(false, () -> {
             if (made != 0) {
                 abortHandle(made);
@@ -639,12 +636,12 @@ final class CommunicatorCore {
     }
 
     private int pollNow() {
-        long from = handle != 0 ? handle : cells.get(0);
+        long from = handle != 0 ? handle : cells.buffer().getLong(0);
         if (from == 0) {
             return nccl.ncclInProgress;
         }
         int problem = nccl.ncclCommGetAsyncError(from, cells.address() + Long.BYTES);
-        return problem != nccl.ncclSuccess ? problem : (int) cells.get(1);
+        return problem != nccl.ncclSuccess ? problem : cells.buffer().getInt(Long.BYTES);
     }
 
     String lastError() {
@@ -809,7 +806,7 @@ final class CommunicatorCore {
 
     /** Takes part in a split, and gets no communicator. */
     void splitNone() {
-        LongPointer cell = new LongPointer(1).put(0, 0);
+        NativeMemory cell = new NativeMemory(Long.BYTES);
         Deferred call = new Deferred() {
             @Override
             public int call() {
@@ -839,10 +836,10 @@ final class CommunicatorCore {
 
     UniqueId growId() {
         return exclusively("used", EnumSet.of(State.OPEN), () -> {
-            try (BytePointer id = new BytePointer(UniqueId.BYTES)) {
+            try (NativeMemory id = new NativeMemory(UniqueId.BYTES)) {
                 hostCall("ncclCommGetUniqueId", () -> nccl.ncclCommGetUniqueId(handle, id.address()), () -> {});
                 byte[] bytes = new byte[UniqueId.BYTES];
-                id.get(bytes);
+                id.buffer().get(bytes);
                 growId = UniqueId.of(bytes);
                 return growId;
             }

@@ -12,7 +12,6 @@ import org.bytedeco.cuda.cudart.CUuuid;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.Pointer;
-import org.bytedeco.javacpp.PointerPointer;
 
 /**
  * The calls of CUDA that this package makes: each on a given device, with the thread's current device as it was before,
@@ -57,9 +56,10 @@ final class Cuda {
     static String uuid(int device) {
         int[] handle = new int[1];
         checkDriver(cudart.cuDeviceGet(handle, device), "cuDeviceGet(" + device + ")");
-        try (CUuuid uuid = new CUuuid()) {
-            checkDriver(cudart.cuDeviceGetUuid(uuid, handle[0]), "cuDeviceGetUuid(" + device + ")");
-            ByteBuffer bytes = uuid.asByteBuffer().order(ByteOrder.BIG_ENDIAN);
+        try (NativeMemory uuid = new NativeMemory(2 * Long.BYTES)) {
+            CUuuid struct = new CUuuid(new Address(uuid.address()));
+            checkDriver(cudart.cuDeviceGetUuid(struct, handle[0]), "cuDeviceGetUuid(" + device + ")");
+            ByteBuffer bytes = uuid.buffer().order(ByteOrder.BIG_ENDIAN);
             return "GPU-" + new UUID(bytes.getLong(), bytes.getLong());
         }
     }
@@ -319,14 +319,11 @@ final class Cuda {
 
     private static void checkDriver(int result, String call) {
         if (result != 0) {
-            try (PointerPointer<BytePointer> cell = new PointerPointer<>(1)) {
-                cell.put(0, (BytePointer) null);
-                cudart.cuGetErrorName(result, cell);
-                String name = text(cell.get(BytePointer.class));
-                cell.put(0, (BytePointer) null);
-                cudart.cuGetErrorString(result, cell);
-                throw new CudaException(call, result, name, text(cell.get(BytePointer.class)));
-            }
+            BytePointer name = new BytePointer();
+            BytePointer text = new BytePointer();
+            cudart.cuGetErrorName(result, name);
+            cudart.cuGetErrorString(result, text);
+            throw new CudaException(call, result, text(name), text(text));
         }
     }
 

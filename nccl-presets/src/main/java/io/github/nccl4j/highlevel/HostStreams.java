@@ -5,7 +5,6 @@ import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.HostEngine;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclLibraryException;
-import org.bytedeco.javacpp.LongPointer;
 import org.bytedeco.javacpp.Pointer;
 
 /**
@@ -35,9 +34,9 @@ final class HostStreams {
             return 0;
         }
         used = true;
-        try (LongPointer cell = new LongPointer(1)) {
+        try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
             Status.check(HostEngine.streamCreate(cell.address()), "nccl4jHostStreamCreate");
-            return cell.get();
+            return cell.buffer().getLong(0);
         }
     }
 
@@ -76,9 +75,9 @@ final class HostStreams {
         if (!areThere()) {
             return 0;
         }
-        try (LongPointer cell = new LongPointer(1)) {
+        try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
             Status.check(HostEngine.eventCreate(cell.address()), "nccl4jHostEventCreate");
-            return cell.get();
+            return cell.buffer().getLong(0);
         }
     }
 

@@ -1,12 +1,11 @@
 package io.github.nccl4j.highlevel;
 
 import java.util.List;
-import org.bytedeco.javacpp.BytePointer;
 
 /** Native memory that a call which makes a communicator reads: unique ids and a configuration. Closed after the call. */
 final class NativeArguments implements AutoCloseable {
     private final NativeConfig config;
-    private final BytePointer ids;
+    private final NativeMemory ids;
 
     /**
      * Fills it.
@@ -16,11 +15,8 @@ final class NativeArguments implements AutoCloseable {
      */
     NativeArguments(CommunicatorConfig config, List<UniqueId> ids, NcclLibrary library) {
         this.config = config == null ? null : new NativeConfig(config, library);
-        this.ids = new BytePointer(Math.max(1, (long) ids.size() * UniqueId.BYTES));
-        for (int i = 0; i < ids.size(); i++) {
-            this.ids.position((long) i * UniqueId.BYTES).put(ids.get(i).toBytes());
-        }
-        this.ids.position(0);
+        this.ids = new NativeMemory(Math.max(1, Math.multiplyExact(ids.size(), UniqueId.BYTES)));
+        ids.forEach(id -> this.ids.buffer().put(id.toBytes()));
     }
 
     /** The address of the configuration, 0 for none. */

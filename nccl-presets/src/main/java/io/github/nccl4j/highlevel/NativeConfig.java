@@ -1,11 +1,13 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.library.NcclLibraryException;
+import io.github.nccl4j.library.StructInitializers;
 import io.github.nccl4j.nccl.ncclConfig_t;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.bytedeco.javacpp.BytePointer;
+import org.bytedeco.javacpp.Loader;
 
 /**
  * A {@code ncclConfig_t} in native memory, to be handed to NCCL. Who creates one closes it, when the call that took it
@@ -17,10 +19,11 @@ import org.bytedeco.javacpp.BytePointer;
  * <p>Not for several threads.
  */
 final class NativeConfig implements AutoCloseable {
-    private static final Map<String, BytePointer> COMMUNICATOR_NAMES = new ConcurrentHashMap<>();
+    private static final Map<String, NativeMemory> COMMUNICATOR_NAMES = new ConcurrentHashMap<>();
 
+    private final NativeMemory memory;
     private final ncclConfig_t config;
-    private BytePointer netName;
+    private NativeMemory netName;
 
     /**
      * Fills a new one.
@@ -30,22 +33,31 @@ final class NativeConfig implements AutoCloseable {
     NativeConfig(CommunicatorConfig source, NcclLibrary library) {
         // The check comes before the first allocation, so that nothing is left behind when it throws.
         Map<ConfigField, Object> values = source.supportedBy(library);
-        config = new ncclConfig_t();
+        memory = new NativeMemory(Loader.sizeof(ncclConfig_t.class));
+        StructInitializers.config(memory.address());
+        config = new ncclConfig_t(new Address(memory.address()));
         values.forEach((field, value) -> {
             switch (field) {
                 case NET_NAME -> {
                     netName = text((String) value);
-                    config.netName(netName);
+                    config.netName(pointer(netName));
                 }
                 case COMM_NAME ->
-                    config.commName(COMMUNICATOR_NAMES.computeIfAbsent((String) value, NativeConfig::text));
+                    config.commName(pointer(COMMUNICATOR_NAMES.computeIfAbsent((String) value, NativeConfig::text)));
                 default -> field.write(config, value);
             }
         });
     }
 
-    private static BytePointer text(String value) {
-        return new BytePointer(value, StandardCharsets.UTF_8);
+    private static NativeMemory text(String value) {
+        byte[] bytes = value.getBytes(StandardCharsets.UTF_8);
+        NativeMemory memory = new NativeMemory(bytes.length + 1);
+        memory.buffer().put(bytes);
+        return memory;
+    }
+
+    private static BytePointer pointer(NativeMemory memory) {
+        return new BytePointer(new Address(memory.address()));
     }
 
     /** The struct; valid until {@link #close}. */
@@ -55,7 +67,7 @@ final class NativeConfig implements AutoCloseable {
 
     @Override
     public void close() {
-        config.close();
+        memory.close();
         if (netName != null) {
             netName.close();
         }

@@ -1,7 +1,6 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
-import org.bytedeco.javacpp.LongPointer;
 
 /** Memory that NCCL allocates, checked. */
 final class NcclMemory {
@@ -9,10 +8,9 @@ final class NcclMemory {
 
     /** {@code ncclMemAlloc}, on the current device. */
     static long allocate(long bytes) {
-        try (LongPointer cell = new LongPointer(1)) {
-            cell.put(0);
+        try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
             Status.check(nccl.ncclMemAlloc(cell.address(), bytes), "ncclMemAlloc(" + bytes + ")");
-            return cell.get();
+            return cell.buffer().getLong(0);
         }
     }
 

@@ -2,7 +2,6 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.library.NcclLibraryException;
-import io.github.nccl4j.nccl.ncclUniqueId;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.Arrays;
@@ -41,10 +40,10 @@ public final class UniqueId {
      * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html">ncclGetUniqueId</a>
      */
     public static UniqueId create() {
-        try (ncclUniqueId id = new ncclUniqueId()) {
-            Status.check(nccl.ncclGetUniqueId(id), "ncclGetUniqueId");
+        try (NativeMemory id = new NativeMemory(BYTES)) {
+            Status.check(nccl.ncclGetUniqueId(id.address()), "ncclGetUniqueId");
             byte[] bytes = new byte[BYTES];
-            id.asByteBuffer().get(bytes);
+            id.buffer().get(bytes);
             return new UniqueId(bytes);
         }
     }

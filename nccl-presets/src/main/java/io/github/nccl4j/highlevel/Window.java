@@ -6,7 +6,6 @@ import io.github.nccl4j.library.NcclLibraryException;
 import java.util.Collections;
 import java.util.EnumSet;
 import java.util.Set;
-import org.bytedeco.javacpp.LongPointer;
 
 /**
  * Memory that the ranks of a communicator know from each other: each registers a buffer of the same size, and can then put
@@ -88,7 +87,7 @@ public final class Window implements AutoCloseable {
 
     /** The C call, whose result NCCL may write later. */
     private final class Registering implements Deferred {
-        private final LongPointer cell = new LongPointer(1).put(0, 0);
+        private final NativeMemory cell = new NativeMemory(Long.BYTES);
 
         Registering() {
             // Closing what is pending waits for the call.
@@ -109,7 +108,7 @@ public final class Window implements AutoCloseable {
 
         @Override
         public void completed() {
-            long made = cell.get();
+            long made = cell.buffer().getLong(0);
             cell.close();
             if (made == 0) {
                 resource.cancel();
@@ -194,12 +193,12 @@ public final class Window implements AutoCloseable {
     public long userAddress() {
         CommunicatorCore core = communicator.core();
         core.require("ncclWinGetUserPtr");
-        try (LongPointer cell = new LongPointer(1)) {
+        try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
             core.alone(() -> {
                 check();
                 core.callAlone("ncclWinGetUserPtr", comm -> nccl.ncclWinGetUserPtr(comm, handle, cell.address()));
             });
-            return cell.get();
+            return cell.buffer().getLong(0);
         }
     }
 

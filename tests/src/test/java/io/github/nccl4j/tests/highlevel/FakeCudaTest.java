@@ -47,8 +47,16 @@ class FakeCudaTest {
     }
 
     private String run(Class<?> scenario, String... arguments) throws IOException {
+        // JavaCPP refuses to allocate anything, as it may in a process with a GPU.
+        ChildJvm limited = new ChildJvm()
+                .property("org.bytedeco.javacpp.maxPhysicalBytes", 1)
+                .property("org.bytedeco.javacpp.maxRetries", 0);
+        return run(limited, scenario, arguments);
+    }
+
+    private String run(ChildJvm with, Class<?> scenario, String... arguments) throws IOException {
         Path failures = Files.writeString(folder.resolve("failures"), "");
-        ChildJvm jvm = cuda.jvm(new ChildJvm())
+        ChildJvm jvm = cuda.jvm(with)
                 .environment("FAKE_CUDA_FAIL", "@" + failures)
                 .property("fake.failures", failures)
                 .property("nccl4j.library", cuda.nccl());
@@ -60,7 +68,8 @@ class FakeCudaTest {
 
     @Test
     void everythingWorksOnEachDevice() throws IOException {
-        String output = run("suite");
+        // It wraps pointers that JavaCPP has allocated.
+        String output = run(new ChildJvm(), FakeCudaScenarios.class, "suite");
         assertTrue(output.contains("checks passed on CUDA device 0"), output);
         assertTrue(output.contains("checks passed on CUDA device 1"), output);
     }

@@ -8,6 +8,7 @@ import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Float32;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.Group;
+import io.github.nccl4j.highlevel.HeldMemory;
 import io.github.nccl4j.highlevel.PreMulSum;
 import io.github.nccl4j.highlevel.ReduceOp;
 import java.io.IOException;
@@ -28,7 +29,7 @@ final class LeakCheck {
     private LeakCheck() {}
 
     /** What a process holds. */
-    private record Held(long files, long threads, long pointerBytes, long residentBytes) {
+    private record Held(long files, long threads, long pointerBytes, long ownBytes, long residentBytes) {
         static Held now() throws IOException, InterruptedException {
             // Twice, since native memory of dropped pointers goes by way of a queue.
             for (int i = 0; i < 2; i++) {
@@ -40,6 +41,7 @@ final class LeakCheck {
                     entries("/proc/self/fd"),
                     entries("/proc/self/task"),
                     Pointer.totalBytes(),
+                    HeldMemory.bytes(),
                     1024 * (number(status, "RssAnon:") + number(status, "RssShmem:")));
         }
 
@@ -72,6 +74,7 @@ final class LeakCheck {
         checks.equal(before.files, after.files, "open files");
         checks.isTrue(after.threads <= before.threads, "threads: " + before.threads + ", then " + after.threads);
         checks.isTrue(after.pointerBytes <= before.pointerBytes + 1024, "bytes of pointers");
+        checks.equal(before.ownBytes, after.ownBytes, "bytes of the package's own memory");
         checks.isTrue(after.residentBytes <= before.residentBytes + MEMORY_TOLERANCE, "resident bytes");
         System.out.println(cycles + " cycles left nothing");
     }

@@ -1,0 +1,83 @@
+package io.github.nccl4j.highlevel;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import io.github.nccl4j.library.StructInitializers;
+import io.github.nccl4j.nccl.ncclConfig_t;
+import io.github.nccl4j.nccl.ncclSimInfo_t;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.function.LongConsumer;
+import org.bytedeco.javacpp.LongPointer;
+import org.bytedeco.javacpp.Pointer;
+import org.junit.jupiter.api.Test;
+
+class NativeMemoryTest {
+    @Test
+    void itIsZerosAtAnAddress() {
+        try (NativeMemory memory = new NativeMemory(2 * Long.BYTES)) {
+            ByteBuffer buffer = memory.buffer();
+            assertEquals(2 * Long.BYTES, buffer.capacity());
+            assertEquals(ByteOrder.nativeOrder(), buffer.order());
+            assertEquals(0, buffer.getLong(0));
+            assertEquals(0, buffer.getLong(8));
+            buffer.putLong(8, Long.MIN_VALUE + 3);
+            assertEquals(Long.MIN_VALUE + 3, new LongPointer(new Address(memory.address())).get(1));
+            assertThrows(IndexOutOfBoundsException.class, () -> buffer.getLong(9));
+        }
+    }
+
+    @Test
+    void itIsFreedOnce() {
+        long before = NativeMemory.held();
+        NativeMemory memory = new NativeMemory(100);
+        NativeMemory other = new NativeMemory(10);
+        assertEquals(before + 110, NativeMemory.held());
+        memory.close();
+        memory.close();
+        assertEquals(before + 10, NativeMemory.held());
+        String expected = "100 bytes of native memory were freed";
+        assertEquals(
+                expected,
+                assertThrows(IllegalStateException.class, memory::address).getMessage());
+        assertEquals(
+                expected,
+                assertThrows(IllegalStateException.class, memory::buffer).getMessage());
+        other.close();
+        assertEquals(before, NativeMemory.held());
+    }
+
+    @Test
+    void javaCppDoesNotCountIt() {
+        long before = Pointer.totalBytes();
+        try (NativeMemory memory = new NativeMemory(1 << 20)) {
+            assertEquals(0, memory.buffer().get(0));
+            assertEquals(before, Pointer.totalBytes(), 1 << 19);
+        }
+    }
+
+    private static void assertInitialized(LongConsumer initializer, Pointer expected) {
+        int size = expected.sizeof();
+        try (NativeMemory memory = new NativeMemory(size + 1)) {
+            memory.buffer().put(size, (byte) 42);
+            initializer.accept(memory.address());
+            byte[] bytes = new byte[size];
+            memory.buffer().get(bytes);
+            byte[] all = new byte[size];
+            Address.buffer(expected.address(), size).get(all);
+            assertArrayEquals(all, bytes);
+            assertEquals(42, memory.buffer().get(size));
+        }
+    }
+
+    @Test
+    void structsBeginAsTheirClassesDo() {
+        try (ncclConfig_t config = new ncclConfig_t();
+                ncclSimInfo_t info = new ncclSimInfo_t()) {
+            assertInitialized(StructInitializers::config, config);
+            assertInitialized(StructInitializers::simInfo, info);
+        }
+    }
+}
