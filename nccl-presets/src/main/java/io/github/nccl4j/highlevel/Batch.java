@@ -166,13 +166,14 @@ final class Batch {
     void pin(DeviceBuffer<?> buffer) {
         DeviceBuffer<?> root = buffer.root();
         int place = (int) root.serial() & RECENT - 1;
-        if (recent[place] == root) {
+        CudaGraph graph = CudaGraph.ofThread();
+        // A graph keeps it itself, whoever has pinned it before.
+        if (recent[place] == root && graph == null) {
             return;
         }
         buffer.pin();
         recent[place] = root;
         pinned.add(buffer);
-        CudaGraph graph = CudaGraph.ofThread();
         if (graph != null) {
             graph.keep(buffer);
         }
