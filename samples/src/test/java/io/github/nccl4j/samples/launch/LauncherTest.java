@@ -126,7 +126,9 @@ class LauncherTest {
     @ParameterizedTest
     @ValueSource(strings = {"KILL", "TERM", "INT"})
     void ranksEndWithTheirLauncher(String signal) throws Exception {
-        List<String> command = JavaCommand.of(List.of(), TestRank.class.getName(), List.of("launch", "wait"));
+        // A build in the background of a shell ignores SIGINT, and so would its children.
+        List<String> command = new ArrayList<>(List.of("env", "--default-signal=INT"));
+        command.addAll(JavaCommand.of(List.of(), TestRank.class.getName(), List.of("launch", "wait")));
         Process launcher = new ProcessBuilder(command)
                 .redirectError(ProcessBuilder.Redirect.DISCARD)
                 .start();
@@ -138,7 +140,7 @@ class LauncherTest {
                 ranks.add(Long.parseLong(line.substring(line.lastIndexOf(' ') + 1)));
             }
             new ProcessBuilder("kill", "-" + signal, Long.toString(launcher.pid())).start();
-            assertTrue(launcher.waitFor(3, TimeUnit.SECONDS));
+            assertTrue(launcher.waitFor(20, TimeUnit.SECONDS));
             long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
             while (ranks.stream().anyMatch(LauncherTest::runs)) {
                 assertTrue(System.nanoTime() < deadline, "a rank outlived its launcher");
