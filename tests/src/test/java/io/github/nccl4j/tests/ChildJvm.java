@@ -127,17 +127,19 @@ public final class ChildJvm {
             Process process = builder.start();
             process.getOutputStream().close();
             StringBuffer soFar = new StringBuffer();
-            CompletableFuture<String> output = CompletableFuture.supplyAsync(() -> {
-                try (Reader reader = process.inputReader(StandardCharsets.UTF_8)) {
-                    char[] chars = new char[8192];
-                    for (int read = reader.read(chars); read >= 0; read = reader.read(chars)) {
-                        soFar.append(chars, 0, read);
-                    }
-                    return soFar.toString();
-                } catch (IOException e) {
-                    throw new UncheckedIOException(e);
-                }
-            });
+            CompletableFuture<String> output = CompletableFuture.supplyAsync(
+                    () -> {
+                        try (Reader reader = process.inputReader(StandardCharsets.UTF_8)) {
+                            char[] chars = new char[8192];
+                            for (int read = reader.read(chars); read >= 0; read = reader.read(chars)) {
+                                soFar.append(chars, 0, read);
+                            }
+                            return soFar.toString();
+                        } catch (IOException e) {
+                            throw new UncheckedIOException(e);
+                        }
+                    },
+                    Threads.EACH);
             return new Running(process, soFar, output, limit);
         } catch (IOException e) {
             throw new UncheckedIOException(e);

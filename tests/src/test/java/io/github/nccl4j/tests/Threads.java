@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -12,6 +13,16 @@ import java.util.concurrent.TimeUnit;
 
 /** Tasks that need each other, such as the ranks of a communicator. */
 public final class Threads {
+    /**
+     * A thread for each task. {@code CompletableFuture}'s own pool has a single one where there are two processors, from
+     * Java 25 on, and tasks that wait for each other never end in it.
+     */
+    public static final Executor EACH = task -> {
+        Thread thread = new Thread(task);
+        thread.setDaemon(true);
+        thread.start();
+    };
+
     private Threads() {}
 
     /** Runs each task in a thread of its own; the results in their order. */

@@ -11,6 +11,7 @@ import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.tests.Threads;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteOrder;
@@ -152,7 +153,7 @@ final class MisuseWorld implements AutoCloseable {
 
     /** What is collective and allowed in no group. */
     void onBoth(Consumer<Communicator> call) {
-        CompletableFuture<Void> there = CompletableFuture.runAsync(() -> call.accept(second));
+        CompletableFuture<Void> there = CompletableFuture.runAsync(() -> call.accept(second), Threads.EACH);
         call.accept(first);
         there.join();
     }

@@ -22,6 +22,7 @@ import io.github.nccl4j.highlevel.SuspendFlag;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.highlevel.Window;
 import io.github.nccl4j.highlevel.WindowFlag;
+import io.github.nccl4j.tests.Threads;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.EnumSet;
@@ -110,7 +111,7 @@ class StatesTest {
             if (c.state() == State.OPEN && c.rank() == 0) {
                 UniqueId id = c.growId();
                 joined = CompletableFuture.runAsync(
-                        () -> Communicator.builder().join(id, 2, 3).close());
+                        () -> Communicator.builder().join(id, 2, 3).close(), Threads.EACH);
             }
             c.grow(3).close();
             joined.join();

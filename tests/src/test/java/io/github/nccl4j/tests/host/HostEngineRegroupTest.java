@@ -8,6 +8,7 @@ import io.github.nccl4j.nccl.ncclComm;
 import io.github.nccl4j.nccl.ncclConfig_t;
 import io.github.nccl4j.nccl.ncclUniqueId;
 import io.github.nccl4j.tests.ChildJvm;
+import io.github.nccl4j.tests.Threads;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -250,11 +251,13 @@ class HostEngineRegroupTest {
                 nccl.ncclCommAbort(self.comm());
                 return 0f;
             }
-            CompletableFuture<Integer> stuck = CompletableFuture.supplyAsync(() -> {
-                try (FloatPointer data = new FloatPointer(1f)) {
-                    return allReduce(self, data);
-                }
-            });
+            CompletableFuture<Integer> stuck = CompletableFuture.supplyAsync(
+                    () -> {
+                        try (FloatPointer data = new FloatPointer(1f)) {
+                            return allReduce(self, data);
+                        }
+                    },
+                    Threads.EACH);
             Thread.sleep(300);
             Rank rest = shrink(self, nccl.NCCL_SHRINK_ABORT, 2);
             assertTrue(stuck.get(1, TimeUnit.SECONDS) != nccl.ncclSuccess);
