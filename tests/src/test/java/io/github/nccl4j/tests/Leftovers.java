@@ -2,6 +2,7 @@ package io.github.nccl4j.tests;
 
 import java.io.IOException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Set;
@@ -11,9 +12,12 @@ import java.util.stream.Stream;
 
 /** Files and sockets of NCCL and of the host engine that could be left behind. */
 public final class Leftovers {
+    /** The place of the number in a line of /proc/net/unix. */
+    private static final int INODE = 6;
+
     private Leftovers() {}
 
-    /** Those that are there, whoever made them. */
+    /** Files, whoever made them, and sockets of this process and those that it has started: only who lives has any. */
     public static Set<String> now() throws IOException {
         Set<String> found = new TreeSet<>();
         for (Path folder : List.of(Path.of(System.getProperty("java.io.tmpdir")), Path.of("/dev/shm"))) {
@@ -23,11 +27,41 @@ public final class Leftovers {
                         .collect(Collectors.toSet()));
             }
         }
+        Set<String> own = ownSockets();
         Files.readAllLines(Path.of("/proc/net/unix")).stream()
-                .filter(line -> line.contains("nccl"))
+                .filter(line -> line.contains("nccl") && own.contains(line.split(" +")[INODE]))
                 .map(line -> line.substring(line.lastIndexOf(' ') + 1))
                 .forEach(found::add);
         return found;
+    }
+
+    private static Set<String> ownSockets() throws IOException {
+        Set<String> inodes = new TreeSet<>();
+        List<ProcessHandle> processes = Stream.concat(
+                        Stream.of(ProcessHandle.current()),
+                        ProcessHandle.current().descendants())
+                .toList();
+        for (ProcessHandle process : processes) {
+            try (Stream<Path> open = Files.list(Path.of("/proc/" + process.pid() + "/fd"))) {
+                for (Path descriptor : open.toList()) {
+                    String target = target(descriptor);
+                    if (target.startsWith("socket:[")) {
+                        inodes.add(target.substring("socket:[".length(), target.length() - 1));
+                    }
+                }
+            } catch (NoSuchFileException ended) {
+                continue;
+            }
+        }
+        return inodes;
+    }
+
+    private static String target(Path descriptor) throws IOException {
+        try {
+            return Files.readSymbolicLink(descriptor).toString();
+        } catch (NoSuchFileException closed) {
+            return "";
+        }
     }
 
     /** Those that are there and were not before, and stay. */
