@@ -41,7 +41,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 @Timeout(value = 120, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class StatesTest {
     private static final Device HOST = Device.host();
-    private static final Duration SOON = Duration.ofMillis(100);
+    private static final Duration SOON = Duration.ofMillis(500);
 
     /** What a call is for; the columns of the table. */
     private enum Column {
