@@ -903,7 +903,18 @@ public final class Communicator implements AutoCloseable {
 
     private void checkForFaults(int operation, long send, long recv, long count, int bytesOfElement) {
         Version version = core.library().version();
-        String problem = RegisteredMemory.problem(version, operation, send, count, bytesOfElement);
+        refuseInWindows(RegisteredMemory.problem(version, operation, send, count, bytesOfElement), version, send, recv);
+    }
+
+    /** Apart from the other faults, for which all operations of the communicator look further: this concerns one of them. */
+    private void checkAverage(long send, long recv, DataType type) {
+        if (windows.length > 0 && !onHost) {
+            Version version = core.library().version();
+            refuseInWindows(RegisteredMemory.problemOfAverage(version, type), version, send, recv);
+        }
+    }
+
+    private void refuseInWindows(String problem, Version version, long send, long recv) {
         if (problem != null
                 && size() > 1
                 && RegisteredMemory.mayBeUsed(
@@ -972,6 +983,9 @@ public final class Communicator implements AutoCloseable {
             checkDisjoint(send, recv);
         }
         check(op, send.type);
+        if (op == ReduceOp.AVG) {
+            checkAverage(send.address, recv.address, send.type.dataType());
+        }
         check(stream);
         submit(Operations.ALL_REDUCE, send, recv, count, op, 0, stream);
     }
@@ -1885,6 +1899,9 @@ public final class Communicator implements AutoCloseable {
             requireDisjoint(send, count * type.size(), recv, count * type.size());
         }
         check(op, type);
+        if (op == ReduceOp.AVG) {
+            checkAverage(send, recv, type);
+        }
         check(stream);
         submit(Operations.ALL_REDUCE, send, recv, count, type, op, 0, stream);
     }

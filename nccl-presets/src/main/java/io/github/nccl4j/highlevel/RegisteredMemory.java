@@ -6,9 +6,9 @@ import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * What NCCL is known to get wrong with memory in windows and registrations. Calls that its kernels for symmetric windows would
- * answer with wrong elements are refused; what no single call shows is told once, in the log.
+ * answer with wrong elements, or not at all, are refused; what no single call shows is told once, in the log.
  *
- * <p>Seen with 2.28.3 and 2.28.9, and gone from the sources of the releases that are named here.
+ * <p>Seen with 2.28.3, 2.28.9 and 2.30.7, and gone from the sources of the releases that are named here.
  */
 final class RegisteredMemory {
     private static final Version FIRST = new Version(2, 27, 3);
@@ -22,6 +22,9 @@ final class RegisteredMemory {
     private static final Version ONE_WINDOW = new Version(2, 29, 2);
     /** From here on elements are read from any place. */
     private static final Version ANY_PLACE = new Version(2, 30, 3);
+
+    /** From here on, up to 2.30.7 at least, kernels that all-reduce averages are chosen but were not built. */
+    private static final Version NO_AVERAGE = new Version(2, 30, 3);
 
     private static final int WORD = 4;
     private static final int PACK = 8;
@@ -93,6 +96,25 @@ final class RegisteredMemory {
                     + " (" + count + " elements): " + wrongUntil(version, ANY_PLACE);
         }
         return null;
+    }
+
+    /**
+     * Why an all-reduce with AVG fails, and leaves the communicator useless, or null.
+     *
+     * @param type of the elements
+     */
+    static String problemOfAverage(Version version, DataType type) {
+        boolean isChosen =
+                switch (type) {
+                    case FLOAT16, FLOAT32, BFLOAT16, FLOAT8_E4M3, FLOAT8_E5M2 -> true;
+                    default -> false;
+                };
+        if (!isChosen || !version.isAtLeast(NO_AVERAGE)) {
+            return null;
+        }
+        return "in symmetric windows, all-reduce has no AVG of "
+                + ElementType.values().get(type.code()) + ": NCCL " + version
+                + " has no kernel for it; use memory outside of windows, or SUM and a scale";
     }
 
     private static String wrongUntil(Version version, Version fixed) {

@@ -23,7 +23,8 @@ import java.util.Set;
  * <p><b>Places.</b> In a window with {@link WindowFlag#COLL_SYMMETRIC}, each rank's buffer for a collective begins at the same
  * offset. NCCL does not compare them: GPUs read memory that is not there if they differ. Between 2.27.3 and 2.30.3 its
  * kernels for such windows get elements of 1 and 2 bytes wrong that begin at no multiple of 4 bytes, and before 2.28.7 blocks
- * of ranks that have no multiple of 8 bytes; {@link Communicator} refuses such calls with these releases. Before 2.29.2 memory
+ * of ranks that have no multiple of 8 bytes; from 2.30.3 on it has no kernels for all-reduce with {@link ReduceOp#AVG} of
+ * floats of up to 4 bytes. {@link Communicator} refuses such calls with these releases. Before 2.29.2 memory
  * from which a rank sent, or into which it received, can't be used in large collectives afterwards; a warning is logged.
  *
  * <p>A window that is made in an open {@link Group} is pending until the group is launched: only what it was made of can be

@@ -56,6 +56,25 @@ class RegisteredMemoryTest {
     }
 
     @Test
+    void noKernelAllReducesAveragesOfSmallFloats() {
+        Version before = new Version(2, 29, 7);
+        Version newest = new Version(2, 30, 7);
+        assertEquals(
+                "in symmetric windows, all-reduce has no AVG of float32: NCCL 2.30.7 has no kernel for it; use memory outside of"
+                        + " windows, or SUM and a scale",
+                RegisteredMemory.problemOfAverage(newest, DataType.FLOAT32));
+        for (ElementType<?> type : ElementType.values()) {
+            boolean lacks = type.isFloat() && type != ElementType.FLOAT64;
+            assertEquals(lacks, RegisteredMemory.problemOfAverage(newest, type.dataType()) != null, type.toString());
+            assertEquals(
+                    lacks,
+                    RegisteredMemory.problemOfAverage(new Version(2, 30, 3), type.dataType()) != null,
+                    type.toString());
+            assertNull(RegisteredMemory.problemOfAverage(before, type.dataType()));
+        }
+    }
+
+    @Test
     void theseKernelsNeedBothWindowsBeforeRelease2292AndOneLater() {
         assertTrue(RegisteredMemory.mayBeUsed(NEWER, true, true));
         assertFalse(RegisteredMemory.mayBeUsed(NEWER, true, false));

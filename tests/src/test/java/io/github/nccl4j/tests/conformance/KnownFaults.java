@@ -10,6 +10,7 @@ import io.github.nccl4j.tests.oracle.Reduction;
 final class KnownFaults {
     private static final Version ANY_SIZE = new Version(2, 28, 7);
     private static final Version ANY_PLACE = new Version(2, 30, 3);
+    private static final Version NO_AVERAGE = new Version(2, 30, 3);
 
     private final NcclLibrary library = NcclLibrary.get();
     private final int size;
@@ -42,7 +43,19 @@ final class KnownFaults {
         return type == ElementType.FLOAT8E4M3 || type == ElementType.FLOAT8E5M2;
     }
 
+    private boolean lacksKernel(Case c) {
+        return c.operation() == Operation.ALL_REDUCE
+                && c.operator() == Operator.AVG
+                && c.type().isFloat()
+                && c.type() != ElementType.FLOAT64
+                && library.version().isAtLeast(NO_AVERAGE);
+    }
+
     private String inWindow(Case c) {
+        if (lacksKernel(c)) {
+            return "from NCCL " + NO_AVERAGE
+                    + " on no kernel for symmetric windows all-reduces averages of small floats";
+        }
         boolean scatters = c.operation() == Operation.REDUCE_SCATTER;
         boolean gathers = c.operation() == Operation.ALL_GATHER;
         if (!scatters && !gathers && c.operation() != Operation.ALL_REDUCE) {

@@ -18,6 +18,9 @@ final class MisuseScenarios {
         all.addAll(GroupMisuses.all());
         all.addAll(CreationMisuses.all(onHost));
         all.addAll(MemoryMisuses.all(onHost));
+        if (!onHost) {
+            all.addAll(FaultyLibraryMisuses.ofTheNewest());
+        }
         return all;
     }
 
