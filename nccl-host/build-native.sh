@@ -22,4 +22,5 @@ done | xargs -P 2 -I {} sh -c "$cxx $flags -I'$api' -c '{}' -o '$objects'/\"\$(b
 # shellcheck disable=SC2086 # the compiler may be given with options
 $cxx -shared -pthread -s -Wl,-z,defs -Wl,-z,noexecstack -Wl,--version-script="$here/src/main/cpp/exports.map" \
   -o "$output.new" "$objects"/*.o
+"$here/../nccl-presets/tell-apart.sh" "$output.new"
 mv "$output.new" "$output"

@@ -4,10 +4,17 @@
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 
+output=
+previous=
 for argument in "$@"; do
+  [ "$previous" != -o ] || output=$argument
+  previous=$argument
   case $argument in
     *.cpp) "$NCCL4J_JAVA" -XX:TieredStopAtLevel=1 -cp "$NCCL4J_HEADER" io.github.nccl4j.header.GeneratedJni "$argument" ;;
   esac
 done
 # shellcheck disable=SC2086 # the compiler may be given with options
-exec $NCCL4J_CXX "-ffile-prefix-map=$root=." "$@"
+$NCCL4J_CXX "-ffile-prefix-map=$root=." "$@"
+case $output in
+  *.so) "$(dirname "$0")/tell-apart.sh" "$output" ;;
+esac
