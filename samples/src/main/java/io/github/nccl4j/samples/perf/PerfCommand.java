@@ -158,6 +158,7 @@ public final class PerfCommand implements Callable<Integer> {
         if (settings.json != null) {
             sideBySide.write(
                     settings.json,
+                    launch.ranks() * settings.threads * settings.gpus,
                     theirs,
                     spec.root().commandLine().getParseResult().originalArgs());
         }

@@ -17,7 +17,8 @@ import picocli.CommandLine.Spec;
         name = "plot",
         sortOptions = false,
         description = {
-            "Draws bus bandwidth and time over size, a line for each file of results of nccl4j perf -J or of nccl-tests.",
+            "Draws bus bandwidth and time over size: a line for each file of results of nccl4j perf -J or of nccl-tests, two",
+            "for one of nccl4j perf --against.",
             "",
             "Needs a Java with java.desktop, which a bundle does not have: carry the files home.",
             ""
@@ -68,7 +69,7 @@ public final class PlotCommand implements Callable<Integer> {
         }
         List<ResultFile> results = new ArrayList<>();
         for (Path file : files) {
-            results.add(ResultFile.read(file, inPlace));
+            results.addAll(ResultFile.readAll(file, inPlace));
         }
         Plot.write(title, results, output);
     }

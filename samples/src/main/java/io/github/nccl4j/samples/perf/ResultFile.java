@@ -13,8 +13,8 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * What a picture shows of a file of results, ours or one of nccl-tests: by the size in bytes, the microseconds and the bus
- * bandwidth in GB/s.
+ * What a picture shows of a file of results, ours or one of nccl-tests, or of one side of a file that compares both: by the
+ * size in bytes, the microseconds and the bus bandwidth in GB/s.
  */
 record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) {
     /** Reads a file, and from it the results out of place, or in place. A size that was measured again counts once. */
@@ -44,6 +44,45 @@ record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) 
         }
         String name = file.getFileName().toString();
         return new ResultFile(name.endsWith(".json") ? name.substring(0, name.length() - 5) : name, micros, bus);
+    }
+
+    /** Reads a file as {@link #read}, or the two sides of one that {@code --against} has written: medians of their runs. */
+    static List<ResultFile> readAll(Path file, boolean inPlace) throws IOException {
+        try {
+            JsonObject json = JsonParser.parseString(Files.readString(file)).getAsJsonObject();
+            if (json.has("theirs")) {
+                return List.of(
+                        side(json, "theirs_us", inPlace, "nccl-tests"), side(json, "ours_us", inPlace, "nccl4j"));
+            }
+        } catch (JsonParseException | IllegalStateException | NullPointerException | NumberFormatException e) {
+            throw new IOException(file + " is not a file of results of nccl4j perf or nccl-tests: " + e, e);
+        }
+        return List.of(read(file, inPlace));
+    }
+
+    private static ResultFile side(JsonObject json, String key, boolean inPlace, String who) {
+        Collective collective =
+                new PerfCommand.Names().convert(json.get("collective").getAsString());
+        int ranks = json.get("ranks").getAsInt();
+        Map<Long, Double> micros = new TreeMap<>();
+        Map<Long, Double> bus = new TreeMap<>();
+        for (JsonElement element : results(json)) {
+            JsonObject result = element.getAsJsonObject();
+            long size = result.get("size").getAsLong();
+            if (size > 0 && result.get("in_place").getAsBoolean() == inPlace) {
+                double time = SideBySide.median(numbers(result, key));
+                long moved = collective == Collective.HYPERCUBE ? size / ranks * (ranks - 1) : size;
+                micros.put(size, time);
+                bus.put(size, moved / time / 1e3 * collective.busFactor(ranks));
+            }
+        }
+        return new ResultFile(collective.label() + ", " + ranks + " ranks, " + who, micros, bus);
+    }
+
+    private static List<Double> numbers(JsonObject result, String key) {
+        List<Double> numbers = new ArrayList<>();
+        result.getAsJsonArray(key).forEach(number -> numbers.add(number.getAsDouble()));
+        return numbers;
     }
 
     private static List<JsonElement> results(JsonObject json) {

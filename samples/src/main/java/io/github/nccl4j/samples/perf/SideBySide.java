@@ -222,12 +222,13 @@ final class SideBySide {
     }
 
     /** All times, for those who want to look at them in another way. */
-    void write(Path file, List<String> theirCommand, List<String> arguments) throws IOException {
+    void write(Path file, int ranks, List<String> theirCommand, List<String> arguments) throws IOException {
         try (JsonWriter json = new JsonWriter(Files.newBufferedWriter(file))) {
             json.setIndent(" ");
             json.beginObject();
             json.name("time").value(LocalDateTime.now().format(JsonFile.TIME));
             json.name("collective").value(collective.label());
+            json.name("ranks").value(ranks);
             json.name("nccl_tests").beginArray();
             for (String line : versions) {
                 json.value(line);

@@ -39,6 +39,21 @@ class PlotTest {
     }
 
     @Test
+    void bothSidesOfAComparisonAreRead() throws IOException {
+        Path file = results("both.json", """
+                {"collective": "all_reduce", "ranks": 4, "theirs": "mpirun", "results": [
+                  {"size": 0, "in_place": false, "theirs_us": [1], "ours_us": [1]},
+                  {"size": 1000, "in_place": true, "theirs_us": [1], "ours_us": [1]},
+                  {"size": 1000, "in_place": false, "theirs_us": [3, 1, 2], "ours_us": [4, 9, 3]}]}
+                """);
+        assertEquals(
+                List.of(
+                        new ResultFile("all_reduce, 4 ranks, nccl-tests", Map.of(1000L, 2.0), Map.of(1000L, 0.75)),
+                        new ResultFile("all_reduce, 4 ranks, nccl4j", Map.of(1000L, 4.0), Map.of(1000L, 0.375))),
+                ResultFile.readAll(file, false));
+    }
+
+    @Test
     void whatIsNoFileOfResultsIsRefused() throws IOException {
         for (String text : List.of("", "[]", "{}", "{\"results\": [{\"size\": 8, \"out_of_place\": {}}]}")) {
             Path file = results("none.json", text);
