@@ -367,12 +367,16 @@ struct InitializedConfig : ncclConfig_t {
   InitializedConfig() : ncclConfig_t(NCCL_CONFIG_INITIALIZER) {}
 };
 inline void initializeConfig(long long at) { new ((void*)at) InitializedConfig; }
+#else
+inline void initializeConfig(long long) { throw std::runtime_error("nccl.h of the build has no ncclConfig_t"); }
 #endif
 #ifdef NCCL_SIM_INFO_INITIALIZER
 struct InitializedSimInfo : ncclSimInfo_t {
   InitializedSimInfo() : ncclSimInfo_t(NCCL_SIM_INFO_INITIALIZER) {}
 };
 inline void initializeSimInfo(long long at) { new ((void*)at) InitializedSimInfo; }
+#else
+inline void initializeSimInfo(long long) { throw std::runtime_error("nccl.h of the build has no ncclSimInfo_t"); }
 #endif
 
 }  // namespace nccl4j
