@@ -418,7 +418,7 @@ final class Batch {
                 throw first.timedOut("ncclGroupEnd", whole(), longestDeadline());
             }
         } else {
-            result = callAll();
+            result = CudaGraph.callWhileCapturing(this::callAll);
         }
         if (result == nccl.ncclInProgress) {
             awaitAll();

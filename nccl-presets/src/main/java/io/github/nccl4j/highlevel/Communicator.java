@@ -1754,7 +1754,7 @@ public final class Communicator implements AutoCloseable {
             JfrEvents.OperationEvent event = Jfr.recording ? JfrEvents.operation() : null;
             ring.record(pass.next(), Operations.PUT_SIGNAL, elements.length, type, peer, 0, 0, stream.handle);
             pass.count();
-            int result = Operations.call(
+            int result = CudaGraph.callWhileCapturing(() -> Operations.call(
                     Operations.PUT_SIGNAL,
                     address,
                     window.handle(),
@@ -1765,7 +1765,7 @@ public final class Communicator implements AutoCloseable {
                     offset * size,
                     0,
                     core.handle(),
-                    stream.handle);
+                    stream.handle));
             if (event != null) {
                 JfrEvents.end(event, core);
             }
@@ -2430,8 +2430,8 @@ public final class Communicator implements AutoCloseable {
             JfrEvents.OperationEvent event = Jfr.recording ? JfrEvents.operation() : null;
             ring.record(pass.next(), operation, count, type, peer, op, 0, stream.handle);
             pass.count();
-            int result =
-                    Operations.call(operation, send, recv, count, type, op, peer, 0, 0, core.handle(), stream.handle);
+            int result = CudaGraph.callWhileCapturing(() ->
+                    Operations.call(operation, send, recv, count, type, op, peer, 0, 0, core.handle(), stream.handle));
             if (event != null) {
                 JfrEvents.end(event, core);
             }

@@ -273,15 +273,18 @@ final class Cuda {
 
     /** As {@link #eventIsDone}, for an event that a capture in this thread has nothing to do with, and must survive. */
     static boolean eventIsDoneWhileCapturing(Device device, long event) {
-        return on(device, () -> {
-            int[] mode = {cudart.cudaStreamCaptureModeRelaxed};
-            check(cudart.cudaThreadExchangeStreamCaptureMode(mode), "cudaThreadExchangeStreamCaptureMode");
-            try {
-                return isDone(cudart.cudaEventQuery(event(event)), "cudaEventQuery");
-            } finally {
-                cudart.cudaThreadExchangeStreamCaptureMode(mode);
-            }
-        });
+        return on(device, () -> whileCapturing(() -> isDone(cudart.cudaEventQuery(event(event)), "cudaEventQuery")));
+    }
+
+    /** Makes calls that CUDA would refuse to a thread that captures, and the capture has nothing to do with. */
+    static <R> R whileCapturing(Action<R> action) {
+        int[] mode = {cudart.cudaStreamCaptureModeRelaxed};
+        check(cudart.cudaThreadExchangeStreamCaptureMode(mode), "cudaThreadExchangeStreamCaptureMode");
+        try {
+            return action.run();
+        } finally {
+            cudart.cudaThreadExchangeStreamCaptureMode(mode);
+        }
     }
 
     static float elapsedMilliseconds(Device device, long start, long end) {

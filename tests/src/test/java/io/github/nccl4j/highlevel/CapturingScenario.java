@@ -58,6 +58,7 @@ public final class CapturingScenario {
             ran("kept");
             abandoned(stream);
             nested(stream, apart);
+            firstUse(stream);
         }
     }
 
@@ -99,5 +100,30 @@ public final class CapturingScenario {
         ran("outer");
         stream.synchronize();
         ran("inner");
+    }
+
+    /** NCCL connects ranks when they first call it, also if that is captured; what the caller does stays refused. */
+    private static void firstUse(CudaStream stream) {
+        Device device = stream.device();
+        for (boolean inGroup : new boolean[] {false, true}) {
+            try (Communicator communicator =
+                            Communicator.builder().device(device).create(UniqueId.create(), 0, 1);
+                    DeviceBuffer<Element.Float32> buffer = device.allocate(ElementType.FLOAT32, 4)) {
+                CudaGraph graph = CudaGraph.capture(stream, () -> {
+                    if (inGroup) {
+                        Group.run(() -> communicator.allReduce(buffer, ReduceOp.SUM, stream));
+                    } else {
+                        communicator.allReduce(buffer, ReduceOp.SUM, stream);
+                    }
+                });
+                graph.close();
+            }
+        }
+        try {
+            CudaGraph.capture(stream, () -> device.allocate(ElementType.FLOAT32, 4));
+            throw new AssertionError("memory was allocated");
+        } catch (CudaException expected) {
+            isTrue(expected.getMessage().contains("capturing"), expected.getMessage());
+        }
     }
 }

@@ -60,22 +60,49 @@ public final class FakeCuda {
         Cxx.output(command);
     }
 
-    /** Makes a libnccl of two functions, which allocate and free memory for windows as NCCL does where no other can. */
+    /**
+     * Makes a libnccl for one rank. It allocates memory for windows as NCCL does where no other can, and its first
+     * all-reduce makes a call that CUDA refuses to threads that capture, as NCCL does when it connects ranks.
+     */
     public Path nccl() throws IOException {
         Path made = folder.resolve("libnccl_of_fake_cuda.so");
         return Files.exists(made) ? made : Cxx.library(folder, "nccl_of_fake_cuda", """
                 #include <cstddef>
+                #include <cstring>
                 #include <dlfcn.h>
                 extern "C" int ncclGetVersion(int* version) { *version = 23007; return 0; }
                 extern "C" const char* ncclGetErrorString(int) { return "unhandled cuda error"; }
                 extern "C" const char* ncclGetLastError(void*) { return ""; }
-                extern "C" int ncclMemAlloc(void** memory, size_t bytes) {
-                  auto allocate = (int (*)(void**, size_t))dlsym(RTLD_DEFAULT, "cudaMalloc");
-                  return allocate && allocate(memory, bytes) == 0 ? 0 : 1;
+                struct Id { char bytes[128]; };
+                struct Comm { void* context; void* event; bool connected; };
+                template <class... Arguments> static int cuda(const char* name, Arguments... arguments) {
+                  auto call = (int (*)(Arguments...))dlsym(RTLD_DEFAULT, name);
+                  return call && call(arguments...) == 0 ? 0 : 1;
                 }
-                extern "C" int ncclMemFree(void* memory) {
-                  auto release = (int (*)(void*))dlsym(RTLD_DEFAULT, "cudaFree");
-                  return release && release(memory) == 0 ? 0 : 1;
+                extern "C" int ncclMemAlloc(void** memory, size_t bytes) { return cuda("cudaMalloc", memory, bytes); }
+                extern "C" int ncclMemFree(void* memory) { return cuda("cudaFree", memory); }
+                extern "C" int ncclGetUniqueId(Id* id) { memset(id, 1, sizeof *id); return 0; }
+                extern "C" int ncclCommInitRank(Comm** comm, int, Id, int) {
+                  *comm = new Comm{};
+                  return cuda("cuCtxGetCurrent", &(*comm)->context) || cuda("cudaEventCreateWithFlags", &(*comm)->event, 2u);
+                }
+                extern "C" int ncclCommGetAsyncError(Comm*, int* error) { *error = 0; return 0; }
+                extern "C" int ncclCommFinalize(Comm*) { return 0; }
+                extern "C" int ncclCommDestroy(Comm* comm) {
+                  int result = cuda("cudaEventDestroy", comm->event);
+                  delete comm;
+                  return result;
+                }
+                extern "C" int ncclCommAbort(Comm* comm) { return ncclCommDestroy(comm); }
+                extern "C" int ncclGroupStart() { return 0; }
+                extern "C" int ncclGroupEnd() { return 0; }
+                extern "C" int ncclAllReduce(const void*, void*, size_t, int, int, Comm* comm, void*) {
+                  if (comm->connected) return 0;
+                  void* popped;
+                  cuda("cuCtxPushCurrent_v2", comm->context);
+                  comm->connected = !cuda("cudaEventQuery", comm->event);
+                  cuda("cuCtxPopCurrent_v2", &popped);
+                  return !comm->connected;
                 }
                 """);
     }
