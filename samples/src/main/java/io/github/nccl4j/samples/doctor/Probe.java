@@ -6,6 +6,8 @@ import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.samples.launch.LauncherWatch;
 import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -14,6 +16,7 @@ import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.bytedeco.cuda.global.cudart;
+import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.SizeTPointer;
 
 /**
@@ -118,11 +121,9 @@ final class Probe {
         int[] minor = new int[1];
         cudart.cudaDeviceGetAttribute(major, cudart.cudaDevAttrComputeCapabilityMajor, gpu);
         cudart.cudaDeviceGetAttribute(minor, cudart.cudaDevAttrComputeCapabilityMinor, gpu);
-        try (SizeTPointer memory = new SizeTPointer(1)) {
-            memory.put(0);
-            cudart.cuDeviceTotalMem(memory, gpu);
-            print("gpu", gpu, text(name), text(bus), major[0] + "." + minor[0], memory.get());
-        }
+        ByteBuffer bytes = ByteBuffer.allocateDirect(Long.BYTES).order(ByteOrder.nativeOrder());
+        cudart.cuDeviceTotalMem(new SizeTPointer(new BytePointer(bytes)), gpu);
+        print("gpu", gpu, text(name), text(bus), major[0] + "." + minor[0], bytes.getLong(0));
     }
 
     private static String text(byte[] terminated) {

@@ -13,7 +13,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
-import org.bytedeco.cuda.cudart.cudaDeviceProp;
 import org.bytedeco.cuda.global.cudart;
 
 /** Which process and device a rank is on. */
@@ -53,10 +52,10 @@ record RankDevice(int rank, long pid, String host, int device, String bus, Strin
         }
 
         static String name(int index) {
-            try (cudaDeviceProp properties = new cudaDeviceProp()) {
-                cudart.cudaGetDeviceProperties(properties, index);
-                return properties.name().getString();
-            }
+            byte[] name = new byte[256];
+            cudart.cuDeviceGetName(name, name.length, index);
+            String text = new String(name, StandardCharsets.UTF_8);
+            return text.substring(0, text.indexOf('\0'));
         }
     }
 

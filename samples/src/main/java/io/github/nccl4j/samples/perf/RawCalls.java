@@ -8,6 +8,8 @@ import io.github.nccl4j.highlevel.Element.Uint8;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.nccl.ncclComm;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.IntPointer;
 
@@ -56,8 +58,12 @@ final class RawCalls {
             return () -> check(call.call(op), function);
         }
         // Made and destroyed with each call, as nccl-tests does it.
-        BytePointer scalar = new BytePointer(Elements.encode(a.type(), Operator.scalar(a.rank())));
-        IntPointer op = new IntPointer(1);
+        byte[] bytes = Elements.encode(a.type(), Operator.scalar(a.rank()));
+        BytePointer scalar = new BytePointer(ByteBuffer.allocateDirect(bytes.length));
+        scalar.put(bytes);
+        IntPointer op = new IntPointer(ByteBuffer.allocateDirect(Integer.BYTES)
+                .order(ByteOrder.nativeOrder())
+                .asIntBuffer());
         int type = a.type().nativeCode();
         return () -> {
             check(

@@ -2,9 +2,12 @@ package io.github.nccl4j.tests.endurance;
 
 import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.ElementType;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.List;
 import org.bytedeco.cuda.global.cudart;
+import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.SizeTPointer;
 
 /** How much memory of GPUs is free, whoever uses the rest. */
@@ -24,11 +27,15 @@ final class GpuMemory {
 
     private static long freeOf(int device) {
         check(cudart.cudaSetDevice(device), "cudaSetDevice");
-        try (SizeTPointer free = new SizeTPointer(1);
-                SizeTPointer total = new SizeTPointer(1)) {
-            check(cudart.cudaMemGetInfo(free, total), "cudaMemGetInfo");
-            return free.get();
-        }
+        // Not allocated by JavaCPP, which refuses to in a process that has more memory than some multiple of Java's
+        // heap.
+        ByteBuffer free = ByteBuffer.allocateDirect(Long.BYTES).order(ByteOrder.nativeOrder());
+        ByteBuffer total = ByteBuffer.allocateDirect(Long.BYTES);
+        check(
+                cudart.cudaMemGetInfo(
+                        new SizeTPointer(new BytePointer(free)), new SizeTPointer(new BytePointer(total))),
+                "cudaMemGetInfo");
+        return free.getLong(0);
     }
 
     private static void check(int result, String call) {
