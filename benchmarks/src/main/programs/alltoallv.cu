@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CUDA(call) do { cudaError_t e = (call); if (e) { fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(e)); _exit(1); } } while (0)
-#define NCCL(call) do { ncclResult_t r = (call); if (r) { fprintf(stderr, "%s: %s\n", #call, ncclGetErrorString(r)); _exit(1); } } while (0)
+#define CUDA(call) do { cudaError_t result_ = (call); if (result_) { fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(result_)); _exit(1); } } while (0)
+#define NCCL(call) do { ncclResult_t result_ = (call); if (result_) { fprintf(stderr, "%s: %s\n", #call, ncclGetErrorString(result_)); _exit(1); } } while (0)
 
 typedef ncclResult_t (*Ten)(const void*, const size_t*, const size_t*, void*, const size_t*, const size_t*, const void*,
     ncclDataType_t, ncclComm_t, cudaStream_t);
