@@ -140,9 +140,10 @@ public final class PerfCommand implements Callable<Integer> {
         if (!Files.isExecutable(against)) {
             throw new ParameterException(spec.commandLine(), "--against is not a program: " + against);
         }
-        if (rounds < 1 || settings.cycles != 1 || settings.timestamps != 0) {
+        if (rounds < 1 || settings.cycles < 1 || settings.timestamps != 0) {
             throw new ParameterException(
-                    spec.commandLine(), "--against needs --rounds of at least 1, and neither -N nor -S: " + rounds);
+                    spec.commandLine(),
+                    "--against needs --rounds and -N of at least 1, and no -S: " + rounds + ", " + settings.cycles);
         }
         // So that the same library is found here, and handed to the other program.
         launch.decide(launch.ranks(), true).apply();

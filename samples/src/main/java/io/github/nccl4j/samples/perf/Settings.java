@@ -266,6 +266,7 @@ final class Settings {
         options.addAll(List.of("-n", "" + iterations, "-w", "" + warmup, "-c", "" + checks, "-a", "" + average));
         options.addAll(List.of("-o", operator, "-d", type, "-r", "" + root));
         add(options, "-m", aggregated, 1);
+        add(options, "-N", cycles, 1);
         add(options, "-z", blocking, 0);
         add(options, "-y", defaultStream, 0);
         add(options, "-G", graphLaunches, 0);
@@ -278,7 +279,7 @@ final class Settings {
         return options;
     }
 
-    private static void add(List<String> options, String letter, int value, int usual) {
+    private static void add(List<String> options, String letter, long value, long usual) {
         if (value != usual) {
             options.addAll(List.of(letter, "" + value));
         }

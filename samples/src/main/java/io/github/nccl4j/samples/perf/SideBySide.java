@@ -105,22 +105,32 @@ final class SideBySide {
     }
 
     private void add(String table, boolean isTheirs) {
-        int rows = 0;
         for (String line : table.lines().toList()) {
             if (line.contains(" version ") && isTheirs && !versions.contains(line)) {
                 versions.add(line);
                 System.out.println(line);
             }
-            Map<Key, Double> found = times(line);
-            rows += found.size();
-            found.forEach((key, micros) -> {
-                Times both = times.computeIfAbsent(key, k -> new Times(new ArrayList<>(), new ArrayList<>()));
-                (isTheirs ? both.theirs() : both.ours()).add(micros);
-            });
         }
-        if (rows == 0) {
+        Map<Key, Double> run = medians(table);
+        if (run.isEmpty()) {
             throw new PerfException((isTheirs ? program.toString() : "nccl4j perf") + " printed no results:\n" + table);
         }
+        run.forEach((key, micros) -> {
+            Times both = times.computeIfAbsent(key, k -> new Times(new ArrayList<>(), new ArrayList<>()));
+            (isTheirs ? both.theirs() : both.ours()).add(micros);
+        });
+    }
+
+    /** The times of a run, which has several rows of a size with -N. */
+    static Map<Key, Double> medians(String table) {
+        Map<Key, List<Double>> rows = new LinkedHashMap<>();
+        for (String line : table.lines().toList()) {
+            times(line).forEach((key, micros) -> rows.computeIfAbsent(key, k -> new ArrayList<>())
+                    .add(micros));
+        }
+        Map<Key, Double> medians = new LinkedHashMap<>();
+        rows.forEach((key, micros) -> medians.put(key, median(micros)));
+        return medians;
     }
 
     /** The two times of a row: it ends with two times four columns, of which the first is the time. */

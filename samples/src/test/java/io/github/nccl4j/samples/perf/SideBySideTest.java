@@ -43,4 +43,16 @@ class SideBySideTest {
         assertEquals(2.5, SideBySide.median(List.of(4.0, 1.0, 3.0, 2.0)));
         assertEquals(3, SideBySide.median(List.of(4.0, 1.0, 3.0)));
     }
+
+    @Test
+    void ofSeveralCyclesOfARunTheMedianCounts() {
+        String row = "8  2  float  sum  -1  %s  0.00  0.00  0  %s  0.00  0.00  0";
+        String table = String.join(
+                "\n",
+                "# a heading",
+                String.format(row, "9.1", "1.1"),
+                String.format(row, "50", "1.3"),
+                String.format(row, "9.3", "1.2"));
+        assertEquals(List.of(9.3, 1.2), List.copyOf(SideBySide.medians(table).values()));
+    }
 }
