@@ -119,6 +119,7 @@ public final class Communicator implements AutoCloseable {
     /** Written by the thread that is in the gate. */
     private final Ring ring;
 
+    private final DirectParts direct;
     private final FlightRecorder recorder;
     private final Streams streams;
     private final Scratch scratch;
@@ -157,6 +158,7 @@ public final class Communicator implements AutoCloseable {
         gate = core.gate();
         checked = settings.check() != null;
         ring = new Ring(settings.recorded(), gate);
+        direct = new DirectParts(core, gate, ring);
         recorder = new FlightRecorder(this, ring);
         onHost = core.isOnHost();
         special = onHost || checked;
@@ -1141,12 +1143,12 @@ public final class Communicator implements AutoCloseable {
             submit(Operations.ALL_TO_ALL, send, recv, count, null, 0, stream);
             return;
         }
-        try (Group group = Group.open()) {
+        try (Parts parts = parts()) {
             for (int peer = 0; peer < size(); peer++) {
-                transfer(Operations.SEND, send, peer * count, count, peer, stream);
-                transfer(Operations.RECV, recv, peer * count, count, peer, stream);
+                parts.transfer(Operations.SEND, send, peer * count, count, peer, stream);
+                parts.transfer(Operations.RECV, recv, peer * count, count, peer, stream);
             }
-            group.launch();
+            parts.launch();
         }
     }
 
@@ -1176,17 +1178,17 @@ public final class Communicator implements AutoCloseable {
             return;
         }
         long count = send.length;
-        try (Group group = Group.open()) {
+        try (Parts parts = parts()) {
             for (int peer = 0; rank() == root && peer < size(); peer++) {
                 boolean inPlace = peer == root && recv.addressOf(root * count) == send.address;
                 if (!inPlace) {
-                    transfer(Operations.RECV, recv, peer * count, count, peer, stream);
+                    parts.transfer(Operations.RECV, recv, peer * count, count, peer, stream);
                 }
             }
             if (rank() != root || recv.addressOf(root * count) != send.address) {
-                transfer(Operations.SEND, send, 0, count, root, stream);
+                parts.transfer(Operations.SEND, send, 0, count, root, stream);
             }
-            group.launch();
+            parts.launch();
         }
     }
 
@@ -1229,17 +1231,17 @@ public final class Communicator implements AutoCloseable {
             return;
         }
         long count = recv.length;
-        try (Group group = Group.open()) {
+        try (Parts parts = parts()) {
             for (int peer = 0; rank() == root && peer < size(); peer++) {
                 boolean inPlace = peer == root && send.addressOf(root * count) == recv.address;
                 if (!inPlace) {
-                    transfer(Operations.SEND, send, peer * count, count, peer, stream);
+                    parts.transfer(Operations.SEND, send, peer * count, count, peer, stream);
                 }
             }
             if (rank() != root || send.addressOf(root * count) != recv.address) {
-                transfer(Operations.RECV, recv, 0, count, root, stream);
+                parts.transfer(Operations.RECV, recv, 0, count, root, stream);
             }
-            group.launch();
+            parts.launch();
         }
     }
 
@@ -1317,10 +1319,10 @@ public final class Communicator implements AutoCloseable {
         if (to == rank()) {
             requireEqual("recv.length()", recv.length, "send.length()", send.length);
         }
-        try (Group group = Group.open()) {
-            submit(Operations.SEND, send, null, send.length, null, to, stream);
-            submit(Operations.RECV, null, recv, recv.length, null, from, stream);
-            group.launch();
+        try (Parts parts = parts()) {
+            parts.transfer(Operations.SEND, send, 0, send.length, to, stream);
+            parts.transfer(Operations.RECV, recv, 0, recv.length, from, stream);
+            parts.launch();
         }
     }
 
@@ -1351,15 +1353,15 @@ public final class Communicator implements AutoCloseable {
         if (!inPlace) {
             checkDisjoint(send, recv);
         }
-        try (Group group = Group.open()) {
+        try (Parts parts = parts()) {
             for (int peer = 0; peer < size(); peer++) {
                 if (peer == rank() && inPlace) {
                     continue;
                 }
-                transfer(Operations.SEND, send, 0, own, peer, stream);
-                transfer(Operations.RECV, recv, blocks, peer, stream);
+                parts.transfer(Operations.SEND, send, 0, own, peer, stream);
+                parts.transfer(Operations.RECV, recv, blocks, peer, stream);
             }
-            group.launch();
+            parts.launch();
         }
     }
 
@@ -1398,16 +1400,16 @@ public final class Communicator implements AutoCloseable {
         if (!inPlace) {
             checkDisjoint(send, recv);
         }
-        try (Group group = Group.open()) {
+        try (Parts parts = parts()) {
             for (int peer = 0; peer < size(); peer++) {
                 if (peer != root || !inPlace) {
-                    transfer(Operations.RECV, recv, blocks, peer, stream);
+                    parts.transfer(Operations.RECV, recv, blocks, peer, stream);
                 }
             }
             if (!inPlace) {
-                transfer(Operations.SEND, send, 0, send.length, root, stream);
+                parts.transfer(Operations.SEND, send, 0, send.length, root, stream);
             }
-            group.launch();
+            parts.launch();
         }
     }
 
@@ -1424,9 +1426,9 @@ public final class Communicator implements AutoCloseable {
         requireOtherRoot(root, "recv");
         check(send);
         check(stream);
-        try (Group group = Group.open()) {
-            transfer(Operations.SEND, send, 0, send.length, root, stream);
-            group.launch();
+        try (Parts parts = parts()) {
+            parts.transfer(Operations.SEND, send, 0, send.length, root, stream);
+            parts.launch();
         }
     }
 
@@ -1465,16 +1467,16 @@ public final class Communicator implements AutoCloseable {
         if (!inPlace) {
             checkDisjoint(send, recv);
         }
-        try (Group group = Group.open()) {
+        try (Parts parts = parts()) {
             for (int peer = 0; peer < size(); peer++) {
                 if (peer != root || !inPlace) {
-                    transfer(Operations.SEND, send, blocks, peer, stream);
+                    parts.transfer(Operations.SEND, send, blocks, peer, stream);
                 }
             }
             if (!inPlace) {
-                transfer(Operations.RECV, recv, 0, recv.length, root, stream);
+                parts.transfer(Operations.RECV, recv, 0, recv.length, root, stream);
             }
-            group.launch();
+            parts.launch();
         }
     }
 
@@ -1491,9 +1493,9 @@ public final class Communicator implements AutoCloseable {
         requireOtherRoot(root, "send");
         check(recv);
         check(stream);
-        try (Group group = Group.open()) {
-            transfer(Operations.RECV, recv, 0, recv.length, root, stream);
-            group.launch();
+        try (Parts parts = parts()) {
+            parts.transfer(Operations.RECV, recv, 0, recv.length, root, stream);
+            parts.launch();
         }
     }
 
@@ -1521,31 +1523,17 @@ public final class Communicator implements AutoCloseable {
         if (!inPlace) {
             checkDisjoint(send, recv);
         }
-        try (Group group = Group.open()) {
+        try (Parts parts = parts()) {
             for (int root = 0; root < size(); root++) {
-                reducePart(send, recv, blocks, op, root, stream);
+                long count = blocks.counts()[root];
+                if (count > 0) {
+                    long part = send.addressOf(blocks.displacements()[root]);
+                    // At other ranks than the root, NCCL does not write.
+                    long target = root == rank() ? recv.address : part;
+                    parts.reduce(send, recv, part, target, count, op, root, stream);
+                }
             }
-            group.launch();
-        }
-    }
-
-    /** In a group. */
-    private void reducePart(
-            DeviceBuffer<?> send, DeviceBuffer<?> recv, Blocks blocks, ReduceOp op, int root, CudaStream stream) {
-        long count = blocks.counts()[root];
-        if (count == 0) {
-            return;
-        }
-        long part = send.addressOf(blocks.displacements()[root]);
-        Batch batch = Batch.current();
-        int type = send.type.nativeCode();
-        // At other ranks than the root, NCCL does not write.
-        long target = root == rank() ? recv.address : part;
-        batch.add(core, Operations.REDUCE, part, target, count, type, op.code(), root, 0, 0, stream);
-        batch.pin(send);
-        batch.pin(recv);
-        if (op instanceof PreMulSum<?> operator) {
-            batch.pin(operator.resource());
+            parts.launch();
         }
     }
 
@@ -1619,6 +1607,7 @@ public final class Communicator implements AutoCloseable {
         check(stream);
         Blocks sends = Blocks.checked("send", sendCounts, sendDisplacements, size(), send.length, false);
         Blocks receives = Blocks.checked("recv", recvCounts, recvDisplacements, size(), recv.length, true);
+        requireEqual("recvCounts[rank()]", recvCounts[rank()], "sendCounts[rank()]", sendCounts[rank()]);
         exchangeBlocks(send, sends, recv, receives, stream);
     }
 
@@ -1674,12 +1663,12 @@ public final class Communicator implements AutoCloseable {
 
     /** All sends and receives of an all-to-all, in a group. */
     void exchangeBlocks(DeviceBuffer<?> send, Blocks sends, DeviceBuffer<?> recv, Blocks receives, CudaStream stream) {
-        try (Group group = Group.open()) {
+        try (Parts parts = parts()) {
             for (int peer = 0; peer < size(); peer++) {
-                transfer(Operations.SEND, send, sends, peer, stream);
-                transfer(Operations.RECV, recv, receives, peer, stream);
+                parts.transfer(Operations.SEND, send, sends, peer, stream);
+                parts.transfer(Operations.RECV, recv, receives, peer, stream);
             }
-            group.launch();
+            parts.launch();
         }
     }
 
@@ -2341,29 +2330,8 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    /** A rank's block to or from it, within a group. */
-    private void transfer(int operation, DeviceBuffer<?> buffer, Blocks blocks, int peer, CudaStream stream) {
-        transfer(operation, buffer, blocks.displacements()[peer], blocks.counts()[peer], peer, stream);
-    }
-
-    /** A part of a buffer to or from a rank, within a group; nothing if it is empty. */
-    private void transfer(int operation, DeviceBuffer<?> buffer, long offset, long count, int peer, CudaStream stream) {
-        Batch batch = Batch.currentFor(core);
-        int type = buffer.typeCode;
-        long address = buffer.addressOf(offset);
-        batch.pin(buffer);
-        batch.add(
-                core,
-                operation,
-                operation == Operations.SEND ? address : 0,
-                operation == Operations.SEND ? 0 : address,
-                count,
-                type,
-                0,
-                peer,
-                0,
-                0,
-                stream);
+    private Parts parts() {
+        return special || Detours.any() ? new GroupedParts(core) : direct.begin();
     }
 
     private void submit(

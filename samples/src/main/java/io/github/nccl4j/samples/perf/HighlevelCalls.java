@@ -6,9 +6,10 @@ import io.github.nccl4j.highlevel.CudaStream;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element;
 import io.github.nccl4j.highlevel.ElementType;
-import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.highlevel.PreMulSum;
 import io.github.nccl4j.highlevel.ReduceOp;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.function.Consumer;
 
 /** Calls of the highlevel package, as applications make them. */
@@ -109,18 +110,18 @@ final class HighlevelCalls<T extends Element> {
         int rank = a.rank();
         DeviceBuffer<T> all = at(a.recv(), count * a.ranks());
         Runnable own = RawCalls.ownBlock(a, count * type.sizeInBytes());
+        List<Call> steps = new ArrayList<>();
+        for (int distance = 1; distance < a.ranks(); distance *= 2) {
+            int mine = rank & -distance;
+            int theirs = mine ^ distance;
+            int peer = rank ^ distance;
+            DeviceBuffer<T> send = all.slice(mine * count, count * distance);
+            DeviceBuffer<T> recv = all.slice(theirs * count, count * distance);
+            steps.add(() -> communicator.sendRecv(send, peer, recv, peer, stream));
+        }
         return () -> {
             own.run();
-            for (int distance = 1; distance < a.ranks(); distance *= 2) {
-                int mine = rank & -distance;
-                int theirs = mine ^ distance;
-                int peer = rank ^ distance;
-                try (Group group = Group.open()) {
-                    communicator.send(all.slice(mine * count, count * distance), peer, stream);
-                    communicator.recv(all.slice(theirs * count, count * distance), peer, stream);
-                    group.launch();
-                }
-            }
+            steps.forEach(Call::enqueue);
         };
     }
 }

@@ -1,0 +1,106 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.global.nccl;
+
+/**
+ * Parts that are handed to NCCL as they come, in a native group of their own: nothing can come between that would have to
+ * be taken back. As cheap as the calls themselves, and made once for each communicator; who uses it is in the gate.
+ */
+final class DirectParts implements Parts {
+    private final Gate gate;
+    private final Ring ring;
+    private final CommunicatorCore core;
+
+    private Gate.Pass pass;
+    private int group;
+    private int parts;
+    private int result;
+
+    DirectParts(CommunicatorCore core, Gate gate, Ring ring) {
+        this.core = core;
+        this.gate = gate;
+        this.ring = ring;
+    }
+
+    /** Goes into the gate; {@link #close} leaves it. */
+    DirectParts begin() {
+        pass = gate.enter();
+        parts = 0;
+        result = nccl.ncclSuccess;
+        return this;
+    }
+
+    @Override
+    public void transfer(int operation, DeviceBuffer<?> buffer, long offset, long count, int peer, CudaStream stream) {
+        long address = buffer.addressOf(offset);
+        long send = operation == Operations.SEND ? address : 0;
+        long recv = operation == Operations.SEND ? 0 : address;
+        add(operation, send, recv, count, buffer.typeCode, 0, peer, stream);
+    }
+
+    @Override
+    public void reduce(
+            DeviceBuffer<?> send,
+            DeviceBuffer<?> recv,
+            long sendAddress,
+            long recvAddress,
+            long count,
+            ReduceOp op,
+            int root,
+            CudaStream stream) {
+        add(Operations.REDUCE, sendAddress, recvAddress, count, send.typeCode, op.code(), root, stream);
+    }
+
+    private void add(int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
+        if (parts == 0) {
+            Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
+            group = ring.beginGroup();
+        } else if (hasFailed()) {
+            return;
+        }
+        parts++;
+        ring.record(pass.next(), operation, count, type, peer, op, group, stream.handle);
+        pass.count();
+        result = Operations.call(operation, send, recv, count, type, op, peer, 0, 0, core.handle(), stream.handle);
+    }
+
+    private boolean hasFailed() {
+        return result != nccl.ncclSuccess && result != nccl.ncclInProgress;
+    }
+
+    @Override
+    public void launch() {
+        if (parts == 0) {
+            return;
+        }
+        int count = parts;
+        parts = 0;
+        // Always, or this thread would stay in the group; after an error NCCL drops what it has.
+        int end = nccl.ncclGroupEnd();
+        if (end != nccl.ncclSuccess || hasFailed()) {
+            settle(end, count);
+        }
+    }
+
+    private void settle(int end, int count) {
+        String whole = "a group of " + count + (count == 1 ? " operation" : " operations");
+        if (hasFailed()) {
+            Ring.Entry last = ring.last();
+            String call = Operations.describe(last.operation(), last.count(), last.type(), last.peer());
+            core.settle(result, Operations.name(last.operation()), call + " in " + whole);
+        } else {
+            core.settle(end, "ncclGroupEnd", "ncclGroupEnd of " + whole);
+        }
+    }
+
+    @Override
+    public void close() {
+        try {
+            if (parts > 0) {
+                nccl.ncclGroupEnd();
+            }
+        } finally {
+            pass.leave();
+        }
+    }
+}
