@@ -93,6 +93,46 @@ public final class StubLibraries {
     }
 
     /**
+     * Writes calls that transfer data, with their arguments, to the file that the variable STUB_LOG names. The stub is one
+     * rank of any number; calls with 13 elements are invalid.
+     */
+    public static Path logging(Path folder) throws IOException {
+        return Cxx.library(folder, "logging", COMMON.formatted(22703) + """
+                #include <cstdio>
+                #include <cstdlib>
+                #define API extern "C" int
+                struct Id { char bytes[128]; };
+                struct Comm { int rank, size; };
+                template <class... Values> static int log(const char* format, Values... values) {
+                  static FILE* file = fopen(getenv("STUB_LOG"), "a");
+                  fprintf(file, format, values...);
+                  fflush(file);
+                  return 0;
+                }
+                API ncclGetUniqueId(Id* id) { id->bytes[0] = 1; return 0; }
+                API ncclCommInitRank(Comm** comm, int size, Id, int rank) { *comm = new Comm{rank, size}; return 0; }
+                API ncclCommGetAsyncError(Comm*, int* error) { *error = 0; return 0; }
+                API ncclCommFinalize(Comm*) { return 0; }
+                API ncclCommDestroy(Comm* comm) { delete comm; return 0; }
+                API ncclCommAbort(Comm* comm) { delete comm; return 0; }
+                API ncclGroupStart() { return log("start\\n"); }
+                API ncclGroupEnd() { return log("end\\n"); }
+                API ncclSend(void* from, size_t count, int type, int peer, Comm*, void* stream) {
+                  log("send %p %zu %d to %d in %p\\n", from, count, type, peer, stream);
+                  return count == 13 ? 5 : 0;
+                }
+                API ncclRecv(void* to, size_t count, int type, int peer, Comm*, void* stream) {
+                  log("receive %p %zu %d from %d in %p\\n", to, count, type, peer, stream);
+                  return count == 13 ? 5 : 0;
+                }
+                API ncclReduce(void* from, void* to, size_t count, int type, int op, int root, Comm*, void* stream) {
+                  log("reduce %p %p %zu %d by %d to %d in %p\\n", from, to, count, type, op, root, stream);
+                  return count == 13 ? 5 : 0;
+                }
+                """);
+    }
+
+    /**
      * Succeeds in every call of a communicator's life and counts them all, in the file that the variable STUB_CALLS names:
      * what a program called or did not call. Has the functions that NCCL had in that release.
      */

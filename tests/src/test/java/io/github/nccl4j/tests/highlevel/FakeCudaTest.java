@@ -5,9 +5,11 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.github.nccl4j.highlevel.CapturingScenario;
+import io.github.nccl4j.highlevel.PartsScenario;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.ChildJvm.Outcome;
 import io.github.nccl4j.tests.FakeCuda;
+import io.github.nccl4j.tests.StubLibraries;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -103,6 +105,16 @@ class FakeCudaTest {
     @Test
     void aCaptureTellsWhoAsks() throws IOException {
         run(CapturingScenario.class);
+    }
+
+    @Test
+    void operationsOfSeveralPartsMakeTheSameCallsAloneAndInAGroup() throws IOException {
+        Path log = Files.writeString(folder.resolve("calls"), "");
+        Outcome outcome = cuda.jvm(new ChildJvm())
+                .environment("STUB_LOG", log.toString())
+                .property("nccl4j.library", StubLibraries.logging(folder))
+                .run(PartsScenario.class);
+        assertEquals(0, outcome.exitCode(), outcome::output);
     }
 
     @Test
