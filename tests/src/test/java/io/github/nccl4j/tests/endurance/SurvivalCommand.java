@@ -203,7 +203,7 @@ public final class SurvivalCommand implements Callable<Integer> {
     private static List<Long> settled(int gpus, List<Long> before) throws InterruptedException {
         long start = System.nanoTime();
         List<Long> free = GpuMemory.free(gpus);
-        while (GpuMemory.lost(before, free) > 0 && System.nanoTime() - start < SETTLE_NANOS) {
+        while (GpuMemory.lost(before, free) > LOST_GPU_BYTES && System.nanoTime() - start < SETTLE_NANOS) {
             Thread.sleep(100);
             free = GpuMemory.free(gpus);
         }
