@@ -1296,7 +1296,7 @@ public final class Communicator implements AutoCloseable {
      * Sends to one rank and receives from another at the same time, as in a ring or a halo exchange. In stream order, not in
      * place.
      *
-     * <p>C functions: {@code ncclSend} and {@code ncclRecv} in a group.
+     * <p>C functions: {@code ncclSend} and {@code ncclRecv} in a group, without that of no elements.
      *
      * @param <T> the type of the elements
      * @param send the elements for the one
@@ -1332,7 +1332,7 @@ public final class Communicator implements AutoCloseable {
      * Puts the elements of all ranks where each rank's displacement says; every rank gets them all. Collective, in stream
      * order. In place if send is this rank's part of recv.
      *
-     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}.
+     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}, without those of no elements.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
@@ -1369,7 +1369,7 @@ public final class Communicator implements AutoCloseable {
      * Puts the elements of all ranks where each rank's displacement says, at the root. Collective, in stream order. In place
      * if send is the root's part of recv.
      *
-     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}.
+     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}, without those of no elements.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
@@ -1436,7 +1436,7 @@ public final class Communicator implements AutoCloseable {
      * Sends each rank the elements that its displacement and count say, from the root. Collective, in stream order. In place
      * if recv is the root's part of send.
      *
-     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}.
+     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}, without those of no elements.
      *
      * @param <T> the type of the elements
      * @param send the root's elements; not used at other ranks
@@ -1525,13 +1525,10 @@ public final class Communicator implements AutoCloseable {
         }
         try (Parts parts = parts()) {
             for (int root = 0; root < size(); root++) {
-                long count = blocks.counts()[root];
-                if (count > 0) {
-                    long part = send.addressOf(blocks.displacements()[root]);
-                    // At other ranks than the root, NCCL does not write.
-                    long target = root == rank() ? recv.address : part;
-                    parts.reduce(send, recv, part, target, count, op, root, stream);
-                }
+                long part = send.addressOf(blocks.displacements()[root]);
+                // At other ranks than the root, NCCL does not write.
+                long target = root == rank() ? recv.address : part;
+                parts.reduce(send, recv, part, target, blocks.counts()[root], op, root, stream);
             }
             parts.launch();
         }
@@ -1583,7 +1580,7 @@ public final class Communicator implements AutoCloseable {
      * As {@link #allToAllv(DeviceBuffer, long[], long[], DeviceBuffer, long[], long[], CudaStream)}, without comparing the
      * counts of the ranks: if they don't agree, ranks wait for each other for ever. This rank's own arguments are checked.
      *
-     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}.
+     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}, without those of no elements.
      *
      * @param <T> the type of the elements
      * @param send the elements for all ranks

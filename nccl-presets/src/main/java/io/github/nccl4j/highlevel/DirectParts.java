@@ -32,6 +32,9 @@ final class DirectParts implements Parts {
 
     @Override
     public void transfer(int operation, DeviceBuffer<?> buffer, long offset, long count, int peer, CudaStream stream) {
+        if (count == 0) {
+            return;
+        }
         long address = buffer.addressOf(offset);
         long send = operation == Operations.SEND ? address : 0;
         long recv = operation == Operations.SEND ? 0 : address;
@@ -48,6 +51,9 @@ final class DirectParts implements Parts {
             ReduceOp op,
             int root,
             CudaStream stream) {
+        if (count == 0) {
+            return;
+        }
         add(Operations.REDUCE, sendAddress, recvAddress, count, send.typeCode, op.code(), root, stream);
     }
 

@@ -11,6 +11,9 @@ final class GroupedParts implements Parts {
 
     @Override
     public void transfer(int operation, DeviceBuffer<?> buffer, long offset, long count, int peer, CudaStream stream) {
+        if (count == 0) {
+            return;
+        }
         long address = buffer.addressOf(offset);
         long send = operation == Operations.SEND ? address : 0;
         long recv = operation == Operations.SEND ? 0 : address;
@@ -29,6 +32,9 @@ final class GroupedParts implements Parts {
             ReduceOp op,
             int root,
             CudaStream stream) {
+        if (count == 0) {
+            return;
+        }
         Batch batch = Batch.currentFor(core);
         batch.pin(send);
         batch.pin(recv);

@@ -5,10 +5,13 @@ package io.github.nccl4j.highlevel;
  * thread that began it.
  */
 interface Parts extends AutoCloseable {
-    /** A part of a buffer to or from a rank: SEND or RECV. */
+    /**
+     * A part of a buffer to or from a rank: SEND or RECV. Nothing if it is empty: both ranks leave it out, and NCCL would
+     * launch a kernel for it.
+     */
     void transfer(int operation, DeviceBuffer<?> buffer, long offset, long count, int peer, CudaStream stream);
 
-    /** A reduction of a part of a buffer to a rank. */
+    /** A reduction of a part of a buffer to a rank; nothing if it is empty. */
     void reduce(
             DeviceBuffer<?> send,
             DeviceBuffer<?> recv,

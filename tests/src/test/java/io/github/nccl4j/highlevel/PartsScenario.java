@@ -36,6 +36,10 @@ public final class PartsScenario {
     private static void alike(String what, int parts, Runnable operation) {
         List<String> alone = logged(operation);
         equal(alone, logged(() -> Group.run(operation)), what);
+        if (parts == 0) {
+            equal(List.of(), alone, what);
+            return;
+        }
         equal(parts + 2, alone.size(), what + ", calls " + alone);
         equal("start", alone.get(0), what);
         equal("end", alone.get(alone.size() - 1), what);
@@ -59,7 +63,7 @@ public final class PartsScenario {
         DeviceBuffer<Float32> own = send.slice(0, 4);
         DeviceBuffer<Float32> within = recv.slice(2, 4);
         alike("sendRecv", 2, () -> communicator.sendRecv(send, 2, recv, 0, stream));
-        alike("sendRecv of nothing", 2, () -> communicator.sendRecv(send.slice(0, 0), 2, recv.slice(0, 0), 0, stream));
+        alike("sendRecv of nothing", 0, () -> communicator.sendRecv(send.slice(0, 0), 2, recv.slice(0, 0), 0, stream));
         alike("allToAll", 6, () -> communicator.allToAll(send, recv, stream));
         alike("gather", 4, () -> communicator.gather(own, recv.slice(0, 12), RANK, stream));
         alike("gather elsewhere", 1, () -> communicator.gather(own, 2, stream));
@@ -79,6 +83,11 @@ public final class PartsScenario {
                 "allToAllvUnchecked",
                 6,
                 () -> communicator.allToAllvUnchecked(send, counts, places, recv, counts, places, stream));
+        alike(
+                "allToAllvUnchecked with empty blocks",
+                3,
+                () -> communicator.allToAllvUnchecked(
+                        send, new long[] {0, 0, 5}, places, recv, new long[] {7, 0, 2}, new long[] {0, 9, 20}, stream));
         int group = communicator.ring().last().group();
         communicator.sendRecv(send, 2, recv, 0, stream);
         Ring.Entry last = communicator.ring().last();
