@@ -112,9 +112,9 @@ static void run(Shared* shared, int rank, size_t least, size_t most, size_t fact
   NCCL(ncclMemAlloc(&r.send, most));
   NCCL(ncclMemAlloc(&r.recv, most));
   CUDA(cudaMalloc(&r.ready, 1));
-  ncclWindow_t window;
-  NCCL(ncclCommWindowRegister(r.comm, r.send, most, &window, NCCL_WIN_COLL_SYMMETRIC));
-  NCCL(ncclCommWindowRegister(r.comm, r.recv, most, &window, NCCL_WIN_COLL_SYMMETRIC));
+  ncclWindow_t windows[2];
+  NCCL(ncclCommWindowRegister(r.comm, r.send, most, &windows[0], NCCL_WIN_COLL_SYMMETRIC));
+  NCCL(ncclCommWindowRegister(r.comm, r.recv, most, &windows[1], NCCL_WIN_COLL_SYMMETRIC));
   r.matrices = (size_t*)malloc(4 * sizeof(size_t) * ranks * ranks);
   r.function = dlsym(RTLD_DEFAULT, "ncclAlltoAllv");
   if (!r.function) {
@@ -128,6 +128,7 @@ static void run(Shared* shared, int rank, size_t least, size_t most, size_t fact
     if (rank == 0) printf("SIZE %zu native_us %.2f grouped_us %.2f ratio %.3f\n", bytes, native * 1e6, grouped * 1e6, native / grouped);
   }
   fflush(stdout);
+  for (ncclWindow_t window : windows) NCCL(ncclCommWindowDeregister(r.comm, window));
   NCCL(ncclCommDestroy(r.comm));
 }
 
