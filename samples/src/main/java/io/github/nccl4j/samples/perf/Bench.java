@@ -26,6 +26,9 @@ final class Bench {
     private static final int JIT_AT_ONCE = 20;
     /** Of a large size, so many calls would take longer than all that is measured. */
     private static final long JIT_BYTES = 64 << 10;
+    /** A thread that has slept, to agree on a plan for example, has a slow processor at first. */
+    private static final long WAKE_NANOS = 1_000_000;
+
     /** Of the data that are timed and not looked at. */
     private static final int TIMED_REPETITION = 99;
 
@@ -207,6 +210,7 @@ final class Bench {
                 if (data != null) {
                     fill(sizes, inPlace, TIMED_REPETITION);
                 }
+                wake();
                 start(calls, 0);
                 complete();
                 barrier();
@@ -218,6 +222,13 @@ final class Bench {
                         algorithm,
                         algorithm * collective.busFactor(ranks),
                         check(calls, sizes, inPlace));
+            }
+        }
+
+        private static void wake() {
+            long start = System.nanoTime();
+            while (System.nanoTime() - start < WAKE_NANOS) {
+                Thread.onSpinWait();
             }
         }
 

@@ -2,16 +2,13 @@ package io.github.nccl4j.samples.perf;
 
 import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.highlevel.ReduceOp;
+import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.BrokenBarrierException;
-import java.util.concurrent.CyclicBarrier;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
+import java.util.stream.DoubleStream;
 
 /**
  * What the threads of all processes tell each other between measurements: numbers, which are combined, and that they have
- * come so far. Threads of one process use its memory; processes use NCCL, outside of what is measured, and wait for each
- * other in memory that they share, if they can.
+ * come so far. In memory that they share; processes of several machines use NCCL.
  */
 final class Exchange {
     /** How the numbers of ranks become one. */
@@ -23,25 +20,19 @@ final class Exchange {
         SUM
     }
 
-    private static final long PATIENCE_SECONDS = 600;
-
-    private final boolean severalProcesses;
-    private final int threads;
-    private final CyclicBarrier barrier;
-    private final double[] numbers;
+    private final int firstParty;
     private final SharedBarrier shared;
 
     /**
      * For the threads of this process.
      *
-     * @param shared of all threads of all processes; null if they share no memory, or there is one process
+     * @param process which process this is
+     * @param threads how many threads each has
+     * @param shared of all threads of all processes; null if they share no memory
      */
-    Exchange(int processes, int threads, SharedBarrier shared) {
-        this.threads = threads;
+    Exchange(int process, int threads, SharedBarrier shared) {
+        firstParty = process * threads;
         this.shared = shared;
-        severalProcesses = processes > 1;
-        barrier = new CyclicBarrier(threads);
-        numbers = new double[threads];
     }
 
     /** Waits for all threads of all processes. */
@@ -55,35 +46,20 @@ final class Exchange {
 
     /** One number of all threads' numbers. */
     double combine(int thread, List<Member> members, double number, Mode mode) {
-        return severalProcesses ? overNccl(members, number, mode) : overMemory(thread, number, mode);
+        return shared == null
+                ? overNccl(members, number, mode)
+                : combine(shared.gather(firstParty + thread, number), mode);
     }
 
-    private double overMemory(int thread, double number, Mode mode) {
-        if (threads == 1) {
-            return number;
-        }
-        numbers[thread] = number;
-        await();
-        double combined = numbers[0];
-        for (int i = 1; i < threads; i++) {
-            combined = switch (mode) {
-                case RANK0 -> combined;
-                case AVG, SUM -> combined + numbers[i];
-                case MIN -> Math.min(combined, numbers[i]);
-                case MAX -> Math.max(combined, numbers[i]);
-            };
-        }
-        // Nobody writes the next number before all have read this one.
-        await();
-        return mode == Mode.AVG ? combined / threads : combined;
-    }
-
-    private void await() {
-        try {
-            barrier.await(PATIENCE_SECONDS, TimeUnit.SECONDS);
-        } catch (InterruptedException | BrokenBarrierException | TimeoutException e) {
-            throw new PerfException("another thread has failed or hangs: " + e);
-        }
+    private static double combine(double[] numbers, Mode mode) {
+        DoubleStream all = Arrays.stream(numbers);
+        return switch (mode) {
+            case RANK0 -> numbers[0];
+            case AVG -> all.average().orElseThrow();
+            case MIN -> all.min().orElseThrow();
+            case MAX -> all.max().orElseThrow();
+            case SUM -> all.sum();
+        };
     }
 
     /** A thread's number counts once, at its first rank, except for the least and the largest, where that is no matter. */
@@ -106,7 +82,6 @@ final class Exchange {
 
     /** So that nobody waits for a thread that has failed. */
     void abort() {
-        barrier.reset();
         if (shared != null) {
             shared.abort();
         }

@@ -155,9 +155,9 @@ final class Perf {
     private boolean runThreads(List<Member> members, Results results) throws Exception {
         print(table.header());
         SharedBarrier shared = self.worldSize() == 1
-                ? null
+                ? SharedBarrier.ofThreads(settings.threads)
                 : SharedBarrier.of(TcpStore.ofProcess(self, patience), settings.threads, patience);
-        Exchange exchange = new Exchange(self.worldSize(), settings.threads, shared);
+        Exchange exchange = new Exchange(self.rank(), settings.threads, shared);
         List<Callable<Boolean>> benches = new ArrayList<>();
         for (int t = 0; t < settings.threads; t++) {
             List<Member> own = members.subList(t * settings.gpus, (t + 1) * settings.gpus);

@@ -18,9 +18,10 @@ import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A barrier for threads of several processes of one machine, in memory that they share. They leave it within a microsecond
- * or so of each other, as processes of nccl-tests leave MPI's barrier: whoever starts the clock before others come counts
- * the wait as time of the collective.
+ * A barrier for the threads of one process, or of several processes of one machine, in memory that they share; there they
+ * can tell each other numbers, too. They leave it within a microsecond or so of each other, as processes of nccl-tests leave
+ * MPI's barrier: whoever starts the clock before others come counts the wait as time of the collective. And they do not
+ * sleep meanwhile: a processor that has slept is slow at first.
  */
 final class SharedBarrier {
     private static final VarHandle INT = MethodHandles.byteBufferViewVarHandle(int[].class, ByteOrder.nativeOrder());
@@ -30,7 +31,9 @@ final class SharedBarrier {
 
     private static final int MARK = 256;
     private static final int MARK_BYTES = 36;
-    private static final int BYTES = 512;
+    private static final int NUMBERS = 512;
+    /** In a cache line each. */
+    private static final int NUMBER_BYTES = 128;
 
     private static final int SPINS = 10_000;
     private static final long PATIENCE_NANOS = TimeUnit.MINUTES.toNanos(10);
@@ -44,8 +47,17 @@ final class SharedBarrier {
         this.parties = parties;
     }
 
+    /** Makes the barrier for the threads of this process. */
+    static SharedBarrier ofThreads(int threads) {
+        return new SharedBarrier(ByteBuffer.allocateDirect(bytes(threads)).order(ByteOrder.nativeOrder()), threads);
+    }
+
+    private static int bytes(int parties) {
+        return NUMBERS + NUMBER_BYTES * parties;
+    }
+
     /**
-     * Makes the barrier. Collective.
+     * Makes the barrier for the threads of several processes. Collective.
      *
      * @param ranks the processes
      * @param threadsPerProcess how many threads of each will meet
@@ -53,9 +65,10 @@ final class SharedBarrier {
      */
     static SharedBarrier of(Rendezvous ranks, int threadsPerProcess, Duration patience) throws IOException {
         Path own = null;
+        int parties = ranks.size() * threadsPerProcess;
         try {
             if (ranks.rank() == 0) {
-                own = create();
+                own = create(bytes(parties));
             }
             Path made = own;
             String path = new String(
@@ -67,11 +80,10 @@ final class SharedBarrier {
                     StandardCharsets.UTF_8);
             ByteBuffer memory = open(
                     Path.of(path.lines().findFirst().orElseThrow()),
-                    path.lines().toList().get(1));
+                    path.lines().toList().get(1),
+                    bytes(parties));
             List<byte[]> all = ranks.gather("barrier opened", new byte[] {(byte) (memory == null ? 0 : 1)}, patience);
-            return all.stream().allMatch(one -> one[0] == 1)
-                    ? new SharedBarrier(memory, ranks.size() * threadsPerProcess)
-                    : null;
+            return all.stream().allMatch(one -> one[0] == 1) ? new SharedBarrier(memory, parties) : null;
         } finally {
             if (own != null) {
                 Files.delete(own);
@@ -79,12 +91,12 @@ final class SharedBarrier {
         }
     }
 
-    private static Path create() throws IOException {
+    private static Path create(int bytes) throws IOException {
         Path memory = Path.of("/dev/shm");
         Path file = Files.isWritable(memory)
                 ? Files.createTempFile(memory, "nccl4j-perf", null)
                 : Files.createTempFile("nccl4j-perf", null);
-        ByteBuffer content = ByteBuffer.allocate(BYTES);
+        ByteBuffer content = ByteBuffer.allocate(bytes);
         content.put(MARK, UUID.randomUUID().toString().getBytes(StandardCharsets.US_ASCII));
         Files.write(file, content.array());
         return file;
@@ -105,13 +117,13 @@ final class SharedBarrier {
     }
 
     /** The memory, or null if another machine has it. */
-    private static ByteBuffer open(Path file, String mark) {
+    private static ByteBuffer open(Path file, String mark, int bytes) {
         try (FileChannel channel = FileChannel.open(file, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
-            if (channel.size() != BYTES) {
+            if (channel.size() != bytes) {
                 return null;
             }
             ByteBuffer memory =
-                    channel.map(FileChannel.MapMode.READ_WRITE, 0, BYTES).order(ByteOrder.nativeOrder());
+                    channel.map(FileChannel.MapMode.READ_WRITE, 0, bytes).order(ByteOrder.nativeOrder());
             return mark(memory).equals(mark) ? memory : null;
         } catch (IOException e) {
             return null;
@@ -136,6 +148,23 @@ final class SharedBarrier {
                 throw new PerfException("another thread or process has failed or hangs");
             }
         }
+    }
+
+    /**
+     * The numbers of all threads; waits for all.
+     *
+     * @param party which thread of all this is, from 0: by process, then within it
+     */
+    double[] gather(int party, double number) {
+        memory.putDouble(NUMBERS + NUMBER_BYTES * party, number);
+        await();
+        double[] numbers = new double[parties];
+        for (int i = 0; i < parties; i++) {
+            numbers[i] = memory.getDouble(NUMBERS + NUMBER_BYTES * i);
+        }
+        // Nobody writes the next number before all have read this one.
+        await();
+        return numbers;
     }
 
     /** So that no thread of this process waits any more. */

@@ -124,4 +124,29 @@ class SharedBarrierTest {
     void thereIsNoneIfOneDoesNotSeeTheMemory() throws Exception {
         run(true, () -> null).forEach(barrier -> assertNull(barrier));
     }
+
+    @Test
+    void allGetTheNumbersOfAll() throws Exception {
+        SharedBarrier barrier = SharedBarrier.ofThreads(RANKS);
+        ExecutorService pool = Executors.newFixedThreadPool(RANKS);
+        try {
+            List<Future<Boolean>> all = new ArrayList<>();
+            for (int p = 0; p < RANKS; p++) {
+                int party = p;
+                all.add(pool.submit(() -> {
+                    boolean right = true;
+                    for (int round = 0; round < ROUNDS; round++) {
+                        double[] numbers = barrier.gather(party, 10 * round + party);
+                        right &= Arrays.equals(numbers, new double[] {10 * round, 10 * round + 1, 10 * round + 2});
+                    }
+                    return right;
+                }));
+            }
+            for (Future<Boolean> one : all) {
+                assertEquals(true, one.get());
+            }
+        } finally {
+            pool.shutdownNow();
+        }
+    }
 }
