@@ -105,6 +105,8 @@ def main():
         for round_number in range(options.rounds + 1):
             for way, measure in ways.items():
                 seconds = measure()
+                # At once, for whoever has no time to wait for the end.
+                print(f"round {round_number}: {way} {seconds:.2f}", flush=True)
                 if round_number:
                     times[way].append(seconds)
 

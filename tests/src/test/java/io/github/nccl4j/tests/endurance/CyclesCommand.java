@@ -166,15 +166,17 @@ public final class CyclesCommand implements Callable<Integer> {
         for (int cycle = 0; cycle < cycles; cycle++) {
             watch.at("cycle " + cycle);
             cycle(size, gpus > 0, start + cycle);
-            if (cycle == cycles / 10) {
-                before = Held.now(gpus);
+            // Of what grows, one sees so when: from the beginning on, with each abort, or never again.
+            if (cycle > 0 && cycle % (cycles / 10) == 0) {
+                Held now = Held.now(gpus);
+                System.out.println("after " + (cycle + 1) + " cycles, " + aborts + " aborted: " + now);
+                before = before == null ? now : before;
             }
         }
         watch.done();
         Held after = settled(gpus, before);
         boolean more = after.moreThan(before);
-        System.out.println("after " + (cycles / 10 + 1) + " cycles: " + before);
-        System.out.println("after " + cycles + " cycles: " + after
+        System.out.println("after " + cycles + " cycles, " + aborts + " aborted: " + after
                 + (gpus == 0
                         ? ""
                         : "; GPU memory in use: " + GpuMemory.difference(before.freeOfGpus, after.freeOfGpus)));
