@@ -192,7 +192,7 @@ public class AllReduceCall {
      * @param a the arguments
      */
     @Benchmark
-    @Way("nccl4j highlevel, a buffer in place")
+    @Way(value = "nccl4j highlevel, a buffer in place", alsoWithoutBarrier = true)
     public void highlevelInPlace(HighlevelObjects a) {
         a.communicator.allReduce(a.send, ReduceOp.SUM, a.stream);
     }
@@ -203,7 +203,7 @@ public class AllReduceCall {
      * @param a the arguments
      */
     @Benchmark
-    @Way("nccl4j highlevel, addresses")
+    @Way(value = "nccl4j highlevel, addresses", alsoWithoutBarrier = true)
     public void highlevelAddresses(HighlevelObjects a) {
         a.communicator.allReduce(a.sendAddress, a.receiveAddress, COUNT, DataType.FLOAT32, ReduceOp.SUM, a.stream);
     }

@@ -76,6 +76,7 @@ public final class CudaGraph implements AutoCloseable {
      * collectives, events, and what other streams do that wait for such an event, if the stream waits for them in turn
      * before the end. Copies that are done when they return can't be captured, and the code may not wait for anything,
      * allocate or free device memory: CUDA refuses that in this thread while it captures. Other threads may.
+     * A communicator's first operation may be captured, although NCCL then makes its connections.
      *
      * <p>When the code throws, the capture is given up, the stream can be used as before, and the exception goes on.
      *
