@@ -16,18 +16,15 @@ import io.github.nccl4j.samples.launch.JavaCommand;
 import io.github.nccl4j.samples.launch.LaunchOptions;
 import io.github.nccl4j.samples.launch.Launcher;
 import io.github.nccl4j.samples.launch.LauncherWatch;
+import io.github.nccl4j.tests.Held;
 import io.github.nccl4j.tests.Threads;
 import io.github.nccl4j.tests.conformance.StallWatch;
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.Callable;
-import java.util.stream.Stream;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -53,9 +50,6 @@ public final class CyclesCommand implements Callable<Integer> {
     private static final long SETTLE_NANOS = 10_000_000_000L;
     private static final long MORE_MEMORY = 64 << 20;
     private static final long MORE_GPU_MEMORY = 8 << 20;
-    /** So that the process grows by native memory only. */
-    private static final List<String> FIXED_HEAP = List.of("-Xms128m", "-Xmx128m", "-XX:+AlwaysPreTouch");
-
     private static final int STALLED = 3;
     private static final int ELEMENTS = 100_000;
 
@@ -92,43 +86,17 @@ public final class CyclesCommand implements Callable<Integer> {
         System.exit(code);
     }
 
-    /** What this process holds. */
-    private record Held(long files, long threads, long memory, List<Long> freeOfGpus) {
-        static Held now(int gpus) throws IOException, InterruptedException {
-            // Twice, since native memory of dropped pointers goes by way of a queue.
-            for (int i = 0; i < 2; i++) {
-                System.gc();
-                Thread.sleep(100);
-            }
-            String status = Files.readString(Path.of("/proc/self/status"));
-            return new Held(
-                    entries("/proc/self/fd"),
-                    entries("/proc/self/task"),
-                    1024 * (number(status, "RssAnon:") + number(status, "RssShmem:")),
-                    GpuMemory.free(gpus));
+    /** What this process holds, and how much memory of the GPUs is free. */
+    private record Seen(Held held, List<Long> freeOfGpus) {
+        static Seen now(int gpus) throws InterruptedException {
+            return new Seen(Held.now(), GpuMemory.free(gpus));
         }
 
-        private static long entries(String folder) throws IOException {
-            try (Stream<Path> all = Files.list(Path.of(folder))) {
-                return all.count();
-            }
-        }
-
-        private static long number(String status, String name) {
-            String rest = status.substring(status.indexOf(name) + name.length()).strip();
-            return Long.parseLong(rest.substring(0, rest.indexOf(' ')));
-        }
-
-        boolean moreThan(Held before) {
-            return files > before.files
-                    || threads > before.threads
-                    || memory > before.memory + MORE_MEMORY
+        boolean moreThan(Seen before) {
+            return held.files() > before.held.files()
+                    || held.threads() > before.held.threads()
+                    || held.memory() > before.held.memory() + MORE_MEMORY
                     || GpuMemory.lost(before.freeOfGpus, freeOfGpus) > MORE_GPU_MEMORY;
-        }
-
-        @Override
-        public String toString() {
-            return files + " files, " + threads + " threads, " + (memory >> 20) + " MiB";
         }
     }
 
@@ -141,7 +109,7 @@ public final class CyclesCommand implements Callable<Integer> {
         if (!LauncherWatch.launched()) {
             List<String> arguments = spec.commandLine().getParseResult().originalArgs();
             return new Launcher(
-                            JavaCommand.of(FIXED_HEAP, CyclesCommand.class.getName(), arguments),
+                            JavaCommand.of(Held.FIXED_HEAP, CyclesCommand.class.getName(), arguments),
                             1,
                             launch.decide(size, true).environment(),
                             null,
@@ -162,21 +130,21 @@ public final class CyclesCommand implements Callable<Integer> {
                 new StallWatch(LIMIT, System.err, () -> Runtime.getRuntime().halt(STALLED));
         watch.start();
         long began = System.nanoTime();
-        Held before = null;
+        Seen before = null;
         for (int cycle = 0; cycle < cycles; cycle++) {
             watch.at("cycle " + cycle);
             cycle(size, gpus > 0, start + cycle);
             // Of what grows, one sees so when: from the beginning on, with each abort, or never again.
             if (cycle > 0 && cycle % (cycles / 10) == 0) {
-                Held now = Held.now(gpus);
-                System.out.println("after " + (cycle + 1) + " cycles, " + aborts + " aborted: " + now);
+                Seen now = Seen.now(gpus);
+                System.out.println("after " + (cycle + 1) + " cycles, " + aborts + " aborted: " + now.held);
                 before = before == null ? now : before;
             }
         }
         watch.done();
-        Held after = settled(gpus, before);
+        Seen after = settled(gpus, before);
         boolean more = after.moreThan(before);
-        System.out.println("after " + cycles + " cycles, " + aborts + " aborted: " + after
+        System.out.println("after " + cycles + " cycles, " + aborts + " aborted: " + after.held
                 + (gpus == 0
                         ? ""
                         : "; GPU memory in use: " + GpuMemory.difference(before.freeOfGpus, after.freeOfGpus)));
@@ -191,11 +159,11 @@ public final class CyclesCommand implements Callable<Integer> {
     }
 
     /** What has nothing left to do may take its time to end. */
-    private static Held settled(int gpus, Held before) throws IOException, InterruptedException {
+    private static Seen settled(int gpus, Seen before) throws InterruptedException {
         long start = System.nanoTime();
-        Held after = Held.now(gpus);
+        Seen after = Seen.now(gpus);
         while (after.moreThan(before) && System.nanoTime() - start < SETTLE_NANOS) {
-            after = Held.now(gpus);
+            after = Seen.now(gpus);
         }
         return after;
     }

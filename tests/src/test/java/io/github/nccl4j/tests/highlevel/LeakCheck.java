@@ -8,54 +8,18 @@ import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Float32;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.Group;
-import io.github.nccl4j.highlevel.HeldMemory;
 import io.github.nccl4j.highlevel.PreMulSum;
 import io.github.nccl4j.highlevel.ReduceOp;
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
+import io.github.nccl4j.tests.Held;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.stream.Stream;
-import org.bytedeco.javacpp.Pointer;
 
 /**
  * Makes and closes communicators and what belongs to them, over and over: {@code LeakCheck CYCLES}. Then open files,
  * threads and native memory must be as they were after the first tenth.
  */
 final class LeakCheck {
-    private static final long MEMORY_TOLERANCE = 24 << 20;
-
     private LeakCheck() {}
-
-    /** What a process holds. */
-    private record Held(long files, long threads, long pointerBytes, long ownBytes, long residentBytes) {
-        static Held now() throws IOException, InterruptedException {
-            // Twice, since native memory of dropped pointers goes by way of a queue.
-            for (int i = 0; i < 2; i++) {
-                System.gc();
-                Thread.sleep(100);
-            }
-            String status = Files.readString(Path.of("/proc/self/status"));
-            return new Held(
-                    entries("/proc/self/fd"),
-                    entries("/proc/self/task"),
-                    Pointer.totalBytes(),
-                    HeldMemory.bytes(),
-                    1024 * (number(status, "RssAnon:") + number(status, "RssShmem:")));
-        }
-
-        private static long entries(String folder) throws IOException {
-            try (Stream<Path> all = Files.list(Path.of(folder))) {
-                return all.count();
-            }
-        }
-
-        private static long number(String status, String name) {
-            String rest = status.substring(status.indexOf(name) + name.length()).strip();
-            return Long.parseLong(rest.substring(0, rest.indexOf(' ')));
-        }
-    }
 
     public static void main(String... args) throws Exception {
         int cycles = Integer.parseInt(args[0]);
@@ -63,20 +27,23 @@ final class LeakCheck {
         Held before = Held.now();
         run(cycles / 10, cycles);
         Held after = Held.now();
-        // Threads that have nothing left to do may take their time to end.
-        for (int i = 0; i < 50 && after.threads > before.threads; i++) {
-            Thread.sleep(100);
+        // What has nothing left to do may take its time to end.
+        for (int i = 0; i < 25 && !leftSince(before, after).isEmpty(); i++) {
             after = Held.now();
         }
         System.out.println(before);
         System.out.println(after);
         Checks checks = new Checks();
-        checks.equal(before.files, after.files, "open files");
-        checks.isTrue(after.threads <= before.threads, "threads: " + before.threads + ", then " + after.threads);
-        checks.isTrue(after.pointerBytes <= before.pointerBytes + 1024, "bytes of pointers");
-        checks.equal(before.ownBytes, after.ownBytes, "bytes of the package's own memory");
-        checks.isTrue(after.residentBytes <= before.residentBytes + MEMORY_TOLERANCE, "resident bytes");
+        checks.equal(List.of(), leftSince(before, after), "what is left");
         System.out.println(cycles + " cycles left nothing");
+    }
+
+    private static List<String> leftSince(Held before, Held after) {
+        List<String> left = new ArrayList<>(after.grownSince(before));
+        if (left.isEmpty() && after.threads() > before.threads()) {
+            left.add("threads: " + before.threads() + ", then " + after.threads());
+        }
+        return left;
     }
 
     private static void run(int from, int to) throws Exception {

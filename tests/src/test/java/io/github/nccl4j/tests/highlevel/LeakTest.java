@@ -8,6 +8,7 @@ import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.tests.ChildJvm;
+import io.github.nccl4j.tests.Held;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.time.Duration;
@@ -54,13 +55,10 @@ class LeakTest {
     /** The property {@code leak.cycles} makes it longer. */
     @Test
     void closingLeavesNothing() {
-        ChildJvm.Outcome outcome = new ChildJvm()
-                .property("nccl4j.engine", "host")
-                // So that the process grows by native memory only.
-                .option("-Xms64m")
-                .option("-Xmx64m")
-                .option("-XX:+AlwaysPreTouch")
-                .environment("MALLOC_ARENA_MAX", "2")
+        ChildJvm jvm = new ChildJvm();
+        Held.FIXED_HEAP.forEach(jvm::option);
+        ChildJvm.Outcome outcome = jvm.property("nccl4j.engine", "host")
+                .environment("MALLOC_ARENA_MAX", Held.ARENAS)
                 .limit(Duration.ofMinutes(10))
                 .run(LeakCheck.class, System.getProperty("leak.cycles", "1000"));
         assertEquals(0, outcome.exitCode(), outcome.output());
