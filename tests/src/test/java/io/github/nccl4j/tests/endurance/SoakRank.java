@@ -1,4 +1,4 @@
-package io.github.nccl4j.tests.host;
+package io.github.nccl4j.tests.endurance;
 
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CudaEvent;
@@ -12,6 +12,7 @@ import io.github.nccl4j.highlevel.NcclResultException;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.ShrinkFlag;
 import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.tests.Held;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -20,11 +21,13 @@ import java.util.List;
 import java.util.Random;
 
 /**
- * A process of {@link Soak}. Each line of its input is a round: {@code seed id rank size victim at}; it answers each with
- * {@code done operations elements children} when all elements were right, or {@code WRONG ...}. The rank that is the victim
- * kills its process at its operation {@code at}; the others go on without it.
+ * A process of {@link SoakCommand}. A line of its input is a round, {@code seed id rank size victim at}, which it answers with
+ * {@code done operations elements children} when all elements were right, or with {@code WRONG ...}. The rank that is the
+ * victim kills its process at its operation {@code at}; the others go on without it. A line {@code held} asks what it holds.
  */
 final class SoakRank {
+    static final String HELD = "held";
+
     private static final int USUAL = 40_000;
     /** More than a connection's memory holds. */
     private static final int MOST = 300_000;
@@ -34,12 +37,16 @@ final class SoakRank {
     private final CudaStream[] streams;
     private final DeviceBuffer<Int64> send;
     private final DeviceBuffer<Int64> recv;
+    /** Bytes that it forgets in each round. */
+    private final int lost;
+
     private final CudaEvent event = CudaEvent.create(Device.host());
     private long operations;
     private long elements;
     private long children;
 
-    private SoakRank(int size) {
+    private SoakRank(int size, int lost) {
+        this.lost = lost;
         streams = new CudaStream[] {
             CudaStream.nonBlocking(Device.host()),
             CudaStream.nonBlocking(Device.host()),
@@ -49,25 +56,26 @@ final class SoakRank {
         recv = Device.host().allocate(ElementType.INT64, (long) MOST * size);
     }
 
-    public static void main(String... args) throws IOException {
-        SoakRank self = new SoakRank(Integer.parseInt(args[0]));
-        BufferedReader rounds = new BufferedReader(new InputStreamReader(System.in));
-        for (String line = rounds.readLine(); line != null; line = rounds.readLine()) {
-            String[] words = line.split(" ");
-            String answer;
-            try {
-                answer = self.round(
-                        Long.parseLong(words[0]),
-                        UniqueId.of(HexFormat.of().parseHex(words[1])),
-                        Integer.parseInt(words[2]),
-                        Integer.parseInt(words[3]),
-                        Integer.parseInt(words[4]),
-                        Integer.parseInt(words[5]));
-            } catch (AssertionError | RuntimeException wrong) {
-                wrong.printStackTrace();
-                answer = "WRONG " + wrong.toString().replace('\n', ' ');
-            }
-            System.out.println(answer);
+    public static void main(String... args) throws Exception {
+        SoakRank self = new SoakRank(Integer.parseInt(args[0]), Integer.parseInt(args[1]));
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            System.out.println(line.equals(HELD) ? Held.now().toLine() : self.answer(line.split(" ")));
+        }
+    }
+
+    private String answer(String... round) {
+        try {
+            return round(
+                    Long.parseLong(round[0]),
+                    UniqueId.of(HexFormat.of().parseHex(round[1])),
+                    Integer.parseInt(round[2]),
+                    Integer.parseInt(round[3]),
+                    Integer.parseInt(round[4]),
+                    Integer.parseInt(round[5]));
+        } catch (AssertionError | RuntimeException wrong) {
+            wrong.printStackTrace();
+            return "WRONG " + wrong.toString().replace('\n', ' ');
         }
     }
 
@@ -105,6 +113,9 @@ final class SoakRank {
                     operation(rest, again);
                 }
             }
+        }
+        if (this.lost > 0) {
+            Device.host().allocate(ElementType.INT8, this.lost).fill((byte) 1);
         }
         return "done " + operations + " " + elements + " " + children;
     }
