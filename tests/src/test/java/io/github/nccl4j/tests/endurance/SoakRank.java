@@ -54,6 +54,9 @@ final class SoakRank {
         };
         send = Device.host().allocate(ElementType.INT64, (long) MOST * size);
         recv = Device.host().allocate(ElementType.INT64, (long) MOST * size);
+        // Pages are there once they are written to; none is to come later.
+        send.fill(-1L);
+        recv.fill(-1L);
     }
 
     public static void main(String... args) throws Exception {
