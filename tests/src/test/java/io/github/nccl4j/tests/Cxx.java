@@ -13,13 +13,26 @@ public final class Cxx {
 
     /** Makes a shared library of a source text. */
     public static Path library(Path folder, String name, String source) throws IOException {
-        Path file = Files.writeString(folder.resolve(name + ".cpp"), source);
         Path library = folder.resolve("lib" + name + ".so");
+        compile(folder, name, source, library, List.of("-fPIC", "-shared"));
+        return library;
+    }
+
+    /** Makes a program of a source text. */
+    public static Path program(Path folder, String name, String source, String... options) throws IOException {
+        Path program = folder.resolve(name);
+        compile(folder, name, source, program, List.of(options));
+        return program;
+    }
+
+    private static void compile(Path folder, String name, String source, Path made, List<String> options)
+            throws IOException {
+        Path file = Files.writeString(folder.resolve(name + ".cpp"), source);
         List<String> command = new ArrayList<>(
                 List.of(System.getProperty("nccl4j.test.cxx", "g++").split(" ")));
-        command.addAll(List.of("-std=c++17", "-fPIC", "-shared", "-o", library.toString(), file.toString()));
+        command.addAll(List.of("-std=c++17", "-o", made.toString(), file.toString()));
+        command.addAll(options);
         output(command);
-        return library;
     }
 
     /** What a command prints; it must succeed. */
