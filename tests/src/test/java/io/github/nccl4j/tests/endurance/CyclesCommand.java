@@ -25,6 +25,8 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.TimeUnit;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -187,18 +189,20 @@ public final class CyclesCommand implements Callable<Integer> {
         graphs += plan.graph ? 1 : 0;
         aborts += plan.aborts ? 1 : 0;
         UniqueId id = UniqueId.create();
+        CyclicBarrier used = new CyclicBarrier(size);
         List<Callable<Void>> ranks = new ArrayList<>();
         for (int r = 0; r < size; r++) {
             int rank = r;
             ranks.add(() -> {
-                cycle(plan, onGpus ? Device.cuda(rank) : Device.host(), id, rank, size);
+                cycle(plan, onGpus ? Device.cuda(rank) : Device.host(), id, rank, size, used);
                 return null;
             });
         }
         Threads.together(ranks, LIMIT);
     }
 
-    private static void cycle(Plan plan, Device device, UniqueId id, int rank, int size) throws Exception {
+    private static void cycle(Plan plan, Device device, UniqueId id, int rank, int size, CyclicBarrier used)
+            throws Exception {
         CudaStream stream = CudaStream.nonBlocking(device);
         DeviceBuffer<Float32> buffer = device.allocate(ElementType.FLOAT32, ELEMENTS);
         Communicator all = Communicator.builder()
@@ -230,6 +234,10 @@ public final class CyclesCommand implements Callable<Integer> {
             if (sum != size) {
                 throw new AssertionError("rank " + rank + " got " + sum + ", expected " + size);
             }
+        }
+        if (plan.aborts) {
+            // It would end what other ranks still wait for.
+            used.await(LIMIT.toSeconds(), TimeUnit.SECONDS);
         }
         end(plan, communicators, others);
     }

@@ -45,7 +45,7 @@ class EnduranceTest {
 
     @Test
     void cyclesLeaveNothing() {
-        ChildJvm.Outcome outcome = run(CyclesCommand.class, "--engine", "host", "-n", "2", "-c", "50", "--seed", "1");
+        ChildJvm.Outcome outcome = run(CyclesCommand.class, "--engine", "host", "-n", "3", "-c", "50", "--seed", "1");
         assertEquals(0, outcome.exitCode(), outcome.output());
         assertTrue(outcome.output().contains(" aborted, nothing left, "), outcome.output());
     }
