@@ -54,9 +54,9 @@ public final class SoakCommand implements Callable<Integer> {
 
     @Option(
             names = {"-s", "--seconds"},
-            paramLabel = "N",
+            paramLabel = "SECONDS",
             defaultValue = "60",
-            description = "How long; ${DEFAULT-VALUE} by default.")
+            description = "How long. Default: ${DEFAULT-VALUE}.")
     private int seconds;
 
     @Option(names = "--seed", paramLabel = "N", description = "The rounds follow from it. Default: the time.")
