@@ -645,12 +645,13 @@ final class CommunicatorCore {
     }
 
     String lastError() {
-        if (!library.provides("ncclGetLastError")) {
-            return "";
+        String told = HostCall.takeLastError();
+        if (told != null) {
+            return told;
         }
         polling.lock();
         try {
-            return library.news(nccl.ncclGetLastError(released ? 0 : handle));
+            return library.lastError(released ? 0 : handle);
         } finally {
             polling.unlock();
         }

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.global.nccl;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -13,7 +14,11 @@ import java.util.function.IntSupplier;
  * thread is lost then until the call returns; NCCL has no way to end it from outside.
  */
 final class HostCall {
+    /** What the library said of the call for which this thread has waited last, if that failed and nobody has taken it. */
+    private static final ThreadLocal<String> LAST_ERROR = new ThreadLocal<>();
+
     private int result;
+    private String lastError = "";
     private Throwable thrown;
     private boolean abandoned;
     private final CountDownLatch finished = new CountDownLatch(1);
@@ -53,6 +58,7 @@ final class HostCall {
 
     private static int make(String name, Duration timeout, IntSupplier call, IntConsumer late, boolean interruptibly)
             throws GivenUp {
+        LAST_ERROR.remove();
         HostCall one = new HostCall();
         Thread thread = new Thread(() -> one.run(call, late), "nccl4j " + name);
         thread.setDaemon(true);
@@ -66,7 +72,19 @@ final class HostCall {
         if (one.thrown instanceof Error error) {
             throw error;
         }
+        if (!one.lastError.isEmpty()) {
+            LAST_ERROR.set(one.lastError);
+        }
         return one.result;
+    }
+
+    /** What the library said of the failed call that this thread has just made; null if there was none. */
+    static String takeLastError() {
+        String taken = LAST_ERROR.get();
+        if (taken != null) {
+            LAST_ERROR.remove();
+        }
+        return taken;
     }
 
     /** Does several things side by side, and waits for all of them; an interrupt is kept for the caller. */
@@ -113,6 +131,10 @@ final class HostCall {
     private void run(IntSupplier call, IntConsumer late) {
         try {
             result = call.getAsInt();
+            if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
+                // Here, since the host engine has a text for each thread.
+                lastError = NcclLibrary.get().lastError(0);
+            }
         } catch (RuntimeException | Error e) {
             thrown = e;
         }

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclLibraryException;
@@ -75,6 +76,11 @@ public final class NcclLibrary {
         boolean ofProbe = alltoAllvForm != AlltoAllvForm.ABSENT
                 && (text.contains("AlltoAllv : comm argument is NULL") || text.contains("corrupted comm object"));
         return ofProbe ? "" : text;
+    }
+
+    /** What the library says of what went wrong last, of a communicator or of all; empty if it says nothing. */
+    String lastError(long communicator) {
+        return provides("ncclGetLastError") ? news(nccl.ncclGetLastError(communicator)) : "";
     }
 
     /** VCCL's own version codes, 2.26.62 and 2.26.69, are none that NVIDIA has used; its other versions keep NVIDIA's. */

@@ -48,8 +48,7 @@ final class Status {
     static NcclResultException failure(
             int result, String operation, int rank, String communicatorName, long communicator) {
         NcclLibrary library = NcclLibrary.get();
-        String lastError =
-                library.provides("ncclGetLastError") ? library.news(nccl.ncclGetLastError(communicator)) : "";
+        String lastError = library.lastError(communicator);
         return failure(result, operation, operation, rank, communicatorName, lastError, library);
     }
 

@@ -1,6 +1,7 @@
 package io.github.nccl4j.tests.highlevel;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.StubLibraries;
@@ -53,5 +54,18 @@ class ErrorsTest {
     void everyResultHasItsClass(int result, String name) throws IOException {
         Path library = StubLibraries.failing(folder, 23003);
         assertEquals(name, createWith(result, library).lines().findFirst().orElse(""));
+    }
+
+    /** The engine has a text for each thread, and another one makes the call than waits for it. */
+    @Test
+    void theFirstCallOfAProcessTellsWhatTheHostEngineSays() {
+        ChildJvm.Outcome outcome = new ChildJvm()
+                .property("nccl4j.engine", "host")
+                .environment("NCCL4J_HOST_INIT_TIMEOUT", "1")
+                .run(HighlevelScenarios.class, "create-alone");
+        assertTrue(
+                outcome.output()
+                        .matches("(?s)NcclTimeoutException: .* NCCL says: waited \\d+\\.\\d s for rank 1 of 2 .*"),
+                outcome.output());
     }
 }

@@ -1,5 +1,6 @@
 package io.github.nccl4j.tests.highlevel;
 
+import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CommunicatorConfig;
 import io.github.nccl4j.highlevel.CtaPolicy;
 import io.github.nccl4j.highlevel.NcclLibrary;
@@ -23,6 +24,7 @@ final class HighlevelScenarios {
                 attempt(() -> NcclLibrary.load(Engine.NCCL));
             }
             case "fail" -> fail();
+            case "create-alone" -> attempt(() -> Communicator.create(UniqueId.create(), 0, 2));
             case "require" -> {
                 for (String function :
                         List.of("ncclGetVersion", "ncclCommGrow", "pncclCommGrow", "ncclAlltoAllv", "ncclX")) {
