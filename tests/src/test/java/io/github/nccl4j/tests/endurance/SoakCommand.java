@@ -183,7 +183,7 @@ public final class SoakCommand implements Callable<Integer> {
             }
             grown = soak(began);
         } catch (Wrong e) {
-            wrong = "round " + rounds + ", " + e.getMessage();
+            wrong = "round " + rounds + ", " + e.getMessage() + otherAnswers();
         } finally {
             for (Rank rank : ranks) {
                 rank.process.destroyForcibly().waitFor();
@@ -205,6 +205,17 @@ public final class SoakCommand implements Callable<Integer> {
                 start,
                 TimeUnit.NANOSECONDS.toSeconds(System.nanoTime() - began));
         return wrong == null && grown.isEmpty() ? 0 : 1;
+    }
+
+    /** Of ranks that were not asked yet: what one of them found wrong may be why another is stuck. */
+    private String otherAnswers() {
+        StringBuilder text = new StringBuilder();
+        for (Rank rank : ranks) {
+            for (String answer : rank.answers) {
+                text.append("; rank ").append(rank.number).append(": ").append(answer);
+            }
+        }
+        return text.toString();
     }
 
     /** What has grown, or "". */

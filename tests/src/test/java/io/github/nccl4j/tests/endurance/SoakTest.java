@@ -13,12 +13,13 @@ class SoakTest {
         return new ChildJvm().limit(Duration.ofSeconds(180)).run(SoakCommand.class, arguments);
     }
 
+    /** The seed has a death in the first call of all, which is a split. */
     @Test
     void randomCallsAndDeathsLeaveEveryElementRightAndNothingElse() {
-        ChildJvm.Outcome outcome = soak("--seconds", "10", "--seed", "20261121");
+        ChildJvm.Outcome outcome = soak("--seconds", "10", "--seed", "3252");
         assertEquals(0, outcome.exitCode(), outcome.output());
         assertTrue(
-                outcome.output().contains(" deaths, 0 wrong or stuck, nothing has grown, seed 20261121, "),
+                outcome.output().contains(" deaths, 0 wrong or stuck, nothing has grown, seed 3252, "),
                 outcome::output);
     }
 
