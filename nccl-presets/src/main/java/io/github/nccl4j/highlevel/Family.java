@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import java.lang.System.Logger.Level;
+import java.lang.ref.WeakReference;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -29,7 +30,9 @@ final class Family {
     private static boolean hooked;
 
     private final Object key;
-    private final List<CommunicatorCore> open = new ArrayList<>();
+    /** Weakly, so that one which is dropped without being closed is noticed. */
+    private final List<WeakReference<CommunicatorCore>> open = new ArrayList<>();
+
     private int members;
     /** Ranks that are being destroyed, or were. */
     private int leaving;
@@ -56,7 +59,7 @@ final class Family {
         synchronized (ALL) {
             Family family = key == UNKNOWN ? new Family(key) : ALL.computeIfAbsent(key, Family::new);
             family.members++;
-            family.open.add(member);
+            family.open.add(new WeakReference<>(member));
             return family;
         }
     }
@@ -70,7 +73,7 @@ final class Family {
         boolean last;
         boolean background;
         synchronized (ALL) {
-            open.remove(member);
+            open.removeIf(one -> one.refersTo(member));
             leaving++;
             last = leaving == members;
             background = key == UNKNOWN || members > 1 && (last && someWentOn || !waits);
@@ -128,9 +131,10 @@ final class Family {
         if (someWentOn) {
             return false;
         }
-        for (CommunicatorCore member : open) {
-            Thread user = member.user();
-            if (user != Thread.currentThread() && user.isAlive()) {
+        for (WeakReference<CommunicatorCore> one : open) {
+            CommunicatorCore member = one.get();
+            Thread user = member == null ? null : member.user();
+            if (user != null && user != Thread.currentThread() && user.isAlive()) {
                 return true;
             }
         }

@@ -1,5 +1,6 @@
 package io.github.nccl4j.tests.highlevel;
 
+import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CudaEvent;
 import io.github.nccl4j.highlevel.CudaException;
 import io.github.nccl4j.highlevel.CudaGraph;
@@ -8,6 +9,7 @@ import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.UniqueId;
 import java.io.IOException;
 import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
@@ -18,6 +20,11 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import org.bytedeco.cuda.cudart.CUctx_st;
 import org.bytedeco.cuda.cudart.CUevent_st;
 import org.bytedeco.cuda.cudart.CUgraphExec_st;
@@ -44,6 +51,7 @@ final class FakeCudaScenarios {
             case "graphs" -> scenarios.graphs();
             case "threads" -> scenarios.threads();
             case "identity" -> scenarios.identity();
+            case "dropped" -> scenarios.dropped();
             default -> throw new IllegalArgumentException(args[0]);
         }
         System.out.println(scenarios.checks.passed() + " checks passed");
@@ -494,5 +502,35 @@ final class FakeCudaScenarios {
             graph.close();
             stream.close();
         }
+    }
+
+    /** A communicator that nobody can reach any more. */
+    private void dropped() throws InterruptedException {
+        CountDownLatch reported = new CountDownLatch(1);
+        Handler handler = new Handler() {
+            @Override
+            public void publish(LogRecord report) {
+                System.out.println(report.getMessage());
+                reported.countDown();
+            }
+
+            @Override
+            public void flush() {}
+
+            @Override
+            public void close() {}
+        };
+        Logger logger = Logger.getLogger("io.github.nccl4j");
+        logger.addHandler(handler);
+        dropOne();
+        for (int i = 0; i < 200 && reported.getCount() > 0; i++) {
+            System.gc();
+            reported.await(50, TimeUnit.MILLISECONDS);
+        }
+        logger.removeHandler(handler);
+    }
+
+    private static void dropOne() {
+        Communicator.builder().device(Device.cuda(0)).create(UniqueId.create(), 0, 1);
     }
 }

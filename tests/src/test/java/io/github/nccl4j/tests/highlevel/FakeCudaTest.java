@@ -118,6 +118,16 @@ class FakeCudaTest {
     }
 
     @Test
+    void aDroppedCommunicatorIsReported() throws IOException {
+        Outcome outcome = cuda.jvm(new ChildJvm())
+                .property("nccl4j.library", cuda.nccl())
+                .run(FakeCudaScenarios.class, "dropped");
+        assertEquals(0, outcome.exitCode(), outcome::output);
+        String report = "communicator (rank 0 of 1 on CUDA device 0) was dropped without being closed";
+        assertTrue(outcome.output().contains(report), outcome::output);
+    }
+
+    @Test
     void threadsDoNotDisturbEachOther() throws IOException {
         run("threads");
     }
