@@ -981,9 +981,7 @@ public final class Communicator implements AutoCloseable {
             throw unequal("recv.length()", recv.length, "send.length()", count);
         }
         checkPair(send, recv);
-        if (send.address != recv.address) {
-            checkDisjoint(send, recv);
-        }
+        checkApartOrSame(send, recv);
         check(op, send.type);
         if (op == ReduceOp.AVG) {
             checkAverage(send.address, recv.address, send.type.dataType());
@@ -1021,9 +1019,7 @@ public final class Communicator implements AutoCloseable {
         requireRoot(root);
         requireEqual("recv.length()", recv.length, "send.length()", send.length);
         checkPair(send, recv);
-        if (send.address != recv.address) {
-            checkDisjoint(send, recv);
-        }
+        checkApartOrSame(send, recv);
         check(op, send.type);
         check(stream);
         submit(Operations.REDUCE, send, recv, send.length, op, root, stream);
@@ -1057,9 +1053,7 @@ public final class Communicator implements AutoCloseable {
         requireRoot(root);
         requireEqual("recv.length()", recv.length, "send.length()", send.length);
         checkPair(send, recv);
-        if (send.address != recv.address) {
-            checkDisjoint(send, recv);
-        }
+        checkApartOrSame(send, recv);
         check(stream);
         submit(Operations.BROADCAST, send, recv, recv.length, null, root, stream);
     }
@@ -2166,6 +2160,14 @@ public final class Communicator implements AutoCloseable {
 
     private static void checkDisjoint(DeviceBuffer<?> a, DeviceBuffer<?> b) {
         requireDisjoint(a.address, a.bytes, b.address, b.bytes);
+    }
+
+    /** Two buffers of as many bytes have nothing in common, or everything. */
+    private static void checkApartOrSame(DeviceBuffer<?> a, DeviceBuffer<?> b) {
+        long distance = a.address - b.address;
+        if (distance < a.bytes && -distance < a.bytes && distance != 0) {
+            checkDisjoint(a, b);
+        }
     }
 
     /** The part is this rank's of the whole, or has nothing in common with it. */

@@ -57,7 +57,7 @@ final class Lifetime {
 
     /** Negative if it is closed; for who looks at several at once. */
     int state() {
-        return state;
+        return (int) STATE.getOpaque(this);
     }
 
     void check() {
