@@ -418,7 +418,7 @@ final class Batch {
                 throw first.timedOut("ncclGroupEnd", whole(), longestDeadline());
             }
         } else {
-            result = CudaGraph.callWhileCapturing(this::callAll);
+            result = CudaGraph.ofThread() == null ? callAll() : Cuda.whileCapturing(this::callAll);
         }
         if (result == nccl.ncclInProgress) {
             awaitAll();

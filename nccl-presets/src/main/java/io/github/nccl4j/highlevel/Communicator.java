@@ -1734,7 +1734,7 @@ public final class Communicator implements AutoCloseable {
             JfrEvents.OperationEvent event = Jfr.recording ? JfrEvents.operation() : null;
             ring.record(pass.next(), Operations.PUT_SIGNAL, elements.length, type, peer, 0, 0, stream.handle);
             pass.count();
-            int result = CudaGraph.callWhileCapturing(() -> Operations.call(
+            int result = call(
                     Operations.PUT_SIGNAL,
                     address,
                     window.handle(),
@@ -1743,9 +1743,7 @@ public final class Communicator implements AutoCloseable {
                     0,
                     peer,
                     offset * size,
-                    0,
-                    core.handle(),
-                    stream.handle));
+                    stream);
             if (event != null) {
                 JfrEvents.end(event, core);
             }
@@ -2397,8 +2395,7 @@ public final class Communicator implements AutoCloseable {
             JfrEvents.OperationEvent event = Jfr.recording ? JfrEvents.operation() : null;
             ring.record(pass.next(), operation, count, type, peer, op, 0, stream.handle);
             pass.count();
-            int result = CudaGraph.callWhileCapturing(() ->
-                    Operations.call(operation, send, recv, count, type, op, peer, 0, 0, core.handle(), stream.handle));
+            int result = call(operation, send, recv, count, type, op, peer, 0, stream);
             if (event != null) {
                 JfrEvents.end(event, core);
             }
@@ -2408,6 +2405,25 @@ public final class Communicator implements AutoCloseable {
         } finally {
             pass.leave();
         }
+    }
+
+    /** Where the thread may capture. Without a capture nothing is allocated. */
+    private int call(
+            int operation,
+            long send,
+            long recv,
+            long count,
+            int type,
+            int op,
+            int peer,
+            long offset,
+            CudaStream stream) {
+        if (CudaGraph.ofThread() == null) {
+            return Operations.call(
+                    operation, send, recv, count, type, op, peer, offset, 0, core.handle(), stream.handle);
+        }
+        return Cuda.whileCapturing(() ->
+                Operations.call(operation, send, recv, count, type, op, peer, offset, 0, core.handle(), stream.handle));
     }
 
     private void compare(int operation, long count, int type, int op, int peer) {

@@ -276,7 +276,10 @@ final class Cuda {
         return on(device, () -> whileCapturing(() -> isDone(cudart.cudaEventQuery(event(event)), "cudaEventQuery")));
     }
 
-    /** Makes calls that CUDA would refuse to a thread that captures, and the capture has nothing to do with. */
+    /**
+     * Makes calls that CUDA would refuse to a thread that captures, and the capture has nothing to do with: NCCL makes its
+     * connections when they are first used.
+     */
     static <R> R whileCapturing(Action<R> action) {
         int[] mode = {cudart.cudaStreamCaptureModeRelaxed};
         check(cudart.cudaThreadExchangeStreamCaptureMode(mode), "cudaThreadExchangeStreamCaptureMode");

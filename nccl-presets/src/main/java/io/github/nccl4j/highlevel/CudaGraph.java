@@ -7,7 +7,6 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.function.IntSupplier;
 
 /**
  * Work of a stream that was captured once, to be launched many times by one cheap call.
@@ -172,14 +171,6 @@ public final class CudaGraph implements AutoCloseable {
     /** The graph that the calling thread captures, else null. */
     static CudaGraph ofThread() {
         return anyCapturing() ? OF_THREAD.get() : null;
-    }
-
-    /**
-     * Calls NCCL, which makes its connections when they are first used. CUDA would refuse some of that to a thread that
-     * captures, and the capture would be lost.
-     */
-    static int callWhileCapturing(IntSupplier call) {
-        return ofThread() == null ? call.getAsInt() : Cuda.whileCapturing(call::getAsInt);
     }
 
     /** Keeps the memory of a buffer as long as the graph may use it. */
