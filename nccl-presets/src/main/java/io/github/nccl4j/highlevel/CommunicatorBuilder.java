@@ -14,7 +14,6 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
-import java.util.function.Supplier;
 
 /**
  * Makes communicators, with settings that {@link Communicator#create} leaves at their defaults.
@@ -217,7 +216,7 @@ public final class CommunicatorBuilder {
      * @throws NcclResultException if NCCL fails
      */
     public Communicator create(Rendezvous rendezvous) {
-        return create(rendezvous, this::chosenDevice);
+        return create(rendezvous, OwnDevice.of(this::chosenDevice));
     }
 
     /**
@@ -240,15 +239,20 @@ public final class CommunicatorBuilder {
         RankInfo self = RankInfo.fromEnvironment();
         if (self.worldSize() == 1) {
             // Nobody to meet, and no port to do it at.
-            return create(List.of(UniqueId.create()), 0, 1, deviceOf(self));
+            return create(List.of(UniqueId.create()), 0, 1, device == null ? OwnDevice.find(self) : chosenDevice());
         }
-        return create(Introduction.nextOfJob(self, settings.deadline()), () -> deviceOf(self));
+        OwnDevice own = device == null ? OwnDevice.start(self) : OwnDevice.of(this::chosenDevice);
+        return create(Introduction.nextOfJob(self, settings.deadline()), own);
     }
 
-    private Communicator create(Rendezvous rendezvous, Supplier<Device> choice) {
+    private Communicator create(Rendezvous rendezvous, OwnDevice own) {
         Introduction introduction = new Introduction(rendezvous, settings.deadline());
-        Device on = introduction.orTell(choice);
-        UniqueId id = introduction.meet(on);
+        introduction.meet(own);
+        // Both take a while, in which the device may get ready.
+        Gate.prepare();
+        UniqueId made = rendezvous.rank() == 0 ? introduction.orTell(UniqueId::create) : null;
+        Device on = introduction.orTell(own::get);
+        UniqueId id = introduction.handOut(made);
         Settings given = settings;
         settings = settings.withMeeting(rendezvous);
         if (Boolean.getBoolean("nccl4j.check") && settings.check() == null) {
@@ -259,15 +263,6 @@ public final class CommunicatorBuilder {
         } finally {
             settings = given;
         }
-    }
-
-    private Device deviceOf(RankInfo self) {
-        if (device != null) {
-            return chosenDevice();
-        }
-        Device own = Introduction.device(self);
-        requireUsable(NcclLibrary.get(), own);
-        return own;
     }
 
     /** What compares calls knows the ranks by the same numbers. */

@@ -195,6 +195,10 @@ public final class Device {
     /** {@return "CUDA device 0", or "host memory"} */
     @Override
     public String toString() {
-        return isHost() ? "host memory" : "CUDA device " + index;
+        return isHost() ? "host memory" : cudaName(index);
+    }
+
+    static String cudaName(int index) {
+        return "CUDA device " + index;
     }
 }

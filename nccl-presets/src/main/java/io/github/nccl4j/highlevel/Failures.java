@@ -11,7 +11,6 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /** What has gone wrong in a communicator: the exceptions for it, who is told, and which work may never end. */
 final class Failures {
-    private static final System.Logger LOG = System.getLogger("io.github.nccl4j");
 
     private enum Ending {
         LATE,
@@ -186,13 +185,13 @@ final class Failures {
                 "ncclCommGetAsyncError",
                 last.sequence() == 0 ? "the communicator, before any operation," : "what follows " + last.describe());
         if (failure instanceof NcclException) {
-            LOG.log(Level.WARNING, "found by the watchdog, nobody was waiting", failure);
+            log().log(Level.WARNING, "found by the watchdog, nobody was waiting", failure);
         }
     }
 
     /** Work is late that nobody waits for. */
     void foundLate(Work work) {
-        LOG.log(Level.WARNING, "found by the watchdog, nobody was waiting", work.timedOut(core.deadline()));
+        log().log(Level.WARNING, "found by the watchdog, nobody was waiting", work.timedOut(core.deadline()));
     }
 
     /** Work of which nobody has asked has failed on the device. */
@@ -204,7 +203,7 @@ final class Failures {
             told = true;
         }
         tell(failure);
-        LOG.log(Level.WARNING, "found by the watchdog, nobody was waiting", failure);
+        log().log(Level.WARNING, "found by the watchdog, nobody was waiting", failure);
     }
 
     /** A thread is in a call for longer than the deadline. */
@@ -230,7 +229,7 @@ final class Failures {
                 core.revoke(RevokeFlag.DEFAULT.code());
             }
         } catch (RuntimeException e) {
-            LOG.log(Level.WARNING, "a call of " + core + " could not be ended", e);
+            log().log(Level.WARNING, "a call of " + core + " could not be ended", e);
         }
     }
 
@@ -320,5 +319,10 @@ final class Failures {
         } catch (RuntimeException e) {
             failure.addSuppressed(e);
         }
+    }
+
+    /** Asked for when there is something to say: the first logger of a process takes a tenth of its start. */
+    private static System.Logger log() {
+        return System.getLogger("io.github.nccl4j");
     }
 }

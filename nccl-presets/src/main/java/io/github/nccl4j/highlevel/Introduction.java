@@ -4,7 +4,6 @@ import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.TcpStore;
-import io.github.nccl4j.library.Engine;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -42,9 +41,10 @@ final class Introduction {
 
     /** What a rank is, in words for the others. */
     private record Card(String engine, String gpu, String place) {
-        static Card of(NcclLibrary library, Device device) {
-            String gpu = device.isCuda() ? Cuda.uuid(device.index()) : "";
-            return new Card(library.engine().toString(), gpu, device + " of " + host());
+        static Card of(NcclLibrary library, int device) {
+            String gpu = device == OwnDevice.HOST ? "" : Cuda.uuid(device);
+            String place = device == OwnDevice.HOST ? Device.host().toString() : Device.cudaName(device);
+            return new Card(library.engine().toString(), gpu, place + " of " + host());
         }
 
         /** From the kernel: InetAddress would ask a name server, which may take its time. */
@@ -80,13 +80,16 @@ final class Introduction {
         }
     }
 
-    /** Meets the other ranks; returns the id that they have all got. */
-    UniqueId meet(Device device) {
-        Card own = orTell(() -> Card.of(NcclLibrary.get(), device));
-        // Gathered before the id is: when all have come, no rank is still in the last use of these keys.
-        List<byte[]> cards = rendezvous.gather("card", own.bytes(), deadline);
-        requireFit(cards);
-        return UniqueId.of(rendezvous.broadcast("id", 0, () -> UniqueId.create().toBytes(), deadline));
+    /** Meets the other ranks, which tell each other what they have. */
+    void meet(OwnDevice own) {
+        Card card = orTell(() -> Card.of(NcclLibrary.get(), own.index()));
+        // Gathered before the id is handed out: when all have come, no rank is still in the last use of these keys.
+        requireFit(rendezvous.gather("card", card.bytes(), deadline));
+    }
+
+    /** Returns the id that rank 0 has made, at all ranks. */
+    UniqueId handOut(UniqueId made) {
+        return UniqueId.of(rendezvous.broadcast("id", 0, () -> made.toBytes(), deadline));
     }
 
     /** Every rank has the same cards, and so comes to the same answer. */
@@ -106,13 +109,5 @@ final class Introduction {
                         + "; start one rank for each GPU, or give each rank its own device");
             }
         }
-    }
-
-    /** The device of a rank that has not chosen one. */
-    static Device device(RankInfo self) {
-        if (NcclLibrary.get().engine() == Engine.HOST) {
-            return Device.host();
-        }
-        return Device.cuda(self.device(Device.cudaCount()));
     }
 }

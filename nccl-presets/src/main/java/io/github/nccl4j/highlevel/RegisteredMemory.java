@@ -29,7 +29,6 @@ final class RegisteredMemory {
     private static final int WORD = 4;
     private static final int PACK = 8;
 
-    private static final System.Logger LOG = System.getLogger("io.github.nccl4j");
     private static final AtomicBoolean WARNED = new AtomicBoolean();
 
     private RegisteredMemory() {}
@@ -44,7 +43,7 @@ final class RegisteredMemory {
     static void warnOnce(NcclLibrary library) {
         String warning = library.engine() == Engine.HOST ? null : warning(library.version());
         if (warning != null && WARNED.compareAndSet(false, true)) {
-            LOG.log(Level.WARNING, warning);
+            System.getLogger("io.github.nccl4j").log(Level.WARNING, warning);
         }
     }
 

@@ -1,6 +1,5 @@
 package io.github.nccl4j.launch;
 
-import java.lang.System.Logger.Level;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Objects;
@@ -161,9 +160,7 @@ public record RankInfo(
         for (String name : System.getProperties().stringPropertyNames()) {
             properties.put(name, System.getProperty(name, ""));
         }
-        RankInfo self = from(properties, System.getenv());
-        System.getLogger("io.github.nccl4j").log(Level.DEBUG, self::toString);
-        return self;
+        return from(properties, System.getenv());
     }
 
     /**
