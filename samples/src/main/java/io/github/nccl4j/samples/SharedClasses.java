@@ -7,8 +7,9 @@ import java.util.zip.ZipEntry;
 import java.util.zip.ZipFile;
 
 /**
- * Loads the classes that commands need and runs one command, so that a JVM with {@code -XX:ArchiveClassesAtExit} has them
- * all to archive: {@code SharedClasses ARGUMENTS OF THE COMMAND}. With the archive, a JVM starts in two thirds of the time.
+ * Loads the classes that commands need, launches a rank and is one, on the host engine, so that a JVM with {@code
+ * -XX:DumpLoadedClassList} lists all that there is to archive: classes, and what Java makes of lambdas. With the archive, a
+ * JVM starts in two thirds of the time.
  */
 public final class SharedClasses {
     private static final List<String> PACKAGES = List.of(
@@ -19,16 +20,20 @@ public final class SharedClasses {
             "io/github/nccl4j/global/",
             "io/github/nccl4j/samples/",
             "org/bytedeco/javacpp/",
-            "org/bytedeco/cuda/cudart/CU",
+            "org/bytedeco/cuda/cudart/",
             "org/bytedeco/cuda/global/cudart",
-            "org/bytedeco/cuda/presets/cudart");
+            "org/bytedeco/cuda/presets/cudart",
+            "picocli/");
+
+    private static final String[] LAUNCH = {"startup", "-n", "1", "--engine", "host"};
+    private static final String[] RANK = {"run", "01-all-reduce", "--engine", "host", "-e", "8"};
 
     private SharedClasses() {}
 
     /**
-     * Loads the classes, then runs the command, which ends this JVM.
+     * Loads the classes, then runs the commands, the last of which ends this JVM.
      *
-     * @param args the arguments of the command
+     * @param args none; the environment must say that this is the only rank
      * @throws IOException if a jar can't be read
      */
     public static void main(String[] args) throws IOException {
@@ -37,7 +42,8 @@ public final class SharedClasses {
                 load(entry);
             }
         }
-        Main.main(args);
+        Main.commandLine(LAUNCH).execute(LAUNCH);
+        Main.main(RANK);
     }
 
     private static void load(String jar) throws IOException {

@@ -1,17 +1,8 @@
 package io.github.nccl4j.samples;
 
-import io.github.nccl4j.highlevel.Communicator;
-import io.github.nccl4j.highlevel.CudaStream;
-import io.github.nccl4j.highlevel.DeviceBuffer;
-import io.github.nccl4j.highlevel.Element.Float32;
-import io.github.nccl4j.highlevel.ElementType;
-import io.github.nccl4j.highlevel.ReduceOp;
-import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.samples.launch.LaunchOptions;
-import java.time.Duration;
-import java.time.Instant;
 import java.util.concurrent.Callable;
-import java.util.concurrent.TimeUnit;
+import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
@@ -37,24 +28,9 @@ final class StartupCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws Exception {
-        return launch.run(Main.class, StartupCommand::run);
-    }
-
-    private static int run(RankInfo self, Duration patience) {
-        try (Communicator communicator = Communicator.fromEnvironment();
-                CudaStream stream = CudaStream.nonBlocking(communicator.device());
-                DeviceBuffer<Float32> data = communicator.device().allocate(ElementType.FLOAT32, 1)) {
-            data.fill(1.0);
-            communicator.allReduce(data, ReduceOp.SUM, stream);
-            stream.synchronize();
-            Instant now = Instant.now();
-            float[] sum = new float[1];
-            data.copyTo(sum);
-            if (sum[0] != communicator.size()) {
-                throw new Sample.Failure("the sum must be " + communicator.size() + ": " + sum[0]);
-            }
-            System.out.println("FIRST " + (TimeUnit.SECONDS.toNanos(now.getEpochSecond()) + now.getNano()));
-            return 0;
-        }
+        return launch.run(StartupRank.class, (self, patience) -> {
+            StartupRank.run();
+            return CommandLine.ExitCode.OK;
+        });
     }
 }

@@ -45,6 +45,8 @@ public final class JavaCommand {
         command.add("-XX:-UsePerfData");
         // a rank keeps next to nothing on the heap: no need for a collector with a thread per core in each of them
         command.add("-XX:+UseSerialGC");
+        // which stays below the 32 GB above which a JVM starts slower; -Xmx in the options goes before it
+        command.add("-XX:MaxRAM=64g");
         command.add("--enable-native-access=ALL-UNNAMED");
         command.add(
                 "-D" + LauncherWatch.PROPERTY + "=" + ProcessHandle.current().pid());

@@ -1,0 +1,44 @@
+package io.github.nccl4j.samples;
+
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CudaStream;
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element.Float32;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.ReduceOp;
+import io.github.nccl4j.samples.launch.LauncherWatch;
+import java.time.Instant;
+import java.util.concurrent.TimeUnit;
+
+/** A rank of {@code nccl4j startup}: no more than a program of a user would do, which has no command line to read. */
+final class StartupRank {
+    private StartupRank() {}
+
+    public static void main(String[] args) {
+        LauncherWatch.start();
+        try {
+            run();
+        } catch (RuntimeException e) {
+            System.err.println("nccl4j: " + (e.getMessage() == null ? e : e.getMessage()));
+            System.exit(1);
+        }
+    }
+
+    /** Makes a communicator, finishes one all-reduce and prints the time then. */
+    static void run() {
+        try (Communicator communicator = Communicator.fromEnvironment();
+                CudaStream stream = CudaStream.nonBlocking(communicator.device());
+                DeviceBuffer<Float32> data = communicator.device().allocate(ElementType.FLOAT32, 1)) {
+            data.fill(1.0);
+            communicator.allReduce(data, ReduceOp.SUM, stream);
+            stream.synchronize();
+            Instant now = Instant.now();
+            float[] sum = new float[1];
+            data.copyTo(sum);
+            if (sum[0] != communicator.size()) {
+                throw new Sample.Failure("the sum must be " + communicator.size() + ": " + sum[0]);
+            }
+            System.out.println("FIRST " + (TimeUnit.SECONDS.toNanos(now.getEpochSecond()) + now.getNano()));
+        }
+    }
+}
