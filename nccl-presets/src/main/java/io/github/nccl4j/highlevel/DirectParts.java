@@ -6,7 +6,7 @@ import io.github.nccl4j.global.nccl;
  * Parts that are handed to NCCL as they come, in a native group of their own: nothing can come between that would have to
  * be taken back. As cheap as the calls themselves, and made once for each communicator; who uses it is in the gate.
  */
-final class DirectParts implements Parts {
+final class DirectParts extends Parts {
     private final Gate gate;
     private final Ring ring;
     private final CommunicatorCore core;
@@ -30,34 +30,15 @@ final class DirectParts implements Parts {
         return this;
     }
 
+    /** NCCL has what it uses when the call returns, and the caller has it until then. */
     @Override
-    public void transfer(int operation, DeviceBuffer<?> buffer, long offset, long count, int peer, CudaStream stream) {
-        if (count == 0) {
-            return;
-        }
-        long address = buffer.addressOf(offset);
-        long send = operation == Operations.SEND ? address : 0;
-        long recv = operation == Operations.SEND ? 0 : address;
-        add(operation, send, recv, count, buffer.typeCode, 0, peer, stream);
-    }
+    void pin(DeviceBuffer<?> buffer) {}
 
     @Override
-    public void reduce(
-            DeviceBuffer<?> send,
-            DeviceBuffer<?> recv,
-            long sendAddress,
-            long recvAddress,
-            long count,
-            ReduceOp op,
-            int root,
-            CudaStream stream) {
-        if (count == 0) {
-            return;
-        }
-        add(Operations.REDUCE, sendAddress, recvAddress, count, send.typeCode, op.code(), root, stream);
-    }
+    void pin(ReduceOp op) {}
 
-    private void add(int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
+    @Override
+    void add(int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
         if (parts == 0) {
             Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
             group = ring.beginGroup();
@@ -75,7 +56,7 @@ final class DirectParts implements Parts {
     }
 
     @Override
-    public void launch() {
+    void launch() {
         if (parts == 0) {
             return;
         }

@@ -2,17 +2,29 @@ package io.github.nccl4j.highlevel;
 
 /**
  * The calls of NCCL that one operation consists of, to be launched together. All arguments were checked before; for the
- * thread that began it.
+ * thread that began it. Parts of nothing are left out, at both ranks: NCCL would launch a kernel for them.
  */
-interface Parts extends AutoCloseable {
-    /**
-     * A part of a buffer to or from a rank: SEND or RECV. Nothing if it is empty: both ranks leave it out, and NCCL would
-     * launch a kernel for it.
-     */
-    void transfer(int operation, DeviceBuffer<?> buffer, long offset, long count, int peer, CudaStream stream);
+abstract class Parts implements AutoCloseable {
 
-    /** A reduction of a part of a buffer to a rank; nothing if it is empty. */
-    void reduce(
+    /** A part of a buffer to or from a rank: SEND or RECV. */
+    final void transfer(int operation, DeviceBuffer<?> buffer, long offset, long count, int peer, CudaStream stream) {
+        if (count == 0) {
+            return;
+        }
+        long address = buffer.addressOf(offset);
+        long send = operation == Operations.SEND ? address : 0;
+        long recv = operation == Operations.SEND ? 0 : address;
+        pin(buffer);
+        add(operation, send, recv, count, buffer.typeCode, 0, peer, stream);
+    }
+
+    /** A rank's block to or from it. */
+    final void transfer(int operation, DeviceBuffer<?> buffer, Blocks blocks, int peer, CudaStream stream) {
+        transfer(operation, buffer, blocks.displacements()[peer], blocks.counts()[peer], peer, stream);
+    }
+
+    /** A reduction of a part of a buffer to a rank. */
+    final void reduce(
             DeviceBuffer<?> send,
             DeviceBuffer<?> recv,
             long sendAddress,
@@ -20,15 +32,25 @@ interface Parts extends AutoCloseable {
             long count,
             ReduceOp op,
             int root,
-            CudaStream stream);
+            CudaStream stream) {
+        if (count == 0) {
+            return;
+        }
+        pin(send);
+        pin(recv);
+        pin(op);
+        add(Operations.REDUCE, sendAddress, recvAddress, count, send.typeCode, op.code(), root, stream);
+    }
 
-    void launch();
+    /** Keeps what a part that is added next uses, if the part is not handed to NCCL at once. */
+    abstract void pin(DeviceBuffer<?> buffer);
+
+    abstract void pin(ReduceOp op);
+
+    abstract void add(int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream);
+
+    abstract void launch();
 
     @Override
-    void close();
-
-    /** A rank's block to or from it. */
-    default void transfer(int operation, DeviceBuffer<?> buffer, Blocks blocks, int peer, CudaStream stream) {
-        transfer(operation, buffer, blocks.displacements()[peer], blocks.counts()[peer], peer, stream);
-    }
+    public abstract void close();
 }
