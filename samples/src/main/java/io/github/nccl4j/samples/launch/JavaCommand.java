@@ -23,7 +23,8 @@ public final class JavaCommand {
             "nccl4j.localWorldSize",
             "nccl4j.masterAddress",
             "nccl4j.masterPort",
-            LauncherWatch.PROPERTY);
+            LauncherWatch.PROPERTY,
+            LauncherWatch.OUTER);
 
     private JavaCommand() {}
 
@@ -39,6 +40,23 @@ public final class JavaCommand {
      * @return the command, program first
      */
     public static List<String> of(List<String> jvmOptions, String mainClass, List<String> arguments) {
+        String launcher = LauncherWatch.PROPERTY + "=" + ProcessHandle.current().pid();
+        return of(launcher, jvmOptions, mainClass, arguments);
+    }
+
+    /**
+     * As {@link #of(List, String, List)}, for another launcher than ours, which tells each process its rank.
+     *
+     * @param jvmOptions further options of the JVM
+     * @param mainClass the class to run
+     * @param arguments its arguments, in which a number of ranks to launch means nothing
+     * @return the command, program first
+     */
+    public static List<String> ofOuterLauncher(List<String> jvmOptions, String mainClass, List<String> arguments) {
+        return of(LauncherWatch.OUTER + "=true", jvmOptions, mainClass, arguments);
+    }
+
+    private static List<String> of(String launcher, List<String> jvmOptions, String mainClass, List<String> arguments) {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         // perf data would stay in /tmp/hsperfdata_* when a rank is killed
@@ -48,8 +66,7 @@ public final class JavaCommand {
         // which stays below the 32 GB above which a JVM starts slower; -Xmx in the options goes before it
         command.add("-XX:MaxRAM=64g");
         command.add("--enable-native-access=ALL-UNNAMED");
-        command.add(
-                "-D" + LauncherWatch.PROPERTY + "=" + ProcessHandle.current().pid());
+        command.add("-D" + launcher);
         // The launcher's own classes are those of its ranks.
         String classes = System.getProperty("nccl4j.classes");
         if (classes != null) {

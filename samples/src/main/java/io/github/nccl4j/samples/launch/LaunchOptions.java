@@ -174,7 +174,7 @@ public abstract class LaunchOptions {
         atLeastOne(letter(), wanted());
         atLeastOne("--timeout", timeout);
         atLeastOne("--init-timeout", initTimeout);
-        return wanted() == null || LauncherWatch.launched() ? identity() : Optional.empty();
+        return wanted() == null || LauncherWatch.isRank() ? identity() : Optional.empty();
     }
 
     /**

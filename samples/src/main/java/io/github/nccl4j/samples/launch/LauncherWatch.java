@@ -16,6 +16,9 @@ public final class LauncherWatch {
     /** Set, to the launcher's process id, in each JVM that {@link JavaCommand} starts. */
     static final String PROPERTY = "nccl4j.launcher";
 
+    /** Set in each JVM whose command {@link JavaCommand#ofOuterLauncher} makes. */
+    static final String OUTER = "nccl4j.outerLauncher";
+
     /** 128 + SIGTERM: what a rank ends with when its launcher is gone. */
     private static final int ORPHANED = 143;
 
@@ -24,6 +27,11 @@ public final class LauncherWatch {
     /** {@return whether this JVM was started by a {@link Launcher}} */
     public static boolean launched() {
         return System.getProperty(PROPERTY) != null;
+    }
+
+    /** {@return whether this JVM is a rank whatever its arguments say: of a {@link Launcher}, or of another that it is known to have} */
+    public static boolean isRank() {
+        return launched() || System.getProperty(OUTER) != null;
     }
 
     /** Starts watching, if this JVM was started by a {@link Launcher}; to be called first thing in {@code main}. */

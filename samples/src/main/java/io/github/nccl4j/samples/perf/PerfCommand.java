@@ -1,8 +1,11 @@
 package io.github.nccl4j.samples.perf;
 
 import io.github.nccl4j.launch.RankInfo;
+import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.samples.Main;
+import io.github.nccl4j.samples.launch.JavaCommand;
 import io.github.nccl4j.samples.launch.LauncherWatch;
+import io.github.nccl4j.samples.support.EngineSetting;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -10,6 +13,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import picocli.CommandLine;
@@ -83,8 +87,9 @@ public final class PerfCommand implements Callable<Integer> {
             paramLabel = "COMMAND",
             defaultValue = "mpirun --allow-run-as-root --bind-to none",
             description =
-                    "--against, with -np above 1: what starts the processes of a program of nccl-tests that was built "
-                            + "with MPI; \"-np N\" is added. Default: ${DEFAULT-VALUE}.")
+                    "--against, with -np above 1: what starts the processes of both, so that they are bound to the same "
+                            + "CPUs if that is said here; the program must be built with MPI. \"-np N\" is added. Default: "
+                            + "${DEFAULT-VALUE}.")
     private String mpirun;
 
     @Spec
@@ -129,7 +134,7 @@ public final class PerfCommand implements Callable<Integer> {
             throw new ParameterException(spec.commandLine(), e.getMessage(), e);
         }
         launch.setRanksPerProcess(settings.threads * settings.gpus);
-        if (against != null && !LauncherWatch.launched()) {
+        if (against != null && !LauncherWatch.isRank()) {
             return compare();
         }
         Optional<RankInfo> self = launch.self();
@@ -146,24 +151,33 @@ public final class PerfCommand implements Callable<Integer> {
                     "--against needs --rounds and -N of at least 1, and no -S: " + rounds + ", " + settings.cycles);
         }
         // So that the same library is found here, and handed to the other program.
-        launch.decide(launch.ranks(), true).apply();
-        List<String> theirs = new ArrayList<>();
-        if (launch.ranks() > 1) {
-            theirs.addAll(List.of(mpirun.strip().split("\\s+")));
-            theirs.addAll(List.of("-np", "" + launch.ranks()));
-        }
+        EngineSetting setting = launch.decide(launch.ranks(), true);
+        setting.apply();
+        List<String> arguments = spec.root().commandLine().getParseResult().originalArgs();
+        List<String> theirs = new ArrayList<>(starter());
         theirs.add(against.toAbsolutePath().toString());
         theirs.addAll(settings.forNcclTests());
+        List<String> ours = new ArrayList<>(starter());
+        ours.addAll(JavaCommand.ofOuterLauncher(launch.jvmOptions(), Main.class.getName(), arguments));
         SideBySide sideBySide = new SideBySide(collective, against, rounds);
-        int code = sideBySide.run(theirs, out -> launch.launch(Main.class, List.of(), out));
+        int code = sideBySide.run(
+                // Whatever it would find by itself: the library that we have found.
+                new SideBySide.Program(theirs, Map.of("LD_PRELOAD", NativeLibrary.path())),
+                new SideBySide.Program(ours, setting.environment()));
         if (settings.json != null) {
-            sideBySide.write(
-                    settings.json,
-                    launch.ranks() * settings.threads * settings.gpus,
-                    theirs,
-                    spec.root().commandLine().getParseResult().originalArgs());
+            sideBySide.write(settings.json, launch.ranks() * settings.threads * settings.gpus, theirs, arguments);
         }
         return code;
+    }
+
+    /** What both commands begin with. */
+    private List<String> starter() {
+        List<String> words = new ArrayList<>();
+        if (launch.ranks() > 1) {
+            words.addAll(List.of(mpirun.strip().split("\\s+")));
+            words.addAll(List.of("-np", "" + launch.ranks()));
+        }
+        return words;
     }
 
     private int runProcess(RankInfo self, Duration patience) throws Exception {

@@ -2,10 +2,7 @@ package io.github.nccl4j.samples.perf;
 
 import com.google.gson.stream.JsonWriter;
 import io.github.nccl4j.library.NativeLibrary;
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.LocalDateTime;
@@ -25,14 +22,19 @@ import java.util.concurrent.TimeUnit;
 final class SideBySide {
     private static final long LIMIT_MINUTES = 10;
 
-    /** How our own runs are made: prints what rank 0 prints. */
-    @FunctionalInterface
-    interface Ours {
-        int run(PrintStream out) throws Exception;
-    }
+    /**
+     * One of the two that are compared.
+     *
+     * @param environment variables that go before those of the same name
+     */
+    record Program(List<String> command, Map<String, String> environment) {}
 
     /** What is compared: one size, type, reduction and root, out of place or in place. */
-    private record Key(String columns, boolean inPlace) {}
+    private record Key(String columns, boolean inPlace) {
+        long bytes() {
+            return Long.parseLong(columns.substring(0, columns.indexOf(' ')));
+        }
+    }
 
     private record Times(List<Double> theirs, List<Double> ours) {}
 
@@ -48,42 +50,25 @@ final class SideBySide {
         this.rounds = rounds;
     }
 
-    /**
-     * Runs all rounds and prints the comparison.
-     *
-     * @param theirCommand nccl-tests' program with its options
-     * @param ours our own run
-     */
-    int run(List<String> theirCommand, Ours ours) throws Exception {
-        System.out.println("# theirs: " + String.join(" ", theirCommand));
+    /** Runs all rounds and prints the comparison. */
+    int run(Program theirs, Program ours) throws Exception {
+        System.out.println("# theirs: " + String.join(" ", theirs.command));
         for (int round = 0; round < rounds; round++) {
             System.out.println("# round " + (round + 1) + " of " + rounds);
             // Who comes first changes, so that a machine that gets warmer favours nobody.
-            if (round % 2 == 0) {
-                add(theirs(theirCommand), true);
-                add(ours(ours), false);
-            } else {
-                add(ours(ours), false);
-                add(theirs(theirCommand), true);
-            }
+            boolean theirsFirst = round % 2 == 0;
+            add(run(theirsFirst ? theirs : ours), theirsFirst);
+            add(run(theirsFirst ? ours : theirs), !theirsFirst);
         }
         return print();
     }
 
-    private static String ours(Ours ours) throws Exception {
-        ByteArrayOutputStream out = new ByteArrayOutputStream();
-        int code = ours.run(new PrintStream(out, true, StandardCharsets.UTF_8));
-        String text = out.toString(StandardCharsets.UTF_8);
-        if (code != 0) {
-            throw new PerfException("our own run ended with exit code " + code + ":\n" + text);
-        }
-        return text;
-    }
-
-    private static String theirs(List<String> command) throws IOException, InterruptedException {
+    private static String run(Program program) throws IOException, InterruptedException {
+        List<String> command = program.command;
         ProcessBuilder builder = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT);
-        // Whatever it would find by itself: the library that we have found.
-        builder.environment().merge("LD_PRELOAD", NativeLibrary.path(), (old, ours) -> ours + ":" + old);
+        Map<String, String> environment = builder.environment();
+        program.environment.forEach((name, value) ->
+                environment.merge(name, value, (old, first) -> name.equals("LD_PRELOAD") ? first + ":" + old : first));
         Path output = Files.createTempFile("nccl4j-perf", ".txt");
         try {
             Process process = builder.redirectOutput(output.toFile()).start();
@@ -216,13 +201,16 @@ final class SideBySide {
                     ratio.value(),
                     ratio.low(),
                     ratio.high(),
-                    ratio.slower() ? "  SLOWER" : "");
+                    ratio.slower() && ratio.key().bytes() > 0 ? "  SLOWER" : "");
         }
-        List<Double> values = ratios.stream().map(Ratio::value).toList();
-        long slower = ratios.stream().filter(Ratio::slower).count();
+        // With nothing to do NCCL launches nothing: what a call costs without that, nccl4j benchmark tells.
+        List<Ratio> launched =
+                ratios.stream().filter(ratio -> ratio.key().bytes() > 0).toList();
+        List<Double> values = launched.stream().map(Ratio::value).toList();
+        long slower = launched.stream().filter(Ratio::slower).count();
         System.out.printf(
                 Locale.ROOT,
-                "# %s: median ratio %.3f, largest %.3f; slower than theirs by more than 5 %% and their spread: %d of %d%n",
+                "# %s, from 1 byte on: median ratio %.3f, largest %.3f; slower than theirs by more than 5 %% and their spread: %d of %d%n",
                 collective.label(),
                 median(values),
                 values.stream().max(Double::compare).orElseThrow(),
@@ -250,7 +238,7 @@ final class SideBySide {
             json.name("results").beginArray();
             for (Map.Entry<Key, Times> entry : times.entrySet()) {
                 json.beginObject();
-                json.name("size").value(Long.parseLong(entry.getKey().columns().split(" ")[0]));
+                json.name("size").value(entry.getKey().bytes());
                 json.name("row").value(entry.getKey().columns());
                 json.name("in_place").value(entry.getKey().inPlace());
                 write(json, "theirs_us", entry.getValue().theirs());

@@ -32,6 +32,10 @@ class PerfCommandTest {
     }
 
     private static Outcome run(String arguments) throws IOException, InterruptedException {
+        return run(List.of(arguments.split(" ")));
+    }
+
+    private static Outcome run(List<String> arguments) throws IOException, InterruptedException {
         List<String> command = new ArrayList<>(List.of(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "-XX:+UseSerialGC",
@@ -40,7 +44,7 @@ class PerfCommandTest {
                 "-jar",
                 "target/nccl4j-samples.jar",
                 "perf"));
-        command.addAll(List.of(arguments.split(" ")));
+        command.addAll(arguments);
         command.addAll(List.of("--engine", "host"));
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
         builder.environment().keySet().removeIf(name -> name.startsWith("NCCL"));
@@ -112,6 +116,52 @@ class PerfCommandTest {
         assertEquals(0, outOfPlace.get("nwrong").getAsInt());
         assertTrue(second.getAsJsonObject("in_place").get("nwrong").isJsonNull());
         assertEquals("true", json.getAsJsonObject("out_of_bounds").get("okay").getAsString());
+    }
+
+    /** With a program that prints what one of nccl-tests would, and a launcher that starts processes as mpirun does. */
+    @Test
+    void bothProgramsAreStartedInTheSameWay() throws Exception {
+        String started = folder.resolve("started").toString();
+        Path program = script("""
+                [ "$OMPI_COMM_WORLD_RANK" = 0 ] || exit 0
+                echo "0 0 float none -1 9.00 0.00 0.00 0 9.00 0.00 0.00 N/A"
+                echo "64 8 float none -1 1e9 0.00 0.00 0 1e9 0.00 0.00 N/A"
+                """);
+        Path launcher = script("""
+                echo "$@" >> %s
+                [ "$1 $2 $3" = "--bind some -np" ] || exit 9
+                size=$4
+                shift 4
+                export OMPI_COMM_WORLD_SIZE=$size OMPI_COMM_WORLD_LOCAL_SIZE=$size OMPI_MCA_ess_base_jobid=$PPID
+                for ((rank = 0; rank < size; rank++)); do
+                  OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_LOCAL_RANK=$rank "$@" &
+                done
+                wait -n && wait -n""".formatted(started));
+        Path file = folder.resolve("compared.json");
+        List<String> arguments = new ArrayList<>(
+                List.of("alltoall -np 2 -b 8 -e 64 -f 8 -n 2 -c 0 --jit-warmup 0 --rounds 2".split(" ")));
+        arguments.addAll(List.of("--against", program.toString(), "--mpirun", launcher + " --bind some"));
+        arguments.addAll(List.of("-J", file.toString()));
+        Outcome outcome = run(arguments);
+        String text = String.join("\n", outcome.lines());
+        assertEquals(0, outcome.code(), text);
+        assertTrue(text.contains("# alltoall, from 1 byte on: median ratio 0.000, largest 0.000"), text);
+        List<String> commands = Files.readAllLines(Path.of(started));
+        assertEquals(4, commands.size(), commands::toString);
+        assertTrue(commands.get(0).contains(program + " -t 1 -g 1 -b 8 -e 64 -f 8 -n 2"), commands::toString);
+        assertTrue(commands.get(1).contains("/bin/java "), commands::toString);
+        JsonArray results =
+                JsonParser.parseString(Files.readString(file)).getAsJsonObject().getAsJsonArray("results");
+        assertEquals(4, results.size(), text);
+        assertEquals(
+                2, results.get(3).getAsJsonObject().getAsJsonArray("ours_us").size(), text);
+    }
+
+    private Path script(String text) throws IOException {
+        Path file = Files.createTempFile(folder, "script", ".sh");
+        Files.writeString(file, "#!/usr/bin/env bash\n" + text + "\n");
+        assertTrue(file.toFile().setExecutable(true));
+        return file;
     }
 
     @ParameterizedTest
