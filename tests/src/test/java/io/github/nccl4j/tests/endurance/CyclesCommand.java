@@ -22,7 +22,9 @@ import io.github.nccl4j.tests.conformance.StallWatch;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CyclicBarrier;
@@ -110,10 +112,13 @@ public final class CyclesCommand implements Callable<Integer> {
         int size = launch.ranks();
         if (!LauncherWatch.launched()) {
             List<String> arguments = spec.commandLine().getParseResult().originalArgs();
+            Map<String, String> environment =
+                    new HashMap<>(launch.decide(size, true).environment());
+            environment.put("MALLOC_ARENA_MAX", Held.ARENAS);
             return new Launcher(
                             JavaCommand.of(Held.FIXED_HEAP, CyclesCommand.class.getName(), arguments),
                             1,
-                            launch.decide(size, true).environment(),
+                            environment,
                             null,
                             System.out,
                             System.err,
