@@ -909,8 +909,9 @@ public final class Communicator implements AutoCloseable {
     }
 
     /** Apart from the other faults, for which all operations of the communicator look further: this concerns one of them. */
-    private void checkAverage(long send, long recv, DataType type) {
-        if (windows.length > 0 && !onHost) {
+    private void check(ReduceOp op, long send, long recv, DataType type) {
+        check(op, type);
+        if (op == ReduceOp.AVG && windows.length > 0 && !onHost) {
             Version version = core.library().version();
             refuseInWindows(RegisteredMemory.problemOfAverage(version, type), version, send, recv);
         }
@@ -982,9 +983,8 @@ public final class Communicator implements AutoCloseable {
         }
         checkPair(send, recv);
         checkApartOrSame(send, recv);
-        check(op, send.type);
-        if (op == ReduceOp.AVG) {
-            checkAverage(send.address, recv.address, send.type.dataType());
+        if (op.mayBeRefused()) {
+            check(op, send.address, recv.address, send.type.dataType());
         }
         check(stream);
         submit(Operations.ALL_REDUCE, send, recv, count, op, 0, stream);
@@ -1876,9 +1876,8 @@ public final class Communicator implements AutoCloseable {
         if (send != recv) {
             requireDisjoint(send, count * type.size(), recv, count * type.size());
         }
-        check(op, type);
-        if (op == ReduceOp.AVG) {
-            checkAverage(send, recv, type);
+        if (op.mayBeRefused()) {
+            check(op, send, recv, type);
         }
         check(stream);
         submit(Operations.ALL_REDUCE, send, recv, count, type, op, 0, stream);

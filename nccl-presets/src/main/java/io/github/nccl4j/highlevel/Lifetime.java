@@ -55,9 +55,12 @@ final class Lifetime {
         return state >= 0;
     }
 
-    /** Negative if it is closed; for who looks at several at once. */
+    /**
+     * Negative if it is closed; for who looks at several at once. A plain read, around which the compiler may put other
+     * things: what another thread closes is seen at the next operation, which begins with a volatile read.
+     */
     int state() {
-        return (int) STATE.getOpaque(this);
+        return (int) STATE.get(this);
     }
 
     void check() {

@@ -47,11 +47,6 @@ public final class PreMulSum<T extends Element> extends ReduceOp implements Auto
         return resource.isOpen();
     }
 
-    @Override
-    boolean isBuiltIn() {
-        return false;
-    }
-
     void check(Communicator user, DataType elements) {
         resource.check();
         if (user != communicator) {

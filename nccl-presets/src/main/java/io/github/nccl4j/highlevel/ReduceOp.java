@@ -61,8 +61,13 @@ public class ReduceOp {
     }
 
     /** Whether NCCL has it itself; else it belongs to a communicator. */
-    boolean isBuiltIn() {
-        return true;
+    final boolean isBuiltIn() {
+        return code < nccl.ncclNumOps;
+    }
+
+    /** Whether all-reduces of it are refused in some cases: averages, and those that NCCL does not have itself. */
+    final boolean mayBeRefused() {
+        return code >= nccl.ncclAvg;
     }
 
     /** The operator's name, such as "SUM". */
