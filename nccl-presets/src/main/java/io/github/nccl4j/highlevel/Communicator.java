@@ -908,7 +908,7 @@ public final class Communicator implements AutoCloseable {
         refuseInWindows(RegisteredMemory.problem(version, operation, send, count, bytesOfElement), version, send, recv);
     }
 
-    /** Apart from the other faults, for which all operations of the communicator look further: this concerns one of them. */
+    /** With NCCL's fault of averages, apart from others: for those all operations of the communicator look further. */
     private void check(ReduceOp op, long send, long recv, DataType type) {
         check(op, type);
         if (op == ReduceOp.AVG && windows.length > 0 && !onHost) {

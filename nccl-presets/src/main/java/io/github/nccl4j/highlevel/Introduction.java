@@ -82,7 +82,10 @@ final class Introduction {
 
     /** Meets the other ranks, which tell each other what they have. */
     void meet(OwnDevice own) {
-        Card card = orTell(() -> Card.of(NcclLibrary.get(), own.index()));
+        Card card = orTell(() -> {
+            int device = own.index();
+            return Card.of(NcclLibrary.get(), device);
+        });
         // Gathered before the id is handed out: when all have come, no rank is still in the last use of these keys.
         requireFit(rendezvous.gather("card", card.bytes(), deadline));
     }

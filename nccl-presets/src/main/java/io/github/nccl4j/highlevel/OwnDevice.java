@@ -52,6 +52,8 @@ interface OwnDevice {
         private final RankInfo self;
         private final CompletableFuture<Void> known = new CompletableFuture<>();
         private final CompletableFuture<Void> ready = new CompletableFuture<>();
+        /** What the thread has failed with. */
+        private volatile Throwable failure;
 
         private Started(RankInfo self) {
             this.self = self;
@@ -63,7 +65,7 @@ interface OwnDevice {
                 known.complete(null);
                 find();
             } catch (RuntimeException | LinkageError e) {
-                // Thrown where it is asked for.
+                failure = e;
             } finally {
                 known.complete(null);
                 ready.complete(null);
@@ -74,13 +76,26 @@ interface OwnDevice {
         public int index() {
             // Not at the same time: threads that initialise the same classes can wait for each other.
             known.join();
-            return number();
+            return again(this::number);
         }
 
         @Override
         public Device get() {
             ready.join();
-            return find();
+            return again(this::find);
+        }
+
+        /** A class that could not be initialised says why to the first who needs it, and that was the thread. */
+        private <T> T again(Supplier<T> step) {
+            try {
+                return step.get();
+            } catch (LinkageError e) {
+                if (failure instanceof LinkageError first && first != e) {
+                    first.addSuppressed(e);
+                    throw first;
+                }
+                throw e;
+            }
         }
 
         private int number() {

@@ -107,6 +107,20 @@ class FromEnvironmentTest {
         assertSums(run(1, rank -> host()));
     }
 
+    /** The library is loaded in a thread of its own: what is wrong must come first in the caller's exception all the same. */
+    @Test
+    void missingNativeCodeIsNamed() {
+        List<Outcome> ranks =
+                run(2, rank -> torchrun(host().property("org.bytedeco.javacpp.platform", "linux-none"), rank, 2));
+        for (Outcome outcome : ranks) {
+            assertNotEquals(0, outcome.exitCode());
+            String expected =
+                    "in thread \"main\" java.lang.UnsatisfiedLinkError: nccl4j's native code for linux-none cannot "
+                            + "be loaded. Add io.github.nccl4j:nccl-platform";
+            assertTrue(outcome.output().contains(expected), outcome::output);
+        }
+    }
+
     @Test
     void aPartOfTheEnvironmentIsAnErrorAndNotOneRank() {
         Outcome outcome = host().environment("RANK", "1").run(JobScenario.class);
