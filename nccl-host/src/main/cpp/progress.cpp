@@ -100,6 +100,8 @@ class Runner {
         throw Failure(comm().badNewsCode(), comm().badNewsText());
       }
       for (Peer& peer : comm().peers) {
+        // What a rank does after a failure that it has told of is no misuse.
+        if (comm().hasBadNews()) break;
         if (!peer.saidBye || !task().drained(peer) || !(task().needs(peer) || !peer.out.empty())) continue;
         throw Failure(
             ncclInvalidUsage, format(
