@@ -155,8 +155,12 @@ class HostStreamsTest {
 
     @Test
     void abortEndsWhatIsInTheQueue() throws Exception {
+        CountDownLatch aborted = new CountDownLatch(1);
         RankThreads.run(2, communicator -> {
             if (communicator.rank() == 1) {
+                aborted.await();
+                // Closing would fail if it had heard of the other rank's abort by then.
+                communicator.abort();
                 return;
             }
             try (CudaStream stream = CudaStream.nonBlocking(HOST);
@@ -165,6 +169,7 @@ class HostStreamsTest {
                 communicator.send(buffer, 1, stream);
                 Work work = communicator.work(stream);
                 communicator.abort();
+                aborted.countDown();
                 stream.synchronize(SOON);
                 assertThrows(IllegalStateException.class, work::isDone);
             }
