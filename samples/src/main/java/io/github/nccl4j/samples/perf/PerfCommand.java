@@ -161,13 +161,18 @@ public final class PerfCommand implements Callable<Integer> {
         ours.addAll(JavaCommand.ofOuterLauncher(launch.jvmOptions(), Main.class.getName(), arguments));
         SideBySide sideBySide = new SideBySide(collective, against, rounds);
         int code = sideBySide.run(
-                // Whatever it would find by itself: the library that we have found.
-                new SideBySide.Program(theirs, Map.of("LD_PRELOAD", NativeLibrary.path())),
+                new SideBySide.Program(theirs, Map.of("LD_PRELOAD", preloaded())),
                 new SideBySide.Program(ours, setting.environment()));
         if (settings.json != null) {
             sideBySide.write(settings.json, launch.ranks() * settings.threads * settings.gpus, theirs, arguments);
         }
         return code;
+    }
+
+    /** The library that we have found, before what the other program would find by itself. */
+    private static String preloaded() {
+        String others = System.getenv("LD_PRELOAD");
+        return others == null ? NativeLibrary.path() : NativeLibrary.path() + ":" + others;
     }
 
     /** What both commands begin with. */

@@ -25,7 +25,7 @@ final class SideBySide {
     /**
      * One of the two that are compared.
      *
-     * @param environment variables that go before those of the same name
+     * @param environment what it has in place of our own variables of the same names
      */
     record Program(List<String> command, Map<String, String> environment) {}
 
@@ -66,9 +66,7 @@ final class SideBySide {
     private static String run(Program program) throws IOException, InterruptedException {
         List<String> command = program.command;
         ProcessBuilder builder = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT);
-        Map<String, String> environment = builder.environment();
-        program.environment.forEach((name, value) ->
-                environment.merge(name, value, (old, first) -> name.equals("LD_PRELOAD") ? first + ":" + old : first));
+        builder.environment().putAll(program.environment);
         Path output = Files.createTempFile("nccl4j-perf", ".txt");
         try {
             Process process = builder.redirectOutput(output.toFile()).start();
@@ -153,9 +151,14 @@ final class SideBySide {
             return ours / theirs;
         }
 
+        /** With nothing to do NCCL launches nothing: what a call costs without that, nccl4j benchmark tells. */
+        boolean counts() {
+            return key.bytes() > 0;
+        }
+
         /** More than 5 % slower than theirs, and than their slowest run. */
         boolean slower() {
-            return value() > Math.max(1.05, high);
+            return counts() && value() > Math.max(1.05, high);
         }
     }
 
@@ -201,13 +204,15 @@ final class SideBySide {
                     ratio.value(),
                     ratio.low(),
                     ratio.high(),
-                    ratio.slower() && ratio.key().bytes() > 0 ? "  SLOWER" : "");
+                    ratio.slower() ? "  SLOWER" : "");
         }
-        // With nothing to do NCCL launches nothing: what a call costs without that, nccl4j benchmark tells.
-        List<Ratio> launched =
-                ratios.stream().filter(ratio -> ratio.key().bytes() > 0).toList();
-        List<Double> values = launched.stream().map(Ratio::value).toList();
-        long slower = launched.stream().filter(Ratio::slower).count();
+        List<Double> values =
+                ratios.stream().filter(Ratio::counts).map(Ratio::value).toList();
+        if (values.isEmpty()) {
+            throw new PerfException("nothing to compare: of the sizes asked for, " + collective.label()
+                    + " has 0 bytes for each rank; choose larger ones with -b and -e");
+        }
+        long slower = ratios.stream().filter(Ratio::slower).count();
         System.out.printf(
                 Locale.ROOT,
                 "# %s, from 1 byte on: median ratio %.3f, largest %.3f; slower than theirs by more than 5 %% and their spread: %d of %d%n",

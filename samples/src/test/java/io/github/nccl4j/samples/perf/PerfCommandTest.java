@@ -157,6 +157,17 @@ class PerfCommandTest {
                 2, results.get(3).getAsJsonObject().getAsJsonArray("ours_us").size(), text);
     }
 
+    @Test
+    void nothingIsComparedWhereNothingIsSent() throws Exception {
+        Path program = script("echo '0 0 float sum -1 9.00 0.00 0.00 0 9.00 0.00 0.00 N/A'");
+        Outcome outcome = run("all_reduce -b 0 -e 0 -n 1 -c 0 --jit-warmup 0 --rounds 1 --against " + program);
+        String text = String.join("\n", outcome.lines());
+        assertEquals(1, outcome.code(), text);
+        assertTrue(
+                text.contains("nothing to compare: of the sizes asked for, all_reduce has 0 bytes for each rank"),
+                text);
+    }
+
     private Path script(String text) throws IOException {
         Path file = Files.createTempFile(folder, "script", ".sh");
         Files.writeString(file, "#!/usr/bin/env bash\n" + text + "\n");
