@@ -54,30 +54,36 @@ long long wordOf(const A& argument) {
   else return 0;  // a unique id, which is a secret
 }
 
+/** Calls a function, and tells of it before and after. */
+template <int slot, class R, class... A>
+R callAndTell(const Interceptor* to, R (*real)(A...), A... arguments) {
+  const long long words[] = {wordOf(arguments)..., 0};
+  static constexpr signed char kinds[] = {kindOf<A>()..., KIND_OTHER};
+  tell(to, slot, 0, words, kinds, sizeof...(A), 0);
+  if constexpr (std::is_void_v<R>) {
+    real(arguments...);
+    tell(to, slot, 1, words, kinds, sizeof...(A), 0);
+  } else {
+    R result = real(arguments...);
+    tell(to, slot, 1, words, kinds, sizeof...(A), wordOf(result));
+    return result;
+  }
+}
+
 template <int slot, class F>
 struct Wrapper;
 
 template <int slot, class R, class... A>
 struct Wrapper<slot, R (*)(A...)> {
   static R call(A... arguments) {
-    const long long words[] = {wordOf(arguments)..., 0};
-    static constexpr signed char kinds[] = {kindOf<A>()..., KIND_OTHER};
     const Interceptor* to = interceptor.load(std::memory_order_acquire);
     auto real = (R(*)(A...))intercepted[slot];
-    if (!to) return real(arguments...);
-    tell(to, slot, 0, words, kinds, sizeof...(A), 0);
-    if constexpr (std::is_void_v<R>) {
-      real(arguments...);
-      tell(to, slot, 1, words, kinds, sizeof...(A), 0);
-    } else {
-      R result = real(arguments...);
-      tell(to, slot, 1, words, kinds, sizeof...(A), wordOf(result));
-      return result;
-    }
+    return to ? callAndTell<slot>(to, real, arguments...) : real(arguments...);
   }
 };
 
-// VCCL's call is in the list of functions, but other headers do not declare it: it has no wrapper.
+// VCCL's call is in the list of functions, but other headers do not declare it. It has two forms under one name: instead
+// of a wrapper in its slot, both of nccl4j's overloads tell of it.
 #define NCCL4J_WITHOUT_WRAPPER_ncclAlltoAllv 0, 1
 #define NCCL4J_WITHOUT_WRAPPER_pncclAlltoAllv 0, 1
 #define NCCL4J_SECOND_(first, second, ...) second
@@ -93,14 +99,12 @@ inline void* const wrappers[] = {
 #undef NCCL4J_FUNCTION
 };
 
-/** VCCL's call has two forms under one name, and pnccl... is what a wrapper calls. */
-inline bool canBeIntercepted(int slot) {
-  return functions[slot].name[0] == 'n' && strcmp(functions[slot].name, "ncclAlltoAllv") != 0;
-}
+/** The second names, pnccl..., are what a wrapper calls. */
+inline bool hasWrapper(int slot) { return functions[slot].name[0] == 'n' && wrappers[slot]; }
 
 /** What a slot gets: the function's address, or that of its wrapper. The caller holds the library's lock. */
 inline void* addressForSlot(int slot, void* address, void* handle) {
-  if (!interceptor.load(std::memory_order_relaxed) || !canBeIntercepted(slot)) return address;
+  if (!interceptor.load(std::memory_order_relaxed) || !hasWrapper(slot)) return address;
   void* second = dlsym(handle, (std::string("p") + functions[slot].name).c_str());
   intercepted[slot] = second ? second : address;
   return wrappers[slot];

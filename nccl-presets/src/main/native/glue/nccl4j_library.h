@@ -390,24 +390,27 @@ inline void initializeSimInfo(long long) { throw std::runtime_error("nccl.h of t
 /* One C symbol, two forms: overloads, each guarded by the form that the loaded library has. */
 namespace __attribute__((visibility("hidden"))) nccl4j {
 
+template <int slot, class... A>
+inline ncclResult_t callAlltoAllv(A... arguments) {
+  auto real = (ncclResult_t(*)(A...))alltoAllvAddress(slot, sizeof...(A));
+  const Interceptor* to = slot == SLOT_ncclAlltoAllv ? interceptor.load(std::memory_order_acquire) : nullptr;
+  return __builtin_expect(to != nullptr, 0) ? callAndTell<slot>(to, real, arguments...) : real(arguments...);
+}
+
 template <int slot>
 inline ncclResult_t alltoAllv(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls, void* recvbuff,
     const size_t* recvcounts, const size_t* rdispls, void* relaybuff, size_t relaycount, ncclDataType_t datatype,
     ncclComm_t comm, cudaStream_t stream) {
-  typedef ncclResult_t (*F)(const void*, const size_t*, const size_t*, void*, const size_t*, const size_t*, void*,
-      size_t, ncclDataType_t, ncclComm_t, cudaStream_t);
-  return ((F)alltoAllvAddress(slot, 11))(sendbuff, sendcounts, sdispls, recvbuff, recvcounts, rdispls, relaybuff,
-      relaycount, datatype, comm, stream);
+  return callAlltoAllv<slot>(sendbuff, sendcounts, sdispls, recvbuff, recvcounts, rdispls, relaybuff, relaycount,
+      datatype, comm, stream);
 }
 
 template <int slot>
 inline ncclResult_t alltoAllv(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls, void* recvbuff,
     const size_t* recvcounts, const size_t* rdispls, const void* relaybuff, ncclDataType_t datatype, ncclComm_t comm,
     cudaStream_t stream) {
-  typedef ncclResult_t (*F)(const void*, const size_t*, const size_t*, void*, const size_t*, const size_t*, const void*,
-      ncclDataType_t, ncclComm_t, cudaStream_t);
-  return ((F)alltoAllvAddress(slot, 10))(sendbuff, sendcounts, sdispls, recvbuff, recvcounts, rdispls, relaybuff,
-      datatype, comm, stream);
+  return callAlltoAllv<slot>(sendbuff, sendcounts, sdispls, recvbuff, recvcounts, rdispls, relaybuff, datatype, comm,
+      stream);
 }
 
 }  // namespace nccl4j

@@ -17,8 +17,8 @@ package io.github.nccl4j.highlevel;
  * }</pre>
  *
  * <p>The time is that of the call on the host: an operation on a GPU has only been put into its stream. The calls of a {@link
- * Group} are made when it is launched, and wait for its {@code ncclGroupEnd}. VCCL's {@code ncclAlltoAllv} is not seen, nor
- * are calls of other code in the process.
+ * Group} are made when it is launched, and wait for its {@code ncclGroupEnd}. Calls of other code in the
+ * process are not seen.
  *
  * <p>Both methods are called by the thread that makes the call, in any thread, several at a time. They must not call NCCL
  * other than by the {@code pnccl} functions of {@link io.github.nccl4j.global.nccl}, which no interceptor sees, and must not wait for
@@ -57,7 +57,7 @@ public interface CallInterceptor {
      * @param communicator the address of its communicator; 0 if it has none
      * @param rank the rank in that; -1 if this package did not make it
      * @param communicatorName the communicator's name; empty if it has none or is not known
-     * @param count the number of elements; 0 for functions without
+     * @param count the number of elements; of VCCL's {@code ncclAlltoAllv} those that this rank sends; 0 for functions without
      * @param type the code of their type; -1 for functions without
      * @param stream the address of the stream; 0 for the default stream and for functions without
      */

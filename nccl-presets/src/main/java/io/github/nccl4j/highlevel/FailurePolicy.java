@@ -6,7 +6,8 @@ import io.github.nccl4j.library.NcclException;
  * What a communicator does when an operation has failed or was not done in time, before the exception is thrown. Errors
  * that only say that a call was wrong are not failures: the communicator can still be used.
  *
- * <p>It is called in the thread that found out, which may be any, and at most once at a time for one communicator.
+ * <p>It is called in the thread that found out, which may be any, and once for each failure: by several threads at a time
+ * where several find one.
  */
 @FunctionalInterface
 public interface FailurePolicy {

@@ -1,12 +1,15 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.CallInterceptor.Call;
 import io.github.nccl4j.library.CallHook;
 import java.lang.System.Logger.Level;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
+import org.bytedeco.javacpp.LongPointer;
 
 /** Hands the calls that native code tells of to the interceptors that are installed. */
 final class Interception implements CallHook.Listener {
@@ -111,8 +114,24 @@ final class Interception implements CallHook.Listener {
                 member.map(KnownCommunicators.Member::rank).orElse(-1),
                 member.map(KnownCommunicators.Member::name).orElse(""),
                 // ncclMemAlloc and others have a size, which is no count of elements.
-                type < 0 ? 0 : elements,
+                type < 0 ? 0 : function.equals("ncclAlltoAllv") ? sentByThisRank(communicator, arguments[1]) : elements,
                 type,
                 stream);
+    }
+
+    /** What a rank sends by VCCL's call, which has no count, but the counts of all ranks: a row for each. */
+    private static long sentByThisRank(long communicator, long counts) {
+        int[] rank = new int[1];
+        int[] size = new int[1];
+        if (counts == 0
+                || nccl.pncclCommUserRank(communicator, rank) != nccl.ncclSuccess
+                || nccl.pncclCommCount(communicator, size) != nccl.ncclSuccess) {
+            return 0;
+        }
+        long[] row = new long[size[0]];
+        new LongPointer(new Address(counts))
+                .position((long) rank[0] * row.length)
+                .get(row);
+        return Arrays.stream(row).sum();
     }
 }

@@ -134,7 +134,7 @@ class InterceptionTest {
         assertEquals(List.of("ncclGetVersion = 0", "ncclGetVersion = 4"), recorder.seen);
     }
 
-    /** VCCL spoils what it keeps of other operations of a group. Its call itself is not seen. */
+    /** VCCL spoils what it keeps of other operations of a group. */
     @Test
     void nativeAllToAllvSharesNoGroup() {
         Recorder recorder = new Recorder();
@@ -164,15 +164,18 @@ class InterceptionTest {
         }
         List<String> functions = recorder.seen.stream()
                 .map(line -> line.split(" ")[0])
-                .filter(name -> name.startsWith("ncclGroup") || name.matches("nccl(AllReduce|Broadcast)"))
+                .filter(name -> name.startsWith("ncclGroup") || name.matches("nccl(AllReduce|AlltoAllv|Broadcast)"))
                 .toList();
         assertEquals(
                 List.of(
                         "ncclGroupStart, ncclAllReduce, ncclAllReduce, ncclGroupEnd",
-                        "ncclGroupStart, ncclGroupEnd",
-                        "ncclGroupStart, ncclGroupEnd",
+                        "ncclGroupStart, ncclAlltoAllv, ncclGroupEnd",
+                        "ncclGroupStart, ncclAlltoAllv, ncclGroupEnd",
                         "ncclGroupStart, ncclAllReduce, ncclBroadcast, ncclGroupEnd"),
                 List.of(String.join(", ", functions).split("(?<=ncclGroupEnd), ")));
+        assertEquals(
+                2,
+                recorder.seen.stream().filter("ncclAlltoAllv 8 32 = 0"::equals).count());
     }
 
     @Test
