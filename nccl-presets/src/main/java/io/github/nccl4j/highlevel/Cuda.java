@@ -87,10 +87,18 @@ final class Cuda {
         check(on(device, call), name);
     }
 
+    /** As the other, with an argument that belongs into the message of a failure. */
+    private static void run(Device device, Action<Integer> call, String name, long argument) {
+        int result = on(device, call);
+        if (result != cudart.cudaSuccess) {
+            check(result, name + "(" + argument + ")");
+        }
+    }
+
     static long allocate(Device device, long bytes) {
         // JavaCPP makes the object point to the memory; it does not own it.
         Pointer memory = new Pointer();
-        run(device, () -> cudart.cudaMalloc(memory, bytes), "cudaMalloc(" + bytes + ")");
+        run(device, () -> cudart.cudaMalloc(memory, bytes), "cudaMalloc", bytes);
         return memory.address();
     }
 
@@ -105,7 +113,7 @@ final class Cuda {
     /** Page-locked host memory, which is that for all devices. */
     static long allocateHost(Device device, long bytes) {
         Pointer memory = new Pointer();
-        run(device, () -> cudart.cudaHostAlloc(memory, bytes, PORTABLE), "cudaHostAlloc(" + bytes + ")");
+        run(device, () -> cudart.cudaHostAlloc(memory, bytes, PORTABLE), "cudaHostAlloc", bytes);
         return memory.address();
     }
 
@@ -131,7 +139,8 @@ final class Cuda {
                     // A small copy from host memory may return before the device has it, as may one within a device.
                     return result != cudart.cudaSuccess ? result : cudart.cudaStreamSynchronize(null);
                 },
-                "cudaMemcpy(" + bytes + ")");
+                "cudaMemcpy",
+                bytes);
     }
 
     /** Puts a copy between any two memories into a stream. */
@@ -140,7 +149,8 @@ final class Cuda {
                 device,
                 () -> cudart.cudaMemcpyAsync(
                         new Address(target), new Address(source), bytes, MEMORY_DEFAULT_KIND, stream(stream)),
-                "cudaMemcpyAsync(" + bytes + ")");
+                "cudaMemcpyAsync",
+                bytes);
     }
 
     /** Sets bytes; done when this returns. */
@@ -151,13 +161,14 @@ final class Cuda {
                     int result = cudart.cudaMemset(new Address(address), value, bytes);
                     return result != cudart.cudaSuccess ? result : cudart.cudaStreamSynchronize(null);
                 },
-                "cudaMemset(" + bytes + ")");
+                "cudaMemset",
+                bytes);
     }
 
     static long createStream(Device device, boolean nonBlocking) {
         CUstream_st stream = new CUstream_st();
         int flags = nonBlocking ? NON_BLOCKING : 0;
-        run(device, () -> cudart.cudaStreamCreateWithFlags(stream, flags), "cudaStreamCreateWithFlags(" + flags + ")");
+        run(device, () -> cudart.cudaStreamCreateWithFlags(stream, flags), "cudaStreamCreateWithFlags", flags);
         return stream.address();
     }
 
@@ -248,7 +259,7 @@ final class Cuda {
     static long createEvent(Device device, boolean timing) {
         CUevent_st event = new CUevent_st();
         int flags = timing ? 0 : DISABLE_TIMING;
-        run(device, () -> cudart.cudaEventCreateWithFlags(event, flags), "cudaEventCreateWithFlags(" + flags + ")");
+        run(device, () -> cudart.cudaEventCreateWithFlags(event, flags), "cudaEventCreateWithFlags", flags);
         return event.address();
     }
 
