@@ -242,6 +242,9 @@ public final class CommunicatorBuilder {
             return create(List.of(UniqueId.create()), 0, 1, device == null ? OwnDevice.find(self) : chosenDevice());
         }
         OwnDevice own = device == null ? OwnDevice.start(self) : OwnDevice.of(this::chosenDevice);
+        if (self.rank() > 0) {
+            Introduction.requireDevice(own, self);
+        }
         return create(Introduction.nextOfJob(self, settings.deadline()), own);
     }
 

@@ -22,6 +22,7 @@ import java.util.function.Supplier;
 final class Introduction {
     private static final String SEPARATOR = "\n";
     private static final Path HOST_NAME = Path.of("/proc/sys/kernel/hostname");
+    private static final Duration TELLING = Duration.ofSeconds(5);
 
     /** Communicators of all ranks of the job are made in the same order. */
     private static final AtomicLong OF_JOB = new AtomicLong();
@@ -70,14 +71,35 @@ final class Introduction {
         }
     }
 
+    /**
+     * Finds what is wrong with this rank before it waits for rank 0, which may come late, or be gone for the same reason.
+     * The others are told if rank 0 can be reached soon.
+     */
+    static void requireDevice(OwnDevice own, RankInfo self) {
+        try {
+            own.index();
+        } catch (RuntimeException | Error failure) {
+            try {
+                tell(nextOfJob(self, TELLING), failure);
+            } catch (RendezvousException unreachable) {
+                failure.addSuppressed(unreachable);
+            }
+            throw failure;
+        }
+    }
+
     /** Calls a function of this rank; the others are told when it fails. */
     <T> T orTell(Supplier<T> own) {
         try {
             return own.get();
         } catch (RuntimeException | Error failure) {
-            rendezvous.abort(failure.getMessage() == null ? failure.toString() : failure.getMessage());
+            tell(rendezvous, failure);
             throw failure;
         }
+    }
+
+    private static void tell(Rendezvous others, Throwable failure) {
+        others.abort(failure.getMessage() == null ? failure.toString() : failure.getMessage());
     }
 
     /** Meets the other ranks, which tell each other what they have. */

@@ -28,6 +28,7 @@ final class StoreServer implements EventLoop.Handler {
     private static final int ACCEPT_AT_ONCE = 64;
     private static final long ACCEPT_PAUSE_MILLIS = 50;
     private static final long FAREWELL_SECONDS = 1;
+    private static final long LATECOMER_SECONDS = 2;
 
     private final RankInfo self;
     private final Secret secret;
@@ -209,11 +210,15 @@ final class StoreServer implements EventLoop.Handler {
         }
     }
 
-    /** Ends the store, when the ranks that are there have fetched what was broadcast, at the latest after a time. */
+    /**
+     * Ends the store, when the ranks that are there have fetched what was broadcast, at the latest after a time. Ranks that
+     * come soon are told why others have given up.
+     */
     void close(Duration patience) {
         long most = Keys.nanoseconds(patience);
-        long end = System.nanoTime() + most;
-        loop.execute(() -> closeWhenIdle(end));
+        long start = System.nanoTime();
+        loop.execute(
+                () -> closeWhenIdle(start + most, start + Math.min(most, TimeUnit.SECONDS.toNanos(LATECOMER_SECONDS))));
         try {
             closed.await(most + TimeUnit.SECONDS.toNanos(2 * FAREWELL_SECONDS), TimeUnit.NANOSECONDS);
             loop.close();
@@ -224,13 +229,14 @@ final class StoreServer implements EventLoop.Handler {
         }
     }
 
-    private void closeWhenIdle(long end) {
-        if (state.owes() && System.nanoTime() - end < 0) {
-            loop.at(System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(1), () -> closeWhenIdle(end));
+    private void closeWhenIdle(long end, long endForLatecomers) {
+        long now = System.nanoTime();
+        if (state.owes() && now - end < 0 || state.hasUntold() && now - endForLatecomers < 0) {
+            loop.at(now + TimeUnit.MILLISECONDS.toNanos(1), () -> closeWhenIdle(end, endForLatecomers));
             return;
         }
         for (ServerConnection member : new ArrayList<>(members)) {
-            member.farewell("rank 0 has closed its store");
+            member.farewell(state.lastWords());
         }
         closeWhenSent(System.nanoTime() + TimeUnit.SECONDS.toNanos(FAREWELL_SECONDS));
     }

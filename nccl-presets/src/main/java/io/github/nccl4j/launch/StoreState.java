@@ -2,6 +2,7 @@ package io.github.nccl4j.launch;
 
 import io.github.nccl4j.launch.Meeting.Subject;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.BitSet;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -286,6 +287,19 @@ final class StoreState {
     /** Whether ranks that are there have yet to fetch what was broadcast. */
     boolean owes() {
         return meetings.values().stream().anyMatch(Meeting::isOwed);
+    }
+
+    /** Whether a rank has given up, and another has not come yet, which would wait for a store that is gone. */
+    boolean hasUntold() {
+        return !aborts.isEmpty() && Arrays.asList(places).contains(null);
+    }
+
+    /** What those are told that the store leaves behind. */
+    String lastWords() {
+        String closed = "rank 0 has closed its store";
+        return aborts.isEmpty()
+                ? closed
+                : closed + ". Before: " + aborts.values().iterator().next();
     }
 
     /* Giving up. */

@@ -52,8 +52,8 @@ public final class TcpStore implements Rendezvous {
     /** The store says itself when a time is over. It may take a moment. */
     private static final Duration SLACK = Duration.ofSeconds(2);
 
-    /** What the others have yet to get may hold up the end of rank 0's process for so long. */
-    private static final Duration LAST_PATIENCE = Duration.ofSeconds(1);
+    /** What the others have yet to get or to be told may hold up the end of rank 0's process for so long. */
+    private static final Duration LAST_PATIENCE = Duration.ofSeconds(2);
 
     private static final OfProcess OF_PROCESS = new OfProcess();
 

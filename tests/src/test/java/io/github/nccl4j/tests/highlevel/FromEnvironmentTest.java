@@ -121,6 +121,19 @@ class FromEnvironmentTest {
         }
     }
 
+    /** What is wrong with a rank is known at once, even if there is nobody yet to tell it to. */
+    @Test
+    void aRankWithoutRankZeroSaysWhatItLacks() {
+        Outcome outcome = torchrun(host().property("org.bytedeco.javacpp.platform", "linux-none"), 1, 2)
+                .run(JobScenario.class);
+        assertNotEquals(0, outcome.exitCode());
+        assertTrue(outcome.output().contains("native code for linux-none cannot be loaded"), outcome::output);
+        assertTrue(outcome.output().contains("Suppressed: "), outcome::output);
+        // Not only at JobScenario's deadline.
+        String reached = "rank 1 could not reach rank 0 at 127.0.0.1:" + port + " within 5 s";
+        assertTrue(outcome.output().contains(reached), outcome::output);
+    }
+
     @Test
     void aPartOfTheEnvironmentIsAnErrorAndNotOneRank() {
         Outcome outcome = host().environment("RANK", "1").run(JobScenario.class);

@@ -239,6 +239,21 @@ class StoreFailuresTest {
     }
 
     @Test
+    void whoComesSoonAfterRankZeroGaveUpIsTold() {
+        TcpStore root = job.open(job.rank(0, 2), Job.settings());
+        root.abort("no memory");
+        CompletableFuture<Object> closing = job.start(() -> {
+            root.close();
+            return null;
+        });
+        TcpStore late = job.open(job.rank(1, 2), Job.settings());
+        String message = assertThrows(RendezvousException.class, () -> late.barrier("x", FOR_EVER))
+                .getMessage();
+        assertTrue(message.endsWith("rank 0 can't go on: no memory"), message);
+        closing.join();
+    }
+
+    @Test
     void aRankThatDiesIsNamedAtOnce() {
         ChildJvm.Running victim = startOneRank(2, 3);
         CompletableFuture<TcpStore> opening = job.opening(job.rank(0, 3), Job.settings());
