@@ -409,7 +409,7 @@ final class Batch {
         // Calls with results wait for other ranks within the C call, so that a deadline needs a thread of its own.
         if (first.isBlocking() && waitsForOtherRanks()) {
             try {
-                result = HostCall.make("group", longestDeadline(), this::callAll, late -> {});
+                result = HostCall.make("group", longestDeadline(), () -> first.onDevice(this::callAll), late -> {});
             } catch (HostCall.GivenUp e) {
                 communicators.forEach(CommunicatorCore::isStuck);
                 if (e.isInterrupted()) {

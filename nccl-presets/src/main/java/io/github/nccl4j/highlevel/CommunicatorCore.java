@@ -46,7 +46,7 @@ final class CommunicatorCore {
     /** Plain: written before the gate is opened for the first time. */
     private long handle;
 
-    private final Gate gate = new Gate(this::inUse);
+    private final Gate gate = new Gate(this::inUse, this::giveThreadADevice);
     private volatile State state = State.PENDING;
     /** A call that was given up is still in NCCL. */
     private volatile boolean stuck;
@@ -229,6 +229,7 @@ final class CommunicatorCore {
             family = Family.join(familyKey, this);
         }
         KnownCommunicators.add(handle, rank, name, device);
+        giveThreadADevice();
         Rendezvous where = settings.check();
         if (where != null && where.rank() == rank && where.size() == size) {
             check = new CallCheck(this, where);
@@ -342,6 +343,13 @@ final class CommunicatorCore {
         }
         return new IllegalStateException(
                 this + " is in use by thread '" + other.getName() + "': a communicator serves one thread at a time");
+    }
+
+    /** NCCL's calls leave a thread with the device that it had before; one that has none must not get another's. */
+    private void giveThreadADevice() {
+        if (device.isCuda()) {
+            Cuda.giveThread(device);
+        }
     }
 
     IllegalStateException notOpen() {
@@ -473,8 +481,12 @@ final class CommunicatorCore {
         RuntimeException problem = null;
         try {
             int result = blocking
-                    ? HostCall.make(function, deadline, call, late -> creations.forEach(Creation::abortLate))
-                    : call.getAsInt();
+                    ? HostCall.make(
+                            function,
+                            deadline,
+                            () -> onDevice(call::getAsInt),
+                            late -> creations.forEach(Creation::abortLate))
+                    : onDevice(call::getAsInt);
             if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
                 problem = failed(
                         result, creations.get(0).toString(), creations.get(0).toString());

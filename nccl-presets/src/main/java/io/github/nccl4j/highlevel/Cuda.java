@@ -83,6 +83,18 @@ final class Cuda {
         }
     }
 
+    /**
+     * Gives the calling thread a device to keep, if it has none. At the end of a group or an operation NCCL sets the device
+     * back to what it was; without one that is device 0, on which each process of a machine would make a context, of half a
+     * gigabyte, and change to it and back with each operation. What fails here fails in the operation, too.
+     */
+    static void giveThread(Device device) {
+        CUctx_st current = new CUctx_st();
+        if (cudart.cuCtxGetCurrent(current) == cudart.CUDA_SUCCESS && current.isNull()) {
+            cudart.cuCtxSetCurrent(new CUctx_st(new Address(device.context())));
+        }
+    }
+
     private static void run(Device device, Action<Integer> call, String name) {
         check(on(device, call), name);
     }

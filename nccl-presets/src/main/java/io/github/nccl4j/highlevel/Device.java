@@ -21,7 +21,9 @@ import java.util.concurrent.ConcurrentHashMap;
  * }</pre>
  *
  * <p>A device owns nothing and is not closed. Instances are immutable, equal when they mean the same device, and may be
- * used in any thread. No call of this package changes the calling thread's current CUDA device for longer than the call.
+ * used in any thread. A call of this package leaves the calling thread's current CUDA device as it was. A thread that has
+ * none, since it has never used CUDA, gets that of the first communicator that it makes or uses, and keeps it: NCCL itself
+ * would leave it with device 0, and the process with a context there.
  *
  * <p>CUDA is called through JavaCPP Presets CUDA, whose jar for the platform the program adds. CUDA's runtime library is
  * looked for by the dynamic linker, then in {@code CUDA_HOME}, {@code CUDA_PATH}, the usual folders of CUDA's toolkit

@@ -92,6 +92,7 @@ final class Gate {
     }
 
     private final Function<Thread, RuntimeException> inUse;
+    private final Runnable prepareThread;
     private Pass pass = new Pass(null, false, 0);
     /** Why nobody may go in, else null. Guarded by this. */
     private Supplier<RuntimeException> barred;
@@ -104,9 +105,11 @@ final class Gate {
      * An open gate.
      *
      * @param inUse what a thread gets while another is inside, made of that other
+     * @param prepareThread what a thread does that goes in and was not in last
      */
-    Gate(Function<Thread, RuntimeException> inUse) {
+    Gate(Function<Thread, RuntimeException> inUse, Runnable prepareThread) {
         this.inUse = inUse;
+        this.prepareThread = prepareThread;
     }
 
     /** For who waits anyway: the process' first barrier takes the system up to 30 ms. */
@@ -150,6 +153,7 @@ final class Gate {
 
     /** Goes in, as {@link #enter}, where {@link #enterAgain} did not. */
     Pass enterNew() {
+        prepareThread.run();
         return enter(Thread.currentThread(), false);
     }
 
@@ -184,6 +188,7 @@ final class Gate {
 
     /** Goes in although the gate is barred: for what is allowed in a state that bars all else. */
     Pass enterBarred() {
+        prepareThread.run();
         return enter(Thread.currentThread(), true);
     }
 

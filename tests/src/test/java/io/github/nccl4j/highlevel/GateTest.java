@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 class GateTest {
     private static final Duration LIMIT = Duration.ofSeconds(30);
 
-    private final Gate gate = new Gate(other -> new IllegalStateException("in use by " + other));
+    private final Gate gate = new Gate(other -> new IllegalStateException("in use by " + other), () -> {});
 
     private static <T> T inAnotherThread(Callable<T> call) throws Exception {
         return Threads.together(List.of(call), LIMIT).get(0);

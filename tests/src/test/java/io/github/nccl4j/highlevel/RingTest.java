@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 class RingTest {
     private static final Duration LIMIT = Duration.ofSeconds(30);
 
-    private final Gate gate = new Gate(other -> new IllegalStateException("in use by " + other));
+    private final Gate gate = new Gate(other -> new IllegalStateException("in use by " + other), () -> {});
 
     private void record(Ring ring, long number, long stream) {
         Gate.Pass pass = gate.enter();

@@ -62,7 +62,8 @@ public final class FakeCuda {
 
     /**
      * Makes a libnccl for one rank. It allocates memory for windows as NCCL does where no other can, and its first
-     * all-reduce makes a call that CUDA refuses to threads that capture, as NCCL does when it connects ranks.
+     * all-reduce makes a call that CUDA refuses to threads that capture, as NCCL does when it connects ranks. As NCCL it sets
+     * the device of the communicator at the end of a group and of an operation by itself, and then that which was there.
      */
     public Path nccl() throws IOException {
         Path made = folder.resolve("libnccl_of_fake_cuda.so");
@@ -74,17 +75,26 @@ public final class FakeCuda {
                 extern "C" const char* ncclGetErrorString(int) { return "unhandled cuda error"; }
                 extern "C" const char* ncclGetLastError(void*) { return ""; }
                 struct Id { char bytes[128]; };
-                struct Comm { void* context; void* event; bool connected; };
+                struct Comm { void* context; void* event; int device; bool connected; };
                 template <class... Arguments> static int cuda(const char* name, Arguments... arguments) {
                   auto call = (int (*)(Arguments...))dlsym(RTLD_DEFAULT, name);
                   return call && call(arguments...) == 0 ? 0 : 1;
+                }
+                static Comm* used;
+                static thread_local int depth;
+                static int groupEnd() {
+                  int before;
+                  if (depth > 0 || !used) return 0;
+                  return cuda("cudaGetDevice", &before) || cuda("cudaSetDevice", used->device) || cuda("cudaSetDevice", before);
                 }
                 extern "C" int ncclMemAlloc(void** memory, size_t bytes) { return cuda("cudaMalloc", memory, bytes); }
                 extern "C" int ncclMemFree(void* memory) { return cuda("cudaFree", memory); }
                 extern "C" int ncclGetUniqueId(Id* id) { memset(id, 1, sizeof *id); return 0; }
                 extern "C" int ncclCommInitRank(Comm** comm, int, Id, int) {
                   *comm = new Comm{};
-                  return cuda("cuCtxGetCurrent", &(*comm)->context) || cuda("cudaEventCreateWithFlags", &(*comm)->event, 2u);
+                  used = *comm;
+                  cuda("cudaGetDevice", &used->device);
+                  return groupEnd() || cuda("cuCtxGetCurrent", &(*comm)->context) || cuda("cudaEventCreateWithFlags", &(*comm)->event, 2u);
                 }
                 extern "C" int ncclCommGetAsyncError(Comm*, int* error) { *error = 0; return 0; }
                 extern "C" int ncclCommFinalize(Comm*) { return 0; }
@@ -94,9 +104,11 @@ public final class FakeCuda {
                   return result;
                 }
                 extern "C" int ncclCommAbort(Comm* comm) { return ncclCommDestroy(comm); }
-                extern "C" int ncclGroupStart() { return 0; }
-                extern "C" int ncclGroupEnd() { return 0; }
+                extern "C" int ncclGroupStart() { return depth++, 0; }
+                extern "C" int ncclGroupEnd() { return depth--, groupEnd(); }
                 extern "C" int ncclAllReduce(const void*, void*, size_t, int, int, Comm* comm, void*) {
+                  used = comm;
+                  if (groupEnd()) return 1;
                   if (comm->connected) return 0;
                   void* popped;
                   cuda("cuCtxPushCurrent_v2", comm->context);

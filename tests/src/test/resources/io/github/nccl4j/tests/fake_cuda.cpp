@@ -60,6 +60,7 @@ struct Event {
 /** Stands for its primary context, too. */
 struct Device {
   int index = 0;
+  bool hasContext = false;
   size_t used = 0;
   /** The default stream, whose queue the blocking streams share: each waits for the others anyway. */
   Stream standard;
@@ -198,6 +199,14 @@ API int cuDeviceGetUuid(unsigned char* uuid, int device) { return cuDeviceGetUui
 API int cuDevicePrimaryCtxRetain(void** context, int device) {
   ENTER("cuDevicePrimaryCtxRetain");
   *context = &state().devices[device];
+  state().devices[device].hasContext = true;
+  return 0;
+}
+
+API int cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* active) {
+  ENTER("cuDevicePrimaryCtxGetState");
+  *flags = 0;
+  *active = state().devices[device].hasContext;
   return 0;
 }
 
@@ -221,6 +230,14 @@ API int cuCtxPopCurrent_v2(void** context) {
 API int cuCtxGetCurrent(void** context) {
   ENTER("cuCtxGetCurrent");
   *context = thread().contexts.empty() ? nullptr : thread().contexts.back();
+  return 0;
+}
+
+API int cuCtxSetCurrent(void* context) {
+  ENTER("cuCtxSetCurrent");
+  std::vector<Device*>& contexts = thread().contexts;
+  if (!contexts.empty()) contexts.pop_back();
+  if (context) contexts.push_back((Device*)context);
   return 0;
 }
 
@@ -373,6 +390,7 @@ API int cudaSetDevice(int device) {
   std::vector<Device*>& contexts = thread().contexts;
   if (contexts.empty()) contexts.push_back(nullptr);
   contexts.back() = &state().devices[device];
+  contexts.back()->hasContext = true;
   return 0;
 }
 

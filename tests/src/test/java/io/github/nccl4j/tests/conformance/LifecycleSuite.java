@@ -4,6 +4,7 @@ import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.Communicator.State;
 import io.github.nccl4j.highlevel.CommunicatorConfig;
+import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.ElementType;
@@ -18,6 +19,7 @@ import io.github.nccl4j.highlevel.ShrinkFlag;
 import io.github.nccl4j.highlevel.SuspendFlag;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.highlevel.Work;
+import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.tests.Threads;
 import io.github.nccl4j.tests.highlevel.Checks;
 import java.time.Duration;
@@ -74,6 +76,9 @@ final class LifecycleSuite {
         crew.checkWith("ncclCommSuspend", "suspend and resume", this::suspend);
         crew.checkWith("ncclCommMemStats", "memory", this::memory);
         crew.checkWith("ncclRedOpCreatePreMulSum", "closed scalars and operators", this::closedScalar);
+        if (!self.isOnHost() && !RankInfo.fromEnvironment().isSingle()) {
+            crew.checkWith("ncclCommInitRank", "no context on the devices of others", this::noOtherContexts);
+        }
     }
 
     private static int sumOfRanks(int size) {
@@ -309,6 +314,22 @@ final class LifecycleSuite {
     private static final class CurrentDevice {
         static void set(int index) {
             cudart.cudaSetDevice(index);
+        }
+
+        static boolean hasContext(int index) {
+            int[] flags = new int[1];
+            int[] active = new int[1];
+            if (cudart.cuDevicePrimaryCtxGetState(index, flags, active) != cudart.CUDA_SUCCESS) {
+                throw new AssertionError("cuDevicePrimaryCtxGetState(" + index + ") failed");
+            }
+            return active[0] != 0;
+        }
+    }
+
+    /** This process has this rank alone. */
+    private void noOtherContexts() {
+        for (int index = 0; index < Device.cudaCount(); index++) {
+            checks.equal(index == parent.device().index(), CurrentDevice.hasContext(index), "a context on " + index);
         }
     }
 

@@ -9,6 +9,8 @@ import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.Group;
+import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.UniqueId;
 import java.io.IOException;
 import java.lang.ref.WeakReference;
@@ -19,6 +21,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -52,6 +55,7 @@ final class FakeCudaScenarios {
             case "threads" -> scenarios.threads();
             case "identity" -> scenarios.identity();
             case "dropped" -> scenarios.dropped();
+            case "operations" -> scenarios.operations();
             default -> throw new IllegalArgumentException(args[0]);
         }
         System.out.println(scenarios.checks.passed() + " checks passed");
@@ -161,25 +165,15 @@ final class FakeCudaScenarios {
 
     private void devices() throws Exception {
         Device.cuda(0);
-        Throwable[] failure = new Throwable[1];
         // The first thread has no device, as one that has never used CUDA.
         for (int current = -1; current < 2; current++) {
             int index = current;
-            Thread thread = new Thread(() -> {
-                try {
-                    if (index >= 0) {
-                        require(cudart.cudaSetDevice(index));
-                    }
-                    unchanged(index);
-                } catch (Throwable thrown) {
-                    failure[0] = thrown;
+            inNewThread(() -> {
+                if (index >= 0) {
+                    require(cudart.cudaSetDevice(index));
                 }
+                unchanged(index);
             });
-            thread.start();
-            thread.join();
-            if (failure[0] != null) {
-                throw new AssertionError("with the current device " + current, failure[0]);
-            }
         }
     }
 
@@ -501,6 +495,74 @@ final class FakeCudaScenarios {
             graph.launch(stream);
             graph.close();
             stream.close();
+        }
+    }
+
+    /** Communicators of the second device: the first gets a context only if a thread of the user has set it. */
+    private void operations() throws Exception {
+        Device device = Device.cuda(1);
+        inNewThread(() -> {
+            checks.equal(0L, context(), "the context of a new thread");
+            try (Communicator communicator =
+                    Communicator.builder().device(device).create(UniqueId.create(), 0, 1)) {
+                checks.equal(device.index(), current(), "the device after making a communicator");
+                checks.isTrue(!hasContext(0), "the other device has no context");
+                inNewThread(() -> {
+                    reduce(communicator, false);
+                    checks.equal(device.index(), current(), "the device of a thread that had none");
+                });
+                inNewThread(() -> {
+                    reduce(communicator, true);
+                    checks.equal(device.index(), current(), "the device of a thread that had none, after a group");
+                });
+                inNewThread(() -> {
+                    Communicator.createAll(List.of(device)).get(0).close();
+                    checks.equal(device.index(), current(), "the device of a thread that made communicators");
+                });
+                checks.isTrue(!hasContext(0), "the other device still has no context");
+                inNewThread(() -> {
+                    require(cudart.cudaSetDevice(0));
+                    long before = context();
+                    reduce(communicator, false);
+                    reduce(communicator, true);
+                    checks.equal(before, context(), "what the user has set");
+                });
+            }
+        });
+    }
+
+    private static boolean hasContext(int device) {
+        int[] flags = new int[1];
+        int[] active = new int[1];
+        require(cudart.cuDevicePrimaryCtxGetState(device, flags, active));
+        return active[0] != 0;
+    }
+
+    private static void reduce(Communicator communicator, boolean inGroup) {
+        Device device = communicator.device();
+        try (DeviceBuffer<Int32> buffer = device.allocate(ElementType.INT32, 1);
+                CudaStream stream = CudaStream.nonBlocking(device);
+                Group group = inGroup ? Group.open() : null) {
+            communicator.allReduce(buffer, ReduceOp.SUM, stream);
+            if (inGroup) {
+                group.launch();
+            }
+        }
+    }
+
+    private static void inNewThread(Checks.Code body) throws Exception {
+        Throwable[] failure = new Throwable[1];
+        Thread thread = new Thread(() -> {
+            try {
+                body.run();
+            } catch (Throwable thrown) {
+                failure[0] = thrown;
+            }
+        });
+        thread.start();
+        thread.join();
+        if (failure[0] != null) {
+            throw new AssertionError("in a new thread", failure[0]);
         }
     }
 

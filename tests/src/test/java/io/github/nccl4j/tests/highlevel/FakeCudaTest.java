@@ -82,6 +82,11 @@ class FakeCudaTest {
     }
 
     @Test
+    void operationsMakeNoContextOnAnotherDevice() throws IOException {
+        run("operations");
+    }
+
+    @Test
     void aCallThatFailsIsAnException() throws IOException {
         run("failures");
     }
