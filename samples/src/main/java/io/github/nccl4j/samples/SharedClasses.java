@@ -7,9 +7,9 @@ import java.util.zip.ZipEntry;
 import java.util.zip.ZipFile;
 
 /**
- * Loads the classes that commands need, launches a rank and is one, on the host engine, so that a JVM with {@code
- * -XX:DumpLoadedClassList} lists all that there is to archive: classes, and what Java makes of lambdas. With the archive, a
- * JVM starts in two thirds of the time.
+ * Loads the classes that commands need, launches two ranks, which meet, and is one, on the host engine, so that JVMs with
+ * {@code -XX:DumpLoadedClassList} list all that there is to archive: classes, and what Java makes of lambdas. With the archive,
+ * a JVM starts in two thirds of the time.
  */
 public final class SharedClasses {
     private static final List<String> PACKAGES = List.of(
@@ -25,7 +25,6 @@ public final class SharedClasses {
             "org/bytedeco/cuda/presets/cudart",
             "picocli/");
 
-    private static final String[] LAUNCH = {"startup", "-n", "1", "--engine", "host"};
     private static final String[] RANK = {"run", "01-all-reduce", "--engine", "host", "-e", "8"};
 
     private SharedClasses() {}
@@ -33,7 +32,7 @@ public final class SharedClasses {
     /**
      * Loads the classes, then runs the commands, the last of which ends this JVM.
      *
-     * @param args none; the environment must say that this is the only rank
+     * @param args the file to which each rank adds its process's number and a list; the environment must say that this is the only rank
      * @throws IOException if a jar can't be read
      */
     public static void main(String[] args) throws IOException {
@@ -42,7 +41,10 @@ public final class SharedClasses {
                 load(entry);
             }
         }
-        Main.commandLine(LAUNCH).execute(LAUNCH);
+        String[] launch = {
+            "startup", "-n", "2", "--engine", "host", "-J-XX:DumpLoadedClassList=" + args[0] + ".%p",
+        };
+        Main.commandLine(launch).execute(launch);
         Main.main(RANK);
     }
 
