@@ -395,7 +395,8 @@ public final class Main {
         }
     }
 
-    private static void delete(Path folder) {
+    /** Deletes a folder with all that is in it. */
+    static void delete(Path folder) {
         try (Stream<Path> files = Files.walk(folder)) {
             files.sorted(Comparator.reverseOrder())
                     .forEach(file -> file.toFile().delete());

@@ -58,6 +58,24 @@ final class StubLibraries {
                 "-Wl,-rpath," + library.getParent());
     }
 
+    /** Makes a library of loops in C that call a real library. */
+    static Path makeLoops(Path folder, String source, Path library) throws IOException {
+        copy("/io/github/nccl4j/include/nccl.h", folder.resolve("nccl.h"));
+        copy(source, folder.resolve(source));
+        String made = "libloops.so";
+        compile(
+                folder,
+                "-shared",
+                "-fPIC",
+                "-o",
+                made,
+                source,
+                library.toString(),
+                "-Wl,--allow-shlib-undefined",
+                "-Wl,-rpath," + library.getParent());
+        return folder.resolve(made);
+    }
+
     private static void copyPrograms(Path folder) throws IOException {
         copy("/io/github/nccl4j/include/nccl.h", folder.resolve("nccl.h"));
         copy("call.cpp", folder.resolve("call.cpp"));

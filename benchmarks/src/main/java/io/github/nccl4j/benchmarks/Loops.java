@@ -1,0 +1,468 @@
+package io.github.nccl4j.benchmarks;
+
+import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CudaStream;
+import io.github.nccl4j.highlevel.DataType;
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element.Float32;
+import io.github.nccl4j.highlevel.Element.Float64;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.NcclLibrary;
+import io.github.nccl4j.highlevel.ReduceOp;
+import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.library.NativeLibrary;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.stream.IntStream;
+import org.bytedeco.cuda.cudart.CUstream_st;
+import org.bytedeco.javacpp.FloatPointer;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/**
+ * What an operation takes from C, by the bindings' addresses, by highlevel and by JavaCPP Presets CUDA: loops of each in turn,
+ * in the same process, on the same communicator, a millisecond apart. Whatever the machine does to a process for seconds, it
+ * does to all of them.
+ */
+@Command(
+        name = "nccl4j loops",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Loops of small operations from C and from Java, in turn in one process: nanoseconds of a call until the stream is "
+                    + "done, at the slowest rank, and the ratio to C; medians of all rounds, and quarters of the ratios.",
+            "",
+            "A rank of any launcher, such as mpirun -np 2 nccl4j loops. Alone it reduces in place, for which NCCL launches "
+                    + "nothing: what is left is the cost of the call. Needs g++.",
+            ""
+        })
+public final class Loops implements Callable<Integer> {
+    private static final String SOURCE = "loops.cpp";
+
+    @Option(
+            names = "-b",
+            split = ",",
+            paramLabel = "BYTES",
+            defaultValue = "8,4096,65536",
+            description = "What a rank contributes, in bytes. Default: ${DEFAULT-VALUE}.")
+    private List<Integer> sizes;
+
+    @Option(
+            names = "-n",
+            paramLabel = "N",
+            description = "Calls of a loop. Default: 200, and 5000 where NCCL launches nothing.")
+    private Integer calls;
+
+    @Option(
+            names = "-w",
+            paramLabel = "N",
+            defaultValue = "60000",
+            description = "Calls of each loop before, until Java has compiled it. Default: ${DEFAULT-VALUE}.")
+    private int warmUp;
+
+    @Option(names = "-r", paramLabel = "N", defaultValue = "200", description = "Rounds. Default: ${DEFAULT-VALUE}.")
+    private int rounds;
+
+    @Spec
+    private CommandLine.Model.CommandSpec spec;
+
+    private Communicator communicator;
+    private CudaStream stream;
+    /** For ranks to begin together. */
+    private DeviceBuffer<Float32> together;
+
+    private int next;
+    private int previous;
+
+    private Loops() {}
+
+    /** What is called; in C their numbers are those of the declaration. */
+    private enum Operation {
+        ALL_REDUCE,
+        ALL_GATHER,
+        REDUCE_SCATTER,
+        BROADCAST,
+        REDUCE,
+        SENDRECV
+    }
+
+    /** Some calls of an operation; returns the results, or'ed. */
+    @FunctionalInterface
+    private interface Loop {
+        int run(int calls);
+    }
+
+    private static native int callFromC(
+            int operation,
+            int calls,
+            long send,
+            long recv,
+            long count,
+            int next,
+            int previous,
+            long communicator,
+            long stream);
+
+    /**
+     * Runs it.
+     *
+     * @param args the options
+     */
+    public static void main(String... args) {
+        CommandLine command = new CommandLine(new Loops());
+        command.setExecutionExceptionHandler((failure, failed, parsed) -> {
+            System.err.println("nccl4j loops: " + (failure.getMessage() == null ? failure : failure.getMessage()));
+            return CommandLine.ExitCode.SOFTWARE;
+        });
+        System.exit(command.execute(args));
+    }
+
+    @Override
+    public Integer call() throws Exception {
+        for (int bytes : sizes) {
+            atLeast(Float.BYTES, "-b", bytes);
+        }
+        if (calls != null) {
+            atLeast(1, "-n", calls);
+        }
+        atLeast(0, "-w", warmUp);
+        atLeast(1, "-r", rounds);
+        try (Communicator made = Communicator.fromEnvironment()) {
+            communicator = made;
+            boolean alone = made.size() == 1;
+            if (calls == null) {
+                calls = alone ? 5000 : 200;
+            }
+            next = Math.floorMod(made.rank() + 1, made.size());
+            previous = Math.floorMod(made.rank() - 1, made.size());
+            loadC();
+            stream = CudaStream.nonBlocking(made.device());
+            together = made.device().allocate(ElementType.FLOAT32, 1);
+            together.fill(0.0);
+            print(
+                    "%d %s, %s, Java %s; %d rounds of loops of %d calls; ns a call, and times C (quarters)%n%n",
+                    made.size(),
+                    alone ? "rank" : "ranks",
+                    NcclLibrary.get().version(),
+                    Runtime.version(),
+                    rounds,
+                    calls);
+            for (Operation operation : alone ? List.of(Operation.ALL_REDUCE) : List.of(Operation.values())) {
+                measure(operation);
+            }
+            together.close();
+            stream.close();
+        }
+        return 0;
+    }
+
+    private void atLeast(int least, String option, int value) {
+        if (value < least) {
+            throw new ParameterException(spec.commandLine(), option + " must be at least " + least + ": " + value);
+        }
+    }
+
+    private void print(String format, Object... arguments) {
+        if (communicator.rank() == 0) {
+            System.out.printf(Locale.ROOT, format, arguments);
+        }
+    }
+
+    /** Builds the loops in C against the library that Java calls. */
+    private static void loadC() throws Exception {
+        Path library = Path.of(NativeLibrary.path());
+        Path folder = Files.createTempDirectory("nccl4j-loops");
+        try {
+            Path made = StubLibraries.makeLoops(folder, SOURCE, library);
+            System.load(made.toString());
+        } finally {
+            Main.delete(folder);
+        }
+    }
+
+    private void measure(Operation operation) {
+        int size = communicator.size();
+        Device device = communicator.device();
+        long most = sizes.stream().mapToInt(bytes -> bytes / Float.BYTES).max().orElseThrow();
+        try (DeviceBuffer<Float32> send = device.allocate(ElementType.FLOAT32, most * size);
+                DeviceBuffer<Float32> recv = device.allocate(ElementType.FLOAT32, most * size)) {
+            send.fill(0.0);
+            if (size == 1) {
+                DeviceBuffer<Float32> one = send.slice(0, sizes.get(0) / Float.BYTES);
+                measure(operation, sizes.get(0), waysInPlace(one));
+                return;
+            }
+            for (int bytes : sizes) {
+                long count = bytes / Float.BYTES;
+                measure(
+                        operation,
+                        bytes,
+                        ways(
+                                operation,
+                                send.slice(0, operation == Operation.REDUCE_SCATTER ? count * size : count),
+                                recv.slice(0, operation == Operation.ALL_GATHER ? count * size : count),
+                                count));
+            }
+        }
+    }
+
+    /** The ways by their names, C first. */
+    private Map<String, Loop> ways(
+            Operation operation, DeviceBuffer<Float32> send, DeviceBuffer<Float32> recv, long count) {
+        Map<String, Loop> ways = new LinkedHashMap<>();
+        ways.put("C", fromC(operation, send, recv, count));
+        ways.put("addresses", byAddresses(operation, send, recv, count));
+        ways.put("highlevel", highlevel(operation, send, recv));
+        return ways;
+    }
+
+    /** All that there are for one all-reduce. */
+    private Map<String, Loop> waysInPlace(DeviceBuffer<Float32> buffer) {
+        Map<String, Loop> ways = ways(Operation.ALL_REDUCE, buffer, buffer, buffer.length());
+        long address = buffer.address();
+        long count = buffer.length();
+        ways.put("highlevel, in place", some -> {
+            for (int i = 0; i < some; i++) {
+                communicator.allReduce(buffer, ReduceOp.SUM, stream);
+            }
+            return 0;
+        });
+        ways.put("highlevel, addresses", some -> {
+            for (int i = 0; i < some; i++) {
+                communicator.allReduce(address, address, count, DataType.FLOAT32, ReduceOp.SUM, stream);
+            }
+            return 0;
+        });
+        if (NcclLibrary.get().engine() != Engine.HOST) {
+            ways.put("JavaCPP Presets CUDA", new Presets(buffer));
+        }
+        return ways;
+    }
+
+    /** The other bindings by JavaCPP, which a machine without CUDA can't load. */
+    private final class Presets implements Loop {
+        private final FloatPointer memory;
+        private final long count;
+        private final org.bytedeco.cuda.nccl.ncclComm comm;
+        private final CUstream_st in;
+
+        Presets(DeviceBuffer<Float32> buffer) {
+            // By its name, too, so that they get the same.
+            System.load(NativeLibrary.path());
+            memory = new FloatPointer(Target.at(buffer.address()));
+            count = buffer.length();
+            comm = new org.bytedeco.cuda.nccl.ncclComm(Target.at(communicator.nativeHandle()));
+            in = new CUstream_st(Target.at(stream.nativeHandle()));
+            run(1);
+            Target.requireOneLibrary();
+        }
+
+        @Override
+        public int run(int some) {
+            int results = 0;
+            for (int i = 0; i < some; i++) {
+                results |= org.bytedeco.cuda.global.nccl.ncclAllReduce(
+                        memory, memory, count, nccl.ncclFloat, nccl.ncclSum, comm, in);
+            }
+            return results;
+        }
+    }
+
+    private void measure(Operation operation, int bytes, Map<String, Loop> byName) {
+        List<Loop> ways = List.copyOf(byName.values());
+        boolean first = operation == Operation.ALL_REDUCE && bytes == sizes.get(0);
+        if (first) {
+            List<String> names = List.copyOf(byName.keySet());
+            print("| operation | bytes | %s, ns |", names.get(0));
+            names.stream().skip(1).forEach(name -> print(" %s, ns | x C |", name));
+            print("%n|---|---:|---:|%s%n", "---:|---|".repeat(names.size() - 1));
+        }
+        // Other sizes have the same loops.
+        for (int called = 0; called < warmUp && bytes == sizes.get(0); called += calls) {
+            ways.forEach(this::time);
+        }
+        double[] times = new double[ways.size() * rounds];
+        for (int round = 0; round < rounds; round++) {
+            for (int i = 0; i < ways.size(); i++) {
+                int way = (round + i) % ways.size();
+                times[way * rounds + round] = time(ways.get(way));
+            }
+        }
+        atTheSlowestRank(times);
+        double[] c = Arrays.copyOf(times, rounds);
+        print("| %s | %d | %.0f |", operation.name().toLowerCase(Locale.ROOT), bytes, quarter(c, 2));
+        for (int way = 1; way < ways.size(); way++) {
+            double[] java = Arrays.copyOfRange(times, way * rounds, (way + 1) * rounds);
+            double[] ratios =
+                    IntStream.range(0, rounds).mapToDouble(i -> java[i] / c[i]).toArray();
+            print(
+                    " %.0f | %.3f (%.3f..%.3f) |",
+                    quarter(java, 2), quarter(ratios, 2), quarter(ratios, 1), quarter(ratios, 3));
+        }
+        print("%n");
+    }
+
+    private static double quarter(double[] values, int quarter) {
+        double[] sorted = values.clone();
+        Arrays.sort(sorted);
+        return sorted[(sorted.length - 1) * quarter / 4];
+    }
+
+    /** Nanoseconds of a call, until the stream is done. */
+    private double time(Loop loop) {
+        communicator.allReduce(together, ReduceOp.SUM, stream);
+        stream.synchronize();
+        long start = System.nanoTime();
+        int results = loop.run(calls);
+        while (!stream.isDone()) {
+            // As nccl-tests does it.
+        }
+        double time = (System.nanoTime() - start) / (double) calls;
+        if (results != 0) {
+            throw new IllegalStateException("a call failed; all results together are " + results);
+        }
+        return time;
+    }
+
+    private void atTheSlowestRank(double[] times) {
+        try (DeviceBuffer<Float64> all = communicator.device().allocate(ElementType.FLOAT64, times.length)) {
+            all.copyFrom(times);
+            communicator.allReduce(all, ReduceOp.MAX, stream);
+            stream.synchronize();
+            all.copyTo(times);
+        }
+    }
+
+    private Loop fromC(Operation operation, DeviceBuffer<Float32> send, DeviceBuffer<Float32> recv, long count) {
+        return some -> callFromC(
+                operation.ordinal(),
+                some,
+                send.address(),
+                recv.address(),
+                count,
+                next,
+                previous,
+                communicator.nativeHandle(),
+                stream.nativeHandle());
+    }
+
+    private Loop byAddresses(Operation operation, DeviceBuffer<Float32> from, DeviceBuffer<Float32> to, long count) {
+        long send = from.address();
+        long recv = to.address();
+        long comm = communicator.nativeHandle();
+        long in = stream.nativeHandle();
+        int type = nccl.ncclFloat;
+        int sum = nccl.ncclSum;
+        return switch (operation) {
+            case ALL_REDUCE ->
+                some -> {
+                    int results = 0;
+                    for (int i = 0; i < some; i++) {
+                        results |= nccl.ncclAllReduce(send, recv, count, type, sum, comm, in);
+                    }
+                    return results;
+                };
+            case ALL_GATHER ->
+                some -> {
+                    int results = 0;
+                    for (int i = 0; i < some; i++) {
+                        results |= nccl.ncclAllGather(send, recv, count, type, comm, in);
+                    }
+                    return results;
+                };
+            case REDUCE_SCATTER ->
+                some -> {
+                    int results = 0;
+                    for (int i = 0; i < some; i++) {
+                        results |= nccl.ncclReduceScatter(send, recv, count, type, sum, comm, in);
+                    }
+                    return results;
+                };
+            case BROADCAST ->
+                some -> {
+                    int results = 0;
+                    for (int i = 0; i < some; i++) {
+                        results |= nccl.ncclBroadcast(send, recv, count, type, 0, comm, in);
+                    }
+                    return results;
+                };
+            case REDUCE ->
+                some -> {
+                    int results = 0;
+                    for (int i = 0; i < some; i++) {
+                        results |= nccl.ncclReduce(send, recv, count, type, sum, 0, comm, in);
+                    }
+                    return results;
+                };
+            case SENDRECV ->
+                some -> {
+                    int results = 0;
+                    for (int i = 0; i < some; i++) {
+                        results |= nccl.ncclGroupStart();
+                        results |= nccl.ncclSend(send, count, type, next, comm, in);
+                        results |= nccl.ncclRecv(recv, count, type, previous, comm, in);
+                        results |= nccl.ncclGroupEnd();
+                    }
+                    return results;
+                };
+        };
+    }
+
+    private Loop highlevel(Operation operation, DeviceBuffer<Float32> send, DeviceBuffer<Float32> recv) {
+        return switch (operation) {
+            case ALL_REDUCE ->
+                some -> {
+                    for (int i = 0; i < some; i++) {
+                        communicator.allReduce(send, recv, ReduceOp.SUM, stream);
+                    }
+                    return 0;
+                };
+            case ALL_GATHER ->
+                some -> {
+                    for (int i = 0; i < some; i++) {
+                        communicator.allGather(send, recv, stream);
+                    }
+                    return 0;
+                };
+            case REDUCE_SCATTER ->
+                some -> {
+                    for (int i = 0; i < some; i++) {
+                        communicator.reduceScatter(send, recv, ReduceOp.SUM, stream);
+                    }
+                    return 0;
+                };
+            case BROADCAST ->
+                some -> {
+                    for (int i = 0; i < some; i++) {
+                        communicator.broadcast(send, recv, 0, stream);
+                    }
+                    return 0;
+                };
+            case REDUCE ->
+                some -> {
+                    for (int i = 0; i < some; i++) {
+                        communicator.reduce(send, recv, ReduceOp.SUM, 0, stream);
+                    }
+                    return 0;
+                };
+            case SENDRECV ->
+                some -> {
+                    for (int i = 0; i < some; i++) {
+                        communicator.sendRecv(send, next, recv, previous, stream);
+                    }
+                    return 0;
+                };
+        };
+    }
+}
