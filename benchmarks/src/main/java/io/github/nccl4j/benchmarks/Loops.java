@@ -24,6 +24,7 @@ import java.util.concurrent.Callable;
 import java.util.stream.IntStream;
 import org.bytedeco.cuda.cudart.CUstream_st;
 import org.bytedeco.javacpp.FloatPointer;
+import org.openjdk.jmh.util.ListStatistics;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
@@ -48,8 +49,6 @@ import picocli.CommandLine.Spec;
             ""
         })
 public final class Loops implements Callable<Integer> {
-    private static final String SOURCE = "loops.cpp";
-
     @Option(
             names = "-b",
             split = ",",
@@ -97,7 +96,10 @@ public final class Loops implements Callable<Integer> {
         SENDRECV
     }
 
-    /** Some calls of an operation; returns the results, or'ed. */
+    /**
+     * Some calls of an operation; returns the results, or'ed. Each has a loop of its own: in one that they shared, each call
+     * would go through an interface, which it does not in C.
+     */
     @FunctionalInterface
     private interface Loop {
         int run(int calls);
@@ -184,7 +186,7 @@ public final class Loops implements Callable<Integer> {
         Path library = Path.of(NativeLibrary.path());
         Path folder = Files.createTempDirectory("nccl4j-loops");
         try {
-            Path made = StubLibraries.makeLoops(folder, SOURCE, library);
+            Path made = StubLibraries.makeLoops(folder, library);
             System.load(made.toString());
         } finally {
             Main.delete(folder);
@@ -301,22 +303,20 @@ public final class Loops implements Callable<Integer> {
         }
         atTheSlowestRank(times);
         double[] c = Arrays.copyOf(times, rounds);
-        print("| %s | %d | %.0f |", operation.name().toLowerCase(Locale.ROOT), bytes, quarter(c, 2));
+        print("| %s | %d | %.0f |", operation.name().toLowerCase(Locale.ROOT), bytes, percentile(c, 50));
         for (int way = 1; way < ways.size(); way++) {
             double[] java = Arrays.copyOfRange(times, way * rounds, (way + 1) * rounds);
             double[] ratios =
                     IntStream.range(0, rounds).mapToDouble(i -> java[i] / c[i]).toArray();
             print(
                     " %.0f | %.3f (%.3f..%.3f) |",
-                    quarter(java, 2), quarter(ratios, 2), quarter(ratios, 1), quarter(ratios, 3));
+                    percentile(java, 50), percentile(ratios, 50), percentile(ratios, 25), percentile(ratios, 75));
         }
         print("%n");
     }
 
-    private static double quarter(double[] values, int quarter) {
-        double[] sorted = values.clone();
-        Arrays.sort(sorted);
-        return sorted[(sorted.length - 1) * quarter / 4];
+    private static double percentile(double[] values, int percent) {
+        return new ListStatistics(values).getPercentile(percent);
     }
 
     /** Nanoseconds of a call, until the stream is done. */

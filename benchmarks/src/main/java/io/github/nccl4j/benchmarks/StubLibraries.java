@@ -16,6 +16,7 @@ final class StubLibraries {
     /** The system property that tells a JVM of the benchmark where they are. */
     static final String FOLDER = "nccl4j.benchmarks.libraries";
 
+    private static final String HEADER = "/io/github/nccl4j/include/nccl.h";
     private static final String NCCL = "libnccl.so.2";
     private static final List<String> CUDA = List.of("libcuda.so.1", "libcudart.so.12", "libcudart.so.13");
 
@@ -46,38 +47,25 @@ final class StubLibraries {
     /** Makes the C program against a real library. */
     static void makeProgram(Path folder, Path library) throws IOException {
         copyPrograms(folder);
-        compile(
-                folder,
-                "-DREAL",
-                "-o",
-                "call",
-                "call.cpp",
-                library.toString(),
-                "-ldl",
-                "-Wl,--allow-shlib-undefined",
-                "-Wl,-rpath," + library.getParent());
+        compileAgainst(library, folder, "-DREAL", "-o", "call", "call.cpp", "-ldl");
     }
 
-    /** Makes a library of loops in C that call a real library. */
-    static Path makeLoops(Path folder, String source, Path library) throws IOException {
-        copy("/io/github/nccl4j/include/nccl.h", folder.resolve("nccl.h"));
-        copy(source, folder.resolve(source));
-        String made = "libloops.so";
-        compile(
-                folder,
-                "-shared",
-                "-fPIC",
-                "-o",
-                made,
-                source,
-                library.toString(),
-                "-Wl,--allow-shlib-undefined",
-                "-Wl,-rpath," + library.getParent());
-        return folder.resolve(made);
+    /** Makes a library of loops in C against a real library. */
+    static Path makeLoops(Path folder, Path library) throws IOException {
+        copy(HEADER, folder.resolve("nccl.h"));
+        copy("loops.cpp", folder.resolve("loops.cpp"));
+        compileAgainst(library, folder, "-shared", "-fPIC", "-o", "libloops.so", "loops.cpp");
+        return folder.resolve("libloops.so");
+    }
+
+    private static void compileAgainst(Path library, Path folder, String... arguments) throws IOException {
+        List<String> all = new ArrayList<>(List.of(arguments));
+        all.addAll(List.of(library.toString(), "-Wl,--allow-shlib-undefined", "-Wl,-rpath," + library.getParent()));
+        compile(folder, all.toArray(String[]::new));
     }
 
     private static void copyPrograms(Path folder) throws IOException {
-        copy("/io/github/nccl4j/include/nccl.h", folder.resolve("nccl.h"));
+        copy(HEADER, folder.resolve("nccl.h"));
         copy("call.cpp", folder.resolve("call.cpp"));
         copy("call.py", folder.resolve("call.py"));
     }

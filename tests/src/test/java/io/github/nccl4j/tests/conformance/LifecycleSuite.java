@@ -20,6 +20,7 @@ import io.github.nccl4j.highlevel.SuspendFlag;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.highlevel.Work;
 import io.github.nccl4j.launch.RankInfo;
+import io.github.nccl4j.tests.CudaContexts;
 import io.github.nccl4j.tests.Threads;
 import io.github.nccl4j.tests.highlevel.Checks;
 import java.time.Duration;
@@ -315,21 +316,12 @@ final class LifecycleSuite {
         static void set(int index) {
             cudart.cudaSetDevice(index);
         }
-
-        static boolean hasContext(int index) {
-            int[] flags = new int[1];
-            int[] active = new int[1];
-            if (cudart.cuDevicePrimaryCtxGetState(index, flags, active) != cudart.CUDA_SUCCESS) {
-                throw new AssertionError("cuDevicePrimaryCtxGetState(" + index + ") failed");
-            }
-            return active[0] != 0;
-        }
     }
 
     /** This process has this rank alone. */
     private void noOtherContexts() {
         for (int index = 0; index < Device.cudaCount(); index++) {
-            checks.equal(index == parent.device().index(), CurrentDevice.hasContext(index), "a context on " + index);
+            checks.equal(index == parent.device().index(), CudaContexts.isOn(index), "a context on " + index);
         }
     }
 

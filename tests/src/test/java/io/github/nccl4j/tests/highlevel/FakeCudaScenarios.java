@@ -12,6 +12,7 @@ import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.tests.CudaContexts;
 import java.io.IOException;
 import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
@@ -506,7 +507,7 @@ final class FakeCudaScenarios {
             try (Communicator communicator =
                     Communicator.builder().device(device).create(UniqueId.create(), 0, 1)) {
                 checks.equal(device.index(), current(), "the device after making a communicator");
-                checks.isTrue(!hasContext(0), "the other device has no context");
+                checks.isTrue(!CudaContexts.isOn(0), "the other device has no context");
                 inNewThread(() -> {
                     reduce(communicator, false);
                     checks.equal(device.index(), current(), "the device of a thread that had none");
@@ -519,7 +520,7 @@ final class FakeCudaScenarios {
                     Communicator.createAll(List.of(device)).get(0).close();
                     checks.equal(device.index(), current(), "the device of a thread that made communicators");
                 });
-                checks.isTrue(!hasContext(0), "the other device still has no context");
+                checks.isTrue(!CudaContexts.isOn(0), "the other device still has no context");
                 inNewThread(() -> {
                     require(cudart.cudaSetDevice(0));
                     long before = context();
@@ -529,13 +530,6 @@ final class FakeCudaScenarios {
                 });
             }
         });
-    }
-
-    private static boolean hasContext(int device) {
-        int[] flags = new int[1];
-        int[] active = new int[1];
-        require(cudart.cuDevicePrimaryCtxGetState(device, flags, active));
-        return active[0] != 0;
     }
 
     private static void reduce(Communicator communicator, boolean inGroup) {
