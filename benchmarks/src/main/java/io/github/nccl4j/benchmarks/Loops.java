@@ -29,6 +29,7 @@ import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 /**
@@ -49,12 +50,15 @@ import picocli.CommandLine.Spec;
             ""
         })
 public final class Loops implements Callable<Integer> {
+    @Parameters(paramLabel = "OPERATION", description = "Among ${COMPLETION-CANDIDATES}. Default: all.")
+    private List<LoopOperation> chosen = List.of();
+
     @Option(
             names = "-b",
             split = ",",
             paramLabel = "BYTES",
             defaultValue = "8,4096,65536",
-            description = "What a rank contributes, in bytes. Default: ${DEFAULT-VALUE}.")
+            description = "Bytes of the count that the calls get. Default: ${DEFAULT-VALUE}.")
     private List<Integer> sizes;
 
     @Option(
@@ -81,29 +85,10 @@ public final class Loops implements Callable<Integer> {
     /** For ranks to begin together. */
     private DeviceBuffer<Float32> together;
 
-    private int next;
-    private int previous;
+    /** Whether the table has its head. */
+    private boolean headed;
 
     private Loops() {}
-
-    /** What is called; in C their numbers are those of the declaration. */
-    private enum Operation {
-        ALL_REDUCE,
-        ALL_GATHER,
-        REDUCE_SCATTER,
-        BROADCAST,
-        REDUCE,
-        SENDRECV
-    }
-
-    /**
-     * Some calls of an operation; returns the results, or'ed. Each has a loop of its own: in one that they shared, each call
-     * would go through an interface, which it does not in C.
-     */
-    @FunctionalInterface
-    private interface Loop {
-        int run(int calls);
-    }
 
     private static native int callFromC(
             int operation,
@@ -111,8 +96,8 @@ public final class Loops implements Callable<Integer> {
             long send,
             long recv,
             long count,
-            int next,
-            int previous,
+            int rank,
+            int size,
             long communicator,
             long stream);
 
@@ -122,7 +107,7 @@ public final class Loops implements Callable<Integer> {
      * @param args the options
      */
     public static void main(String... args) {
-        CommandLine command = new CommandLine(new Loops());
+        CommandLine command = new CommandLine(new Loops()).setCaseInsensitiveEnumValuesAllowed(true);
         command.setExecutionExceptionHandler((failure, failed, parsed) -> {
             System.err.println("nccl4j loops: " + (failure.getMessage() == null ? failure : failure.getMessage()));
             return CommandLine.ExitCode.SOFTWARE;
@@ -146,8 +131,6 @@ public final class Loops implements Callable<Integer> {
             if (calls == null) {
                 calls = alone ? 5000 : 200;
             }
-            next = Math.floorMod(made.rank() + 1, made.size());
-            previous = Math.floorMod(made.rank() - 1, made.size());
             loadC();
             stream = CudaStream.nonBlocking(made.device());
             together = made.device().allocate(ElementType.FLOAT32, 1);
@@ -160,7 +143,7 @@ public final class Loops implements Callable<Integer> {
                     Runtime.version(),
                     rounds,
                     calls);
-            for (Operation operation : alone ? List.of(Operation.ALL_REDUCE) : List.of(Operation.values())) {
+            for (LoopOperation operation : operations(alone)) {
                 measure(operation);
             }
             together.close();
@@ -193,13 +176,32 @@ public final class Loops implements Callable<Integer> {
         }
     }
 
-    private void measure(Operation operation) {
+    private List<LoopOperation> operations(boolean alone) {
+        if (alone && chosen.stream().anyMatch(operation -> operation != LoopOperation.ALL_REDUCE)) {
+            throw new IllegalStateException("one rank has nothing but " + LoopOperation.ALL_REDUCE + ": " + chosen);
+        }
+        if (chosen.isEmpty()) {
+            return alone ? List.of(LoopOperation.ALL_REDUCE) : List.of(LoopOperation.values());
+        }
+        return chosen;
+    }
+
+    private void measure(LoopOperation operation) {
         int size = communicator.size();
+        if (!NcclLibrary.get().provides(operation.function)) {
+            print("%s is left out: the library lacks %s%n", operation, operation.function);
+            return;
+        }
+        if (operation == LoopOperation.HYPERCUBE && Integer.bitCount(size) > 1) {
+            print("%s is left out: %d ranks are no power of two%n", operation, size);
+            return;
+        }
         Device device = communicator.device();
         long most = sizes.stream().mapToInt(bytes -> bytes / Float.BYTES).max().orElseThrow();
         try (DeviceBuffer<Float32> send = device.allocate(ElementType.FLOAT32, most * size);
                 DeviceBuffer<Float32> recv = device.allocate(ElementType.FLOAT32, most * size)) {
             send.fill(0.0);
+            recv.fill(0.0);
             if (size == 1) {
                 DeviceBuffer<Float32> one = send.slice(0, sizes.get(0) / Float.BYTES);
                 measure(operation, sizes.get(0), waysInPlace(one));
@@ -207,31 +209,32 @@ public final class Loops implements Callable<Integer> {
             }
             for (int bytes : sizes) {
                 long count = bytes / Float.BYTES;
-                measure(
-                        operation,
-                        bytes,
-                        ways(
-                                operation,
-                                send.slice(0, operation == Operation.REDUCE_SCATTER ? count * size : count),
-                                recv.slice(0, operation == Operation.ALL_GATHER ? count * size : count),
-                                count));
+                LoopArguments arguments = new LoopArguments(
+                        communicator,
+                        stream,
+                        send.slice(0, operation.sendsBlocks ? count * size : count),
+                        recv.slice(0, operation.receivesBlocks ? count * size : count),
+                        count);
+                Map<String, Loop> ways = ways(operation, arguments);
+                measure(operation, bytes, ways);
+                ways.values().forEach(Loop::close);
             }
         }
     }
 
     /** The ways by their names, C first. */
-    private Map<String, Loop> ways(
-            Operation operation, DeviceBuffer<Float32> send, DeviceBuffer<Float32> recv, long count) {
+    private static Map<String, Loop> ways(LoopOperation operation, LoopArguments arguments) {
         Map<String, Loop> ways = new LinkedHashMap<>();
-        ways.put("C", fromC(operation, send, recv, count));
-        ways.put("addresses", byAddresses(operation, send, recv, count));
-        ways.put("highlevel", highlevel(operation, send, recv));
+        ways.put("C", fromC(operation, arguments));
+        ways.put("addresses", AddressLoops.of(operation, arguments));
+        ways.put("highlevel", HighlevelLoops.of(operation, arguments));
         return ways;
     }
 
     /** All that there are for one all-reduce. */
     private Map<String, Loop> waysInPlace(DeviceBuffer<Float32> buffer) {
-        Map<String, Loop> ways = ways(Operation.ALL_REDUCE, buffer, buffer, buffer.length());
+        Map<String, Loop> ways = ways(
+                LoopOperation.ALL_REDUCE, new LoopArguments(communicator, stream, buffer, buffer, buffer.length()));
         long address = buffer.address();
         long count = buffer.length();
         ways.put("highlevel, in place", some -> {
@@ -281,10 +284,10 @@ public final class Loops implements Callable<Integer> {
         }
     }
 
-    private void measure(Operation operation, int bytes, Map<String, Loop> byName) {
+    private void measure(LoopOperation operation, int bytes, Map<String, Loop> byName) {
         List<Loop> ways = List.copyOf(byName.values());
-        boolean first = operation == Operation.ALL_REDUCE && bytes == sizes.get(0);
-        if (first) {
+        if (!headed) {
+            headed = true;
             List<String> names = List.copyOf(byName.keySet());
             print("| operation | bytes | %s, ns |", names.get(0));
             names.stream().skip(1).forEach(name -> print(" %s, ns | x C |", name));
@@ -303,7 +306,7 @@ public final class Loops implements Callable<Integer> {
         }
         atTheSlowestRank(times);
         double[] c = Arrays.copyOf(times, rounds);
-        print("| %s | %d | %.0f |", operation.name().toLowerCase(Locale.ROOT), bytes, percentile(c, 50));
+        print("| %s | %d | %.0f |", operation, bytes, percentile(c, 50));
         for (int way = 1; way < ways.size(); way++) {
             double[] java = Arrays.copyOfRange(times, way * rounds, (way + 1) * rounds);
             double[] ratios =
@@ -344,125 +347,16 @@ public final class Loops implements Callable<Integer> {
         }
     }
 
-    private Loop fromC(Operation operation, DeviceBuffer<Float32> send, DeviceBuffer<Float32> recv, long count) {
-        return some -> callFromC(
+    private static Loop fromC(LoopOperation operation, LoopArguments arguments) {
+        return calls -> callFromC(
                 operation.ordinal(),
-                some,
-                send.address(),
-                recv.address(),
-                count,
-                next,
-                previous,
-                communicator.nativeHandle(),
-                stream.nativeHandle());
-    }
-
-    private Loop byAddresses(Operation operation, DeviceBuffer<Float32> from, DeviceBuffer<Float32> to, long count) {
-        long send = from.address();
-        long recv = to.address();
-        long comm = communicator.nativeHandle();
-        long in = stream.nativeHandle();
-        int type = nccl.ncclFloat;
-        int sum = nccl.ncclSum;
-        return switch (operation) {
-            case ALL_REDUCE ->
-                some -> {
-                    int results = 0;
-                    for (int i = 0; i < some; i++) {
-                        results |= nccl.ncclAllReduce(send, recv, count, type, sum, comm, in);
-                    }
-                    return results;
-                };
-            case ALL_GATHER ->
-                some -> {
-                    int results = 0;
-                    for (int i = 0; i < some; i++) {
-                        results |= nccl.ncclAllGather(send, recv, count, type, comm, in);
-                    }
-                    return results;
-                };
-            case REDUCE_SCATTER ->
-                some -> {
-                    int results = 0;
-                    for (int i = 0; i < some; i++) {
-                        results |= nccl.ncclReduceScatter(send, recv, count, type, sum, comm, in);
-                    }
-                    return results;
-                };
-            case BROADCAST ->
-                some -> {
-                    int results = 0;
-                    for (int i = 0; i < some; i++) {
-                        results |= nccl.ncclBroadcast(send, recv, count, type, 0, comm, in);
-                    }
-                    return results;
-                };
-            case REDUCE ->
-                some -> {
-                    int results = 0;
-                    for (int i = 0; i < some; i++) {
-                        results |= nccl.ncclReduce(send, recv, count, type, sum, 0, comm, in);
-                    }
-                    return results;
-                };
-            case SENDRECV ->
-                some -> {
-                    int results = 0;
-                    for (int i = 0; i < some; i++) {
-                        results |= nccl.ncclGroupStart();
-                        results |= nccl.ncclSend(send, count, type, next, comm, in);
-                        results |= nccl.ncclRecv(recv, count, type, previous, comm, in);
-                        results |= nccl.ncclGroupEnd();
-                    }
-                    return results;
-                };
-        };
-    }
-
-    private Loop highlevel(Operation operation, DeviceBuffer<Float32> send, DeviceBuffer<Float32> recv) {
-        return switch (operation) {
-            case ALL_REDUCE ->
-                some -> {
-                    for (int i = 0; i < some; i++) {
-                        communicator.allReduce(send, recv, ReduceOp.SUM, stream);
-                    }
-                    return 0;
-                };
-            case ALL_GATHER ->
-                some -> {
-                    for (int i = 0; i < some; i++) {
-                        communicator.allGather(send, recv, stream);
-                    }
-                    return 0;
-                };
-            case REDUCE_SCATTER ->
-                some -> {
-                    for (int i = 0; i < some; i++) {
-                        communicator.reduceScatter(send, recv, ReduceOp.SUM, stream);
-                    }
-                    return 0;
-                };
-            case BROADCAST ->
-                some -> {
-                    for (int i = 0; i < some; i++) {
-                        communicator.broadcast(send, recv, 0, stream);
-                    }
-                    return 0;
-                };
-            case REDUCE ->
-                some -> {
-                    for (int i = 0; i < some; i++) {
-                        communicator.reduce(send, recv, ReduceOp.SUM, 0, stream);
-                    }
-                    return 0;
-                };
-            case SENDRECV ->
-                some -> {
-                    for (int i = 0; i < some; i++) {
-                        communicator.sendRecv(send, next, recv, previous, stream);
-                    }
-                    return 0;
-                };
-        };
+                calls,
+                arguments.send().address(),
+                arguments.recv().address(),
+                arguments.count(),
+                arguments.rank(),
+                arguments.size(),
+                arguments.communicator().nativeHandle(),
+                arguments.stream().nativeHandle());
     }
 }
