@@ -8,6 +8,7 @@ import java.nio.file.Path;
 import java.time.LocalDateTime;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -36,7 +37,25 @@ final class SideBySide {
         }
     }
 
-    private record Times(List<Double> theirs, List<Double> ours) {}
+    /** The times of one program by run; with -N a run has several. */
+    static final class Runs {
+        final List<List<Double>> cycles = new ArrayList<>();
+
+        List<Double> medians() {
+            return cycles.stream().map(SideBySide::median).toList();
+        }
+
+        /**
+         * The tenth of all cycles of all runs that is fastest ends here: where a machine is slow for seconds on end and then
+         * is not, both programs have come to the better part of it, which their medians need not have.
+         */
+        double fast() {
+            List<Double> sorted = cycles.stream().flatMap(List::stream).sorted().toList();
+            return sorted.get((sorted.size() - 1) / 10);
+        }
+    }
+
+    private record Times(Runs theirs, Runs ours) {}
 
     private final Collective collective;
     private final Path program;
@@ -94,26 +113,24 @@ final class SideBySide {
                 System.out.println(line);
             }
         }
-        Map<Key, Double> run = medians(table);
+        Map<Key, List<Double>> run = rows(table);
         if (run.isEmpty()) {
             throw new PerfException((isTheirs ? program.toString() : "nccl4j perf") + " printed no results:\n" + table);
         }
         run.forEach((key, micros) -> {
-            Times both = times.computeIfAbsent(key, k -> new Times(new ArrayList<>(), new ArrayList<>()));
-            (isTheirs ? both.theirs() : both.ours()).add(micros);
+            Times both = times.computeIfAbsent(key, k -> new Times(new Runs(), new Runs()));
+            (isTheirs ? both.theirs() : both.ours()).cycles.add(micros);
         });
     }
 
     /** The times of a run, which has several rows of a size with -N. */
-    static Map<Key, Double> medians(String table) {
+    static Map<Key, List<Double>> rows(String table) {
         Map<Key, List<Double>> rows = new LinkedHashMap<>();
         for (String line : table.lines().toList()) {
             times(line).forEach((key, micros) -> rows.computeIfAbsent(key, k -> new ArrayList<>())
                     .add(micros));
         }
-        Map<Key, Double> medians = new LinkedHashMap<>();
-        rows.forEach((key, micros) -> medians.put(key, median(micros)));
-        return medians;
+        return rows;
     }
 
     /** The two times of a row: it ends with two times four columns, of which the first is the time. */
@@ -136,15 +153,17 @@ final class SideBySide {
     }
 
     /** A row of the comparison. */
-    private record Ratio(Key key, double theirs, double ours, double low, double high) {
+    private record Ratio(Key key, double theirs, double ours, double low, double high, double fast) {
         static Ratio of(Key key, Times times) {
-            double median = median(times.theirs());
+            List<Double> theirs = times.theirs().medians();
+            double median = median(theirs);
             return new Ratio(
                     key,
                     median,
-                    median(times.ours()),
-                    times.theirs().stream().min(Double::compare).orElseThrow() / median,
-                    times.theirs().stream().max(Double::compare).orElseThrow() / median);
+                    median(times.ours().medians()),
+                    Collections.min(theirs) / median,
+                    Collections.max(theirs) / median,
+                    times.ours().fast() / times.theirs().fast());
         }
 
         double value() {
@@ -171,10 +190,11 @@ final class SideBySide {
     private List<Ratio> ratios() {
         List<Ratio> ratios = new ArrayList<>();
         times.forEach((key, both) -> {
-            if (both.theirs().size() != rounds || both.ours().size() != rounds) {
-                throw new PerfException("not all runs have measured the same: '" + key.columns() + "' came "
-                        + both.theirs().size() + " times from nccl-tests and "
-                        + both.ours().size() + " times from nccl4j, in " + rounds + " rounds");
+            int theirs = both.theirs().cycles.size();
+            int ours = both.ours().cycles.size();
+            if (theirs != rounds || ours != rounds) {
+                throw new PerfException("not all runs have measured the same: '" + key.columns() + "' came " + theirs
+                        + " times from nccl-tests and " + ours + " times from nccl4j, in " + rounds + " rounds");
             }
             ratios.add(Ratio.of(key, both));
         });
@@ -185,40 +205,47 @@ final class SideBySide {
         List<Ratio> ratios = ratios();
         System.out.println("#");
         System.out.println("# Times in us, medians of " + rounds
-                + " runs; ratio: ours to theirs; spread: their runs, from least to most, to their median");
+                + " runs; ratio: ours to theirs; spread: their runs, from least to most, to their median;"
+                + " fast: ratio of where the fastest tenths of all cycles end");
         System.out.printf(
                 Locale.ROOT,
-                "# %-44s  %9s  %9s  %6s  %13s%n",
+                "# %-44s  %9s  %9s  %6s  %13s  %5s%n",
                 "size count type redop root",
                 "theirs",
                 "ours",
                 "ratio",
-                "spread");
+                "spread",
+                "fast");
         for (Ratio ratio : ratios) {
             System.out.printf(
                     Locale.ROOT,
-                    "%-46s  %9.2f  %9.2f  %6.3f  %6.3f..%5.3f%s%n",
+                    "%-46s  %9.2f  %9.2f  %6.3f  %6.3f..%5.3f  %5.3f%s%n",
                     ratio.key().columns() + (ratio.key().inPlace() ? " in place" : ""),
                     ratio.theirs(),
                     ratio.ours(),
                     ratio.value(),
                     ratio.low(),
                     ratio.high(),
+                    ratio.fast(),
                     ratio.slower() ? "  SLOWER" : "");
         }
-        List<Double> values =
-                ratios.stream().filter(Ratio::counts).map(Ratio::value).toList();
-        if (values.isEmpty()) {
+        List<Ratio> counting = ratios.stream().filter(Ratio::counts).toList();
+        if (counting.isEmpty()) {
             throw new PerfException("nothing to compare: of the sizes asked for, " + collective.label()
                     + " has 0 bytes for each rank; choose larger ones with -b and -e");
         }
         long slower = ratios.stream().filter(Ratio::slower).count();
+        List<Double> values = counting.stream().map(Ratio::value).toList();
+        List<Double> fast = counting.stream().map(Ratio::fast).toList();
         System.out.printf(
                 Locale.ROOT,
-                "# %s, from 1 byte on: median ratio %.3f, largest %.3f; slower than theirs by more than 5 %% and their spread: %d of %d%n",
+                "# %s, from 1 byte on: median ratio %.3f, largest %.3f; fast %.3f, largest %.3f; slower than theirs by more than"
+                        + " 5 %% and their spread: %d of %d%n",
                 collective.label(),
                 median(values),
-                values.stream().max(Double::compare).orElseThrow(),
+                Collections.max(values),
+                median(fast),
+                Collections.max(fast),
                 slower,
                 values.size());
         return slower == 0 ? 0 : 1;
@@ -246,8 +273,11 @@ final class SideBySide {
                 json.name("size").value(entry.getKey().bytes());
                 json.name("row").value(entry.getKey().columns());
                 json.name("in_place").value(entry.getKey().inPlace());
-                write(json, "theirs_us", entry.getValue().theirs());
-                write(json, "ours_us", entry.getValue().ours());
+                Times both = entry.getValue();
+                write(json, "theirs_us", both.theirs().medians());
+                write(json, "ours_us", both.ours().medians());
+                json.name("theirs_fast_us").value(both.theirs().fast());
+                json.name("ours_fast_us").value(both.ours().fast());
                 json.endObject();
             }
             json.endArray();

@@ -45,7 +45,7 @@ class SideBySideTest {
     }
 
     @Test
-    void ofSeveralCyclesOfARunTheMedianCounts() {
+    void allCyclesOfARunAreRead() {
         String row = "8  2  float  sum  -1  %s  0.00  0.00  0  %s  0.00  0.00  0";
         String table = String.join(
                 "\n",
@@ -53,6 +53,18 @@ class SideBySideTest {
                 String.format(row, "9.1", "1.1"),
                 String.format(row, "50", "1.3"),
                 String.format(row, "9.3", "1.2"));
-        assertEquals(List.of(9.3, 1.2), List.copyOf(SideBySide.medians(table).values()));
+        assertEquals(
+                List.of(List.of(9.1, 50.0, 9.3), List.of(1.1, 1.3, 1.2)),
+                List.copyOf(SideBySide.rows(table).values()));
+    }
+
+    @Test
+    void ofARunTheMedianCountsAndOfAllTheFastestTenth() {
+        SideBySide.Runs runs = new SideBySide.Runs();
+        runs.cycles.add(List.of(9.0, 6.0, 8.0, 9.5, 7.0));
+        assertEquals(6.0, runs.fast(), "of few the fastest");
+        runs.cycles.add(List.of(6.3, 6.2, 6.1, 9.0, 6.4, 9.1));
+        assertEquals(List.of(8.0, 6.35), runs.medians());
+        assertEquals(6.1, runs.fast(), "the second of eleven");
     }
 }
