@@ -130,7 +130,12 @@ public final class Communicator implements AutoCloseable {
     /** Whether NCCL gets some operations on them wrong. */
     private volatile boolean faultyWindows;
 
+    /** Which functions of newer releases the library has: to ask it takes longer than a call. */
     private final boolean oneSided;
+
+    private final boolean hasAllToAll;
+    private final boolean hasGather;
+    private final boolean hasScatter;
 
     /** What a communicator is in, and with it what may be done; see the class comment. */
     public enum State {
@@ -169,6 +174,9 @@ public final class Communicator implements AutoCloseable {
         typesUnknown = -1 << typesKnown;
         place = device.place();
         oneSided = library.provides("ncclPutSignal");
+        hasAllToAll = library.provides("ncclAlltoAll");
+        hasGather = library.provides("ncclGather");
+        hasScatter = library.provides("ncclScatter");
         streams = new Streams(this);
         scratch = new Scratch(device);
     }
@@ -1133,7 +1141,7 @@ public final class Communicator implements AutoCloseable {
         checkDisjoint(send, recv);
         check(stream);
         long count = send.length / size();
-        if (core.library().provides("ncclAlltoAll")) {
+        if (hasAllToAll) {
             submit(Operations.ALL_TO_ALL, send, recv, count, null, 0, stream);
             return;
         }
@@ -1167,7 +1175,7 @@ public final class Communicator implements AutoCloseable {
             requireTimesSize("recv.length()", recv.length, "send.length()", send.length);
             checkDisjointOrPart(send, recv, root);
         }
-        if (core.library().provides("ncclGather")) {
+        if (hasGather) {
             submit(Operations.GATHER, send, recv, send.length, null, root, stream);
             return;
         }
@@ -1220,7 +1228,7 @@ public final class Communicator implements AutoCloseable {
             requireTimesSize("send.length()", send.length, "recv.length()", recv.length);
             checkDisjointOrPart(recv, send, root);
         }
-        if (core.library().provides("ncclScatter")) {
+        if (hasScatter) {
             submit(Operations.SCATTER, send, recv, recv.length, null, root, stream);
             return;
         }
