@@ -65,10 +65,14 @@ final class Cuda {
     }
 
     /**
-     * Makes calls on a device. Its context is pushed and popped: setting the device back with {@code cudaSetDevice} would
-     * make a context on a device that the thread has never used.
+     * Makes calls on a device. Unless it is the thread's, its context is pushed and popped: setting the device back with
+     * {@code cudaSetDevice} would make a context on a device that the thread has never used.
      */
     static <R> R on(Device device, Action<R> action) {
+        if (currentContext() == device.context()) {
+            // CUDA's runtime looks anew where it is after each change.
+            return action.run();
+        }
         checkDriver(cudart.cuCtxPushCurrent(new CUctx_st(new Address(device.context()))), "cuCtxPushCurrent");
         boolean done = false;
         try {
@@ -89,10 +93,15 @@ final class Cuda {
      * gigabyte, and change to it and back with each operation. What fails here fails in the operation, too.
      */
     static void giveThread(Device device) {
-        CUctx_st current = new CUctx_st();
-        if (cudart.cuCtxGetCurrent(current) == cudart.CUDA_SUCCESS && current.isNull()) {
+        if (currentContext() == 0) {
             cudart.cuCtxSetCurrent(new CUctx_st(new Address(device.context())));
         }
+    }
+
+    /** The calling thread's context; 0 if it has none, -1 if CUDA can't tell, as while the process ends. */
+    private static long currentContext() {
+        CUctx_st current = new CUctx_st();
+        return cudart.cuCtxGetCurrent(current) == cudart.CUDA_SUCCESS ? current.address() : -1;
     }
 
     private static void run(Device device, Action<Integer> call, String name) {
