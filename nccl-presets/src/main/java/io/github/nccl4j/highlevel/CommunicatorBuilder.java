@@ -136,7 +136,7 @@ public final class CommunicatorBuilder {
     }
 
     /**
-     * How many operations the {@link FlightRecorder} keeps. Default: {@value FlightRecorder#DEFAULT_KEPT}, in 20 KiB.
+     * How many operations the {@link FlightRecorder} keeps. Default: {@value FlightRecorder#DEFAULT_KEPT}, in 12 KiB.
      *
      * @param operations the number, from 1 to 2^20 - 1; rounded up to one less than a power of two
      * @return this builder

@@ -13,24 +13,24 @@ import java.util.TreeMap;
  * in the communicator's gate, which counts them. Others read a copy, and leave out what may have been written meanwhile.
  */
 final class Ring {
-    /** A place has so many words, the last of which are not used: shifting is quicker than multiplying. */
-    private static final int SHIFT = 3;
+    /** Of the words of a place: two places are in one line of the processor's cache, of which NCCL leaves little. */
+    private static final int SHIFT = 2;
 
     /* The words of a place: in order, since bounds of an array are checked least often then. */
     private static final int COUNT = 0;
     private static final int STREAM = 1;
     private static final int HEAD = 2;
-    private static final int OP_AND_PEER = 3;
-    private static final int GROUP = 4;
+    private static final int PEER_AND_GROUP = 3;
 
-    /* The head, which is written last: the low 32 bits of the operation's number, this bit, 7 of the operation, 8, 16. */
+    /* The head, which is written last: 32 bits of the operation's number, this bit, 7 of the operation, 8 of the type, 16. */
 
-    /** Whether there are words beyond the first three. */
+    /** Whether there is a word beyond the first three. */
     private static final int MORE = 1 << 31;
 
     private static final int OPERATION = 24;
     private static final int TYPE = 16;
-    private static final int OP_MASK = 0xffff;
+    /** Larger numbers of operators are told as this one: those that were made, which NCCL numbers at random. */
+    private static final int MOST_OP = 0xffff;
 
     private static final VarHandle WORDS = MethodHandles.arrayElementVarHandle(long[].class);
 
@@ -104,16 +104,15 @@ final class Ring {
     void record(long sequence, int operation, long count, int type, int peer, int op, int group, long stream) {
         long[] place = words;
         int at = (int) sequence << SHIFT & mask;
-        int what = operation << OPERATION | type << TYPE;
+        int what = operation << OPERATION | type << TYPE | Math.min(op, MOST_OP);
         // After all of the operation before.
         VarHandle.storeStoreFence();
         place[at + COUNT] = count;
         place[at + STREAM] = stream;
-        if ((peer | group | op & ~OP_MASK) == 0) {
-            WORDS.setRelease(place, at + HEAD, sequence << 32 | what | op);
+        if ((peer | group) == 0) {
+            WORDS.setRelease(place, at + HEAD, sequence << 32 | what);
         } else {
-            place[at + OP_AND_PEER] = (long) op << 32 | peer & 0xffffffffL;
-            place[at + GROUP] = group;
+            place[at + PEER_AND_GROUP] = (long) peer << 32 | group & 0xffffffffL;
             WORDS.setRelease(place, at + HEAD, sequence << 32 | (what | MORE) & 0xffffffffL);
         }
     }
@@ -132,12 +131,12 @@ final class Ring {
         boolean more = (what & MORE) != 0;
         return new Entry(
                 sequence,
-                more ? (int) from[at + GROUP] : 0,
+                more ? (int) from[at + PEER_AND_GROUP] : 0,
                 what >>> OPERATION & 0x7f,
                 from[at + COUNT],
                 what >>> TYPE & 0xff,
-                more ? (int) (from[at + OP_AND_PEER] >>> 32) : what & OP_MASK,
-                more ? (int) from[at + OP_AND_PEER] : 0,
+                what & MOST_OP,
+                more ? (int) (from[at + PEER_AND_GROUP] >>> 32) : 0,
                 from[at + STREAM],
                 enqueued,
                 done);

@@ -99,15 +99,22 @@ class RingTest {
     @Test
     void everyFieldIsKept() {
         Ring ring = new Ring(1, gate);
-        ring.record(1, Operations.WAIT_SIGNAL, Long.MAX_VALUE, 0xff, -1, Integer.MIN_VALUE, Integer.MAX_VALUE, -1);
+        ring.record(1, Operations.WAIT_SIGNAL, Long.MAX_VALUE, 0xff, -1, 0xffff, Integer.MAX_VALUE, -1);
         Ring.Entry entry = ring.last();
         assertEquals(Operations.WAIT_SIGNAL, entry.operation());
         assertEquals(Long.MAX_VALUE, entry.count());
         assertEquals(0xff, entry.type());
         assertEquals(-1, entry.peer());
-        assertEquals(Integer.MIN_VALUE, entry.op());
+        assertEquals(0xffff, entry.op());
         assertEquals(Integer.MAX_VALUE, entry.group());
         assertEquals(-1, entry.stream());
+    }
+
+    @Test
+    void anOperatorOfALargeNumberChangesNothingElse() {
+        Ring ring = new Ring(1, gate);
+        ring.record(1, Operations.REDUCE, 2, 3, 4, Integer.MAX_VALUE, Integer.MIN_VALUE, 5);
+        assertEquals(new Ring.Entry(1, Integer.MIN_VALUE, Operations.REDUCE, 2, 3, 0xffff, 4, 5, 0, 0), ring.last());
     }
 
     @Test
