@@ -197,16 +197,18 @@ public final class Loops implements Callable<Integer> {
             return;
         }
         Device device = communicator.device();
+        if (size == 1) {
+            try (DeviceBuffer<Float32> buffer = device.allocate(ElementType.FLOAT32, sizes.get(0) / Float.BYTES)) {
+                buffer.fill(0.0);
+                measure(operation, sizes.get(0), waysInPlace(buffer));
+            }
+            return;
+        }
         long most = sizes.stream().mapToInt(bytes -> bytes / Float.BYTES).max().orElseThrow();
         try (DeviceBuffer<Float32> send = device.allocate(ElementType.FLOAT32, most * size);
                 DeviceBuffer<Float32> recv = device.allocate(ElementType.FLOAT32, most * size)) {
             send.fill(0.0);
             recv.fill(0.0);
-            if (size == 1) {
-                DeviceBuffer<Float32> one = send.slice(0, sizes.get(0) / Float.BYTES);
-                measure(operation, sizes.get(0), waysInPlace(one));
-                return;
-            }
             for (int bytes : sizes) {
                 long count = bytes / Float.BYTES;
                 LoopArguments arguments = new LoopArguments(
