@@ -32,7 +32,7 @@ class EnduranceTest {
                 outcome.output()
                         .matches(
                                 "(?s).*NcclTimeoutException: ncclAllReduce of 1000000 int64 \\(operation \\d+\\) was not"
-                                        + " done after PT2S.* Not heard of: rank \\d .*"),
+                                        + " done after PT2S.* Not heard of: rank \\d\\b.*"),
                 outcome.output());
     }
 
