@@ -301,7 +301,7 @@ public final class CudaGraph implements AutoCloseable {
                     runAll(kept);
                 }
             };
-            launches.forEach((stream, event) -> InFlight.keep(device, stream, event, done));
+            launches.values().forEach(event -> InFlight.keep(device, event, done));
             done.run();
         }
     }

@@ -1127,7 +1127,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
                 }
                 if (release != null) {
                     kept = true;
-                    InFlight.keep(stream, release);
+                    InFlight.keep(stream, bytes, release);
                 }
             } finally {
                 stream.unpin();

@@ -1,23 +1,53 @@
 package io.github.nccl4j.highlevel;
 
 import java.lang.System.Logger.Level;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Deque;
-import java.util.HashMap;
-import java.util.Iterator;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * What work in streams still uses: pins, and objects that the garbage collector must leave alone. An event
  * behind the work tells when it is done. Nothing looks at the events by itself; {@link #poll()} does, from calls that wait,
- * free or allocate anyway, and from those that add more.
+ * free or allocate anyway, and every now and then one that adds more.
+ *
+ * <p>To make an event, to ask it and to destroy it takes CUDA longer than to take a copy. So a stream has two of them:
+ * that of what came last is recorded again behind each that is added, and is asked when what came before is done.
  */
 final class InFlight {
-    private record Stream(Device device, long handle) {}
+    /** So many are added to a stream before one that adds looks what is done, or work on so many bytes. */
+    private static final int ADDED_BETWEEN_LOOKS = 16;
 
-    private record Entry(Device device, long event, Runnable release) {
+    private static final long BYTES_BETWEEN_LOOKS = 16 << 20;
+
+    /** An event, and what is released when it is done. */
+    private static final class Marked {
+        private final Device device;
+        /** 0 before the first is added, and where the host engine has no events. */
+        private long event;
+
+        private List<Runnable> releases = new ArrayList<>();
+
+        Marked(Device device) {
+            this.device = device;
+        }
+
+        void add(CudaStream stream, Runnable release) {
+            if (device.isHost()) {
+                if (event == 0) {
+                    event = HostStreams.createEvent();
+                }
+                HostStreams.recordEvent(event, stream.handle);
+            } else {
+                if (event == 0) {
+                    event = Cuda.createEvent(device, false);
+                }
+                Cuda.recordEvent(device, event, stream.handle);
+            }
+            releases.add(release);
+        }
+
         boolean isDone() {
             if (device.isHost()) {
                 return HostStreams.eventHasEnded(event);
@@ -30,16 +60,20 @@ final class InFlight {
             }
         }
 
-        void end() {
-            if (device.isHost()) {
-                HostStreams.destroyEvent(event);
-            } else {
-                destroyOnCuda();
-            }
-            InFlight.release(release);
+        List<Runnable> takeAll() {
+            List<Runnable> all = releases;
+            releases = new ArrayList<>();
+            return all;
         }
 
-        private void destroyOnCuda() {
+        void destroy() {
+            if (event == 0) {
+                return;
+            }
+            if (device.isHost()) {
+                HostStreams.destroyEvent(event);
+                return;
+            }
             try {
                 Cuda.destroyEvent(device, event);
             } catch (CudaException lost) {
@@ -48,8 +82,87 @@ final class InFlight {
         }
     }
 
-    /** Oldest first for each stream, so that only the first has to be asked. */
-    private static final Map<Stream, Deque<Entry>> ENTRIES = new HashMap<>();
+    /**
+     * Of one stream. Has a lock of its own: CUDA lets who records an event wait while the stream is full, which must stop
+     * nobody else.
+     */
+    private static final class Queue {
+        private final ReentrantLock lock = new ReentrantLock();
+        private Marked first;
+        private Marked last;
+        private int added;
+        private long bytes;
+        /** Written with the lock of all queues, too. */
+        private boolean removed;
+
+        Queue(Device device) {
+            first = new Marked(device);
+            last = new Marked(device);
+        }
+
+        /** Adds something and perhaps takes out what is done; false if this is no stream's queue any more. */
+        boolean add(CudaStream stream, long of, Runnable release, List<Runnable> done) {
+            lock.lock();
+            try {
+                if (removed) {
+                    return false;
+                }
+                last.add(stream, release);
+                added++;
+                bytes += of;
+                boolean looks = added >= ADDED_BETWEEN_LOOKS || bytes >= BYTES_BETWEEN_LOOKS;
+                if (looks && !CudaGraph.isThreadCapturing()) {
+                    takeDone(done);
+                }
+                return true;
+            } finally {
+                lock.unlock();
+            }
+        }
+
+        /** Takes out what is done; true if nothing is left, which is the end of it. Not while something is added. */
+        boolean end(List<Runnable> done) {
+            if (!lock.tryLock()) {
+                return false;
+            }
+            try {
+                takeDone(done);
+                removed = first.releases.isEmpty() && last.releases.isEmpty();
+                if (removed) {
+                    first.destroy();
+                    last.destroy();
+                }
+                return removed;
+            } finally {
+                lock.unlock();
+            }
+        }
+
+        private void takeDone(List<Runnable> done) {
+            added = 0;
+            bytes = 0;
+            for (int i = 0; i < 2; i++) {
+                if (first.releases.isEmpty()) {
+                    Marked empty = first;
+                    first = last;
+                    last = empty;
+                }
+                if (first.releases.isEmpty() || !first.isDone()) {
+                    return;
+                }
+                done.addAll(first.takeAll());
+            }
+        }
+    }
+
+    /**
+     * By stream, and not by its handle, which may be that of another stream after it was destroyed: an event that is recorded
+     * there would tell nothing of the work before.
+     */
+    private static final Map<CudaStream, Queue> QUEUES = new IdentityHashMap<>();
+
+    /** With events of others. */
+    private static final List<Marked> SINGLE = new ArrayList<>();
 
     private static volatile boolean empty = true;
 
@@ -58,38 +171,50 @@ final class InFlight {
     /**
      * Releases something when all work that is in a stream now is done, or when the graph is closed that it is captured
      * for. It is released in any case, before an exception, too. The stream is pinned.
+     *
+     * @param bytes what the work is on
      */
-    static void keep(CudaStream stream, Runnable release) {
-        Device device = stream.device;
-        long event = 0;
+    static void keep(CudaStream stream, long bytes, Runnable release) {
+        List<Runnable> done = new ArrayList<>();
         try {
             if (stream.isCapturingNow()) {
                 keepForGraph(CudaGraph.capturing(stream), release);
                 return;
             }
-            poll();
-            if (device.isHost()) {
-                event = HostStreams.createEvent();
-                HostStreams.recordEvent(event, stream.handle);
-                keep(device, stream.handle, event, release);
-                return;
+            while (!queue(stream).add(stream, bytes, release, done)) {
+                // It was removed meanwhile; the next one is new.
             }
-            event = Cuda.createEvent(device, false);
-            Cuda.recordEvent(device, event, stream.handle);
         } catch (CudaException failure) {
-            giveUp(device, stream.handle, event, failure);
+            giveUp(stream, failure);
             release.run();
             throw failure;
         }
-        keep(device, stream.handle, event, release);
+        done.forEach(InFlight::release);
+    }
+
+    private static Queue queue(CudaStream stream) {
+        synchronized (QUEUES) {
+            Queue known = QUEUES.get(stream);
+            if (known != null && !known.removed) {
+                return known;
+            }
+        }
+        // Of many streams with little each, such as wrappers that are made anew for each copy, none would come to look.
+        poll();
+        synchronized (QUEUES) {
+            empty = false;
+            return QUEUES.compute(stream, (key, old) -> old == null || old.removed ? new Queue(key.device) : old);
+        }
     }
 
     /** Releases something when an event is done that was recorded in a stream, and destroys the event. */
-    static void keep(Device device, long stream, long event, Runnable release) {
-        synchronized (ENTRIES) {
-            ENTRIES.computeIfAbsent(new Stream(device, stream), key -> new ArrayDeque<>())
-                    .add(new Entry(device, event, release));
+    static void keep(Device device, long event, Runnable release) {
+        Marked marked = new Marked(device);
+        marked.event = event;
+        marked.releases.add(release);
+        synchronized (QUEUES) {
             empty = false;
+            SINGLE.add(marked);
         }
     }
 
@@ -113,12 +238,9 @@ final class InFlight {
     }
 
     /** Without an event to ask, the work is waited for here. */
-    private static void giveUp(Device device, long stream, long event, CudaException failure) {
+    private static void giveUp(CudaStream stream, CudaException failure) {
         try {
-            Cuda.synchronizeStream(device, stream);
-            if (event != 0) {
-                Cuda.destroyEvent(device, event);
-            }
+            Cuda.synchronizeStream(stream.device, stream.handle);
         } catch (CudaException another) {
             failure.addSuppressed(another);
         }
@@ -130,20 +252,19 @@ final class InFlight {
         if (empty || CudaGraph.isThreadCapturing()) {
             return;
         }
-        List<Entry> done = new ArrayList<>();
-        synchronized (ENTRIES) {
-            Iterator<Deque<Entry>> streams = ENTRIES.values().iterator();
-            while (streams.hasNext()) {
-                Deque<Entry> entries = streams.next();
-                while (!entries.isEmpty() && entries.peek().isDone()) {
-                    done.add(entries.remove());
+        List<Runnable> done = new ArrayList<>();
+        synchronized (QUEUES) {
+            QUEUES.values().removeIf(queue -> queue.end(done));
+            SINGLE.removeIf(marked -> {
+                boolean isDone = marked.isDone();
+                if (isDone) {
+                    done.addAll(marked.takeAll());
+                    marked.destroy();
                 }
-                if (entries.isEmpty()) {
-                    streams.remove();
-                }
-            }
-            empty = ENTRIES.isEmpty();
+                return isDone;
+            });
+            empty = QUEUES.isEmpty() && SINGLE.isEmpty();
         }
-        done.forEach(Entry::end);
+        done.forEach(InFlight::release);
     }
 }

@@ -26,6 +26,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
@@ -310,7 +311,40 @@ final class FakeCudaScenarios {
             closed.close();
             last.close();
         }
+        fewEvents(device);
         failingCopies(device);
+    }
+
+    /** However many copies are under way in a stream, it needs two events, and what is done is released. */
+    private void fewEvents(Device device) throws Exception {
+        try (CudaStream stream = CudaStream.nonBlocking(device);
+                DeviceBuffer<Int32> target = device.allocate(ElementType.INT32, 10)) {
+            fail("cudaEventCreateWithFlags=719:3");
+            copiesRelease(target, stream, () -> stream);
+            fail("");
+            copiesRelease(target, stream, () -> CudaStream.wrap(device, stream.nativeHandle()));
+        }
+    }
+
+    private void copiesRelease(DeviceBuffer<Int32> target, CudaStream stream, Supplier<CudaStream> streams)
+            throws Exception {
+        WeakReference<ByteBuffer> first = null;
+        for (int i = 0; i < 100; i++) {
+            ByteBuffer source = ByteBuffer.allocateDirect(40);
+            target.copyFromAsync(source, streams.get());
+            if (i == 0) {
+                first = new WeakReference<>(source);
+            }
+            // Each call that asks has the fake do one operation.
+            stream.isDone();
+            stream.isDone();
+        }
+        for (int i = 0; i < 100 && first.get() != null; i++) {
+            System.gc();
+            Thread.sleep(20);
+        }
+        checks.isTrue(first.get() == null, "the first copy's buffer is not kept");
+        stream.synchronize();
     }
 
     /** What only the copy refers to is not collected before it is done, but then. */
