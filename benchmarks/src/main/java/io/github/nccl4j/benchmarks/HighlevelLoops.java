@@ -65,20 +65,21 @@ final class HighlevelLoops {
                     }
                     return 0;
                 };
-            case GATHER -> gather(arguments);
-            case SCATTER -> scatter(arguments);
-            case SENDRECV -> sendRecv(arguments);
-            case ALLTOALLV -> allToAllv(arguments);
-            case HYPERCUBE -> hypercube(arguments);
+            case GATHER -> gather(arguments.rank() == ROOT, communicator, send, recv, stream);
+            case SCATTER -> scatter(arguments.rank() == ROOT, communicator, send, recv, stream);
+            case SENDRECV -> sendRecv(arguments, communicator, send, recv, stream);
+            case ALLTOALLV -> allToAllv(arguments, communicator, stream);
+            case HYPERCUBE -> hypercube(arguments, communicator, stream);
         };
     }
 
-    private static Loop gather(LoopArguments arguments) {
-        Communicator communicator = arguments.communicator();
-        CudaStream stream = arguments.stream();
-        DeviceBuffer<Float32> send = arguments.send();
-        DeviceBuffer<Float32> recv = arguments.recv();
-        if (arguments.rank() == ROOT) {
+    private static Loop gather(
+            boolean isRoot,
+            Communicator communicator,
+            DeviceBuffer<Float32> send,
+            DeviceBuffer<Float32> recv,
+            CudaStream stream) {
+        if (isRoot) {
             return calls -> {
                 for (int i = 0; i < calls; i++) {
                     communicator.gather(send, recv, ROOT, stream);
@@ -94,12 +95,13 @@ final class HighlevelLoops {
         };
     }
 
-    private static Loop scatter(LoopArguments arguments) {
-        Communicator communicator = arguments.communicator();
-        CudaStream stream = arguments.stream();
-        DeviceBuffer<Float32> send = arguments.send();
-        DeviceBuffer<Float32> recv = arguments.recv();
-        if (arguments.rank() == ROOT) {
+    private static Loop scatter(
+            boolean isRoot,
+            Communicator communicator,
+            DeviceBuffer<Float32> send,
+            DeviceBuffer<Float32> recv,
+            CudaStream stream) {
+        if (isRoot) {
             return calls -> {
                 for (int i = 0; i < calls; i++) {
                     communicator.scatter(send, recv, ROOT, stream);
@@ -115,11 +117,12 @@ final class HighlevelLoops {
         };
     }
 
-    private static Loop sendRecv(LoopArguments arguments) {
-        Communicator communicator = arguments.communicator();
-        CudaStream stream = arguments.stream();
-        DeviceBuffer<Float32> send = arguments.send();
-        DeviceBuffer<Float32> recv = arguments.recv();
+    private static Loop sendRecv(
+            LoopArguments arguments,
+            Communicator communicator,
+            DeviceBuffer<Float32> send,
+            DeviceBuffer<Float32> recv,
+            CudaStream stream) {
         int next = arguments.next();
         int previous = arguments.previous();
         return calls -> {
@@ -130,9 +133,7 @@ final class HighlevelLoops {
         };
     }
 
-    private static Loop allToAllv(LoopArguments arguments) {
-        Communicator communicator = arguments.communicator();
-        CudaStream stream = arguments.stream();
+    private static Loop allToAllv(LoopArguments arguments, Communicator communicator, CudaStream stream) {
         long[] counts = new long[arguments.size()];
         Arrays.fill(counts, arguments.count());
         long[] places = LongStream.range(0, arguments.size())
@@ -156,9 +157,7 @@ final class HighlevelLoops {
         };
     }
 
-    private static Loop hypercube(LoopArguments arguments) {
-        Communicator communicator = arguments.communicator();
-        CudaStream stream = arguments.stream();
+    private static Loop hypercube(LoopArguments arguments, Communicator communicator, CudaStream stream) {
         int size = arguments.size();
         int rank = arguments.rank();
         List<DeviceBuffer<Float32>> mine = new ArrayList<>();
