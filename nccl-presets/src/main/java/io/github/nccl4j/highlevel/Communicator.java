@@ -69,8 +69,8 @@ import java.util.TreeSet;
  *
  * <p><b>Ownership.</b> A communicator is closed by who made it; closing is collective, since NCCL waits for the other
  * ranks. It closes what was made from it first, the newest before the oldest: windows, registrations, operators, and what
- * it was told to {@link #own}; and CUDA graphs that have captured operations of it, for which NCCL would wait. One that is dropped without being closed is logged with the stack that made it, never
- * destroyed by the garbage collector.
+ * it was told to {@link #own}; and CUDA graphs that have captured operations of it, for which NCCL would wait. One that is
+ * dropped without being closed is logged with the stack that made it, never destroyed by the garbage collector.
  *
  * <p><b>Waiting.</b> What waits for other ranks ends at the communicator's deadline with a {@link NcclTimeoutException}:
  * creating, closing, changes of state, {@link Work#await()}. Operations themselves don't wait on a GPU, except that NCCL
@@ -93,6 +93,8 @@ public final class Communicator implements AutoCloseable {
     /** A deadline that never comes, for {@link CommunicatorBuilder#deadline}. */
     public static final Duration NO_DEADLINE = Duration.ofSeconds(Long.MAX_VALUE);
 
+    private static final int SPECIAL = -1;
+
     private final CommunicatorCore core;
     private final Gate gate;
     private final Device device;
@@ -101,20 +103,18 @@ public final class Communicator implements AutoCloseable {
     /** Of the device. */
     private final int place;
 
-    /** The types that the library knows have codes below this. */
-    private final int typesKnown;
-
-    /** By code, a bit for each type that the library does not know. */
-    private final int typesUnknown;
+    /** The code of the last type that the library knows. */
+    private final int lastType;
 
     /** Whether its calls may have to be compared with those of other ranks. */
     private final boolean checked;
 
     /**
-     * Whether operations must look further in this communicator: on host memory, if calls are compared, and with windows on
-     * which NCCL gets some operations wrong. Plain: set by a thread that may be followed by others, but not accompanied.
+     * {@link #SPECIAL}, else 0, if operations must look further in this communicator: on host memory, if calls are compared,
+     * and with windows on which NCCL gets some operations wrong. Plain: set by a thread that may be followed by others, but
+     * not accompanied.
      */
-    private boolean special;
+    private int special;
 
     /** Written by the thread that is in the gate. */
     private final Ring ring;
@@ -166,12 +166,11 @@ public final class Communicator implements AutoCloseable {
         direct = new DirectParts(core, gate, ring);
         recorder = new FlightRecorder(this, ring);
         onHost = core.isOnHost();
-        special = onHost || checked;
+        special = onHost || checked ? SPECIAL : 0;
         Jfr.look();
-        typesKnown = library.version().isAtLeast(DataType.FLOAT8_E4M3.since())
-                ? DataType.values().length
-                : DataType.FLOAT8_E4M3.code();
-        typesUnknown = -1 << typesKnown;
+        lastType = library.version().isAtLeast(DataType.FLOAT8_E4M3.since())
+                ? DataType.values().length - 1
+                : DataType.FLOAT8_E4M3.code() - 1;
         place = device.place();
         oneSided = library.provides("ncclPutSignal");
         hasAllToAll = library.provides("ncclAlltoAll");
@@ -888,7 +887,7 @@ public final class Communicator implements AutoCloseable {
         RegisteredMemory.warnOnce(core.library());
         if (window.isSymmetric() && RegisteredMemory.haveFaults(core.library())) {
             faultyWindows = true;
-            special = true;
+            special = SPECIAL;
         }
     }
 
@@ -989,12 +988,10 @@ public final class Communicator implements AutoCloseable {
         if (recv.length != count) {
             throw unequal("recv.length()", recv.length, "send.length()", count);
         }
-        checkPair(send, recv);
         checkApartOrSame(send, recv);
         if (op.mayBeRefused()) {
             check(op, send.address, recv.address, send.type.dataType());
         }
-        check(stream);
         submit(Operations.ALL_REDUCE, send, recv, count, op, 0, stream);
     }
 
@@ -1026,10 +1023,8 @@ public final class Communicator implements AutoCloseable {
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, int root, CudaStream stream) {
         requireRoot(root);
         requireEqual("recv.length()", recv.length, "send.length()", send.length);
-        checkPair(send, recv);
         checkApartOrSame(send, recv);
         check(op, send.type);
-        check(stream);
         submit(Operations.REDUCE, send, recv, send.length, op, root, stream);
     }
 
@@ -1060,9 +1055,7 @@ public final class Communicator implements AutoCloseable {
     public <T extends Element> void broadcast(DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream) {
         requireRoot(root);
         requireEqual("recv.length()", recv.length, "send.length()", send.length);
-        checkPair(send, recv);
         checkApartOrSame(send, recv);
-        check(stream);
         submit(Operations.BROADCAST, send, recv, recv.length, null, root, stream);
     }
 
@@ -1091,9 +1084,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void allGather(DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream) {
         requireTimesSize("recv.length()", recv.length, "send.length()", send.length);
-        checkPair(send, recv);
         checkDisjointOrPart(send, recv, rank());
-        check(stream);
         submit(Operations.ALL_GATHER, send, recv, send.length, null, 0, stream);
     }
 
@@ -1112,10 +1103,8 @@ public final class Communicator implements AutoCloseable {
     public <T extends Element> void reduceScatter(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, CudaStream stream) {
         requireTimesSize("send.length()", send.length, "recv.length()", recv.length);
-        checkPair(send, recv);
         checkDisjointOrPart(recv, send, rank());
         check(op, send.type);
-        check(stream);
         submit(Operations.REDUCE_SCATTER, send, recv, recv.length, op, 0, stream);
     }
 
@@ -1137,14 +1126,13 @@ public final class Communicator implements AutoCloseable {
             throw new IllegalArgumentException(
                     "send.length() must be a multiple of size(): " + send.length + ", size " + size());
         }
-        checkPair(send, recv);
         checkDisjoint(send, recv);
-        check(stream);
         long count = send.length / size();
         if (hasAllToAll) {
             submit(Operations.ALL_TO_ALL, send, recv, count, null, 0, stream);
             return;
         }
+        check(send, recv, stream);
         try (Parts parts = parts()) {
             for (int peer = 0; peer < size(); peer++) {
                 parts.transfer(Operations.SEND, send, peer * count, count, peer, stream);
@@ -1169,8 +1157,6 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void gather(DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream) {
         requireRoot(root);
-        checkPair(send, recv);
-        check(stream);
         if (rank() == root) {
             requireTimesSize("recv.length()", recv.length, "send.length()", send.length);
             checkDisjointOrPart(send, recv, root);
@@ -1179,6 +1165,7 @@ public final class Communicator implements AutoCloseable {
             submit(Operations.GATHER, send, recv, send.length, null, root, stream);
             return;
         }
+        check(send, recv, stream);
         long count = send.length;
         try (Parts parts = parts()) {
             for (int peer = 0; rank() == root && peer < size(); peer++) {
@@ -1222,8 +1209,6 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void scatter(DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream) {
         requireRoot(root);
-        checkPair(send, recv);
-        check(stream);
         if (rank() == root) {
             requireTimesSize("send.length()", send.length, "recv.length()", recv.length);
             checkDisjointOrPart(recv, send, root);
@@ -1232,6 +1217,7 @@ public final class Communicator implements AutoCloseable {
             submit(Operations.SCATTER, send, recv, recv.length, null, root, stream);
             return;
         }
+        check(send, recv, stream);
         long count = recv.length;
         try (Parts parts = parts()) {
             for (int peer = 0; rank() == root && peer < size(); peer++) {
@@ -1274,7 +1260,7 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void send(DeviceBuffer<T> buffer, int peer, CudaStream stream) {
-        checkTransfer(buffer, peer, stream);
+        requireTransferPeer(peer);
         submit(Operations.SEND, buffer, null, buffer.length, null, peer, stream);
     }
 
@@ -1290,7 +1276,7 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void recv(DeviceBuffer<T> buffer, int peer, CudaStream stream) {
-        checkTransfer(buffer, peer, stream);
+        requireTransferPeer(peer);
         submit(Operations.RECV, null, buffer, buffer.length, null, peer, stream);
     }
 
@@ -1311,9 +1297,8 @@ public final class Communicator implements AutoCloseable {
             DeviceBuffer<T> send, int to, DeviceBuffer<T> recv, int from, CudaStream stream) {
         requirePeer("to", to);
         requirePeer("from", from);
-        checkPair(send, recv);
+        check(send, recv, stream);
         checkDisjoint(send, recv);
-        check(stream);
         if (to == rank() != (from == rank())) {
             throw new IllegalArgumentException("a rank that sends to itself must receive from itself: to " + to
                     + ", from " + from + ", rank " + rank());
@@ -1346,8 +1331,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void allGatherv(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, long[] counts, long[] displacements, CudaStream stream) {
-        checkPair(send, recv);
-        check(stream);
+        check(send, recv, stream);
         Blocks blocks = Blocks.checked("recv", counts, displacements, size(), recv.length, true);
         long own = blocks.counts()[rank()];
         requireEqual("send.length()", send.length, "counts[rank()]", own);
@@ -1394,8 +1378,7 @@ public final class Communicator implements AutoCloseable {
             gatherv(send, root, stream);
             return;
         }
-        checkPair(send, recv);
-        check(stream);
+        check(send, recv, stream);
         Blocks blocks = Blocks.checked("recv", counts, displacements, size(), recv.length, true);
         requireEqual("send.length()", send.length, "counts[rank()]", blocks.counts()[root]);
         boolean inPlace = recv.addressOf(blocks.displacements()[root]) == send.address;
@@ -1426,8 +1409,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void gatherv(DeviceBuffer<T> send, int root, CudaStream stream) {
         requireOtherRoot(root, "recv");
-        check(send);
-        check(stream);
+        check(send, stream);
         try (Parts parts = parts()) {
             parts.transfer(Operations.SEND, send, 0, send.length, root, stream);
             parts.launch();
@@ -1461,8 +1443,7 @@ public final class Communicator implements AutoCloseable {
             scatterv(recv, root, stream);
             return;
         }
-        checkPair(send, recv);
-        check(stream);
+        check(send, recv, stream);
         Blocks blocks = Blocks.checked("send", counts, displacements, size(), send.length, false);
         requireEqual("recv.length()", recv.length, "counts[rank()]", blocks.counts()[root]);
         boolean inPlace = send.addressOf(blocks.displacements()[root]) == recv.address;
@@ -1493,8 +1474,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void scatterv(DeviceBuffer<T> recv, int root, CudaStream stream) {
         requireOtherRoot(root, "send");
-        check(recv);
-        check(stream);
+        check(recv, stream);
         try (Parts parts = parts()) {
             parts.transfer(Operations.RECV, recv, 0, recv.length, root, stream);
             parts.launch();
@@ -1516,9 +1496,8 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void reduceScatterv(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, long[] counts, ReduceOp op, CudaStream stream) {
-        checkPair(send, recv);
+        check(send, recv, stream);
         check(op, send.type);
-        check(stream);
         Blocks blocks = Blocks.consecutive("send", counts, size(), send.length);
         requireEqual("recv.length()", recv.length, "counts[rank()]", blocks.counts()[rank()]);
         boolean inPlace = send.addressOf(blocks.displacements()[rank()]) == recv.address;
@@ -1602,8 +1581,8 @@ public final class Communicator implements AutoCloseable {
             long[] recvCounts,
             long[] recvDisplacements,
             CudaStream stream) {
-        checkSeparate(send, recv);
-        check(stream);
+        check(send, recv, stream);
+        checkDisjoint(send, recv);
         Blocks sends = Blocks.checked("send", sendCounts, sendDisplacements, size(), send.length, false);
         Blocks receives = Blocks.checked("recv", recvCounts, recvDisplacements, size(), recv.length, true);
         requireEqual("recvCounts[rank()]", recvCounts[rank()], "sendCounts[rank()]", sendCounts[rank()]);
@@ -2079,22 +2058,41 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    private void checkTransfer(DeviceBuffer<?> buffer, int peer, CudaStream stream) {
-        requireTransferPeer(peer);
-        check(buffer);
-        check(stream);
-    }
-
-    private void checkPair(DeviceBuffer<?> send, DeviceBuffer<?> recv) {
-        // All is well almost always: a branch for all that may be wrong is quicker than one for each, and less code.
-        if (((send.kind ^ recv.kind) | isWrong(send.kind) | (send.state() | recv.state()) >>> 31) != 0) {
-            checkEach(send, recv);
+    private void check(DeviceBuffer<?> send, DeviceBuffer<?> recv, CudaStream stream) {
+        if (wrong(send, recv, stream) < 0) {
+            checkEach(send, recv, stream);
         }
     }
 
-    /** Not 0 for buffers on other devices, and for types that the library does not know. */
-    private int isWrong(int kind) {
-        return (kind ^ place) >>> DataType.CODE_BITS | typesUnknown >>> kind & 1;
+    /** Negative if anything may be wrong with what an operation is given: a sign for all, and so a branch for all. */
+    private int wrong(DeviceBuffer<?> send, DeviceBuffer<?> recv, CudaStream stream) {
+        int unequal = send.kind ^ recv.kind | stream.place ^ place;
+        return wrong(send) | -unequal | recv.state() | stream.state();
+    }
+
+    private void checkEach(DeviceBuffer<?> send, DeviceBuffer<?> recv, CudaStream stream) {
+        checkEach(send, recv);
+        checkEach(stream);
+    }
+
+    private void check(DeviceBuffer<?> buffer, CudaStream stream) {
+        if ((wrong(buffer) | wrong(stream)) < 0) {
+            checkEach(buffer);
+            checkEach(stream);
+        }
+    }
+
+    void check(DeviceBuffer<?> buffer) {
+        if (wrong(buffer) < 0) {
+            checkEach(buffer);
+        }
+    }
+
+    /** Negative if a buffer is closed, on another device, or of a type that the library does not know. */
+    private int wrong(DeviceBuffer<?> buffer) {
+        // The code of its type, if it is on this device; else more.
+        int type = buffer.kind ^ place;
+        return lastType - type | buffer.state();
     }
 
     private void checkEach(DeviceBuffer<?> send, DeviceBuffer<?> recv) {
@@ -2102,16 +2100,13 @@ public final class Communicator implements AutoCloseable {
             throw new IllegalArgumentException(
                     "send and recv must have one type of elements: " + send.type + ", " + recv.type);
         }
-        checkPlace(send);
-        check(send.typeCode);
+        checkEach(send);
         checkPlace(recv);
     }
 
-    void check(DeviceBuffer<?> buffer) {
-        if ((isWrong(buffer.kind) | buffer.state() >>> 31) != 0) {
-            checkPlace(buffer);
-            check(buffer.typeCode);
-        }
+    private void checkEach(DeviceBuffer<?> buffer) {
+        checkPlace(buffer);
+        check(buffer.typeCode);
     }
 
     private void checkPlace(DeviceBuffer<?> buffer) {
@@ -2123,7 +2118,7 @@ public final class Communicator implements AutoCloseable {
     }
 
     private void check(int type) {
-        if (type >= typesKnown) {
+        if (type > lastType) {
             DataType unknown = DataType.values()[type];
             throw new NcclLibraryException(
                     unknown + " needs NCCL " + unknown.since() + ", loaded is " + core.library());
@@ -2131,9 +2126,14 @@ public final class Communicator implements AutoCloseable {
     }
 
     void check(CudaStream stream) {
-        if ((stream.place ^ place | stream.state() >>> 31) != 0) {
+        if (wrong(stream) < 0) {
             checkEach(stream);
         }
+    }
+
+    /** Negative if a stream is closed or on another device. */
+    private int wrong(CudaStream stream) {
+        return -(stream.place ^ place) | stream.state();
     }
 
     private void checkEach(CudaStream stream) {
@@ -2159,18 +2159,23 @@ public final class Communicator implements AutoCloseable {
 
     /** Two buffers of one type that have nothing in common. */
     void checkSeparate(DeviceBuffer<?> send, DeviceBuffer<?> recv) {
-        checkPair(send, recv);
+        checkEach(send, recv);
         checkDisjoint(send, recv);
     }
 
     private static void checkDisjoint(DeviceBuffer<?> a, DeviceBuffer<?> b) {
-        requireDisjoint(a.address, a.bytes, b.address, b.bytes);
+        if (overlap(a.address, a.bytes, b.address, b.bytes)) {
+            // What was closed may have been where something else is now.
+            a.checkOpen();
+            b.checkOpen();
+            throw overlapping(a.address, a.bytes, b.address, b.bytes);
+        }
     }
 
     /** Two buffers of as many bytes have nothing in common, or everything. */
     private static void checkApartOrSame(DeviceBuffer<?> a, DeviceBuffer<?> b) {
         long distance = a.address - b.address;
-        if (distance < a.bytes && -distance < a.bytes && distance != 0) {
+        if (distance != 0 && distance < a.bytes && -distance < a.bytes) {
             checkDisjoint(a, b);
         }
     }
@@ -2183,10 +2188,18 @@ public final class Communicator implements AutoCloseable {
     }
 
     private static void requireDisjoint(long a, long aBytes, long b, long bBytes) {
-        if (a < b + bBytes && b < a + aBytes) {
-            throw new IllegalArgumentException("buffers must not overlap but in place: 0x" + Long.toHexString(a)
-                    + " with " + aBytes + " bytes, 0x" + Long.toHexString(b) + " with " + bBytes);
+        if (overlap(a, aBytes, b, bBytes)) {
+            throw overlapping(a, aBytes, b, bBytes);
         }
+    }
+
+    private static boolean overlap(long a, long aBytes, long b, long bBytes) {
+        return a < b + bBytes && b < a + aBytes;
+    }
+
+    private static IllegalArgumentException overlapping(long a, long aBytes, long b, long bBytes) {
+        return new IllegalArgumentException("buffers must not overlap but in place: 0x" + Long.toHexString(a) + " with "
+                + aBytes + " bytes, 0x" + Long.toHexString(b) + " with " + bBytes);
     }
 
     private void requireElements(long count, DataType type, int times) {
@@ -2227,6 +2240,12 @@ public final class Communicator implements AutoCloseable {
 
     /* Calling. */
 
+    /**
+     * Looks at what every operation is given, and calls NCCL.
+     *
+     * @param send null if there is none
+     * @param recv null if there is none
+     */
     private void submit(
             int operation,
             DeviceBuffer<?> send,
@@ -2235,19 +2254,29 @@ public final class Communicator implements AutoCloseable {
             ReduceOp op,
             int peer,
             CudaStream stream) {
-        if (special || Detours.any()) {
-            submitFurther(operation, send, recv, count, op, peer, stream);
-            return;
+        DeviceBuffer<?> one = send == null ? recv : send;
+        DeviceBuffer<?> other = recv == null ? send : recv;
+        if ((wrong(one, other, stream) | further()) < 0) {
+            checkEach(one, other, stream);
+            if (further() < 0) {
+                submitFurther(operation, send, recv, count, op, peer, stream);
+                return;
+            }
         }
         submitNow(
                 operation,
                 send == null ? 0 : send.address,
                 recv == null ? 0 : recv.address,
                 count,
-                (send == null ? recv : send).typeCode,
+                one.kind ^ place,
                 op == null ? 0 : op.code(),
                 peer,
                 stream);
+    }
+
+    /** Negative if operations must look further than at what they are given. */
+    private int further() {
+        return special | Detours.state();
     }
 
     private void submitFurther(
@@ -2335,13 +2364,13 @@ public final class Communicator implements AutoCloseable {
     }
 
     private Parts parts() {
-        return special || Detours.any() ? new GroupedParts(core) : direct.begin();
+        return further() < 0 ? new GroupedParts(core) : direct.begin();
     }
 
     private void submit(
             int operation, long send, long recv, long count, DataType type, ReduceOp op, int peer, CudaStream stream) {
         int code = op == null ? 0 : op.code();
-        if (special || Detours.any()) {
+        if (further() < 0) {
             submitFurther(operation, send, recv, count, type, op, peer, stream);
             return;
         }
@@ -2373,16 +2402,17 @@ public final class Communicator implements AutoCloseable {
 
     private void submitNow(
             int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
-        Gate.Pass pass = gate.last();
+        Gate ours = gate;
+        Gate.Pass pass = ours.last();
         long counted = pass.counted();
-        if (!gate.enterAgain(pass, counted)) {
-            pass = gate.enterNew();
+        if (!ours.enterAgain(pass, counted)) {
+            pass = ours.enterNew();
             counted = ~pass.counted();
         }
         try {
-            ring.record(counted + 1, operation, count, type, peer, op, 0, stream.handle);
-            int result =
-                    Operations.call(operation, send, recv, count, type, op, peer, 0, 0, core.handle(), stream.handle);
+            long handle = stream.handle;
+            ring.record(counted + 1, operation, count, type, peer, op, 0, handle);
+            int result = Operations.call(operation, send, recv, count, type, op, peer, 0, 0, core.handle(), handle);
             if (result != nccl.ncclSuccess) {
                 settle(result);
             }

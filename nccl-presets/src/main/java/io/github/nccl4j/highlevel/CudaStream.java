@@ -41,6 +41,8 @@ public final class CudaStream implements AutoCloseable {
 
     private final boolean owner;
     private final Lifetime lifetime = new Lifetime(this);
+    /** {@link Lifetime#CLOSED} or 0, for hot paths, which have this object at hand and not its lifetime. */
+    private int closed;
 
     private CudaStream(Device device, long handle, boolean owner) {
         this.device = device;
@@ -229,9 +231,9 @@ public final class CudaStream implements AutoCloseable {
         }
     }
 
-    /** Negative if it can't be used. */
+    /** Negative if it can't be used, as {@link DeviceBuffer#state}. */
     int state() {
-        return lifetime.state();
+        return closed;
     }
 
     /** Throws if it can't be used. Takes no lock and allocates nothing; that it stays open is the caller's concern. */
@@ -267,6 +269,7 @@ public final class CudaStream implements AutoCloseable {
      */
     @Override
     public void close() {
+        closed = Lifetime.CLOSED;
         lifetime.close(() -> {
             if (owner && device.isCuda()) {
                 Cuda.destroyStream(device, handle);

@@ -18,20 +18,26 @@ final class Detours {
         }
     }
 
+    /** Their number, negative: hot paths look at the sign of several things at once. */
     private static int count;
 
     private Detours() {}
 
     /** Whether there are any. A plain read, for a thread that began one itself or was told of it by who did. */
     static boolean any() {
-        return count != 0;
+        return count < 0;
+    }
+
+    /** Negative if there are any, as {@link #any}. */
+    static int state() {
+        return count;
     }
 
     static void begin() {
-        COUNT.getAndAdd(1);
+        COUNT.getAndAdd(-1);
     }
 
     static void end() {
-        COUNT.getAndAdd(-1);
+        COUNT.getAndAdd(1);
     }
 }

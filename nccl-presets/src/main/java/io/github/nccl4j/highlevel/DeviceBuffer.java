@@ -76,6 +76,8 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     private final boolean windowMemory;
 
     private final Lifetime lifetime = new Lifetime(this);
+    /** {@link Lifetime#CLOSED} or 0, for hot paths, which have this object at hand and not its lifetime. */
+    private int closed;
 
     private DeviceBuffer(
             Device device,
@@ -393,10 +395,17 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         return lifetime.serial();
     }
 
-    /** Negative if it can't be used. */
+    /**
+     * Negative if it can't be used; for who looks at several things at once. What another thread closes is seen at the next
+     * operation, which begins with a volatile read.
+     */
     int state() {
-        int own = lifetime.state();
-        return parent == null ? own : own | parent.state();
+        return parent == null ? closed : closed | parent.state();
+    }
+
+    /** How many keep the memory from being freed. */
+    int pins() {
+        return root.lifetime.pins();
     }
 
     /** Throws if it can't be used. Takes no lock and allocates nothing; that it stays open is the caller's concern. */
@@ -1242,6 +1251,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      */
     @Override
     public void close() {
+        closed = Lifetime.CLOSED;
         lifetime.close(free == null ? () -> {} : free);
         InFlight.poll();
     }

@@ -121,9 +121,9 @@ final class Gate {
         return enterAgain(last, last.counted()) ? last : enterNew();
     }
 
-    /** The pass of who was in last. */
+    /** The pass of who was in last, as far as this thread knows: {@link #enterAgain} looks again. */
     Pass last() {
-        return (Pass) PASS.getOpaque(this);
+        return pass;
     }
 
     /**
@@ -137,9 +137,9 @@ final class Gate {
         if (mine.regular != Thread.currentThread() || counted < 0) {
             return false;
         }
-        COUNTED.setOpaque(mine, ~counted);
+        mine.counted = ~counted;
         if (PROCESS_BARRIER) {
-            // Nothing for the processor, but the compiler must keep the order.
+            // Nothing for the processor, but the compiler must keep the order of what is before and what is after.
             VarHandle.releaseFence();
         } else {
             VarHandle.fullFence();

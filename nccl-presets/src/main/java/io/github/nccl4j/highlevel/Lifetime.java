@@ -15,7 +15,7 @@ import java.util.concurrent.locks.ReentrantReadWriteLock;
  */
 final class Lifetime {
     private static final AtomicLong CREATED = new AtomicLong();
-    private static final int CLOSED = Integer.MIN_VALUE;
+    static final int CLOSED = Integer.MIN_VALUE;
 
     private static final VarHandle STATE;
 
@@ -30,7 +30,7 @@ final class Lifetime {
     private final long serial = CREATED.getAndIncrement();
     private final ReentrantReadWriteLock lock = new ReentrantReadWriteLock();
     private final Object what;
-    /** The number of pins, negative once it is closed. A field, not an object: hot paths look at it in every call. */
+    /** The number of pins, negative once it is closed. */
     private volatile int state;
 
     private Runnable free;
@@ -55,12 +55,9 @@ final class Lifetime {
         return state >= 0;
     }
 
-    /**
-     * Negative if it is closed; for who looks at several at once. A plain read, around which the compiler may put other
-     * things: what another thread closes is seen at the next operation, which begins with a volatile read.
-     */
-    int state() {
-        return (int) STATE.get(this);
+    /** How many pins there are, of what is closed, too. */
+    int pins() {
+        return state & ~CLOSED;
     }
 
     void check() {

@@ -22,7 +22,10 @@ final class Ring {
     private static final int HEAD = 2;
     private static final int PEER_AND_GROUP = 3;
 
-    /* The head, which is written last: 32 bits of the operation's number, this bit, 7 of the operation, 8 of the type, 16. */
+    /*
+     * The head, which is written last: 32 bits of the number of operations before, which who records it has at hand, this bit,
+     * 7 of the operation, 8 of the type, 16 of the operator.
+     */
 
     /** Whether there is a word beyond the first three. */
     private static final int MORE = 1 << 31;
@@ -59,6 +62,8 @@ final class Ring {
         int places = Integer.highestOneBit(kept) << 1;
         words = new long[places << SHIFT];
         mask = words.length - 1;
+        // Nothing is written yet, not even the first, which 0 would be.
+        words[HEAD] = -1;
         doneSequence = new long[places];
         doneTime = new long[places];
     }
@@ -88,11 +93,11 @@ final class Ring {
     }
 
     private boolean isWritten(long sequence) {
-        return (int) ((long) WORDS.getAcquire(words, at(sequence) + HEAD) >>> 32) == (int) sequence;
+        return (int) ((long) WORDS.getAcquire(words, at(sequence) + HEAD) >>> 32) == (int) (sequence - 1);
     }
 
     private int at(long sequence) {
-        return (int) sequence << SHIFT & mask;
+        return (int) (sequence - 1) << SHIFT & mask;
     }
 
     /** The next operations, which have one number, are launched together. */
@@ -103,17 +108,19 @@ final class Ring {
     /** The next operation of who is in the gate, and counts it afterwards. */
     void record(long sequence, int operation, long count, int type, int peer, int op, int group, long stream) {
         long[] place = words;
-        int at = (int) sequence << SHIFT & mask;
-        int what = operation << OPERATION | type << TYPE | Math.min(op, MOST_OP);
+        int at = at(sequence);
+        long before = sequence - 1;
+        int what = operation << OPERATION | type << TYPE;
         // After all of the operation before.
         VarHandle.storeStoreFence();
         place[at + COUNT] = count;
         place[at + STREAM] = stream;
-        if ((peer | group) == 0) {
-            WORDS.setRelease(place, at + HEAD, sequence << 32 | what);
+        if ((peer | group) == 0 && op <= MOST_OP) {
+            WORDS.setRelease(place, at + HEAD, before << 32 | (what | op));
         } else {
             place[at + PEER_AND_GROUP] = (long) peer << 32 | group & 0xffffffffL;
-            WORDS.setRelease(place, at + HEAD, sequence << 32 | (what | MORE) & 0xffffffffL);
+            int further = what | Math.min(op, MOST_OP) | MORE;
+            WORDS.setRelease(place, at + HEAD, before << 32 | further & 0xffffffffL);
         }
     }
 

@@ -27,9 +27,9 @@ class BatchTest {
             for (int i = 0; i < LENGTH; i++) {
                 communicator.allReduce(buffer.slice(i, 1), ReduceOp.SUM, STREAM);
             }
-            assertEquals(1, buffer.state());
+            assertEquals(1, buffer.pins());
             group.launch();
-            assertEquals(0, buffer.state());
+            assertEquals(0, buffer.pins());
         }
     }
 
@@ -44,11 +44,11 @@ class BatchTest {
                 // Of no effect on the memory before the launch.
                 buffer.close();
                 buffers[i] = buffer;
-                assertEquals(Integer.MIN_VALUE + 1, buffer.state());
+                assertEquals(1, buffer.pins());
             }
             group.launch();
             for (DeviceBuffer<?> buffer : buffers) {
-                assertEquals(Integer.MIN_VALUE, buffer.state());
+                assertEquals(0, buffer.pins());
             }
         }
     }
@@ -63,15 +63,15 @@ class BatchTest {
             Group givenUp = Group.open();
             communicator.allReduce(inner, ReduceOp.SUM, STREAM);
             communicator.allReduce(outer, ReduceOp.MAX, STREAM);
-            assertEquals(1, inner.state());
+            assertEquals(1, inner.pins());
             givenUp.close();
-            assertEquals(0, inner.state());
-            assertEquals(1, outer.state());
+            assertEquals(0, inner.pins());
+            assertEquals(1, outer.pins());
             communicator.allReduce(inner, ReduceOp.SUM, STREAM);
-            assertEquals(1, inner.state());
+            assertEquals(1, inner.pins());
             group.launch();
-            assertEquals(0, inner.state());
-            assertEquals(0, outer.state());
+            assertEquals(0, inner.pins());
+            assertEquals(0, outer.pins());
         }
     }
 }

@@ -115,6 +115,9 @@ class RingTest {
         Ring ring = new Ring(1, gate);
         ring.record(1, Operations.REDUCE, 2, 3, 4, Integer.MAX_VALUE, Integer.MIN_VALUE, 5);
         assertEquals(new Ring.Entry(1, Integer.MIN_VALUE, Operations.REDUCE, 2, 3, 0xffff, 4, 5, 0, 0), ring.last());
+        Ring other = new Ring(1, gate);
+        other.record(1, Operations.ALL_REDUCE, 2, 3, 0, Integer.MAX_VALUE, 0, 5);
+        assertEquals(new Ring.Entry(1, 0, Operations.ALL_REDUCE, 2, 3, 0xffff, 0, 5, 0, 0), other.last());
     }
 
     @Test
