@@ -176,18 +176,19 @@ final class InFlight {
      */
     static void keep(CudaStream stream, long bytes, Runnable release) {
         List<Runnable> done = new ArrayList<>();
+        boolean capturing;
         try {
-            if (stream.isCapturingNow()) {
-                keepForGraph(CudaGraph.capturing(stream), release);
-                return;
-            }
-            while (!queue(stream).add(stream, bytes, release, done)) {
+            capturing = stream.isCapturingNow();
+            while (!capturing && !queue(stream).add(stream, bytes, release, done)) {
                 // It was removed meanwhile; the next one is new.
             }
-        } catch (CudaException failure) {
+        } catch (RuntimeException failure) {
             giveUp(stream, failure);
             release.run();
             throw failure;
+        }
+        if (capturing) {
+            keepForGraph(CudaGraph.capturing(stream), release);
         }
         done.forEach(InFlight::release);
     }
@@ -238,10 +239,14 @@ final class InFlight {
     }
 
     /** Without an event to ask, the work is waited for here. */
-    private static void giveUp(CudaStream stream, CudaException failure) {
+    private static void giveUp(CudaStream stream, RuntimeException failure) {
         try {
-            Cuda.synchronizeStream(stream.device, stream.handle);
-        } catch (CudaException another) {
+            if (stream.device.isHost()) {
+                HostStreams.synchronizeStream(stream.handle);
+            } else {
+                Cuda.synchronizeStream(stream.device, stream.handle);
+            }
+        } catch (RuntimeException another) {
             failure.addSuppressed(another);
         }
     }
