@@ -307,10 +307,10 @@ public final class Loops implements Callable<Integer> {
             }
         }
         atTheSlowestRank(times);
-        double[] c = Arrays.copyOf(times, rounds);
+        double[] c = of(0, times);
         print("| %s | %d | %.0f |", operation, bytes, percentile(c, 50));
         for (int way = 1; way < ways.size(); way++) {
-            double[] java = Arrays.copyOfRange(times, way * rounds, (way + 1) * rounds);
+            double[] java = of(way, times);
             double[] ratios =
                     IntStream.range(0, rounds).mapToDouble(i -> java[i] / c[i]).toArray();
             print(
@@ -318,6 +318,31 @@ public final class Loops implements Callable<Integer> {
                     percentile(java, 50), percentile(ratios, 50), percentile(ratios, 25), percentile(ratios, 75));
         }
         print("%n");
+        if (communicator.size() == 1) {
+            printDifferences(List.copyOf(byName.keySet()), times);
+        }
+    }
+
+    /** What a call costs more than the plainest one from Java, in the same round each: nanoseconds, not hundredths. */
+    private void printDifferences(List<String> names, double[] times) {
+        print("%n| way | ns more than %s, median of the rounds | quarters |%n|---|---:|---|%n", names.get(1));
+        double[] plain = of(1, times);
+        for (int way = 0; way < names.size(); way++) {
+            if (way != 1) {
+                double[] its = of(way, times);
+                double[] more = IntStream.range(0, rounds)
+                        .mapToDouble(i -> its[i] - plain[i])
+                        .toArray();
+                print(
+                        "| %s | %.1f | %.1f..%.1f |%n",
+                        names.get(way), percentile(more, 50), percentile(more, 25), percentile(more, 75));
+            }
+        }
+    }
+
+    /** The times of one way, by round. */
+    private double[] of(int way, double[] times) {
+        return Arrays.copyOfRange(times, way * rounds, (way + 1) * rounds);
     }
 
     private static double percentile(double[] values, int percent) {
