@@ -2402,6 +2402,7 @@ public final class Communicator implements AutoCloseable {
 
     private void submitNow(
             int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
+        // Locals, as below: behind the gate's fence fields would be read again.
         Gate ours = gate;
         Gate.Pass pass = ours.last();
         long counted = pass.counted();
