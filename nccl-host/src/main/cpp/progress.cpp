@@ -100,9 +100,9 @@ class Runner {
         throw Failure(comm().badNewsCode(), comm().badNewsText());
       }
       for (Peer& peer : comm().peers) {
+        if (!peer.saidBye || !task().drained(peer) || !(task().needs(peer) || !peer.out.empty())) continue;
         // What a rank does after a failure that it has told of is no misuse.
         if (comm().hasBadNews()) break;
-        if (!peer.saidBye || !task().drained(peer) || !(task().needs(peer) || !peer.out.empty())) continue;
         throw Failure(
             ncclInvalidUsage, format(
                                   "rank %d destroyed its communicator, but rank %d called %s", peer.rank, comm().rank,
