@@ -235,54 +235,50 @@ public final class Loops implements Callable<Integer> {
 
     /** All that there are for one all-reduce. */
     private Map<String, Loop> waysInPlace(DeviceBuffer<Float32> buffer) {
-        Map<String, Loop> ways = ways(
-                LoopOperation.ALL_REDUCE, new LoopArguments(communicator, stream, buffer, buffer, buffer.length()));
+        // A field would be read again after each call.
+        Communicator on = communicator;
+        CudaStream in = stream;
         long address = buffer.address();
         long count = buffer.length();
+        Map<String, Loop> ways = ways(LoopOperation.ALL_REDUCE, new LoopArguments(on, in, buffer, buffer, count));
         ways.put("highlevel, in place", some -> {
             for (int i = 0; i < some; i++) {
-                communicator.allReduce(buffer, ReduceOp.SUM, stream);
+                on.allReduce(buffer, ReduceOp.SUM, in);
             }
             return 0;
         });
         ways.put("highlevel, addresses", some -> {
             for (int i = 0; i < some; i++) {
-                communicator.allReduce(address, address, count, DataType.FLOAT32, ReduceOp.SUM, stream);
+                on.allReduce(address, address, count, DataType.FLOAT32, ReduceOp.SUM, in);
             }
             return 0;
         });
         if (NcclLibrary.get().engine() != Engine.HOST) {
-            ways.put("JavaCPP Presets CUDA", new Presets(buffer));
+            ways.put("JavaCPP Presets CUDA", Presets.inPlace(on, in, buffer));
         }
         return ways;
     }
 
     /** The other bindings by JavaCPP, which a machine without CUDA can't load. */
-    private final class Presets implements Loop {
-        private final FloatPointer memory;
-        private final long count;
-        private final org.bytedeco.cuda.nccl.ncclComm comm;
-        private final CUstream_st in;
-
-        Presets(DeviceBuffer<Float32> buffer) {
+    private static final class Presets {
+        static Loop inPlace(Communicator communicator, CudaStream stream, DeviceBuffer<Float32> buffer) {
             // By its name, too, so that they get the same.
             System.load(NativeLibrary.path());
-            memory = new FloatPointer(Target.at(buffer.address()));
-            count = buffer.length();
-            comm = new org.bytedeco.cuda.nccl.ncclComm(Target.at(communicator.nativeHandle()));
-            in = new CUstream_st(Target.at(stream.nativeHandle()));
-            run(1);
+            FloatPointer memory = new FloatPointer(Target.at(buffer.address()));
+            long count = buffer.length();
+            var comm = new org.bytedeco.cuda.nccl.ncclComm(Target.at(communicator.nativeHandle()));
+            CUstream_st in = new CUstream_st(Target.at(stream.nativeHandle()));
+            Loop loop = some -> {
+                int results = 0;
+                for (int i = 0; i < some; i++) {
+                    results |= org.bytedeco.cuda.global.nccl.ncclAllReduce(
+                            memory, memory, count, nccl.ncclFloat, nccl.ncclSum, comm, in);
+                }
+                return results;
+            };
+            loop.run(1);
             Target.requireOneLibrary();
-        }
-
-        @Override
-        public int run(int some) {
-            int results = 0;
-            for (int i = 0; i < some; i++) {
-                results |= org.bytedeco.cuda.global.nccl.ncclAllReduce(
-                        memory, memory, count, nccl.ncclFloat, nccl.ncclSum, comm, in);
-            }
-            return results;
+            return loop;
         }
     }
 
