@@ -83,3 +83,19 @@ extern "C" int32_t Java_io_github_nccl4j_benchmarks_Loops_callFromC(void*, void*
       return -1;
   }
 }
+
+extern "C" int32_t Java_io_github_nccl4j_benchmarks_Loops_callGroupsFromC(void*, void*, int32_t groupSize, int32_t calls,
+                                                                             int64_t sendAddress, int64_t recvAddress,
+                                                                             int64_t count, int64_t commHandle,
+                                                                             int64_t streamHandle) {
+  void* send = (void*)sendAddress;
+  void* recv = (void*)recvAddress;
+  ncclComm_t comm = (ncclComm_t)commHandle;
+  cudaStream_t stream = (cudaStream_t)streamHandle;
+  return repeat(calls / groupSize, [=] {
+    int32_t results = ncclGroupStart();
+    results |= repeat(groupSize, [=] { return ncclAllReduce(send, recv, count, ncclFloat, ncclSum, comm, stream); });
+    results |= ncclGroupEnd();
+    return results;
+  });
+}

@@ -1,6 +1,5 @@
 package io.github.nccl4j.benchmarks;
 
-import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CudaStream;
 import io.github.nccl4j.highlevel.DataType;
@@ -22,8 +21,6 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.stream.IntStream;
-import org.bytedeco.cuda.cudart.CUstream_st;
-import org.bytedeco.javacpp.FloatPointer;
 import org.openjdk.jmh.util.ListStatistics;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -50,6 +47,8 @@ import picocli.CommandLine.Spec;
             ""
         })
 public final class Loops implements Callable<Integer> {
+    private static final String PRESETS = "JavaCPP Presets CUDA";
+
     @Parameters(paramLabel = "OPERATION", description = "Among ${COMPLETION-CANDIDATES}. Default: all.")
     private List<LoopOperation> chosen = List.of();
 
@@ -60,6 +59,13 @@ public final class Loops implements Callable<Integer> {
             defaultValue = "8,4096,65536",
             description = "Bytes of the count that the calls get. Default: ${DEFAULT-VALUE}.")
     private List<Integer> sizes;
+
+    @Option(
+            names = "--groups",
+            split = ",",
+            paramLabel = "N",
+            description = "All-reduces in groups of so many, such as 1,16,256,1024; the time of one of them.")
+    private List<Integer> groups = List.of();
 
     @Option(
             names = "-n",
@@ -101,6 +107,9 @@ public final class Loops implements Callable<Integer> {
             long communicator,
             long stream);
 
+    private static native int callGroupsFromC(
+            int groupSize, int calls, long send, long recv, long count, long communicator, long stream);
+
     /**
      * Runs it.
      *
@@ -119,6 +128,13 @@ public final class Loops implements Callable<Integer> {
     public Integer call() throws Exception {
         for (int bytes : sizes) {
             atLeast(Float.BYTES, "-b", bytes);
+        }
+        for (int group : groups) {
+            atLeast(1, "--groups", group);
+        }
+        if (!groups.isEmpty() && chosen.stream().anyMatch(operation -> operation != LoopOperation.ALL_REDUCE)) {
+            throw new ParameterException(
+                    spec.commandLine(), "--groups are of " + LoopOperation.ALL_REDUCE + ": " + chosen);
         }
         if (calls != null) {
             atLeast(1, "-n", calls);
@@ -181,7 +197,7 @@ public final class Loops implements Callable<Integer> {
             throw new IllegalStateException("one rank has nothing but " + LoopOperation.ALL_REDUCE + ": " + chosen);
         }
         if (chosen.isEmpty()) {
-            return alone ? List.of(LoopOperation.ALL_REDUCE) : List.of(LoopOperation.values());
+            return alone || !groups.isEmpty() ? List.of(LoopOperation.ALL_REDUCE) : List.of(LoopOperation.values());
         }
         return chosen;
     }
@@ -198,9 +214,11 @@ public final class Loops implements Callable<Integer> {
         }
         Device device = communicator.device();
         if (size == 1) {
-            try (DeviceBuffer<Float32> buffer = device.allocate(ElementType.FLOAT32, sizes.get(0) / Float.BYTES)) {
+            int bytes = sizes.get(0);
+            try (DeviceBuffer<Float32> buffer = device.allocate(ElementType.FLOAT32, bytes / Float.BYTES)) {
                 buffer.fill(0.0);
-                measure(operation, sizes.get(0), waysInPlace(buffer));
+                LoopArguments inPlace = new LoopArguments(communicator, stream, buffer, buffer, buffer.length());
+                measure(operation, bytes, true, inPlace);
             }
             return;
         }
@@ -209,6 +227,8 @@ public final class Loops implements Callable<Integer> {
                 DeviceBuffer<Float32> recv = device.allocate(ElementType.FLOAT32, most * size)) {
             send.fill(0.0);
             recv.fill(0.0);
+            // Other sizes have the same loops.
+            boolean warm = false;
             for (int bytes : sizes) {
                 long count = bytes / Float.BYTES;
                 LoopArguments arguments = new LoopArguments(
@@ -217,10 +237,21 @@ public final class Loops implements Callable<Integer> {
                         send.slice(0, operation.sendsBlocks ? count * size : count),
                         recv.slice(0, operation.receivesBlocks ? count * size : count),
                         count);
-                Map<String, Loop> ways = ways(operation, arguments);
-                measure(operation, bytes, ways);
-                ways.values().forEach(Loop::close);
+                measure(operation, bytes, !warm, arguments);
+                warm = true;
             }
+        }
+    }
+
+    private void measure(LoopOperation operation, int bytes, boolean cold, LoopArguments arguments) {
+        if (groups.isEmpty()) {
+            Map<String, Loop> ways = communicator.size() == 1 ? waysInPlace(arguments) : ways(operation, arguments);
+            measure(operation.toString(), bytes, calls, cold ? warmUp : 0, ways);
+            return;
+        }
+        for (int group : groups) {
+            int whole = Math.max(1, calls / group) * group;
+            measure(operation + ", groups of " + group, bytes, whole, warmUp, waysInGroups(arguments, group));
         }
     }
 
@@ -234,13 +265,14 @@ public final class Loops implements Callable<Integer> {
     }
 
     /** All that there are for one all-reduce. */
-    private Map<String, Loop> waysInPlace(DeviceBuffer<Float32> buffer) {
+    private static Map<String, Loop> waysInPlace(LoopArguments arguments) {
         // A field would be read again after each call.
-        Communicator on = communicator;
-        CudaStream in = stream;
+        Communicator on = arguments.communicator();
+        CudaStream in = arguments.stream();
+        DeviceBuffer<Float32> buffer = arguments.recv();
         long address = buffer.address();
-        long count = buffer.length();
-        Map<String, Loop> ways = ways(LoopOperation.ALL_REDUCE, new LoopArguments(on, in, buffer, buffer, count));
+        long count = arguments.count();
+        Map<String, Loop> ways = ways(LoopOperation.ALL_REDUCE, arguments);
         ways.put("highlevel, in place", some -> {
             for (int i = 0; i < some; i++) {
                 on.allReduce(buffer, ReduceOp.SUM, in);
@@ -254,35 +286,32 @@ public final class Loops implements Callable<Integer> {
             return 0;
         });
         if (NcclLibrary.get().engine() != Engine.HOST) {
-            ways.put("JavaCPP Presets CUDA", Presets.inPlace(on, in, buffer));
+            ways.put(PRESETS, new PresetsLoops(arguments).single());
         }
         return ways;
     }
 
-    /** The other bindings by JavaCPP, which a machine without CUDA can't load. */
-    private static final class Presets {
-        static Loop inPlace(Communicator communicator, CudaStream stream, DeviceBuffer<Float32> buffer) {
-            // By its name, too, so that they get the same.
-            System.load(NativeLibrary.path());
-            FloatPointer memory = new FloatPointer(Target.at(buffer.address()));
-            long count = buffer.length();
-            var comm = new org.bytedeco.cuda.nccl.ncclComm(Target.at(communicator.nativeHandle()));
-            CUstream_st in = new CUstream_st(Target.at(stream.nativeHandle()));
-            Loop loop = some -> {
-                int results = 0;
-                for (int i = 0; i < some; i++) {
-                    results |= org.bytedeco.cuda.global.nccl.ncclAllReduce(
-                            memory, memory, count, nccl.ncclFloat, nccl.ncclSum, comm, in);
-                }
-                return results;
-            };
-            loop.run(1);
-            Target.requireOneLibrary();
-            return loop;
+    private static Map<String, Loop> waysInGroups(LoopArguments arguments, int size) {
+        Map<String, Loop> ways = new LinkedHashMap<>();
+        ways.put(
+                "C",
+                calls -> callGroupsFromC(
+                        size,
+                        calls,
+                        arguments.send().address(),
+                        arguments.recv().address(),
+                        arguments.count(),
+                        arguments.communicator().nativeHandle(),
+                        arguments.stream().nativeHandle()));
+        ways.put("addresses", GroupLoops.addresses(arguments, size));
+        ways.put("highlevel", GroupLoops.highlevel(arguments, size));
+        if (NcclLibrary.get().engine() != Engine.HOST) {
+            ways.put(PRESETS, new PresetsLoops(arguments).inGroups(size));
         }
+        return ways;
     }
 
-    private void measure(LoopOperation operation, int bytes, Map<String, Loop> byName) {
+    private void measure(String what, int bytes, int calls, int warmUp, Map<String, Loop> byName) {
         List<Loop> ways = List.copyOf(byName.values());
         if (!headed) {
             headed = true;
@@ -291,20 +320,19 @@ public final class Loops implements Callable<Integer> {
             names.stream().skip(1).forEach(name -> print(" %s, ns | x C |", name));
             print("%n|---|---:|---:|%s%n", "---:|---|".repeat(names.size() - 1));
         }
-        // Other sizes have the same loops.
-        for (int called = 0; called < warmUp && bytes == sizes.get(0); called += calls) {
-            ways.forEach(this::time);
+        for (int called = 0; called < warmUp; called += calls) {
+            ways.forEach(way -> time(way, calls));
         }
         double[] times = new double[ways.size() * rounds];
         for (int round = 0; round < rounds; round++) {
             for (int i = 0; i < ways.size(); i++) {
                 int way = (round + i) % ways.size();
-                times[way * rounds + round] = time(ways.get(way));
+                times[way * rounds + round] = time(ways.get(way), calls);
             }
         }
         atTheSlowestRank(times);
         double[] c = of(0, times);
-        print("| %s | %d | %.0f |", operation, bytes, percentile(c, 50));
+        print("| %s | %d | %.0f |", what, bytes, percentile(c, 50));
         for (int way = 1; way < ways.size(); way++) {
             double[] java = of(way, times);
             double[] ratios =
@@ -314,9 +342,10 @@ public final class Loops implements Callable<Integer> {
                     percentile(java, 50), percentile(ratios, 50), percentile(ratios, 25), percentile(ratios, 75));
         }
         print("%n");
-        if (communicator.size() == 1) {
+        if (communicator.size() == 1 && groups.isEmpty()) {
             printDifferences(List.copyOf(byName.keySet()), times);
         }
+        ways.forEach(Loop::close);
     }
 
     /** What a call costs more than the plainest one from Java, in the same round each: nanoseconds, not hundredths. */
@@ -346,7 +375,7 @@ public final class Loops implements Callable<Integer> {
     }
 
     /** Nanoseconds of a call, until the stream is done. */
-    private double time(Loop loop) {
+    private double time(Loop loop, int calls) {
         communicator.allReduce(together, ReduceOp.SUM, stream);
         stream.synchronize();
         long start = System.nanoTime();
