@@ -19,11 +19,30 @@ import org.bytedeco.javacpp.Loader;
 final class Batch {
     private static final ThreadLocal<Batch> OF_THREAD = ThreadLocal.withInitial(Batch::new);
 
-    private static final int WORDS = 9;
+    /* The words of an operation: as few as can be, since NCCL leaves little of the processor's cache. */
+
+    /** 32 bits of which communicator, 16 of the type, 16 of the operation. */
+    private static final int HEAD = 0;
+
+    /** Of a call with results its place in the list. */
+    private static final int SEND = 1;
+
+    private static final int RECV = 2;
+    private static final int COUNT = 3;
+    /** 32 bits of each. */
+    private static final int OP_AND_PEER = 4;
+
+    private static final int STREAM = 5;
+    /** Of {@code ncclPutSignal} alone. */
+    private static final int OFFSET = 6;
+
+    private static final int WORDS = 7;
+
+    /** The operation of a call with results. */
+    private static final int DEFERRED = 0xffff;
+
     /** A power of two. */
     private static final int RECENT = 16;
-
-    private static final int DEFERRED = -1;
 
     private final Thread thread = Thread.currentThread();
     private long[] words = new long[16 * WORDS];
@@ -103,7 +122,6 @@ final class Batch {
             int op,
             int peer,
             long offset,
-            int context,
             CudaStream stream) {
         if (stream != lastStream) {
             stream.pin();
@@ -114,37 +132,37 @@ final class Batch {
         if (graph != null) {
             communicator.isUsedBy(graph);
         }
-        int at = next(communicator);
+        int at = next(communicator, type << 16 | operation);
         toSelf |= (operation == Operations.SEND || operation == Operations.RECV) && peer == communicator.rank();
-        words[at] = operation;
-        words[at + 2] = send;
-        words[at + 3] = recv;
-        words[at + 4] = count;
-        words[at + 5] = (long) type << 32 | context;
-        words[at + 6] = (long) op << 32 | peer & 0xffffffffL;
-        words[at + 7] = offset;
-        words[at + 8] = stream.handle;
+        long[] place = words;
+        place[at + SEND] = send;
+        place[at + RECV] = recv;
+        place[at + COUNT] = count;
+        place[at + OP_AND_PEER] = (long) op << 32 | peer & 0xffffffffL;
+        place[at + STREAM] = stream.handle;
+        if (operation == Operations.PUT_SIGNAL) {
+            place[at + OFFSET] = offset;
+        }
         used = at + WORDS;
     }
 
     /** Takes a call with results. */
     void add(CommunicatorCore communicator, Deferred call) {
-        int at = next(communicator);
-        words[at] = DEFERRED;
-        words[at + 2] = deferred.size();
+        int at = next(communicator, DEFERRED);
+        words[at + SEND] = deferred.size();
         anyAlone |= call.mustBeAlone();
         deferred.add(call);
         used = at + WORDS;
     }
 
-    private int next(CommunicatorCore communicator) {
+    private int next(CommunicatorCore communicator, int typeAndOperation) {
         if (communicator.batch != this) {
             join(communicator);
         }
         if (used == words.length) {
             words = Arrays.copyOf(words, 2 * used);
         }
-        words[used + 1] = communicator.batchIndex;
+        words[used + HEAD] = (long) communicator.batchIndex << 32 | typeAndOperation;
         return used;
     }
 
@@ -165,7 +183,7 @@ final class Batch {
     /** Keeps a buffer's memory until the batch is done with it. */
     void pin(DeviceBuffer<?> buffer) {
         DeviceBuffer<?> root = buffer.root();
-        int place = (int) root.serial() & RECENT - 1;
+        int place = recentPlace(root);
         CudaGraph graph = CudaGraph.ofThread();
         // A graph keeps it itself, whoever has pinned it before.
         if (recent[place] == root && graph == null) {
@@ -177,6 +195,10 @@ final class Batch {
         if (graph != null) {
             graph.keep(buffer);
         }
+    }
+
+    private static int recentPlace(DeviceBuffer<?> root) {
+        return (int) root.serial() & RECENT - 1;
     }
 
     /** Keeps an operator or a window until the batch is done with it. */
@@ -213,10 +235,10 @@ final class Batch {
 
     private void unpin(int from) {
         lastStream = null;
-        Arrays.fill(recent, null);
         for (int i = pinned.size(); i > from; i--) {
             Object one = pinned.remove(i - 1);
             if (one instanceof DeviceBuffer<?> buffer) {
+                recent[recentPlace(buffer.root())] = null;
                 buffer.unpin();
             } else if (one instanceof CudaStream stream) {
                 stream.unpin();
@@ -300,7 +322,8 @@ final class Batch {
                             communicator + " must send to itself and receive from itself as often"
                                     + " in one group: only " + describe(only) + " is left");
                 }
-                if (words[send + 4] != words[recv + 4] || words[send + 5] != words[recv + 5]) {
+                if (words[send + COUNT] != words[recv + COUNT]
+                        || type(words[send + HEAD]) != type(words[recv + HEAD])) {
                     throw new IllegalStateException(communicator + " must receive from itself what it sends to itself: "
                             + describe(send) + ", but " + describe(recv));
                 }
@@ -314,46 +337,88 @@ final class Batch {
     private int nextToSelf(int operation, CommunicatorCore communicator, int from) {
         int at = from;
         while (at < used
-                && (words[at] != operation
-                        || words[at + 1] != communicator.batchIndex
-                        || (int) words[at + 6] != communicator.rank())) {
+                && (operation(words[at + HEAD]) != operation
+                        || communicator(words[at + HEAD]) != communicator.batchIndex
+                        || peer(words[at + OP_AND_PEER]) != communicator.rank())) {
             at += WORDS;
         }
         return at;
     }
 
     private String describe(int at) {
-        return Operations.describe((int) words[at], words[at + 4], (int) (words[at + 5] >>> 32), (int) words[at + 6]);
+        long head = words[at + HEAD];
+        return Operations.describe(operation(head), words[at + COUNT], type(head), peer(words[at + OP_AND_PEER]));
     }
 
-    /** Before NCCL is called, which may not return. */
+    private static int operation(long head) {
+        return (int) head & 0xffff;
+    }
+
+    private static int type(long head) {
+        return (int) head >>> 16;
+    }
+
+    private static int communicator(long head) {
+        return (int) (head >>> 32);
+    }
+
+    private static int op(long opAndPeer) {
+        return (int) (opAndPeer >>> 32);
+    }
+
+    private static int peer(long opAndPeer) {
+        return (int) opAndPeer;
+    }
+
+    private Deferred deferred(int at) {
+        return deferred.get((int) words[at + SEND]);
+    }
+
+    /** All of it, before NCCL is called: a call with results may not return. */
     private void record() {
         int[] groups = new int[communicators.size()];
         for (int at = 0; at < used; at += WORDS) {
-            int index = (int) words[at + 1];
+            long head = words[at + HEAD];
+            int index = communicator(head);
             CommunicatorCore core = communicators.get(index);
-            Gate.Pass pass = core.batchPass();
             Ring ring = core.communicator().ring();
             if (groups[index] == 0) {
                 groups[index] = ring.beginGroup();
             }
-            if (words[at] == DEFERRED) {
-                deferred.get((int) words[at + 2]).record(pass, groups[index]);
-            } else {
-                ring.record(
-                        pass.next(),
-                        (int) words[at],
-                        words[at + 4],
-                        (int) (words[at + 5] >>> 32),
-                        (int) words[at + 6],
-                        (int) (words[at + 6] >>> 32),
-                        groups[index],
-                        words[at + 8]);
-                pass.count();
-                if (Jfr.recording) {
-                    JfrEvents.end(JfrEvents.operation(), core);
-                }
+            if (operation(head) == DEFERRED) {
+                deferred(at).record(core.batchPass(), groups[index]);
+                continue;
             }
+            long opAndPeer = words[at + OP_AND_PEER];
+            record(
+                    core,
+                    ring,
+                    core.batchPass(),
+                    operation(head),
+                    words[at + COUNT],
+                    type(head),
+                    peer(opAndPeer),
+                    op(opAndPeer),
+                    groups[index],
+                    words[at + STREAM]);
+        }
+    }
+
+    private static void record(
+            CommunicatorCore core,
+            Ring ring,
+            Gate.Pass pass,
+            int operation,
+            long count,
+            int type,
+            int peer,
+            int op,
+            int group,
+            long stream) {
+        ring.record(pass.next(), operation, count, type, peer, op, group, stream);
+        pass.count();
+        if (Jfr.recording) {
+            JfrEvents.end(JfrEvents.operation(), core);
         }
     }
 
@@ -373,13 +438,11 @@ final class Batch {
     private List<String> signatures(int communicator) {
         List<String> calls = new ArrayList<>();
         for (int at = 0; at < used; at += WORDS) {
-            if (words[at + 1] == communicator && words[at] != DEFERRED) {
+            long head = words[at + HEAD];
+            if (communicator(head) == communicator && operation(head) != DEFERRED) {
+                long opAndPeer = words[at + OP_AND_PEER];
                 String call = Operations.signature(
-                        (int) words[at],
-                        words[at + 4],
-                        (int) (words[at + 5] >>> 32),
-                        (int) (words[at + 6] >>> 32),
-                        (int) words[at + 6]);
+                        operation(head), words[at + COUNT], type(head), op(opAndPeer), peer(opAndPeer));
                 if (call != null) {
                     calls.add(call);
                 }
@@ -403,7 +466,9 @@ final class Batch {
     }
 
     private void runNow() {
-        record();
+        if (!deferred.isEmpty()) {
+            record();
+        }
         CommunicatorCore first = communicators.get(0);
         int result;
         // Calls with results wait for other ranks within the C call, so that a deadline needs a thread of its own.
@@ -493,7 +558,7 @@ final class Batch {
         int problem = nccl.ncclSuccess;
         int end;
         try {
-            problem = callEach();
+            problem = callEach(deferred.isEmpty());
         } finally {
             // Always, or this thread would stay in the group; after an error NCCL drops what it has.
             end = nccl.ncclGroupEnd();
@@ -514,15 +579,15 @@ final class Batch {
         int[] seen = new int[communicators.size()];
         List<Deferred> calls = new ArrayList<>();
         for (int at = 0; at < used; at += WORDS) {
-            if (isAlone(at) && seen[(int) words[at + 1]]++ == round) {
-                calls.add(deferred.get((int) words[at + 2]));
+            if (isAlone(at) && seen[communicator(words[at + HEAD])]++ == round) {
+                calls.add(deferred(at));
             }
         }
         return calls;
     }
 
     private boolean isAlone(int at) {
-        return words[at] == DEFERRED && deferred.get((int) words[at + 2]).mustBeAlone();
+        return operation(words[at + HEAD]) == DEFERRED && deferred(at).mustBeAlone();
     }
 
     /** Makes C calls in a native group, and waits until NCCL has launched them. */
@@ -548,43 +613,72 @@ final class Batch {
         return result;
     }
 
-    private int callEach() {
-        for (int at = 0; at < used; at += WORDS) {
+    /**
+     * Hands over one after the other, up to one that NCCL refuses.
+     *
+     * @param recording whether they are recorded on the way
+     */
+    private int callEach(boolean recording) {
+        // Locals: behind each call of C fields would be read again.
+        long[] from = words;
+        int end = used;
+        int[] groups = new int[communicators.size()];
+        CommunicatorCore core = null;
+        Ring ring = null;
+        Gate.Pass pass = null;
+        long handle = 0;
+        int last = -1;
+        for (int at = 0; at < end; at += WORDS) {
             if (anyAlone && isAlone(at)) {
                 continue;
             }
-            int result = call(at);
+            long head = from[at + HEAD];
+            int index = communicator(head);
+            if (index != last) {
+                last = index;
+                core = communicators.get(index);
+                ring = core.communicator().ring();
+                pass = core.batchPass();
+                handle = core.handle();
+                if (recording && groups[index] == 0) {
+                    groups[index] = ring.beginGroup();
+                }
+            }
+            int result;
+            int operation = operation(head);
+            if (operation == DEFERRED) {
+                result = deferred(at).call();
+            } else {
+                int type = type(head);
+                long count = from[at + COUNT];
+                int op = op(from[at + OP_AND_PEER]);
+                int peer = peer(from[at + OP_AND_PEER]);
+                long stream = from[at + STREAM];
+                if (recording) {
+                    record(core, ring, pass, operation, count, type, peer, op, groups[index], stream);
+                }
+                result = Operations.call(
+                        operation,
+                        from[at + SEND],
+                        from[at + RECV],
+                        count,
+                        type,
+                        op,
+                        peer,
+                        from[at + OFFSET],
+                        handle,
+                        stream);
+            }
             if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
-                failedCommunicator = (int) words[at + 1];
-                int operation = (int) words[at];
-                failedName = operation == DEFERRED ? "a call" : Operations.name(operation);
-                failedDescription = operation == DEFERRED
-                        ? deferred.get((int) words[at + 2]).toString()
-                        : describe(at);
-                failedDescription += " in a group of " + operations() + " operations";
+                failedCommunicator = index;
+                boolean isDeferred = operation == DEFERRED;
+                failedName = isDeferred ? "a call" : Operations.name(operation);
+                failedDescription = (isDeferred ? deferred(at).toString() : describe(at)) + " in a group of "
+                        + operations() + " operations";
                 return result;
             }
         }
         return nccl.ncclSuccess;
-    }
-
-    private int call(int at) {
-        int operation = (int) words[at];
-        if (operation == DEFERRED) {
-            return deferred.get((int) words[at + 2]).call();
-        }
-        return Operations.call(
-                operation,
-                words[at + 2],
-                words[at + 3],
-                words[at + 4],
-                (int) (words[at + 5] >>> 32),
-                (int) (words[at + 6] >>> 32),
-                (int) words[at + 6],
-                words[at + 7],
-                (int) words[at + 5],
-                communicators.get((int) words[at + 1]).handle(),
-                words[at + 8]);
     }
 
     /** Asks NCCL how long it would take, in microseconds, and gives the batch up. */
@@ -608,7 +702,7 @@ final class Batch {
             try (NativeMemory memory = new NativeMemory(Loader.sizeof(ncclSimInfo_t.class))) {
                 StructInitializers.simInfo(memory.address());
                 Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
-                int problem = callEach();
+                int problem = callEach(false);
                 int end = nccl.ncclGroupSimulateEnd(memory.address());
                 if (problem != nccl.ncclSuccess) {
                     throw culprit().failed(problem, failedName, failedDescription);

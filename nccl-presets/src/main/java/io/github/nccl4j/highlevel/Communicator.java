@@ -1709,7 +1709,6 @@ public final class Communicator implements AutoCloseable {
                     0,
                     peer,
                     offset * size,
-                    0,
                     stream);
             return;
         }
@@ -1760,7 +1759,7 @@ public final class Communicator implements AutoCloseable {
             submitObserved(Operations.SIGNAL, 0, 0, 0, 0, 0, peer, stream);
             return;
         }
-        batch.add(core, Operations.SIGNAL, 0, 0, 0, 0, 0, peer, 0, 0, stream);
+        batch.add(core, Operations.SIGNAL, 0, 0, 0, 0, 0, peer, 0, stream);
     }
 
     /**
@@ -1809,8 +1808,7 @@ public final class Communicator implements AutoCloseable {
                 submitObserved(Operations.WAIT_SIGNAL, descriptors.address(), 0, count, 0, waits.length, peer, stream);
                 return;
             }
-            batch.add(
-                    core, Operations.WAIT_SIGNAL, descriptors.address(), 0, count, 0, waits.length, peer, 0, 0, stream);
+            batch.add(core, Operations.WAIT_SIGNAL, descriptors.address(), 0, count, 0, waits.length, peer, 0, stream);
             batch.take(descriptors);
             taken = true;
         } finally {
@@ -2257,7 +2255,7 @@ public final class Communicator implements AutoCloseable {
         DeviceBuffer<?> one = send == null ? recv : send;
         DeviceBuffer<?> other = recv == null ? send : recv;
         if ((wrong(one, other, stream) | further()) < 0) {
-            checkEach(one, other, stream);
+            check(one, other, stream);
             if (further() < 0) {
                 submitFurther(operation, send, recv, count, op, peer, stream);
                 return;
@@ -2317,7 +2315,7 @@ public final class Communicator implements AutoCloseable {
             if (op instanceof PreMulSum<?> operator) {
                 batch.pin(operator.resource());
             }
-            batch.add(core, operation, sendAddress, recvAddress, count, type, code, peer, 0, 0, stream);
+            batch.add(core, operation, sendAddress, recvAddress, count, type, code, peer, 0, stream);
             return;
         }
         CudaGraph graph = CudaGraph.capturing(stream);
@@ -2397,7 +2395,7 @@ public final class Communicator implements AutoCloseable {
         if (op instanceof PreMulSum<?> operator) {
             batch.pin(operator.resource());
         }
-        batch.add(core, operation, send, recv, count, type.code(), code, peer, 0, 0, stream);
+        batch.add(core, operation, send, recv, count, type.code(), code, peer, 0, stream);
     }
 
     private void submitNow(
@@ -2413,7 +2411,7 @@ public final class Communicator implements AutoCloseable {
         try {
             long handle = stream.handle;
             ring.record(counted + 1, operation, count, type, peer, op, 0, handle);
-            int result = Operations.call(operation, send, recv, count, type, op, peer, 0, 0, core.handle(), handle);
+            int result = Operations.call(operation, send, recv, count, type, op, peer, 0, core.handle(), handle);
             if (result != nccl.ncclSuccess) {
                 settle(result);
             }
@@ -2457,11 +2455,10 @@ public final class Communicator implements AutoCloseable {
             long offset,
             CudaStream stream) {
         if (CudaGraph.ofThread() == null) {
-            return Operations.call(
-                    operation, send, recv, count, type, op, peer, offset, 0, core.handle(), stream.handle);
+            return Operations.call(operation, send, recv, count, type, op, peer, offset, core.handle(), stream.handle);
         }
         return Cuda.whileCapturing(() ->
-                Operations.call(operation, send, recv, count, type, op, peer, offset, 0, core.handle(), stream.handle));
+                Operations.call(operation, send, recv, count, type, op, peer, offset, core.handle(), stream.handle));
     }
 
     private void compare(int operation, long count, int type, int op, int peer) {

@@ -48,7 +48,7 @@ final class DirectParts extends Parts {
         parts++;
         ring.record(pass.next(), operation, count, type, peer, op, group, stream.handle);
         pass.count();
-        result = Operations.call(operation, send, recv, count, type, op, peer, 0, 0, core.handle(), stream.handle);
+        result = Operations.call(operation, send, recv, count, type, op, peer, 0, core.handle(), stream.handle);
     }
 
     private boolean hasFailed() {

@@ -23,7 +23,7 @@ final class GroupedParts extends Parts {
 
     @Override
     void add(int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
-        Batch.currentFor(core).add(core, operation, send, recv, count, type, op, peer, 0, 0, stream);
+        Batch.currentFor(core).add(core, operation, send, recv, count, type, op, peer, 0, stream);
     }
 
     @Override

@@ -116,7 +116,6 @@ final class Operations {
             int op,
             int peer,
             long offset,
-            int context,
             long communicator,
             long stream) {
         if (operation == ALL_REDUCE) {
@@ -124,7 +123,7 @@ final class Operations {
             // time.
             return nccl.ncclAllReduce(send, recv, count, type, op, communicator, stream);
         }
-        return callOther(operation, send, recv, count, type, op, peer, offset, context, communicator, stream);
+        return callOther(operation, send, recv, count, type, op, peer, offset, communicator, stream);
     }
 
     private static int callOther(
@@ -136,7 +135,6 @@ final class Operations {
             int op,
             int peer,
             long offset,
-            int context,
             long communicator,
             long stream) {
         return switch (operation) {
@@ -150,8 +148,8 @@ final class Operations {
             case SEND -> nccl.ncclSend(send, count, type, peer, communicator, stream);
             case RECV -> nccl.ncclRecv(recv, count, type, peer, communicator, stream);
             case PUT_SIGNAL ->
-                nccl.ncclPutSignal(send, count, type, peer, recv, offset, op, context, 0, communicator, stream);
-            case SIGNAL -> nccl.ncclSignal(peer, op, context, 0, communicator, stream);
+                nccl.ncclPutSignal(send, count, type, peer, recv, offset, op, 0, 0, communicator, stream);
+            case SIGNAL -> nccl.ncclSignal(peer, op, 0, 0, communicator, stream);
             case WAIT_SIGNAL -> nccl.ncclWaitSignal(op, send, communicator, stream);
             default -> throw new IllegalArgumentException("operation " + operation);
         };
