@@ -55,6 +55,8 @@ final class Batch {
     private CudaStream lastStream;
     /** Some of the buffers that are pinned, by serial number: many operations of a group are on few, or on their slices. */
     private final DeviceBuffer<?>[] recent = new DeviceBuffer<?>[RECENT];
+    /** The group's number in each communicator, or 0. */
+    private int[] numbers = new int[4];
     /** Whether a rank may send to itself or receive from itself. */
     private boolean toSelf;
     /** Whether a call may have to come before the others. */
@@ -65,7 +67,10 @@ final class Batch {
     private Batch() {}
 
     /** Where a group began, to go back to when it is given up. */
-    record Mark(int used, int pinned, int deferred) {}
+    record Mark(int used, int pinned, int deferred) {
+        /** Of a group that is not within another. */
+        private static final Mark NOTHING = new Mark(0, 0, 0);
+    }
 
     /** The batch of this thread if it has an open group, else null. */
     static Batch current() {
@@ -96,7 +101,8 @@ final class Batch {
     }
 
     Mark mark() {
-        return new Mark(used, pinned.size(), deferred.size());
+        boolean nothing = used == 0 && pinned.isEmpty() && deferred.isEmpty();
+        return nothing ? Mark.NOTHING : new Mark(used, pinned.size(), deferred.size());
     }
 
     boolean isInnermost(Group group) {
@@ -370,13 +376,24 @@ final class Batch {
         return (int) opAndPeer;
     }
 
+    /** A number of the group for each communicator, none yet. */
+    private int[] noNumbers() {
+        int count = communicators.size();
+        if (numbers.length < count) {
+            numbers = new int[count];
+        } else {
+            Arrays.fill(numbers, 0, count, 0);
+        }
+        return numbers;
+    }
+
     private Deferred deferred(int at) {
         return deferred.get((int) words[at + SEND]);
     }
 
     /** All of it, before NCCL is called: a call with results may not return. */
     private void record() {
-        int[] groups = new int[communicators.size()];
+        int[] groups = noNumbers();
         for (int at = 0; at < used; at += WORDS) {
             long head = words[at + HEAD];
             int index = communicator(head);
@@ -622,7 +639,7 @@ final class Batch {
         // Locals: behind each call of C fields would be read again.
         long[] from = words;
         int end = used;
-        int[] groups = new int[communicators.size()];
+        int[] groups = noNumbers();
         CommunicatorCore core = null;
         Ring ring = null;
         Gate.Pass pass = null;
