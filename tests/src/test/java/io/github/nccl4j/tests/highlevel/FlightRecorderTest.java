@@ -98,6 +98,35 @@ class FlightRecorderTest {
     }
 
     @Test
+    void aGroupHasOneNumberInEachOfItsCommunicators() {
+        List<Communicator> communicators =
+                Stream.generate(FlightRecorderTest::alone).limit(6).toList();
+        try (DeviceBuffer<Int32> one = numbers(4)) {
+            Group.run(() -> {
+                communicators.forEach(each -> each.allReduce(one, ReduceOp.SUM, STREAM));
+                communicators.forEach(each -> each.broadcast(one, 0, STREAM));
+            });
+            Communicator first = communicators.get(0);
+            Group.run(() -> first.reduce(one, ReduceOp.MIN, 0, STREAM));
+            List<String> both =
+                    List.of("1 ncclAllReduce 4 int32 SUM group 1", "2 ncclBroadcast 4 int32 rank 0 group 1");
+            for (Communicator each : communicators.subList(1, 6)) {
+                assertEquals(both, texts(each));
+            }
+            assertEquals(both, texts(first).subList(0, 2));
+            assertEquals("3 ncclReduce 4 int32 MIN rank 0 group 2", texts(first).get(2));
+        } finally {
+            communicators.forEach(Communicator::close);
+        }
+    }
+
+    private static List<String> texts(Communicator communicator) {
+        return communicator.flightRecorder().operations().stream()
+                .map(FlightRecorderTest::text)
+                .toList();
+    }
+
+    @Test
     void whatWasGivenUpIsNotRecorded() {
         try (Communicator communicator = alone();
                 DeviceBuffer<Int32> one = numbers(4)) {
