@@ -87,6 +87,26 @@ final class AddressLoops {
         };
     }
 
+    /** All-reduces, as many groups of them as the calls are whole ones. */
+    static Loop inGroups(LoopArguments arguments, int size) {
+        long send = arguments.send().address();
+        long recv = arguments.recv().address();
+        long count = arguments.count();
+        long comm = arguments.communicator().nativeHandle();
+        long stream = arguments.stream().nativeHandle();
+        return calls -> {
+            int results = 0;
+            for (int groups = calls / size; groups > 0; groups--) {
+                results |= nccl.ncclGroupStart();
+                for (int i = 0; i < size; i++) {
+                    results |= nccl.ncclAllReduce(send, recv, count, TYPE, SUM, comm, stream);
+                }
+                results |= nccl.ncclGroupEnd();
+            }
+            return results;
+        };
+    }
+
     private static Loop sendRecv(LoopArguments arguments, long send, long recv, long comm, long stream) {
         long count = arguments.count();
         int next = arguments.next();

@@ -5,6 +5,7 @@ import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CudaStream;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Float32;
+import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.highlevel.ReduceOp;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -70,6 +71,25 @@ final class HighlevelLoops {
             case SENDRECV -> sendRecv(arguments, communicator, send, recv, stream);
             case ALLTOALLV -> allToAllv(arguments, communicator, stream);
             case HYPERCUBE -> hypercube(arguments, communicator, stream);
+        };
+    }
+
+    /** All-reduces, as many groups of them as the calls are whole ones. */
+    static Loop inGroups(LoopArguments arguments, int size) {
+        Communicator communicator = arguments.communicator();
+        CudaStream stream = arguments.stream();
+        DeviceBuffer<Float32> send = arguments.send();
+        DeviceBuffer<Float32> recv = arguments.recv();
+        return calls -> {
+            for (int groups = calls / size; groups > 0; groups--) {
+                try (Group group = Group.open()) {
+                    for (int i = 0; i < size; i++) {
+                        communicator.allReduce(send, recv, ReduceOp.SUM, stream);
+                    }
+                    group.launch();
+                }
+            }
+            return 0;
         };
     }
 

@@ -303,8 +303,8 @@ public final class Loops implements Callable<Integer> {
                         arguments.count(),
                         arguments.communicator().nativeHandle(),
                         arguments.stream().nativeHandle()));
-        ways.put("addresses", GroupLoops.addresses(arguments, size));
-        ways.put("highlevel", GroupLoops.highlevel(arguments, size));
+        ways.put("addresses", AddressLoops.inGroups(arguments, size));
+        ways.put("highlevel", HighlevelLoops.inGroups(arguments, size));
         if (NcclLibrary.get().engine() != Engine.HOST) {
             ways.put(PRESETS, new PresetsLoops(arguments).inGroups(size));
         }

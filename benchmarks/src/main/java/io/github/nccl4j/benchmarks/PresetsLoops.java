@@ -40,6 +40,7 @@ final class PresetsLoops {
         });
     }
 
+    /** All-reduces, as many groups of them as the calls are whole ones. */
     Loop inGroups(int size) {
         FloatPointer from = send;
         FloatPointer to = recv;
