@@ -636,19 +636,18 @@ final class Batch {
      * @param recording whether they are recorded on the way
      */
     private int callEach(boolean recording) {
-        // Locals: behind each call of C fields would be read again.
-        long[] from = words;
-        int end = used;
         int[] groups = noNumbers();
         CommunicatorCore core = null;
         Ring ring = null;
         Gate.Pass pass = null;
         long handle = 0;
         int last = -1;
-        for (int at = 0; at < end; at += WORDS) {
+        for (int at = 0; at < used; at += WORDS) {
             if (anyAlone && isAlone(at)) {
                 continue;
             }
+            // A local: behind a call of C the field is read again.
+            long[] from = words;
             long head = from[at + HEAD];
             int index = communicator(head);
             if (index != last) {
