@@ -218,7 +218,7 @@ public final class Loops implements Callable<Integer> {
             try (DeviceBuffer<Float32> buffer = device.allocate(ElementType.FLOAT32, bytes / Float.BYTES)) {
                 buffer.fill(0.0);
                 LoopArguments inPlace = new LoopArguments(communicator, stream, buffer, buffer, buffer.length());
-                measure(operation, bytes, true, inPlace);
+                measure(operation, bytes, inPlace);
             }
             return;
         }
@@ -227,8 +227,6 @@ public final class Loops implements Callable<Integer> {
                 DeviceBuffer<Float32> recv = device.allocate(ElementType.FLOAT32, most * size)) {
             send.fill(0.0);
             recv.fill(0.0);
-            // Other sizes have the same loops.
-            boolean warm = false;
             for (int bytes : sizes) {
                 long count = bytes / Float.BYTES;
                 LoopArguments arguments = new LoopArguments(
@@ -237,16 +235,17 @@ public final class Loops implements Callable<Integer> {
                         send.slice(0, operation.sendsBlocks ? count * size : count),
                         recv.slice(0, operation.receivesBlocks ? count * size : count),
                         count);
-                measure(operation, bytes, !warm, arguments);
-                warm = true;
+                measure(operation, bytes, arguments);
             }
         }
     }
 
-    private void measure(LoopOperation operation, int bytes, boolean cold, LoopArguments arguments) {
+    private void measure(LoopOperation operation, int bytes, LoopArguments arguments) {
         if (groups.isEmpty()) {
             Map<String, Loop> ways = communicator.size() == 1 ? waysInPlace(arguments) : ways(operation, arguments);
-            measure(operation.toString(), bytes, calls, cold ? warmUp : 0, ways);
+            // Other sizes have the same loops.
+            int warmUps = bytes == sizes.get(0) ? warmUp : 0;
+            measure(operation.toString(), bytes, calls, warmUps, ways);
             return;
         }
         for (int group : groups) {

@@ -55,8 +55,6 @@ final class Batch {
     private CudaStream lastStream;
     /** Some of the buffers that are pinned, by serial number: many operations of a group are on few, or on their slices. */
     private final DeviceBuffer<?>[] recent = new DeviceBuffer<?>[RECENT];
-    /** The group's number in each communicator, or 0. */
-    private int[] numbers = new int[4];
     /** Whether a rank may send to itself or receive from itself. */
     private boolean toSelf;
     /** Whether a call may have to come before the others. */
@@ -376,63 +374,38 @@ final class Batch {
         return (int) opAndPeer;
     }
 
-    /** A number of the group for each communicator, none yet. */
-    private int[] noNumbers() {
-        int count = communicators.size();
-        if (numbers.length < count) {
-            numbers = new int[count];
-        } else {
-            Arrays.fill(numbers, 0, count, 0);
-        }
-        return numbers;
-    }
-
     private Deferred deferred(int at) {
         return deferred.get((int) words[at + SEND]);
     }
 
     /** All of it, before NCCL is called: a call with results may not return. */
     private void record() {
-        int[] groups = noNumbers();
         for (int at = 0; at < used; at += WORDS) {
             long head = words[at + HEAD];
-            int index = communicator(head);
-            CommunicatorCore core = communicators.get(index);
-            Ring ring = core.communicator().ring();
-            if (groups[index] == 0) {
-                groups[index] = ring.beginGroup();
-            }
+            CommunicatorCore core = communicators.get(communicator(head));
             if (operation(head) == DEFERRED) {
-                deferred(at).record(core.batchPass(), groups[index]);
-                continue;
+                deferred(at).record(core.batchPass(), core.batchGroup());
+            } else {
+                record(at, core);
             }
-            long opAndPeer = words[at + OP_AND_PEER];
-            record(
-                    core,
-                    ring,
-                    core.batchPass(),
-                    operation(head),
-                    words[at + COUNT],
-                    type(head),
-                    peer(opAndPeer),
-                    op(opAndPeer),
-                    groups[index],
-                    words[at + STREAM]);
         }
     }
 
-    private static void record(
-            CommunicatorCore core,
-            Ring ring,
-            Gate.Pass pass,
-            int operation,
-            long count,
-            int type,
-            int peer,
-            int op,
-            int group,
-            long stream) {
-        ring.record(pass.next(), operation, count, type, peer, op, group, stream);
+    private void record(int at, CommunicatorCore core) {
+        long head = words[at + HEAD];
+        long opAndPeer = words[at + OP_AND_PEER];
+        Gate.Pass pass = core.batchPass();
+        core.communicator()
+                .ring()
+                .record(
+                        pass.next(),
+                        operation(head),
+                        words[at + COUNT],
+                        type(head),
+                        peer(opAndPeer),
+                        op(opAndPeer),
+                        core.batchGroup(),
+                        words[at + STREAM]);
         pass.count();
         if (Jfr.recording) {
             JfrEvents.end(JfrEvents.operation(), core);
@@ -636,65 +609,45 @@ final class Batch {
      * @param recording whether they are recorded on the way
      */
     private int callEach(boolean recording) {
-        int[] groups = noNumbers();
-        CommunicatorCore core = null;
-        Ring ring = null;
-        Gate.Pass pass = null;
-        long handle = 0;
-        int last = -1;
         for (int at = 0; at < used; at += WORDS) {
             if (anyAlone && isAlone(at)) {
                 continue;
             }
-            // A local: behind a call of C the field is read again.
-            long[] from = words;
-            long head = from[at + HEAD];
-            int index = communicator(head);
-            if (index != last) {
-                last = index;
-                core = communicators.get(index);
-                ring = core.communicator().ring();
-                pass = core.batchPass();
-                handle = core.handle();
-                if (recording && groups[index] == 0) {
-                    groups[index] = ring.beginGroup();
-                }
+            long head = words[at + HEAD];
+            CommunicatorCore core = communicators.get(communicator(head));
+            if (recording) {
+                record(at, core);
             }
-            int result;
-            int operation = operation(head);
-            if (operation == DEFERRED) {
-                result = deferred(at).call();
-            } else {
-                int type = type(head);
-                long count = from[at + COUNT];
-                int op = op(from[at + OP_AND_PEER]);
-                int peer = peer(from[at + OP_AND_PEER]);
-                long stream = from[at + STREAM];
-                if (recording) {
-                    record(core, ring, pass, operation, count, type, peer, op, groups[index], stream);
-                }
-                result = Operations.call(
-                        operation,
-                        from[at + SEND],
-                        from[at + RECV],
-                        count,
-                        type,
-                        op,
-                        peer,
-                        from[at + OFFSET],
-                        handle,
-                        stream);
-            }
+            int result = call(at, core);
             if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
-                failedCommunicator = index;
-                boolean isDeferred = operation == DEFERRED;
-                failedName = isDeferred ? "a call" : Operations.name(operation);
+                failedCommunicator = communicator(head);
+                boolean isDeferred = operation(head) == DEFERRED;
+                failedName = isDeferred ? "a call" : Operations.name(operation(head));
                 failedDescription = (isDeferred ? deferred(at).toString() : describe(at)) + " in a group of "
                         + operations() + " operations";
                 return result;
             }
         }
         return nccl.ncclSuccess;
+    }
+
+    private int call(int at, CommunicatorCore core) {
+        long head = words[at + HEAD];
+        if (operation(head) == DEFERRED) {
+            return deferred(at).call();
+        }
+        long opAndPeer = words[at + OP_AND_PEER];
+        return Operations.call(
+                operation(head),
+                words[at + SEND],
+                words[at + RECV],
+                words[at + COUNT],
+                type(head),
+                op(opAndPeer),
+                peer(opAndPeer),
+                words[at + OFFSET],
+                core.handle(),
+                words[at + STREAM]);
     }
 
     /** Asks NCCL how long it would take, in microseconds, and gives the batch up. */

@@ -69,6 +69,8 @@ final class CommunicatorCore {
 
     int batchIndex;
     private Gate.Pass batchPass;
+    /** The batch's number among the groups of this communicator, or 0. */
+    private int batchGroup;
 
     /** Compares calls with other ranks; null if nobody does. Plain, as the handle is. */
     private CallCheck check;
@@ -391,8 +393,17 @@ final class CommunicatorCore {
         return batchPass;
     }
 
+    /** The number of the batch among the groups of this communicator: from when one of its operations is recorded. */
+    int batchGroup() {
+        if (batchGroup == 0) {
+            batchGroup = communicator.ring().beginGroup();
+        }
+        return batchGroup;
+    }
+
     void enterFor(Batch joining, int index) {
         batchPass = gate.enter();
+        batchGroup = 0;
         batch = joining;
         batchIndex = index;
     }
