@@ -20,6 +20,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.function.IntToDoubleFunction;
 import java.util.stream.IntStream;
 import org.openjdk.jmh.util.ListStatistics;
 import picocli.CommandLine;
@@ -44,6 +45,9 @@ import picocli.CommandLine.Spec;
             "",
             "A rank of any launcher, such as mpirun -np 2 nccl4j loops. Alone it reduces in place, for which NCCL launches "
                     + "nothing: what is left is the cost of the call. Needs g++.",
+            "",
+            "Alone it also tells those rounds apart in which the processor core did less, beside another thread of the host. "
+                    + "Half the additions of other runs in all rounds: that thread was there all the time.",
             ""
         })
 public final class Loops implements Callable<Integer> {
@@ -70,7 +74,7 @@ public final class Loops implements Callable<Integer> {
     @Option(
             names = "-n",
             paramLabel = "N",
-            description = "Calls of a loop. Default: 200, and 5000 where NCCL launches nothing.")
+            description = "Calls of a loop. Default: 200, and 1000 where NCCL launches nothing.")
     private Integer calls;
 
     @Option(
@@ -145,7 +149,7 @@ public final class Loops implements Callable<Integer> {
             communicator = made;
             boolean alone = made.size() == 1;
             if (calls == null) {
-                calls = alone ? 5000 : 200;
+                calls = alone ? 1000 : 200;
             }
             loadC();
             stream = CudaStream.nonBlocking(made.device());
@@ -312,7 +316,8 @@ public final class Loops implements Callable<Integer> {
 
     private void measure(String what, int bytes, int calls, int warmUp, Map<String, Loop> byName) {
         List<Loop> ways = List.copyOf(byName.values());
-        if (!headed) {
+        boolean alone = communicator.size() == 1;
+        if (alone || !headed) {
             headed = true;
             List<String> names = List.copyOf(byName.keySet());
             print("| operation | bytes | %s, ns |", names.get(0));
@@ -323,10 +328,13 @@ public final class Loops implements Callable<Integer> {
             ways.forEach(way -> time(way, calls));
         }
         double[] times = new double[ways.size() * rounds];
+        CoreShare core = new CoreShare(rounds);
         for (int round = 0; round < rounds; round++) {
+            core.look(round);
             for (int i = 0; i < ways.size(); i++) {
                 int way = (round + i) % ways.size();
                 times[way * rounds + round] = time(ways.get(way), calls);
+                core.look(round);
             }
         }
         atTheSlowestRank(times);
@@ -341,27 +349,44 @@ public final class Loops implements Callable<Integer> {
                     percentile(java, 50), percentile(ratios, 50), percentile(ratios, 25), percentile(ratios, 75));
         }
         print("%n");
-        if (communicator.size() == 1 && groups.isEmpty()) {
-            printDifferences(List.copyOf(byName.keySet()), times);
+        if (alone) {
+            printDifferences(List.copyOf(byName.keySet()), times, core);
+            print("%n");
         }
         ways.forEach(Loop::close);
     }
 
     /** What a call costs more than the plainest one from Java, in the same round each: nanoseconds, not hundredths. */
-    private void printDifferences(List<String> names, double[] times) {
-        print("%n| way | ns more than %s, median of the rounds | quarters |%n|---|---:|---|%n", names.get(1));
+    private void printDifferences(List<String> names, double[] times, CoreShare core) {
+        printDifferences("", core.largest(), names, times, core);
+        printDifferences(", beside another thread", core.smaller(), names, times, core);
+    }
+
+    private void printDifferences(String why, int[] chosen, List<String> names, double[] times, CoreShare core) {
+        if (chosen.length == 0) {
+            return;
+        }
+        print(
+                "%n%d of %d rounds, in which the core did %.1f additions in the time of a multiplication%s:%n%n",
+                chosen.length, rounds, median(chosen, core::additions), why);
+        print("| way | ns | more than %s, median | quarters |%n|---|---:|---:|---|%n", names.get(1));
         double[] plain = of(1, times);
         for (int way = 0; way < names.size(); way++) {
-            if (way != 1) {
-                double[] its = of(way, times);
-                double[] more = IntStream.range(0, rounds)
-                        .mapToDouble(i -> its[i] - plain[i])
-                        .toArray();
-                print(
-                        "| %s | %.1f | %.1f..%.1f |%n",
-                        names.get(way), percentile(more, 50), percentile(more, 25), percentile(more, 75));
+            double[] its = of(way, times);
+            print("| %s | %.0f |", names.get(way), median(chosen, round -> its[round]));
+            if (way == 1) {
+                print(" | |%n");
+                continue;
             }
+            double[] more = Arrays.stream(chosen)
+                    .mapToDouble(round -> its[round] - plain[round])
+                    .toArray();
+            print(" %.1f | %.1f..%.1f |%n", percentile(more, 50), percentile(more, 25), percentile(more, 75));
         }
+    }
+
+    private static double median(int[] rounds, IntToDoubleFunction ofRound) {
+        return percentile(Arrays.stream(rounds).mapToDouble(ofRound).toArray(), 50);
     }
 
     /** The times of one way, by round. */

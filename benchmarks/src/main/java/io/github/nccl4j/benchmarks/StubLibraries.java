@@ -54,7 +54,8 @@ final class StubLibraries {
     static Path makeLoops(Path folder, Path library) throws IOException {
         copy(HEADER, folder.resolve("nccl.h"));
         copy("loops.cpp", folder.resolve("loops.cpp"));
-        compileAgainst(library, folder, "-shared", "-fPIC", "-o", "libloops.so", "loops.cpp");
+        copy("core.cpp", folder.resolve("core.cpp"));
+        compileAgainst(library, folder, "-shared", "-fPIC", "-o", "libloops.so", "loops.cpp", "core.cpp");
         return folder.resolve("libloops.so");
     }
 
