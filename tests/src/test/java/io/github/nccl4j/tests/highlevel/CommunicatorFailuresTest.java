@@ -318,6 +318,41 @@ class CommunicatorFailuresTest {
         });
     }
 
+    /** At any moment of a group: while it is opened, filled, handed to NCCL and ended. */
+    @Test
+    void abortEndsTheGroupsOfAnotherThread() throws Exception {
+        for (int round = 0; round < 200; round++) {
+            Communicator communicator = builder(true).create(UniqueId.create(), 0, 1);
+            CountDownLatch launched = new CountDownLatch(1);
+            long later = 100L * round;
+            Threads.together(
+                    List.of(
+                            () -> {
+                                RuntimeException end = assertThrows(RuntimeException.class, () -> {
+                                    for (; ; ) {
+                                        Group.run(() -> allReduceInGroup(communicator));
+                                        launched.countDown();
+                                    }
+                                });
+                                boolean refused = end instanceof IllegalStateException
+                                        && end.getMessage().contains("was aborted");
+                                assertTrue(refused || end instanceof NcclException, end::toString);
+                                return null;
+                            },
+                            () -> {
+                                launched.await();
+                                long start = System.nanoTime();
+                                while (System.nanoTime() - start < later) {
+                                    Thread.onSpinWait();
+                                }
+                                communicator.abort();
+                                return null;
+                            }),
+                    LIMIT);
+            assertEquals(State.ABORTED, communicator.state());
+        }
+    }
+
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
     void revokeEndsTheCallOfAnotherThreadAndTheRanksMakeANewCommunicator(boolean blocking) throws Exception {
