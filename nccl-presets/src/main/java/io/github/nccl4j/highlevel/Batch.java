@@ -41,9 +41,6 @@ final class Batch {
     /** The operation of a call with results. */
     private static final int DEFERRED = 0xffff;
 
-    /** A power of two. */
-    private static final int RECENT = 16;
-
     private final Thread thread = Thread.currentThread();
     private long[] words = new long[16 * WORDS];
     private int used;
@@ -53,8 +50,6 @@ final class Batch {
     private final List<Group> groups = new ArrayList<>();
     /** The last stream that was pinned: mostly that of the next operation, too. */
     private CudaStream lastStream;
-    /** Some of the buffers that are pinned, by serial number: many operations of a group are on few, or on their slices. */
-    private final DeviceBuffer<?>[] recent = new DeviceBuffer<?>[RECENT];
     /** Whether a rank may send to itself or receive from itself. */
     private boolean toSelf;
     /** Whether a call may have to come before the others. */
@@ -186,23 +181,16 @@ final class Batch {
 
     /** Keeps a buffer's memory until the batch is done with it. */
     void pin(DeviceBuffer<?> buffer) {
-        DeviceBuffer<?> root = buffer.root();
-        int place = recentPlace(root);
         CudaGraph graph = CudaGraph.ofThread();
         // A graph keeps it itself, whoever has pinned it before.
-        if (recent[place] == root && graph == null) {
+        if (buffer.isPinnedFor(this) && graph == null) {
             return;
         }
-        buffer.pin();
-        recent[place] = root;
+        buffer.pinFor(this);
         pinned.add(buffer);
         if (graph != null) {
             graph.keep(buffer);
         }
-    }
-
-    private static int recentPlace(DeviceBuffer<?> root) {
-        return (int) root.serial() & RECENT - 1;
     }
 
     /** Keeps an operator or a window until the batch is done with it. */
@@ -242,8 +230,7 @@ final class Batch {
         for (int i = pinned.size(); i > from; i--) {
             Object one = pinned.remove(i - 1);
             if (one instanceof DeviceBuffer<?> buffer) {
-                recent[recentPlace(buffer.root())] = null;
-                buffer.unpin();
+                buffer.unpinFromBatch();
             } else if (one instanceof CudaStream stream) {
                 stream.unpin();
             } else if (one instanceof Resource resource) {
@@ -386,26 +373,23 @@ final class Batch {
             if (operation(head) == DEFERRED) {
                 deferred(at).record(core.batchPass(), core.batchGroup());
             } else {
-                record(at, core);
+                record(words, at, core, core.communicator().ring(), core.batchPass(), core.batchGroup());
             }
         }
     }
 
-    private void record(int at, CommunicatorCore core) {
+    private static void record(long[] words, int at, CommunicatorCore core, Ring ring, Gate.Pass pass, int group) {
         long head = words[at + HEAD];
         long opAndPeer = words[at + OP_AND_PEER];
-        Gate.Pass pass = core.batchPass();
-        core.communicator()
-                .ring()
-                .record(
-                        pass.next(),
-                        operation(head),
-                        words[at + COUNT],
-                        type(head),
-                        peer(opAndPeer),
-                        op(opAndPeer),
-                        core.batchGroup(),
-                        words[at + STREAM]);
+        ring.record(
+                pass.next(),
+                operation(head),
+                words[at + COUNT],
+                type(head),
+                peer(opAndPeer),
+                op(opAndPeer),
+                group,
+                words[at + STREAM]);
         pass.count();
         if (Jfr.recording) {
             JfrEvents.end(JfrEvents.operation(), core);
@@ -516,6 +500,9 @@ final class Batch {
         return first;
     }
 
+    /** What NCCL has said to the call of a group that it has refused, else {@code ncclSuccess}. */
+    private int refusal;
+
     private String failedName;
     private String failedDescription;
     private int failedCommunicator;
@@ -607,47 +594,80 @@ final class Batch {
      * Hands over one after the other, up to one that NCCL refuses.
      *
      * @param recording whether they are recorded on the way
+     * @return what NCCL has said to the one that it has refused, else {@code ncclSuccess}
      */
     private int callEach(boolean recording) {
-        for (int at = 0; at < used; at += WORDS) {
-            if (anyAlone && isAlone(at)) {
-                continue;
-            }
-            long head = words[at + HEAD];
-            CommunicatorCore core = communicators.get(communicator(head));
-            if (recording) {
-                record(at, core);
-            }
-            int result = call(at, core);
-            if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
-                failedCommunicator = communicator(head);
-                boolean isDeferred = operation(head) == DEFERRED;
-                failedName = isDeferred ? "a call" : Operations.name(operation(head));
-                failedDescription = (isDeferred ? deferred(at).toString() : describe(at)) + " in a group of "
-                        + operations() + " operations";
-                return result;
+        int at = 0;
+        refusal = nccl.ncclSuccess;
+        // Looks again at what there is: an interceptor may have added to it.
+        while (at < used && refusal == nccl.ncclSuccess) {
+            if (operation(words[at + HEAD]) != DEFERRED) {
+                at = callRun(at, recording);
+            } else {
+                if (!isAlone(at)) {
+                    look(deferred(at).call(), at);
+                }
+                at += WORDS;
             }
         }
-        return nccl.ncclSuccess;
+        return refusal;
     }
 
-    private int call(int at, CommunicatorCore core) {
-        long head = words[at + HEAD];
-        if (operation(head) == DEFERRED) {
-            return deferred(at).call();
+    /**
+     * Hands over operations of one communicator that follow each other. What all of them need is at hand: behind each call of
+     * C a field would be read again.
+     *
+     * @return where they end
+     */
+    private int callRun(int from, boolean recording) {
+        long[] all = words;
+        int end = used;
+        int communicator = communicator(all[from + HEAD]);
+        CommunicatorCore core = communicators.get(communicator);
+        Ring ring = core.communicator().ring();
+        Gate.Pass pass = core.batchPass();
+        int group = recording ? core.batchGroup() : 0;
+        long handle = core.handle();
+        for (int at = from; at < end; at += WORDS) {
+            long head = all[at + HEAD];
+            if (communicator(head) != communicator || operation(head) == DEFERRED) {
+                return at;
+            }
+            if (recording) {
+                record(all, at, core, ring, pass, group);
+            }
+            long opAndPeer = all[at + OP_AND_PEER];
+            int result = Operations.call(
+                    operation(head),
+                    all[at + SEND],
+                    all[at + RECV],
+                    all[at + COUNT],
+                    type(head),
+                    op(opAndPeer),
+                    peer(opAndPeer),
+                    all[at + OFFSET],
+                    handle,
+                    all[at + STREAM]);
+            look(result, at);
+            if (refusal != nccl.ncclSuccess) {
+                return at;
+            }
         }
-        long opAndPeer = words[at + OP_AND_PEER];
-        return Operations.call(
-                operation(head),
-                words[at + SEND],
-                words[at + RECV],
-                words[at + COUNT],
-                type(head),
-                op(opAndPeer),
-                peer(opAndPeer),
-                words[at + OFFSET],
-                core.handle(),
-                words[at + STREAM]);
+        return end;
+    }
+
+    /** Looks at what NCCL has said to a call. */
+    private void look(int result, int at) {
+        if (result == nccl.ncclSuccess || result == nccl.ncclInProgress) {
+            return;
+        }
+        refusal = result;
+        long head = words[at + HEAD];
+        boolean isDeferred = operation(head) == DEFERRED;
+        failedCommunicator = communicator(head);
+        failedName = isDeferred ? "a call" : Operations.name(operation(head));
+        failedDescription = (isDeferred ? deferred(at).toString() : describe(at)) + " in a group of " + operations()
+                + " operations";
     }
 
     /** Asks NCCL how long it would take, in microseconds, and gives the batch up. */

@@ -2254,8 +2254,11 @@ public final class Communicator implements AutoCloseable {
             CudaStream stream) {
         DeviceBuffer<?> one = send == null ? recv : send;
         DeviceBuffer<?> other = recv == null ? send : recv;
-        if ((wrong(one, other, stream) | further()) < 0) {
-            check(one, other, stream);
+        int wrong = wrong(one, other, stream);
+        if ((wrong | further()) < 0) {
+            if (wrong < 0) {
+                checkEach(one, other, stream);
+            }
             if (further() < 0) {
                 submitFurther(operation, send, recv, count, op, peer, stream);
                 return;

@@ -165,7 +165,7 @@ public final class CudaGraph implements AutoCloseable {
 
     /** Whether anything at all is captured: quickly asked. */
     static boolean anyCapturing() {
-        return CAPTURES.get() != 0;
+        return CAPTURES.getPlain() != 0;
     }
 
     /** The graph that the calling thread captures, else null. */

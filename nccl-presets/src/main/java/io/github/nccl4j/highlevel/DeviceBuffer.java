@@ -78,6 +78,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     private final Lifetime lifetime = new Lifetime(this);
     /** {@link Lifetime#CLOSED} or 0, for hot paths, which have this object at hand and not its lifetime. */
     private int closed;
+    /**
+     * Of the root: a batch that has a pin. Plain, since a batch asks for itself only, and takes away what stands here before it
+     * ends its pin; another that stood here pins once more.
+     */
+    private Batch pinnedBy;
 
     private DeviceBuffer(
             Device device,
@@ -385,16 +390,6 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         return address + offset * type.sizeInBytes();
     }
 
-    /** The buffer that has the memory: this one unless it is a slice. */
-    DeviceBuffer<T> root() {
-        return root;
-    }
-
-    /** A number that no other buffer has. */
-    long serial() {
-        return lifetime.serial();
-    }
-
     /**
      * Negative if it can't be used; for who looks at several things at once. What another thread closes is seen at the next
      * operation, which begins with a volatile read.
@@ -446,6 +441,23 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
             root.lifetime.unpin();
             throw closed;
         }
+    }
+
+    /** Whether a batch has a pin of {@link #pinFor}. It may have one although this says no. */
+    boolean isPinnedFor(Batch batch) {
+        return root.pinnedBy == batch;
+    }
+
+    /** As {@link #pin}, remembered, so that a batch need not pin for each of its operations. */
+    void pinFor(Batch batch) {
+        pin();
+        root.pinnedBy = batch;
+    }
+
+    /** Ends a pin of {@link #pinFor}. */
+    void unpinFromBatch() {
+        root.pinnedBy = null;
+        unpin();
     }
 
     /** Ends a pin, in any thread, and frees the memory if its owner was closed meanwhile and no other pin is left. */
