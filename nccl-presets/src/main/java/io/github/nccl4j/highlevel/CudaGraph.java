@@ -163,7 +163,7 @@ public final class CudaGraph implements AutoCloseable {
         return graph != null ? graph : OF_THREAD.get();
     }
 
-    /** Whether anything at all is captured: quickly asked. */
+    /** Whether anything at all is captured: quickly asked, by a plain read as that of {@link Detours#any}. */
     static boolean anyCapturing() {
         return CAPTURES.getPlain() != 0;
     }
