@@ -54,8 +54,8 @@ final class StubLibraries {
     static Path makeLoops(Path folder, Path library) throws IOException {
         copy(HEADER, folder.resolve("nccl.h"));
         copy("loops.cpp", folder.resolve("loops.cpp"));
-        copy("core.cpp", folder.resolve("core.cpp"));
-        compileAgainst(library, folder, "-shared", "-fPIC", "-o", "libloops.so", "loops.cpp", "core.cpp");
+        copy("coreshare.cpp", folder.resolve("coreshare.cpp"));
+        compileAgainst(library, folder, "-shared", "-fPIC", "-o", "libloops.so", "loops.cpp", "coreshare.cpp");
         return folder.resolve("libloops.so");
     }
 

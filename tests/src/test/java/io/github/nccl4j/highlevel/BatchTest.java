@@ -3,6 +3,10 @@ package io.github.nccl4j.highlevel;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import io.github.nccl4j.highlevel.Element.Int32;
+import io.github.nccl4j.tests.Threads;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.Callable;
 import org.junit.jupiter.api.Test;
 
 /** How long a group keeps memory, which it need not pin once more for each operation. */
@@ -72,6 +76,29 @@ class BatchTest {
             group.launch();
             assertEquals(0, inner.pins());
             assertEquals(0, outer.pins());
+        }
+    }
+
+    @Test
+    void groupsOfTwoThreadsEachPinWhatBothUse() throws Exception {
+        try (Communicator mine = alone();
+                Communicator theirs = alone();
+                DeviceBuffer<Int32> buffer = numbers();
+                Group group = Group.open()) {
+            mine.allReduce(buffer.slice(0, 1), ReduceOp.SUM, STREAM);
+            Callable<Void> other = () -> {
+                try (Group others = Group.open()) {
+                    theirs.allReduce(buffer.slice(1, 1), ReduceOp.SUM, STREAM);
+                    assertEquals(2, buffer.pins());
+                    others.launch();
+                }
+                return null;
+            };
+            Threads.together(List.of(other), Duration.ofSeconds(30));
+            assertEquals(1, buffer.pins());
+            mine.allReduce(buffer.slice(2, 1), ReduceOp.SUM, STREAM);
+            group.launch();
+            assertEquals(0, buffer.pins());
         }
     }
 }
