@@ -46,11 +46,6 @@ final class Lifetime {
         watch = Leaks.watch(owner, description);
     }
 
-    /** A number that no other has. */
-    long serial() {
-        return serial;
-    }
-
     boolean isOpen() {
         return state >= 0;
     }
