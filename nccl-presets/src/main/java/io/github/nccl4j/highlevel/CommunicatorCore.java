@@ -116,7 +116,7 @@ final class CommunicatorCore {
         deadline = settings.deadline();
         this.name = name;
         failures = new Failures(this);
-        gate.bar(this::notOpen);
+        gate.bar(this::notOpen, () -> {});
     }
 
     NcclLibrary library() {
@@ -153,8 +153,9 @@ final class CommunicatorCore {
 
     /** Known from the start, or when it has come to be. */
     int rank() {
+        State seen = state;
         if (size == 0) {
-            throw notOpen();
+            throw notOpen(seen);
         }
         return rank;
     }
@@ -175,8 +176,9 @@ final class CommunicatorCore {
     }
 
     int size() {
+        State seen = state;
         if (size == 0) {
-            throw notOpen();
+            throw notOpen(seen);
         }
         return size;
     }
@@ -237,9 +239,8 @@ final class CommunicatorCore {
             check = new CallCheck(this, where);
         }
         callRollAt(settings.meeting() != null ? settings.meeting() : where);
-        state = State.OPEN;
         communicator.flightRecorder().begin();
-        gate.open();
+        gate.open(() -> state = State.OPEN);
         if (owner) {
             if (settings.watchdog()) {
                 Watchdog.watch(this);
@@ -355,12 +356,17 @@ final class CommunicatorCore {
     }
 
     IllegalStateException notOpen() {
-        return wrongState("used", EnumSet.of(State.OPEN));
+        return notOpen(state);
     }
 
-    private IllegalStateException wrongState(String what, Set<State> allowed) {
+    private IllegalStateException notOpen(State seen) {
+        return wrongState(seen, "used", EnumSet.of(State.OPEN));
+    }
+
+    /** The state as it was seen: another thread may have changed it meanwhile. */
+    private IllegalStateException wrongState(State seen, String what, Set<State> allowed) {
         String text =
-                switch (state) {
+                switch (seen) {
                     case PENDING -> "is pending: it can be used when its group has been launched";
                     case OPEN -> "is open";
                     case SUSPENDED -> "is suspended: resume it first";
@@ -372,19 +378,21 @@ final class CommunicatorCore {
                 };
         return new IllegalStateException(
                 this + " " + text + (what.equals("used") ? "" : "; to be " + what + " it must be " + allowed),
-                ENDED_BY_FAILURE.contains(state) ? failures.first() : null);
+                ENDED_BY_FAILURE.contains(seen) ? failures.first() : null);
     }
 
     void requireOpen() {
-        if (state != State.OPEN) {
-            throw notOpen();
+        State seen = state;
+        if (seen != State.OPEN) {
+            throw notOpen(seen);
         }
     }
 
     /** What is suspended can't give anything back. */
     void requireNotSuspended() {
-        if (state == State.SUSPENDED) {
-            throw notOpen();
+        State seen = state;
+        if (seen == State.SUSPENDED) {
+            throw notOpen(seen);
         }
     }
 
@@ -419,8 +427,9 @@ final class CommunicatorCore {
     <R> R exclusively(String what, Set<State> allowed, Supplier<R> body) {
         Gate.Pass pass = gate.enterBarred();
         try {
-            if (!allowed.contains(state)) {
-                throw wrongState(what, allowed);
+            State seen = state;
+            if (!allowed.contains(seen)) {
+                throw wrongState(seen, what, allowed);
             }
             return body.get();
         } finally {
@@ -433,13 +442,17 @@ final class CommunicatorCore {
         if (ENDED.contains(state)) {
             return false;
         }
-        state = next;
         if (next == State.OPEN) {
-            gate.open();
+            gate.open(() -> state = next);
         } else {
-            gate.bar(this::notOpen);
+            barAs(next);
         }
         return true;
+    }
+
+    /** Changes the state to one that operations are refused in; the state and the gate at once for who is refused. */
+    private Gate.Pass barAs(State next) {
+        return gate.bar(this::notOpen, () -> state = next);
     }
 
     <R> R onDevice(Cuda.Action<R> action) {
@@ -638,7 +651,7 @@ final class CommunicatorCore {
         polling.lock();
         try {
             if (released) {
-                throw wrongState("asked for errors", EnumSet.complementOf(EnumSet.copyOf(ENDED)));
+                throw wrongState(state, "asked for errors", EnumSet.complementOf(EnumSet.copyOf(ENDED)));
             }
             return pollNow();
         } finally {
@@ -791,8 +804,9 @@ final class CommunicatorCore {
         boolean begun = false;
         Gate.Pass pass = gate.enterBarred();
         try {
-            if (state != State.OPEN && !(alsoRevoked && state == State.REVOKED)) {
-                throw notOpen();
+            State seen = state;
+            if (seen != State.OPEN && !(alsoRevoked && seen == State.REVOKED)) {
+                throw notOpen(seen);
             }
             begun = true;
             creation.now();
@@ -935,16 +949,16 @@ final class CommunicatorCore {
         Gate.Pass inside;
         synchronized (this) {
             requireRevocable();
-            inside = gate.bar(this::notOpen);
-            state = State.REVOKED;
+            inside = barAs(State.REVOKED);
         }
         awaitLeft(inside, deadline);
         settle(result, "ncclCommRevoke", "ncclCommRevoke");
     }
 
     private void requireRevocable() {
-        if (state != State.OPEN) {
-            throw wrongState("revoked", EnumSet.of(State.OPEN));
+        State seen = state;
+        if (seen != State.OPEN) {
+            throw wrongState(seen, "revoked", EnumSet.of(State.OPEN));
         }
     }
 
@@ -989,8 +1003,7 @@ final class CommunicatorCore {
             if (ENDED.contains(state) || state == State.PENDING) {
                 return;
             }
-            inside = gate.bar(this::notOpen);
-            state = State.ABORTED;
+            inside = barAs(State.ABORTED);
         }
         communicator.ending();
         end(true, () -> {
@@ -1071,7 +1084,7 @@ final class CommunicatorCore {
             return;
         }
         if (state == State.PENDING) {
-            throw wrongState("closed", EnumSet.complementOf(EnumSet.of(State.PENDING)));
+            throw wrongState(State.PENDING, "closed", EnumSet.complementOf(EnumSet.of(State.PENDING)));
         }
         if (!owner) {
             RuntimeException problem = closeOwned();

@@ -215,8 +215,14 @@ final class Gate {
         return mine;
     }
 
-    /** Lets nobody in from now on, and tells who is inside, by a pass of which {@link Pass#isInside} is to be asked. */
-    synchronized Pass bar(Supplier<RuntimeException> reason) {
+    /**
+     * Lets nobody in from now on, and tells who is inside, by a pass of which {@link Pass#isInside} is to be asked.
+     *
+     * @param reason what who wants in gets instead
+     * @param change what the reason tells of, or nothing: nobody is told of it before it is made
+     */
+    synchronized Pass bar(Supplier<RuntimeException> reason, Runnable change) {
+        change.run();
         barred = reason;
         Pass before = invalidate();
         operations = Math.max(operations, before.operations());
@@ -226,8 +232,13 @@ final class Gate {
         return evicted != null ? evicted : before;
     }
 
-    /** Lets threads in again. */
-    synchronized void open() {
+    /**
+     * Lets threads in again.
+     *
+     * @param change what ends the reason that they were not let in for: nobody is told of that after it
+     */
+    synchronized void open(Runnable change) {
+        change.run();
         barred = null;
     }
 

@@ -11,6 +11,9 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 
 /** Who is let in, and the count of what was done inside, which goes on whoever comes. */
@@ -71,7 +74,7 @@ class GateTest {
     void whatWasInsideWhenTheGateWasBarredCountsAfterwards() {
         operate();
         Gate.Pass pass = gate.enter();
-        assertSame(pass, gate.bar(() -> new IllegalStateException("barred")));
+        assertSame(pass, gate.bar(() -> new IllegalStateException("barred"), () -> {}));
         assertTrue(pass.isInside());
         assertEquals(1, gate.operations());
         pass.countAndLeave();
@@ -79,8 +82,37 @@ class GateTest {
         assertThrows(IllegalStateException.class, this::operate);
         gate.enterBarred().leave();
         assertEquals(2, gate.operations());
-        gate.open();
+        gate.open(() -> {});
         assertEquals(3, operate());
+    }
+
+    @Test
+    void whoComesWhileTheGateIsBarredOrOpenedLearnsWhatIsSoAfterwards() throws Exception {
+        AtomicReference<String> state = new AtomicReference<>("open");
+        FutureTask<Long> early = new FutureTask<>(this::operate);
+        gate.bar(() -> new IllegalStateException(state.get()), () -> {
+            startAndAwait(early);
+            state.set("barred");
+        });
+        ExecutionException refused =
+                assertThrows(ExecutionException.class, () -> early.get(LIMIT.toSeconds(), TimeUnit.SECONDS));
+        assertEquals("barred", refused.getCause().getMessage());
+
+        FutureTask<Long> late = new FutureTask<>(this::operate);
+        gate.open(() -> {
+            startAndAwait(late);
+            state.set("open");
+        });
+        assertEquals(1, late.get(LIMIT.toSeconds(), TimeUnit.SECONDS));
+    }
+
+    /** Until it is done, or waits for the gate. */
+    private static void startAndAwait(FutureTask<Long> operation) {
+        Thread thread = new Thread(operation, "who comes");
+        thread.start();
+        while (!operation.isDone() && thread.getState() != Thread.State.BLOCKED) {
+            Thread.onSpinWait();
+        }
     }
 
     @Test

@@ -31,6 +31,7 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -340,5 +341,54 @@ class StatesTest {
             assertTrue(!window.isOpen());
             buffer.close();
         });
+    }
+
+    @Test
+    void whoIsRefusedWhileAnotherThreadChangesTheStateIsToldTheStateItIsRefusedFor() throws Exception {
+        RankThreads.run(1, communicator -> {
+            AtomicBoolean ended = new AtomicBoolean();
+            Threads.together(
+                    List.of(
+                            () -> {
+                                try {
+                                    for (int i = 0; i < 1000; i++) {
+                                        untilItIsFree(() -> communicator.suspend(SuspendFlag.MEM));
+                                        untilItIsFree(communicator::resume);
+                                    }
+                                } finally {
+                                    ended.set(true);
+                                }
+                                return null;
+                            },
+                            () -> {
+                                try (DeviceBuffer<Int32> buffer = HOST.allocate(ElementType.INT32, 1)) {
+                                    while (!ended.get()) {
+                                        try {
+                                            communicator.allReduce(buffer, buffer, ReduceOp.SUM, STREAM);
+                                        } catch (IllegalStateException e) {
+                                            String message = e.getMessage();
+                                            assertTrue(message.contains("is suspended") || isInUse(message), message);
+                                        }
+                                    }
+                                }
+                                return null;
+                            }),
+                    Duration.ofSeconds(60));
+        });
+    }
+
+    private static void untilItIsFree(Runnable change) {
+        for (; ; ) {
+            try {
+                change.run();
+                return;
+            } catch (IllegalStateException e) {
+                assertTrue(isInUse(e.getMessage()), e::getMessage);
+            }
+        }
+    }
+
+    private static boolean isInUse(String message) {
+        return message.contains("in use by thread");
     }
 }
