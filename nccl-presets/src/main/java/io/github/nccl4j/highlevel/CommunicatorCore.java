@@ -47,7 +47,7 @@ final class CommunicatorCore {
     private long handle;
 
     private final Gate gate = new Gate(this::inUse, this::giveThreadADevice);
-    private volatile State state = State.PENDING;
+    private volatile State state;
     /** A call that was given up is still in NCCL. */
     private volatile boolean stuck;
 
@@ -116,7 +116,7 @@ final class CommunicatorCore {
         deadline = settings.deadline();
         this.name = name;
         failures = new Failures(this);
-        gate.bar(this::notOpen, () -> {});
+        barAs(State.PENDING);
     }
 
     NcclLibrary library() {

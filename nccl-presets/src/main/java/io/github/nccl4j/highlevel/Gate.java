@@ -219,7 +219,7 @@ final class Gate {
      * Lets nobody in from now on, and tells who is inside, by a pass of which {@link Pass#isInside} is to be asked.
      *
      * @param reason what who wants in gets instead
-     * @param change what the reason tells of, or nothing: nobody is told of it before it is made
+     * @param change what the reason tells of: nobody is told of it before it is made
      */
     synchronized Pass bar(Supplier<RuntimeException> reason, Runnable change) {
         change.run();
