@@ -1,6 +1,7 @@
 #!/bin/sh
 # Compiles the host engine: build-native.sh CXX OUTPUT. One object a source, two at a time; done anew only when a source,
-# a header or this script is younger than OUTPUT.
+# a header or this script is younger than OUTPUT, or the compiler or its options changed. NCCL4J_STRICT makes a warning an
+# error.
 set -eu
 cxx=$1
 output=$2
@@ -9,18 +10,23 @@ sources=$here/src/main/cpp
 api=$here/../nccl-presets/src/main/native/include
 objects=$(dirname "$output")/../../../../../../../objects/$(basename "$(dirname "$output")")
 
-if [ -f "$output" ] && [ -z "$(find "$sources" "$api" "$0" -newer "$output" -type f)" ]; then
+# Not where this checkout lies: the same sources give the same library.
+flags="-ffile-prefix-map='$here'=. -std=c++17 -O2 -fPIC -fvisibility=hidden -Wall -Wextra -pthread"
+[ -z "${NCCL4J_STRICT:-}" ] || flags="$flags -Werror"
+command="$cxx $flags"
+
+if [ -f "$output" ] && [ "$(cat "$objects/command" 2>/dev/null)" = "$command" ] \
+    && [ -z "$(find "$sources" "$api" "$0" -newer "$output" -type f)" ]; then
   exit 0
 fi
 mkdir -p "$(dirname "$output")" "$objects"
 rm -f "$objects"/*.o
-# Not where this checkout lies: the same sources give the same library.
-flags="-ffile-prefix-map='$here'=. -std=c++17 -O2 -fPIC -fvisibility=hidden -Wall -Wextra -Werror -pthread"
 for source in "$sources"/*.cpp; do
   echo "$source"
-done | xargs -P 2 -I {} sh -c "$cxx $flags -I'$api' -c '{}' -o '$objects'/\"\$(basename '{}' .cpp)\".o"
+done | xargs -P 2 -I {} sh -c "$command -I'$api' -c '{}' -o '$objects'/\"\$(basename '{}' .cpp)\".o"
 # shellcheck disable=SC2086 # the compiler may be given with options
 $cxx -shared -pthread -s -Wl,-z,defs -Wl,-z,noexecstack -Wl,--version-script="$here/src/main/cpp/exports.map" \
   -o "$output.new" "$objects"/*.o
 "$here/../nccl-presets/tell-apart.sh" "$output.new"
 mv "$output.new" "$output"
+printf '%s\n' "$command" >"$objects/command"

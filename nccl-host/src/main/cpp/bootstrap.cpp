@@ -2,7 +2,6 @@
 
 #include "bootstrap.h"
 
-#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -98,7 +97,7 @@ class Bootstrap {
           ncclTimeout, "rank %d of %d got no answer from process %d, which made the unique id, within %.1f s",
           comm_.rank, comm_.ranks, static_cast<int>(id_.pid), initTimeout());
     }
-    poll(polled.data(), polled.size(), std::min(milliseconds, static_cast<int>(std::min(left, 1000.0) * 1000) + 1));
+    pollAll(polled, std::min(milliseconds, static_cast<int>(std::min(left, 1000.0) * 1000) + 1));
     if (comm_.aborted) {
       fail(ncclInternalError, "the init of rank %d was aborted by ncclCommAbort", comm_.rank);
     }
@@ -198,7 +197,7 @@ class Bootstrap {
       Fd memory = comm_.sharesMemory ? Channel::newMemory(Channel::ringBytes(comm_.ranks)) : Fd();
       hello.shared = memory.valid();
       // The system may refuse to carry one more descriptor that nobody has taken yet.
-      if (memory.valid() && sendWithDescriptor(socket.get(), &hello, sizeof hello, memory.get()) < 0) {
+      if (memory.valid() && sendWithDescriptor(socket.get(), &hello, sizeof hello, memory.get()) <= 0) {
         memory.reset();
         hello.shared = 0;
       }
@@ -216,9 +215,9 @@ class Bootstrap {
   }
 
   int acceptHigher() {
-    for (;;) {
-      Fd fd = acceptFrom(listener_);
-      if (!fd.valid()) break;
+    Fd fd;
+    for (int i = 0; i < kAcceptTurn && acceptFrom(listener_, fd); i++) {
+      if (!fd.valid()) continue;
       arriving_.push_back(std::make_unique<Arriving>());
       arriving_.back()->fd = std::move(fd);
     }

@@ -70,6 +70,14 @@ void Channel::open(Fd socket, const Fd& memory, size_t ringBytes, bool first) {
   reset();
   socket_ = std::move(socket);
   if (!memory.valid()) return;
+  // A peer that could shrink it could end this process by SIGBUS.
+  int seals = fcntl(memory.get(), F_GET_SEALS);
+  if (seals < 0) failErrno("cannot look at the seals of the memory of a connection");
+  if ((seals & F_SEAL_SHRINK) == 0) {
+    fail(
+        ncclInternalError, "the memory of a connection must have F_SEAL_SHRINK (%d), but its seals are %d",
+        F_SEAL_SHRINK, seals);
+  }
   struct stat status {};
   if (fstat(memory.get(), &status) != 0) failErrno("cannot look at the memory of a connection");
   size_t bytes = memoryBytes(ringBytes);

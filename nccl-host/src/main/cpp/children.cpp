@@ -53,18 +53,19 @@ void connectAt(Comm& child, const ncclUniqueId& id, int server, const char* call
   connectRanks(child, id);
 }
 
-/** Runs one collective of the engine itself on a communicator. */
-void runInternal(const std::shared_ptr<Comm>& comm, Operation operation) {
+/** Runs one collective of the engine itself on the parent of a communicator that is being made. */
+void runInternal(const std::shared_ptr<Comm>& parent, const Comm& child, Operation operation) {
   std::vector<Work> work(1);
-  work[0].comm = comm;
-  work[0].epoch = comm->epoch;
-  work[0].tasks.push_back(makeCollective(*comm, std::move(operation)));
+  work[0].comm = parent;
+  work[0].epoch = parent->epoch;
+  work[0].child = &child;
+  work[0].tasks.push_back(makeCollective(*parent, std::move(operation)));
   runWork(std::move(work));
 }
 
 /** Colors and keys, or ids, of all ranks of the parent; over its control streams if regrouping is not NULL. */
 std::vector<RegroupNote> exchangeForSplit(
-    const std::shared_ptr<Comm>& parent, Regrouping* regrouping, RegroupNote mine, Call call) {
+    const std::shared_ptr<Comm>& parent, const Comm& child, Regrouping* regrouping, RegroupNote mine, Call call) {
   size_t ranks = static_cast<size_t>(parent->ranks);
   if (regrouping != nullptr) {
     std::vector<int> members(ranks);
@@ -83,7 +84,7 @@ std::vector<RegroupNote> exchangeForSplit(
     exchange.recv = ids[0].internal;
     exchange.count = sizeof mine.id;
   }
-  runInternal(parent, std::move(exchange));
+  runInternal(parent, child, std::move(exchange));
   std::vector<RegroupNote> notes(ranks);
   for (size_t rank = 0; rank < ranks; rank++) {
     notes[rank].told = pairs[rank];
@@ -97,7 +98,7 @@ void connectSplit(const std::shared_ptr<Comm>& parent, int color, int key, Comm&
   if (parent->revoked) regrouping = std::make_unique<Regrouping>(*parent, child, Call::CommSplit);
   RegroupNote mine;
   mine.told = {color, key};
-  std::vector<RegroupNote> colors = exchangeForSplit(parent, regrouping.get(), mine, Call::CommSplit);
+  std::vector<RegroupNote> colors = exchangeForSplit(parent, child, regrouping.get(), mine, Call::CommSplit);
 
   // Ranks of one color, ordered by key and then by the rank in the parent. The first serves the rendezvous.
   std::vector<std::pair<int64_t, int>> members;
@@ -110,7 +111,7 @@ void connectSplit(const std::shared_ptr<Comm>& parent, int color, int key, Comm&
   OwnId own;
   if (!members.empty() && members.front().second == parent->rank) own.make();
   mine.id = own.id();
-  std::vector<RegroupNote> ids = exchangeForSplit(parent, regrouping.get(), mine, Call::CommSplitId);
+  std::vector<RegroupNote> ids = exchangeForSplit(parent, child, regrouping.get(), mine, Call::CommSplitId);
   regrouping.reset();
   own.use();
 

@@ -27,6 +27,9 @@ Registry& registry() {
   return instance;
 }
 
+/** Seconds until a lane is tried again. */
+constexpr double kLaneRetry = 0.005;
+
 std::atomic<uint64_t> nextSerial{1};
 std::atomic<uint64_t> nextWindowSerial{1};
 
@@ -130,7 +133,10 @@ void Comm::breakDown(ncclResult_t code, const std::string& text, ncclResult_t co
   brokenDown_ = true;
   for (Peer& peer : peers) {
     peer.out.clear();
-    tell(peer, ControlKind::Fault, codeForOthers, text);
+    // Without the reason its end must do: who waits for signals only has nothing else to learn it from.
+    if (!tell(peer, ControlKind::Fault, codeForOthers, text) && peer.control.valid()) {
+      shutdown(peer.control.get(), SHUT_WR);
+    }
     // No more elements will come from here; what is already on its way can still be read.
     peer.data.endSending();
   }
@@ -142,15 +148,19 @@ void Comm::badNews(ncclResult_t code, const std::string& text) {
   badNewsText_ = text;
 }
 
-void Comm::tell(Peer& peer, ControlKind kind, int code, const std::string& text) {
-  if (!peer.control.valid() || peer.controlEnded) return;
+bool Comm::tell(Peer& peer, ControlKind kind, int code, const std::string& text) noexcept {
+  if (!peer.control.valid() || peer.controlEnded) return false;
   Control message;
   message.kind = kind;
   message.code = code;
   size_t length = std::min(text.size(), sizeof message.text - 1);
   memcpy(message.text, text.data(), length);
-  // Control streams carry a handful of short messages in all, so their buffer always has room.
-  sendSome(peer.control.get(), &message, sizeof message);
+  try {
+    // Control streams carry a handful of short messages in all, so their buffer has room.
+    return sendSome(peer.control.get(), &message, sizeof message) == sizeof message;
+  } catch (const Failure&) {
+    return false;
+  }
 }
 
 void Comm::readControl(Peer& peer, const char* during) {
@@ -185,7 +195,14 @@ void Comm::readControl(Peer& peer, const char* during) {
               format("rank %d could not take a socket from rank %d: too many open files", rank, peer.rank));
           break;
         }
-        openInbox().addLane(peer.rank, std::move(peer.passed));
+        try {
+          openInbox().addLane(peer.rank, std::move(peer.passed));
+        } catch (const Failure& failure) {
+          // The lane does not come again.
+          badNews(
+              failure.code(),
+              format("rank %d could not take a socket from rank %d: %s", rank, peer.rank, failure.text().c_str()));
+        }
         break;
       case ControlKind::Regroup:
         peer.regroups.emplace_back();
@@ -228,15 +245,34 @@ Inbox& Comm::openInbox() {
   return *inbox;
 }
 
-void Comm::openLane(Peer& peer) {
-  if (peer.rank == rank || peer.lane.valid() || !peer.control.valid()) return;
+bool Comm::openLane(Peer& peer) {
+  if (peer.rank == rank || peer.lane.valid() || !peer.control.valid()) return true;
+  double time = now();
+  if (time < peer.nextLaneTry) return false;
   auto [mine, theirs] = newStream();
   enlargeBuffers(mine);
   enlargeBuffers(theirs);
   Control message;
   message.kind = ControlKind::Lane;
-  sendWithDescriptor(peer.control.get(), &message, sizeof message, theirs.get());
-  peer.lane = std::move(mine);
+  long sent = sendWithDescriptor(peer.control.get(), &message, sizeof message, theirs.get());
+  if (sent == sizeof message) {
+    peer.lane = std::move(mine);
+    return true;
+  }
+  if (sent < 0) {
+    lookForReason(peer, "before it took puts");
+    return false;
+  }
+  if (peer.laneDeadline == 0) peer.laneDeadline = time + initTimeout();
+  if (time >= peer.laneDeadline) {
+    fail(
+        ncclSystemError,
+        "rank %d could not send a socket to rank %d within %.1f s: more descriptors of this user are on their way than "
+        "RLIMIT_NOFILE allows",
+        rank, peer.rank, initTimeout());
+  }
+  peer.nextLaneTry = time + kLaneRetry;
+  return false;
 }
 
 ncclWindow_t Comm::keepWindow(Window window) {

@@ -48,6 +48,8 @@ struct Peer {
   Fd control;
   Fd lane;  // for puts to this rank; opened with the first window or signal
   bool laneBroken = false;
+  double nextLaneTry = 0;   // when the system has refused to carry the other end
+  double laneDeadline = 0;  // 0: it has not
 
   std::deque<Outgoing> out;
   bool sendBroken = false;
@@ -145,6 +147,7 @@ class Comm {
   std::atomic<int> pendingSplits{0};  // children being made by helper threads
   std::atomic<bool> finalized{false};
   std::atomic<bool> suspended{false};
+  std::mutex initThreadMutex;  // to start and to join it: several threads may abort at once
   std::thread initThread;
 
   // State, readable at any time.
@@ -190,8 +193,11 @@ class Comm {
   /** Changed only with both `operation` and windowsMutex, so that either is enough to use it. */
   std::unique_ptr<Inbox> inbox;
   Inbox& openInbox();
-  /** Gives a rank the other end of the lane for this rank's puts, if it has none yet. Needs `operation`. */
-  void openLane(Peer& peer);
+  /**
+   * Gives a rank the other end of the lane for this rank's puts, if it has none yet; false when that is to be tried again
+   * at nextLaneTry. Throws after the init timeout. Needs `operation`.
+   */
+  bool openLane(Peer& peer);
 
   std::mutex windowsMutex;
   std::map<ncclWindow_t, Window> windows;
@@ -206,7 +212,8 @@ class Comm {
   /** Made by ncclCommGetUniqueId here and not yet used. Needs `operation`. */
   std::unique_ptr<ncclUniqueId> growId;
 
-  void tell(Peer& peer, ControlKind kind, int code, const std::string& text);
+  /** False when the message was not sent. */
+  bool tell(Peer& peer, ControlKind kind, int code, const std::string& text) noexcept;
 
  private:
   mutable std::mutex stateMutex_;

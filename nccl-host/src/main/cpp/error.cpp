@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <algorithm>
 #include <mutex>
 #include <new>
 #include <system_error>
@@ -41,6 +42,7 @@ ThreadError& threadError() {
 }
 
 std::string formatList(const char* pattern, va_list args) {
+  PlainLocale plain;
   va_list again;
   va_copy(again, args);
   int length = vsnprintf(nullptr, 0, pattern, again);
@@ -51,6 +53,14 @@ std::string formatList(const char* pattern, va_list args) {
 }
 
 }  // namespace
+
+PlainLocale::PlainLocale()
+    : saved_(uselocale([] {
+        static const locale_t plain = newlocale(LC_ALL_MASK, "C", static_cast<locale_t>(nullptr));
+        return plain;
+      }())) {}
+
+PlainLocale::~PlainLocale() { uselocale(saved_); }
 
 std::string format(const char* pattern, ...) {
   va_list args;
@@ -70,12 +80,17 @@ void fail(ncclResult_t code, const char* pattern, ...) {
 
 void failErrno(const char* what) {
   int code = errno;
+  PlainLocale plain;
   throw Failure(ncclSystemError, std::string(what) + ": " + std::generic_category().message(code));
 }
 
-std::string rankList(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank" : "ranks";
-  for (size_t i = 0; i < ranks.size(); i++) text += (i == 0 ? " " : ", ") + std::to_string(ranks[i]);
+std::string rankList(const std::vector<int>& ranks) { return rankList(ranks, ranks.size()); }
+
+std::string rankList(const std::vector<int>& first, size_t count) {
+  std::string text = count == 1 ? "rank" : "ranks";
+  size_t named = std::min(first.size(), kNamedRanks);
+  for (size_t i = 0; i < named; i++) text += (i == 0 ? " " : ", ") + std::to_string(first[i]);
+  if (count > named) text += " and " + std::to_string(count - named) + " more";
   return text;
 }
 

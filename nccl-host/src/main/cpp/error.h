@@ -3,6 +3,8 @@
 // ncclGetLastError.
 #pragma once
 
+#include <locale.h>
+
 #include <exception>
 #include <string>
 #include <utility>
@@ -24,7 +26,18 @@ class Failure : public std::exception {
   std::string text_;
 };
 
-/** printf into a string. */
+/** While one lives, its thread formats and parses as in the "C" locale, whatever the program has set; a JVM sets LANG's. */
+class PlainLocale {
+ public:
+  PlainLocale();
+  ~PlainLocale();
+  PlainLocale(const PlainLocale&) = delete;
+
+ private:
+  const locale_t saved_;
+};
+
+/** printf into a string, in the "C" locale. */
 std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)));
 
 /** Throws a Failure. */
@@ -33,8 +46,14 @@ std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)
 /** Throws a Failure with ncclSystemError, the text followed by errno's meaning. */
 [[noreturn]] void failErrno(const char* what);
 
-/** "rank 3" or "ranks 1, 3, 5". */
+/** How many ranks a list names at most. */
+constexpr size_t kNamedRanks = 16;
+
+/** "rank 3", "ranks 1, 3, 5" or, of more than kNamedRanks, "ranks 0, 1, ... and 84 more". */
 std::string rankList(const std::vector<int>& ranks);
+
+/** As above, where the list has only the first of count ranks. */
+std::string rankList(const std::vector<int>& first, size_t count);
 
 /** Keeps the text of an error of the calling thread, also as the process's last error. */
 void recordError(const std::string& text);

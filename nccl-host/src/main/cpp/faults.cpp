@@ -2,7 +2,6 @@
 
 #include "faults.h"
 
-#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include <algorithm>
 
 #include "error.h"
+#include "settings.h"
 
 namespace host {
 namespace {
@@ -43,9 +43,8 @@ class Part {
   }
 
   double seconds() const {
-    char* end = nullptr;
-    double number = strtod(value.c_str(), &end);
-    if (value.empty() || *end != '\0' || !isfinite(number) || number < 0) refuse("a number of seconds");
+    double number;
+    if (!parseNumber(value.c_str(), number) || number < 0) refuse("a number of seconds");
     return number;
   }
 

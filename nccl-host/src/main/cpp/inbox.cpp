@@ -2,8 +2,6 @@
 
 #include "inbox.h"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <system_error>
 
@@ -85,7 +83,7 @@ bool Inbox::take(const std::vector<uint64_t>& wanted) {
 
 void Inbox::throwIfFaulty() const {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (!fault_.empty()) throw Failure(ncclInvalidUsage, fault_);
+  if (fault_) throw Failure(*fault_);
 }
 
 size_t Inbox::heldBytes() const { return sizeof *this + lanes_.capacity() * sizeof(Lane); }
@@ -93,6 +91,26 @@ size_t Inbox::heldBytes() const { return sizeof *this + lanes_.capacity() * size
 void Inbox::forgetNews() { clearEvent(news_); }
 
 void Inbox::run() {
+  try {
+    takePuts();
+  } catch (const Failure& failure) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    noteFault(failure.code(), failure.text());
+    // Nobody takes puts any more: their senders shall not wait.
+    for (Lane& lane : lanes_) {
+      lane.ended = true;
+      lane.fd.reset();
+    }
+    raiseEvent(news_);
+  }
+}
+
+/** Keeps the first only. Needs the lock. */
+void Inbox::noteFault(ncclResult_t code, const std::string& text) {
+  if (!fault_) fault_ = std::make_unique<Failure>(code, text);
+}
+
+void Inbox::takePuts() {
   std::vector<pollfd> polled;
   std::vector<int> ranks;
   for (;;) {
@@ -106,7 +124,7 @@ void Inbox::run() {
         ranks.push_back(static_cast<int>(rank));
       }
     }
-    poll(polled.data(), polled.size(), -1);
+    pollAll(polled, -1);
     if (polled[0].revents != 0) clearEvent(wake_);
     for (size_t i = 0; i < polled.size(); i++) {
       std::lock_guard<std::mutex> lock(mutex_);
@@ -137,7 +155,9 @@ void Inbox::receive(int from, Lane& lane) {
     long got = receiveSome(lane.fd.get(), into, size);
     if (got == 0) return;
     if (got < 0 || (head && lane.frame.magic != kWireMagic && lane.frameBytes + static_cast<size_t>(got) >= 4)) {
-      if (got > 0) fault_ = format("rank %d sent something unintelligible in place of a put", from);
+      if (got > 0) {
+        noteFault(ncclInvalidUsage, format("rank %d sent something unintelligible in place of a put", from));
+      }
       lane.ended = true;
       raiseEvent(news_);
       return;
@@ -159,11 +179,10 @@ char* Inbox::targetOf(const Lane& lane) const {
 
 void Inbox::finishPut(int from, Lane& lane) {
   if (lane.dropped) {
-    if (fault_.empty()) {
-      fault_ = format(
-          "rank %d put %llu bytes into a window that rank %d had deregistered", from,
-          static_cast<unsigned long long>(lane.frame.bytes), rank_);
-    }
+    noteFault(
+        ncclInvalidUsage, format(
+                              "rank %d put %llu bytes into a window that rank %d had deregistered", from,
+                              static_cast<unsigned long long>(lane.frame.bytes), rank_));
   } else {
     lane.signals++;
   }

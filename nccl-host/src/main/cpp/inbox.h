@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -61,6 +62,8 @@ class Inbox {
   };
 
   void run();
+  void takePuts();
+  void noteFault(ncclResult_t code, const std::string& text);
   void receive(int from, Lane& lane);
   char* targetOf(const Lane& lane) const;
   void finishPut(int from, Lane& lane);
@@ -69,7 +72,7 @@ class Inbox {
   mutable std::mutex mutex_;
   std::vector<Lane> lanes_;  // by rank; the own one has only signals
   std::map<uint64_t, Window> windows_;
-  std::string fault_;
+  std::unique_ptr<Failure> fault_;
   bool stopping_ = false;
   Fd news_;
   Fd wake_;

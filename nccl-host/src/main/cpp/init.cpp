@@ -13,6 +13,38 @@
 #include "init.h"
 
 namespace host {
+namespace {
+
+/** As NCCL: what the caller's header did not have yet was padding there, or is no part of what it initialized. */
+void forgetNewerFields(ncclConfig_t& config) {
+  const ncclConfig_t unset = NCCL_CONFIG_INITIALIZER;
+  if (config.version < NCCL_VERSION(2, 14, 0)) config.blocking = unset.blocking;
+  if (config.version < NCCL_VERSION(2, 17, 0)) {
+    config.cgaClusterSize = unset.cgaClusterSize;
+    config.minCTAs = unset.minCTAs;
+    config.maxCTAs = unset.maxCTAs;
+    config.netName = unset.netName;
+  }
+  if (config.version < NCCL_VERSION(2, 25, 0)) config.trafficClass = unset.trafficClass;
+  if (config.version < NCCL_VERSION(2, 27, 0)) {
+    config.collnetEnable = unset.collnetEnable;
+    config.CTAPolicy = unset.CTAPolicy;
+    config.shrinkShare = unset.shrinkShare;
+    config.nvlsCTAs = unset.nvlsCTAs;
+  }
+  if (config.version < NCCL_VERSION(2, 28, 0)) {
+    config.nChannelsPerNetPeer = unset.nChannelsPerNetPeer;
+    config.nvlinkCentricSched = unset.nvlinkCentricSched;
+  }
+  if (config.version < NCCL_VERSION(2, 29, 0)) {
+    config.graphUsageMode = unset.graphUsageMode;
+    config.numRmaCtx = unset.numRmaCtx;
+  }
+  if (config.version < NCCL_VERSION(2, 30, 0)) config.maxP2pPeers = unset.maxP2pPeers;
+  if (config.version < NCCL_VERSION(2, 30, 5)) config.graphStreamOrdering = unset.graphStreamOrdering;
+}
+
+}  // namespace
 
 ncclConfig_t readConfig(const ncclConfig_t* given, const char* call) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -28,6 +60,7 @@ ncclConfig_t readConfig(const ncclConfig_t* given, const char* call) {
         call, size, given->magic, NCCL_API_MAGIC);
   }
   memcpy(&config, given, std::min(size, sizeof config));
+  forgetNewerFields(config);
   auto check = [&](const char* field, int value, int least, int most) {
     if (value == NCCL_CONFIG_UNDEF_INT || (value >= least && value <= most)) return;
     if (most == INT_MAX) {
@@ -96,7 +129,10 @@ void end(const std::shared_ptr<Comm>& comm, ControlKind farewell) {
   unregisterComm(*comm);
   comm->answered = true;
   if (comm->initializing || farewell == ControlKind::Abort) comm->requestAbort();
-  if (comm->initThread.joinable()) comm->initThread.join();
+  {
+    std::lock_guard<std::mutex> lock(comm->initThreadMutex);
+    if (comm->initThread.joinable()) comm->initThread.join();
+  }
   std::lock_guard<std::mutex> lock(comm->operation);
   comm->leave(farewell);
 }

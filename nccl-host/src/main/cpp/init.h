@@ -5,7 +5,7 @@
 
 namespace host {
 
-/** The caller's configuration, read only as far as its size says; the rest keeps the values for "not set". */
+/** The caller's configuration, read only as far as its size and version say; the rest keeps the values for "not set". */
 ncclConfig_t readConfig(const ncclConfig_t* given, const char* call);
 
 bool isBlocking(const ncclConfig_t& config, bool inherited);

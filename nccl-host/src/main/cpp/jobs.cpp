@@ -6,6 +6,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <system_error>
 
 namespace host {
 namespace {
@@ -85,17 +86,27 @@ class Chain {
     }
   }
 
-  /** Goes on in a thread of the first communicator; its state is what ncclCommGetAsyncError tells. */
+  /**
+   * Goes on in a thread; the communicators' states are what ncclCommGetAsyncError tells. The end of the only one joins the
+   * thread. The end of one of several must not wait for the others.
+   */
   static void runInBackground(const std::shared_ptr<Chain>& chain) {
     SignalsBlocked blocked;
     CommRef owner = chain->jobs_.front().comm;
     try {
-      owner->initThread = std::thread([held = chain]() mutable {
+      std::lock_guard<std::mutex> lock(owner->initThreadMutex);
+      bool isOnlyOne = chain->jobs_.size() == 1;
+      std::thread thread([held = chain]() mutable {
         held->run();
         held->finish(nullptr);
         // Here, not in the destruction of the thread object.
         held.reset();
       });
+      if (isOnlyOne) {
+        owner->initThread = std::move(thread);
+      } else {
+        thread.detach();
+      }
     } catch (const std::system_error& error) {
       chain->abort();
       chain->run();

@@ -38,7 +38,7 @@ class Registration : public Task {
     window_.number = comm_.nextWindow++;
     // Before anybody can learn of it: the first to finish may put at once.
     comm_.openInbox().addWindow(window_.number, window_.base, window_.size);
-    for (Peer& peer : comm_.peers) comm_.openLane(peer);
+    openLanes();
     operation_.told = {static_cast<int64_t>(window_.size), static_cast<int64_t>(window_.number)};
     exchange_ = makeCollective(comm_, operation_);
     exchange_->start();
@@ -47,8 +47,11 @@ class Registration : public Task {
   Space want(Peer& peer) override { return exchange_->want(peer); }
   void received(Peer& peer, size_t bytes) override { exchange_->received(peer, bytes); }
 
+  bool advanceOwn() override { return !lanesOpen_ && openLanes(); }
+  double wakeTime() const override { return lanesOpen_ ? HUGE_VAL : nextLaneTry_; }
+
   bool complete() const override {
-    if (!exchange_->complete()) return false;
+    if (!lanesOpen_ || !exchange_->complete()) return false;
     for (const Peer& peer : comm_.peers) {
       if (!laneCame(peer)) return false;
     }
@@ -66,6 +69,18 @@ class Registration : public Task {
   std::string description() const override { return name(); }
 
  private:
+  /** True when all are open. */
+  bool openLanes() {
+    lanesOpen_ = true;
+    nextLaneTry_ = HUGE_VAL;
+    for (Peer& peer : comm_.peers) {
+      if (comm_.openLane(peer)) continue;
+      lanesOpen_ = false;
+      nextLaneTry_ = std::min(nextLaneTry_, peer.nextLaneTry);
+    }
+    return lanesOpen_;
+  }
+
   bool laneCame(const Peer& peer) const { return peer.rank == comm_.rank || comm_.inbox->hasLane(peer.rank); }
 
   Operation operation_;
@@ -73,6 +88,8 @@ class Registration : public Task {
   Window window_;
   std::vector<std::pair<int64_t, int64_t>> sizes_;
   std::unique_ptr<Task> exchange_;
+  bool lanesOpen_ = false;
+  double nextLaneTry_ = 0;
   bool started_ = false;
   bool finished_ = false;
 };
@@ -120,9 +137,15 @@ class OneSided : public Task {
     const Operation& operation = operations_[at_];
     if (operation.call == Call::WaitSignal) {
       polled.push_back({comm_.inbox->news(), POLLIN, 0});
-    } else if (!target().laneBroken) {
+    } else if (target().lane.valid() && !target().laneBroken) {
       polled.push_back({target().lane.get(), POLLOUT, 0});
     }
+  }
+
+  double wakeTime() const override {
+    if (complete() || current().call == Call::WaitSignal || current().root == comm_.rank) return HUGE_VAL;
+    const Peer& peer = comm_.peers[static_cast<size_t>(current().root)];
+    return peer.lane.valid() || peer.laneBroken ? HUGE_VAL : peer.nextLaneTry;
   }
 
   bool complete() const override { return at_ == operations_.size(); }
@@ -174,8 +197,7 @@ class OneSided : public Task {
   /** Sends what the lane takes; true when all is sent. */
   bool put(const Operation& operation) {
     Peer& peer = target();
-    if (peer.laneBroken) return false;
-    comm_.openLane(peer);
+    if (peer.laneBroken || !comm_.openLane(peer)) return false;
     PutFrame frame;
     frame.window = operation.windowNumber;
     frame.offset = operation.windowOffset;

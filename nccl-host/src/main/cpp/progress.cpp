@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <new>
 
 #include "task.h"
 
@@ -31,7 +32,7 @@ class Runner {
   bool finished() const { return finished_; }
   const Failure* failure() const { return failure_.get(); }
   /** When to look again even if nothing comes. */
-  double wakeTime() const { return std::min(begun_ ? HUGE_VAL : notBefore_, deadline()); }
+  double wakeTime() const { return std::min(begun_ ? task().wakeTime() : notBefore_, deadline()); }
 
   /** Moves what can be moved now; true when something did. */
   bool advance() {
@@ -41,6 +42,13 @@ class Runner {
         throw Failure(
             ncclInternalError,
             format("%s was aborted: ncclCommAbort was called on rank %d", what().c_str(), comm().rank));
+      }
+      if (childAborted()) {
+        throw Failure(
+            ncclInternalError,
+            format(
+                "%s was aborted: ncclCommAbort was called on the communicator that rank %d was making", what().c_str(),
+                comm().rank));
       }
       if (comm().interrupts > 0) {
         throw Failure(
@@ -138,6 +146,7 @@ class Runner {
       if (peer.control.valid() && !peer.controlEnded) polled.push_back({peer.control.get(), POLLIN, 0});
     }
     polled.push_back({comm().wake.get(), POLLIN, 0});
+    if (work_.child != nullptr) polled.push_back({work_.child->wake.get(), POLLIN, 0});
     for (Peer& peer : comm().peers) {
       if (!peer.data.valid()) continue;
       bool reading = !peer.dataEnded && task().want(peer).size > 0;
@@ -154,11 +163,26 @@ class Runner {
 
   void readControl(const std::vector<pollfd>& polled) {
     if (!begun_) return;
-    size_t at = firstPolled_;
-    for (Peer& peer : comm().peers) {
-      if (!peer.control.valid() || peer.controlEnded) continue;
-      if (polled[at++].revents != 0) comm().readControl(peer, ("during " + what()).c_str());
+    attempt([&] {
+      size_t at = firstPolled_;
+      for (Peer& peer : comm().peers) {
+        if (!peer.control.valid() || peer.controlEnded) continue;
+        if (polled[at++].revents != 0) comm().readControl(peer, ("during " + what()).c_str());
+      }
+      return true;
+    });
+  }
+
+  void stop(const Failure& failure) {
+    failure_ = std::make_unique<Failure>(failure);
+    if (comm().aborted) {
+      comm().setError(failure.code(), failure.text());
+    } else if (comm().interrupts > 0 || childAborted()) {
+      comm().breakDown(failure.code(), failure.text(), ncclRemoteError);
+    } else {
+      comm().breakDown(failure.code(), failure.text());
     }
+    release();
   }
 
  private:
@@ -242,18 +266,6 @@ class Runner {
     return true;
   }
 
-  void stop(const Failure& failure) {
-    failure_ = std::make_unique<Failure>(failure);
-    if (comm().aborted) {
-      comm().setError(failure.code(), failure.text());
-    } else if (comm().interrupts > 0) {
-      comm().breakDown(failure.code(), failure.text(), ncclRemoteError);
-    } else {
-      comm().breakDown(failure.code(), failure.text());
-    }
-    release();
-  }
-
   /** Lets others use the communicator even while the rest of the group goes on: an abort may be waiting. */
   void release() {
     finished_ = true;
@@ -264,6 +276,7 @@ class Runner {
     return comm().operationTimeout > 0 ? started_ + comm().operationTimeout : HUGE_VAL;
   }
 
+  bool childAborted() const { return work_.child != nullptr && work_.child->aborted; }
   Comm& comm() const { return *work_.comm; }
   Task& task() const { return *work_.tasks[next_]; }
   std::string what() const { return next_ < work_.tasks.size() ? task().name() : "an operation"; }
@@ -321,7 +334,13 @@ void runWork(std::vector<Work> work) {
     }
     double left = std::max(0.0, std::min(wakeTime - now(), 1e6));
     int wait = wakeTime == HUGE_VAL ? -1 : left > 0 ? static_cast<int>(left * 1000) + 1 : 0;
-    poll(polled.data(), polled.size(), wait);
+    try {
+      pollAll(polled, wait);
+    } catch (const Failure& failure) {
+      for (auto& runner : runners) {
+        if (!runner->finished()) runner->stop(failure);
+      }
+    }
     for (auto& runner : runners) {
       if (!runner->finished()) runner->readControl(polled);
     }

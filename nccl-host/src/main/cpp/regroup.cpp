@@ -2,7 +2,6 @@
 
 #include "regroup.h"
 
-#include <poll.h>
 #include <string.h>
 
 #include <algorithm>
@@ -128,7 +127,7 @@ void Regrouping::waitFor(const std::vector<int>& ranks, const std::string& purpo
   }
   polled.push_back({parent_.wake.get(), POLLIN, 0});
   polled.push_back({child_.wake.get(), POLLIN, 0});
-  poll(polled.data(), polled.size(), static_cast<int>(std::min(left, 1000.0) * 1000) + 1);
+  pollAll(polled, static_cast<int>(std::min(left, 1000.0) * 1000) + 1);
 }
 
 }  // namespace host

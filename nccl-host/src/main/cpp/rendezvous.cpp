@@ -1,11 +1,11 @@
 // rendezvous.cpp: the server behind a unique id; bootstrap.h tells its part in the whole.
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include "bootstrap.h"
 
@@ -46,7 +46,7 @@ class Server {
         flush();
         return;
       }
-      poll(polled.data(), polled.size(), static_cast<int>(std::min(left, 1000.0) * 1000) + 1);
+      pollAll(polled, static_cast<int>(std::min(left, 1000.0) * 1000) + 1);
       acceptAll();
       for (size_t i = 0; i < connections_.size() && !finished_; i++) receive(*connections_[i]);
       flush();
@@ -59,9 +59,9 @@ class Server {
 
  private:
   void acceptAll() {
-    for (;;) {
-      Fd fd = acceptFrom(listener_);
-      if (!fd.valid()) return;
+    Fd fd;
+    for (int i = 0; i < kAcceptTurn && acceptFrom(listener_, fd); i++) {
+      if (!fd.valid()) continue;
       connections_.push_back(std::make_unique<Joined>());
       connections_.back()->fd = std::move(fd);
     }
@@ -189,18 +189,20 @@ class Server {
 
   void expire() {
     if (broken_ || expected_ == 0) return;
-    std::vector<bool> there(static_cast<size_t>(expected_));
+    std::set<int> there;
     for (const auto& rank : connections_) {
-      if (rank->hasJoined() && (!tableSent_ || rank->connected())) there[static_cast<size_t>(rank->hello.rank)] = true;
+      if (rank->hasJoined() && (!tableSent_ || rank->connected())) there.insert(rank->hello.rank);
     }
+    // What was expected may be a number by mistake: nothing here is as large as it.
     std::vector<int> missing;
-    for (int rank = 0; rank < expected_; rank++) {
-      if (!there[static_cast<size_t>(rank)]) missing.push_back(rank);
+    for (int rank = 0; rank < expected_ && missing.size() < kNamedRanks; rank++) {
+      if (there.count(rank) == 0) missing.push_back(rank);
     }
+    size_t count = static_cast<size_t>(expected_) - there.size();
     broken(
         ncclTimeout, format(
-                         "waited %.1f s for %s of %d%s", now() - firstJoin_, rankList(missing).c_str(), expected_,
-                         tableSent_ ? " to connect" : ""));
+                         "waited %.1f s for %s of %d%s", now() - firstJoin_, rankList(missing, count).c_str(),
+                         expected_, tableSent_ ? " to connect" : ""));
   }
 
   /** Tells everybody. Ranks that come later are told too, until as many have come as were expected. */

@@ -29,15 +29,29 @@ const Setting& initTimeoutSetting = settings[0];
 const Setting& operationTimeoutSetting = settings[1];
 const Setting& sharedMemorySetting = settings[2];
 
+bool parseNumber(const char* text, double& number) {
+  PlainLocale plain;
+  char* end = nullptr;
+  number = strtod(text, &end);
+  return end != text && *end == '\0' && isfinite(number);
+}
+
 double Setting::value() const {
   const char* text = getenv(key);
   if (text == nullptr || *text == '\0') return fallback;
-  char* end = nullptr;
-  double number = strtod(text, &end);
   bool isSwitch = unit == Unit::Switch;
-  bool valid = isSwitch ? number == 0 || number == 1 : isfinite(number) && number > 0;
-  if (*end == '\0' && valid) return number;
-  fail(ncclInvalidArgument, "%s must be %s: '%s'", key, isSwitch ? "0 or 1" : "a number of seconds above 0", text);
+  bool mayBeZero = fallback == 0;
+  double number;
+  if (parseNumber(text, number)) {
+    bool valid = isSwitch ? number == 0 || number == 1 : number > 0 || (mayBeZero && number == 0);
+    if (valid) return number;
+  }
+  fail(
+      ncclInvalidArgument, "%s must be %s: '%s'", key,
+      isSwitch    ? "0 or 1"
+      : mayBeZero ? "a number of seconds, or 0 for no limit"
+                  : "a number of seconds above 0",
+      text);
 }
 
 }  // namespace host
@@ -159,7 +173,7 @@ HOST_PROFILER_ALIAS(ncclParamGetAllParameterKeys)
 extern "C" void ncclParamDumpAll(void) {
   guarded([]() -> ncclResult_t {
     for (const Setting& setting : settings) {
-      printf("%s=%g (default %g)\n", setting.key, setting.value(), setting.fallback);
+      fputs(format("%s=%g (default %g)\n", setting.key, setting.value(), setting.fallback).c_str(), stdout);
     }
     return ncclSuccess;
   });

@@ -5,7 +5,10 @@ namespace host {
 
 enum class Unit { Seconds, Switch };
 
-/** A number of seconds, or 1 for on and 0 for off. */
+/** The number that the whole text is, in the "C" locale; false when it is none or not finite. */
+bool parseNumber(const char* text, double& number);
+
+/** A number of seconds, or 1 for on and 0 for off. Where the fallback is no limit, 0, the environment may say so too. */
 struct Setting {
   const char* key;
   double fallback;

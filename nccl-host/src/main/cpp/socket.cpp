@@ -3,6 +3,7 @@
 #include "socket.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -38,12 +39,32 @@ bool sameUser(const Fd& socket) {
          credentials.uid == geteuid();
 }
 
+/** Seconds that the kernel may be without memory for a message. */
+constexpr double kMemoryPatience = 1;
+
+void sleepMillisecond() {
+  timespec time{0, 1'000'000};
+  nanosleep(&time, nullptr);
+}
+
 long sendMessage(int fd, const msghdr& message) {
-  for (;;) {
+  for (double start = now();;) {
     ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) return sent;
-    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == ENOMEM) return 0;
-    if (errno != EINTR) return -1;
+    switch (errno) {
+      case EINTR: continue;
+      case EAGAIN:
+      case ETOOMANYREFS: return 0;
+      case EPIPE:
+      case ECONNRESET: return -1;
+      case ENOBUFS:
+      case ENOMEM:
+        // The socket may have room, so that polling it would not wait; and a bell that is not sent is missed for ever.
+        if (now() - start >= kMemoryPatience) failErrno("cannot send to another rank");
+        sleepMillisecond();
+        continue;
+      default: failErrno("cannot send to another rank");
+    }
   }
 }
 
@@ -57,11 +78,12 @@ long receiveAny(Receive&& receive) {
     if (got > 0) return got;
     if (got == 0) return -1;
     if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
-    if (errno == ECONNRESET && !reset) {
+    if (errno == ECONNRESET) {
+      if (reset) return -1;
       reset = true;
       continue;
     }
-    if (errno != EINTR) return -1;
+    if (errno != EINTR) failErrno("cannot receive from another rank");
   }
 }
 
@@ -98,16 +120,15 @@ Fd listenAt(const std::string& name) {
   return fd;
 }
 
-Fd acceptFrom(const Fd& listener) {
-  for (;;) {
-    Fd fd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd.valid()) {
-      if (errno == EINTR || errno == ECONNABORTED) continue;
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return fd;
-      failErrno("cannot accept a connection");
-    }
-    if (sameUser(fd)) return fd;
+bool acceptFrom(const Fd& listener, Fd& out) {
+  out = Fd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (out.valid()) {
+    if (!sameUser(out)) out.reset();
+    return true;
   }
+  if (errno == EINTR || errno == ECONNABORTED) return true;
+  if (errno == EAGAIN) return false;
+  failErrno("cannot accept a connection");
 }
 
 Connect connectTo(const std::string& name, Fd& out) {
@@ -128,6 +149,12 @@ void enlargeBuffers(const Fd& socket) {
   int size = 4 << 20;
   setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
   setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+}
+
+void pollAll(std::vector<pollfd>& polled, int milliseconds) {
+  if (poll(polled.data(), polled.size(), milliseconds) >= 0 || errno == EINTR) return;
+  if (errno != ENOMEM) failErrno("cannot wait for other ranks");
+  sleepMillisecond();
 }
 
 long sendSome(int fd, const void* data, size_t size) {

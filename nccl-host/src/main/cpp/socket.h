@@ -3,11 +3,13 @@
 // They have no permissions either; every accepted connection is therefore checked for the peer's user id.
 #pragma once
 
+#include <poll.h>
 #include <stddef.h>
 #include <sys/uio.h>
 
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace host {
 
@@ -43,8 +45,11 @@ double now();
 /** A non-blocking listener under an abstract name. */
 Fd listenAt(const std::string& name);
 
-/** A connection of the same user, or an invalid Fd when none is waiting. */
-Fd acceptFrom(const Fd& listener);
+/** Connections that are accepted at most before other work gets its turn: who connects over and over must not hold it up. */
+constexpr int kAcceptTurn = 64;
+
+/** Takes one connection; false when none is waiting. One of another user is closed, and leaves out invalid. */
+bool acceptFrom(const Fd& listener, Fd& out);
 
 enum class Connect { Done, TryAgain, Refused };
 
@@ -54,16 +59,25 @@ Connect connectTo(const std::string& name, Fd& out);
 /** Asks for large buffers; what the system grants is good enough. */
 void enlargeBuffers(const Fd& socket);
 
-/** Sends what the socket takes now: the number of bytes, 0 when it would block, -1 when the connection is broken. */
+/** poll(), but where the system refuses to wait it throws; a signal may end the waiting early. */
+void pollAll(std::vector<pollfd>& polled, int milliseconds);
+
+/**
+ * Sends what the socket takes now: the number of bytes, 0 when it would block, -1 when the connection is broken. Any other
+ * reason is thrown, a lack of kernel memory when it lasts.
+ */
 long sendSome(int fd, const void* data, size_t size);
 
-/** Receives what is there now: the number of bytes, 0 when it would block, -1 at the end of the connection. */
+/** Receives what is there now: the number of bytes, 0 when it would block, -1 at the end of the connection. Else throws. */
 long receiveSome(int fd, void* data, size_t size);
 
 /** As sendSome for several pieces. */
 long sendParts(int fd, iovec* parts, size_t count);
 
-/** As sendSome for a short message, with a descriptor that the other process gets its own copy of. */
+/**
+ * As sendSome for a short message, with a descriptor that the other process gets its own copy of. 0 also while as many
+ * descriptors of this user are on their way as RLIMIT_NOFILE allows: polling does not tell when that ends.
+ */
 long sendWithDescriptor(int fd, const void* data, size_t size, int passed);
 
 /** As receiveSome; a descriptor that came with the bytes goes to passed. */

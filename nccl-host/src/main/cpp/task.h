@@ -4,6 +4,7 @@
 // together in one loop over non-blocking sockets, so that no order of sends and receives inside a group can block.
 #pragma once
 
+#include <math.h>
 #include <poll.h>
 
 #include <functional>
@@ -69,6 +70,8 @@ class Task {
   virtual bool advanceOwn() { return false; }
   /** What to wait for before advanceOwn can do more. */
   virtual void addDescriptors(std::vector<pollfd>&) {}
+  /** When advanceOwn can do more although nothing comes; HUGE_VAL for never. */
+  virtual double wakeTime() const { return HUGE_VAL; }
   /** Everything has been received and handed to the peers' queues. */
   virtual bool complete() const = 0;
   /** Called once, after it is complete and everything was sent. */
@@ -109,6 +112,7 @@ struct Work {
   uint64_t epoch = 0;  // of the communicator, when it was told
   std::vector<std::unique_ptr<Task>> tasks;
   std::vector<Fault> faults;  // before the first begins
+  const Comm* child = nullptr;  // being made by this work: its abort ends the work
 };
 
 /**
