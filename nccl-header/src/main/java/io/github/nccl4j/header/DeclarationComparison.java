@@ -1,6 +1,7 @@
 package io.github.nccl4j.header;
 
 import java.util.LinkedHashMap;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.function.BiConsumer;
@@ -48,8 +49,8 @@ final class DeclarationComparison {
             }
             compared++;
             notYet(since.apply(our))
-                    .ifPresent(release -> differences.different(
-                            "%s %s is there, but ours says that %s added it".formatted(what, name, release)));
+                    .ifPresent(release -> differences.different(String.format(
+                            Locale.ROOT, "%s %s is there, but ours says that %s added it", what, name, release)));
             compare.accept(our, their);
         });
         ourMap.forEach((name, our) -> {
@@ -147,12 +148,17 @@ final class DeclarationComparison {
         String what = "enumerator " + our.name();
         long all = largest(type, false) + 1;
         if (our.value().getAsLong() != all) {
-            differences.different("%s is %d in ours, which has %d values"
-                    .formatted(what, our.value().getAsLong(), all));
+            differences.different(String.format(
+                    Locale.ROOT,
+                    "%s is %d in ours, which has %d values",
+                    what,
+                    our.value().getAsLong(),
+                    all));
         }
         long expected = largest(type, true) + 1;
         if (their != expected) {
-            differences.addition("%s is %d, expected %d from the comments in ours".formatted(what, their, expected));
+            differences.addition(String.format(
+                    Locale.ROOT, "%s is %d, expected %d from the comments in ours", what, their, expected));
         }
     }
 

@@ -3,6 +3,7 @@ package io.github.nccl4j.header;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Set;
 
 /** Collects differences; the same one found twice, by parser and by compiler, counts once. */
@@ -37,7 +38,7 @@ final class Differences {
     }
 
     void unequal(String what, String ours, String theirs) {
-        different("%s: ours %s, theirs %s".formatted(what, ours, theirs));
+        different(String.format(Locale.ROOT, "%s: ours %s, theirs %s", what, ours, theirs));
     }
 
     List<Difference> list() {

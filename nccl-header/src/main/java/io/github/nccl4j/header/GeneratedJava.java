@@ -5,9 +5,12 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 
 /**
  * Finishes the class that JavaCPP generates, in two ways that its settings have no words for.
@@ -19,12 +22,18 @@ import java.util.regex.Pattern;
  * JavaCPP's native code would add the position of such a pointer as bytes, whatever the size of its elements: a wrong
  * address, and no error. It is faster, too, by a JNI field access for each parameter.
  *
+ * <p>Every function of the headers must have its overloads, as {@link JavaForms} tells them, and no others.
+ *
  * <p>Running it twice changes nothing more.
  */
 public final class GeneratedJava {
     /** A native method up to its semicolon; its name is the first word before a parenthesis that is no annotation. */
     private static final Pattern NATIVE = Pattern.compile("public static native ((?:\"[^\"]*\"|[^\";])*?)"
             + "(?<![@\\w.])(\\w+)\\s*\\(((?:\"[^\"]*\"|[^\";])*)\\)(?: throws [\\w.]+)?;");
+
+    /** A method that calls its raw-address form. */
+    private static final Pattern FINISHED =
+            Pattern.compile("public static (?!native)\\w+ (p?nccl\\w+)\\(([^)]*)\\) throws");
 
     private static final Pattern NCCL_NAME = Pattern.compile("p?nccl(?!4j)[A-Z0-9]\\w*");
     private static final Pattern ANNOTATION = Pattern.compile("@\\w+(?:\\([^)]*\\))?\\s*");
@@ -34,17 +43,24 @@ public final class GeneratedJava {
     private GeneratedJava() {}
 
     /**
-     * Runs it: {@code --source FILE --exception CLASS}.
+     * Runs it: {@code --source FILE --exception CLASS --header FILE --overloads FILE}. The second header has further
+     * prototypes of functions.
      *
      * @param args the command line
      * @throws IOException if the file can't be read or written
-     * @throws IllegalStateException if the file declares no NCCL function
+     * @throws IllegalStateException if the file lacks a function of the headers, or has another one
      */
     public static void main(String... args) throws IOException {
-        Arguments arguments = new Arguments("GeneratedJava --source FILE.java --exception CLASS", args);
+        Arguments arguments = new Arguments(
+                "GeneratedJava --source FILE.java --exception CLASS --header FILE --overloads FILE", args);
         Path source = arguments.path("source");
+        Header header = Header.parse(arguments.path("header"));
+        List<Function> functions = new ArrayList<>(header.functions().values());
+        functions.addAll(HeaderParser.prototypes(Files.readString(arguments.path("overloads"))));
         try {
-            GeneratedFile.write(source, finish(Files.readString(source), arguments.text("exception")));
+            String finished = finish(Files.readString(source), arguments.text("exception"));
+            requireFunctions(finished, new JavaForms(header), functions);
+            GeneratedFile.write(source, finished);
         } catch (IllegalArgumentException e) {
             throw new IllegalStateException(source + ": " + e.getMessage(), e);
         }
@@ -81,6 +97,35 @@ public final class GeneratedJava {
         return matcher.appendTail(result).toString();
     }
 
+    /** Throws an exception that names the overloads that a class lacks, and those that it should not have. */
+    static void requireFunctions(String source, JavaForms forms, List<Function> functions) {
+        Set<String> expected = new TreeSet<>();
+        for (Function function : functions) {
+            forms.of(function).forEach(form -> expected.add(function.name() + "(" + String.join(", ", form) + ")"));
+        }
+        Set<String> found = new TreeSet<>();
+        NATIVE.matcher(source)
+                .results()
+                .filter(method -> !method.group(1).contains("@MemberGetter"))
+                .forEach(method -> found.add(signature(method.group(2), method.group(3))));
+        FINISHED.matcher(source).results().forEach(method -> found.add(signature(method.group(1), method.group(2))));
+        found.removeIf(signature -> !NCCL_NAME
+                .matcher(signature.substring(0, signature.indexOf('(')))
+                .matches());
+        Set<String> missing = new TreeSet<>(expected);
+        missing.removeAll(found);
+        Set<String> surplus = new TreeSet<>(found);
+        surplus.removeAll(expected);
+        if (!missing.isEmpty() || !surplus.isEmpty()) {
+            throw new IllegalArgumentException("the functions of the header have other forms in Java: missing "
+                    + missing + ", surplus " + surplus);
+        }
+    }
+
+    private static String signature(String name, String parameters) {
+        return parameters(parameters).stream().map(Parameter::type).collect(Collectors.joining(", ", name + "(", ")"));
+    }
+
     private static List<Parameter> parameters(String list) {
         List<Parameter> parameters = new ArrayList<>();
         for (String parameter : plain(list).split(",")) {
@@ -115,18 +160,20 @@ public final class GeneratedJava {
                         .append(");\n");
             }
         }
-        return """
+        return String.format(
+                Locale.ROOT,
+                """
                 public static %s %s(%s) throws %s {
                     %s result = %s(%s);
                 %s    return result;
-                }""".formatted(
-                        returnType,
-                        name,
-                        String.join(", ", declared),
-                        exception,
-                        returnType,
-                        name,
-                        String.join(", ", passed),
-                        kept);
+                }""",
+                returnType,
+                name,
+                String.join(", ", declared),
+                exception,
+                returnType,
+                name,
+                String.join(", ", passed),
+                kept);
     }
 }

@@ -5,6 +5,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 
@@ -75,12 +76,13 @@ public final class HeaderCheck {
                 lines.add("nccl.h " + release + ": layouts not compared: " + note);
             }
             long newer = count(Difference.Kind.NEWER);
-            lines.add("nccl.h %s: %d differences, %d declarations compared%s"
-                    .formatted(
-                            release,
-                            count(Difference.Kind.DIFFERENT),
-                            compared,
-                            newer == 0 ? "" : ", " + newer + " newer than nccl4j"));
+            lines.add(String.format(
+                    Locale.ROOT,
+                    "nccl.h %s: %d differences, %d declarations compared%s",
+                    release,
+                    count(Difference.Kind.DIFFERENT),
+                    compared,
+                    newer == 0 ? "" : ", " + newer + " newer than nccl4j"));
             return lines;
         }
     }

@@ -32,6 +32,7 @@ final class HeaderParser {
     private final List<Token> tokens;
     private final Map<String, Macro> macros;
     private final Map<String, Function> functions = new LinkedHashMap<>();
+    private final List<Function> prototypes = new ArrayList<>();
     private final Map<String, EnumType> enums = new LinkedHashMap<>();
     private final Map<String, StructType> structs = new LinkedHashMap<>();
     private final Map<String, Alias> aliases = new LinkedHashMap<>();
@@ -49,6 +50,13 @@ final class HeaderParser {
         HeaderParser parser = new HeaderParser(text);
         parser.declarations();
         return new Header(parser.functions, parser.macros, parser.enums, parser.structs, parser.aliases);
+    }
+
+    /** The prototypes of a header in which a name may have several. */
+    static List<Function> prototypes(String text) {
+        HeaderParser parser = new HeaderParser(text);
+        parser.declarations();
+        return List.copyOf(parser.prototypes);
     }
 
     private void declarations() {
@@ -192,7 +200,9 @@ final class HeaderParser {
                 parameter.add(token);
             }
         }
-        functions.put(name.text(), new Function(typeText(code.subList(0, open - 1)), name.text(), parameters, since));
+        Function function = new Function(typeText(code.subList(0, open - 1)), name.text(), parameters, since);
+        functions.put(name.text(), function);
+        prototypes.add(function);
     }
 
     private static void addParameter(List<Parameter> parameters, List<Token> tokens) {

@@ -1,5 +1,6 @@
 package io.github.nccl4j.header;
 
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 
@@ -46,8 +47,8 @@ final class Known {
         String signature = theirs.signature();
         if (ours.name().endsWith("ncclAlltoAllv")) {
             // VCCL's earlier form, which nccl4j binds as well.
-            return signature.equals(ALLTOALLV_10.formatted("void*"))
-                    || signature.equals(ALLTOALLV_10.formatted("const void*"));
+            return signature.equals(String.format(Locale.ROOT, ALLTOALLV_10, "void*"))
+                    || signature.equals(String.format(Locale.ROOT, ALLTOALLV_10, "const void*"));
         }
         Alias handle = theirHeader.aliases().get("ncclParamHandle_t");
         if (handle == null || !sameHandle("ncclParamHandle_t", handle.type())) {

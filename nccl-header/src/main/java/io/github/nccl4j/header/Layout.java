@@ -7,6 +7,7 @@ import java.nio.file.Path;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
@@ -92,7 +93,7 @@ public final class Layout {
     }
 
     private static String program(Path file, Header header, Header names) {
-        StringBuilder text = new StringBuilder("#include \"%s\"%n".formatted(file.toAbsolutePath()));
+        StringBuilder text = new StringBuilder(String.format(Locale.ROOT, "#include \"%s\"%n", file.toAbsolutePath()));
         text.append(START);
         for (StructType struct : header.structs().values()) {
             if (names.structs().containsKey(struct.name())) {
@@ -101,7 +102,7 @@ public final class Layout {
         }
         for (EnumType type : header.enums().values()) {
             if (names.enums().containsKey(type.name())) {
-                show(text, "sizeof " + type.name(), "sizeof(%s)".formatted(type.name()));
+                show(text, "sizeof " + type.name(), String.format(Locale.ROOT, "sizeof(%s)", type.name()));
                 type.enumerators().forEach(e -> show(text, "enumerator " + e.name(), e.name()));
             }
         }
@@ -115,11 +116,17 @@ public final class Layout {
 
     private static void structure(StringBuilder text, StructType struct, StructType names) {
         String name = struct.name();
-        show(text, "sizeof " + name, "sizeof(%s)".formatted(name));
-        show(text, "alignof " + name, "alignof(%s)".formatted(name));
+        show(text, "sizeof " + name, String.format(Locale.ROOT, "sizeof(%s)", name));
+        show(text, "alignof " + name, String.format(Locale.ROOT, "alignof(%s)", name));
         for (Field field : common(struct, names)) {
-            show(text, "offset " + name + "." + field.name(), "offsetof(%s, %s)".formatted(name, field.name()));
-            show(text, "size " + name + "." + field.name(), "sizeof(%s::%s)".formatted(name, field.name()));
+            show(
+                    text,
+                    "offset " + name + "." + field.name(),
+                    String.format(Locale.ROOT, "offsetof(%s, %s)", name, field.name()));
+            show(
+                    text,
+                    "size " + name + "." + field.name(),
+                    String.format(Locale.ROOT, "sizeof(%s::%s)", name, field.name()));
         }
     }
 
@@ -133,7 +140,7 @@ public final class Layout {
     private static void macro(StringBuilder text, Header header, Header names, Macro macro) {
         String initialized = Known.INITIALIZERS.get(macro.name());
         if (initialized != null) {
-            text.append("  { %s value = %s;%n".formatted(initialized, macro.name()));
+            text.append(String.format(Locale.ROOT, "  { %s value = %s;%n", initialized, macro.name()));
             for (Field field :
                     common(header.structs().get(initialized), names.structs().get(initialized))) {
                 if (!Known.RELEASE_FIELDS.contains(field.name())) {
@@ -150,7 +157,7 @@ public final class Layout {
     }
 
     private static void show(StringBuilder text, String name, String expression) {
-        text.append("  show(\"%s\", %s);%n".formatted(name, expression));
+        text.append(String.format(Locale.ROOT, "  show(\"%s\", %s);%n", name, expression));
     }
 
     private Map<String, String> run(Path folder, Path file, String program)

@@ -1,5 +1,6 @@
 package io.github.nccl4j.header;
 
+import java.util.Locale;
 import java.util.Map;
 
 /** Compares what the compiler says of two headers. */
@@ -50,7 +51,8 @@ final class LayoutComparison {
         long expected = (end + alignment - 1) / alignment * alignment;
         String size = theirs.get("sizeof " + our.name());
         if (!size.equals(Long.toString(expected))) {
-            String text = "sizeof %s is %s, expected %d from the fields in ours".formatted(our.name(), size, expected);
+            String text = String.format(
+                    Locale.ROOT, "sizeof %s is %s, expected %d from the fields in ours", our.name(), size, expected);
             if (our.fields().stream().map(Field::name).toList().containsAll(names)) {
                 differences.different(text);
             } else {

@@ -80,7 +80,8 @@ public final class NativeImageConfig {
                         .collect(Collectors.joining(",\n", "{\n  \"resources\": {\"includes\": [\n", "\n  ]}\n}\n")));
     }
 
-    private static List<String> names(Path classes, String folder) throws IOException {
+    /** The classes in a folder of classes, below one with a slash at its end. */
+    static List<String> names(Path classes, String folder) throws IOException {
         try (Stream<Path> files = Files.walk(classes.resolve(folder))) {
             return files.filter(file -> file.toString().endsWith(".class"))
                     .map(file -> classes.relativize(file).toString())
@@ -126,7 +127,7 @@ public final class NativeImageConfig {
         entries.put(type, "\"methods\": [{\"name\": \"" + name + "\", \"parameterTypes\": [" + parameters + "]}]");
     }
 
-    private static Class<?> load(String name) throws ClassNotFoundException {
+    static Class<?> load(String name) throws ClassNotFoundException {
         return Class.forName(name, false, Thread.currentThread().getContextClassLoader());
     }
 

@@ -5,12 +5,14 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Set;
 
 /**
  * Writes the list of functions that the native code needs, from the header that it is built against:
  * {@code nccl_functions.inc}, one line {@code NCCL4J_FUNCTION(name, "release")} per function, and
- * {@code nccl_redirect.inc}, which sends every call of a function to its slot of the table.
+ * {@code nccl_redirect.inc}, which sends every call of a function to its slot of the table. Beside them
+ * {@code nccl_rules.txt}, what the preset must know of the header's types.
  */
 public final class SymbolList {
     /** The functions that have two forms under one name, and so their own redirection. */
@@ -41,11 +43,12 @@ public final class SymbolList {
     public static void main(String... args) throws IOException {
         Arguments arguments = new Arguments("SymbolList --header FILE --reference FILE --output DIR", args);
         Path output = arguments.path("output");
-        SymbolList list =
-                new SymbolList(Header.parse(arguments.path("header")), Header.parse(arguments.path("reference")));
+        Header header = Header.parse(arguments.path("header"));
+        SymbolList list = new SymbolList(header, Header.parse(arguments.path("reference")));
         Files.createDirectories(output);
         GeneratedFile.write(output.resolve("nccl_functions.inc"), list.functions());
         GeneratedFile.write(output.resolve("nccl_redirect.inc"), list.redirections());
+        GeneratedFile.write(output.resolve("nccl_rules.txt"), new JavaForms(header).rules());
     }
 
     /**
@@ -68,7 +71,7 @@ public final class SymbolList {
         StringBuilder text = new StringBuilder();
         for (String name : names()) {
             String since = reference.since(name).orElse(UNKNOWN);
-            text.append("NCCL4J_FUNCTION(%s, \"%s\")%n".formatted(name, since));
+            text.append(String.format(Locale.ROOT, "NCCL4J_FUNCTION(%s, \"%s\")%n", name, since));
         }
         return text.toString();
     }
@@ -82,7 +85,8 @@ public final class SymbolList {
         StringBuilder text = new StringBuilder();
         for (String name : names()) {
             if (!OVERLOADED.contains(name)) {
-                text.append("#undef %s%n#define %s (NCCL4J_SYMBOL(%s))%n".formatted(name, name, name));
+                text.append(
+                        String.format(Locale.ROOT, "#undef %s%n#define %s (NCCL4J_SYMBOL(%s))%n", name, name, name));
             }
         }
         return text.toString();

@@ -3,6 +3,8 @@ package io.github.nccl4j.header;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import java.util.Map;
+import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
 
 /** What is done to the C++ that JavaCPP generates. */
@@ -10,7 +12,7 @@ class GeneratedJniTest {
     private static final String SORTED = """
             static const char* JavaCPP_classNames[3] = {
                     "a/Config",
-                    "java/lang/Error",
+                    "java/lang/Error$1",
                     "java/lang/String" };
             static jclass JavaCPP_classes[3] = { NULL };
             static jstring text(JNIEnv* env) {
@@ -48,7 +50,7 @@ class GeneratedJniTest {
             static const char* JavaCPP_classNames[3] = {
                     "java/lang/String",
                     "a/Config",
-                    "java/lang/Error" };
+                    "java/lang/Error$1" };
             static jclass JavaCPP_classes[3] = { NULL };
             static jstring text(JNIEnv* env) {
                 return env->NewObject(JavaCPP_getClass(env, 0), JavaCPP_stringMID, 1);
@@ -93,6 +95,47 @@ class GeneratedJniTest {
         assertFault("a table has 2 elements, that of classes 3", AS_GENERATED.replace("= { 1, 3, 1 }", "= { 1, 3 }"));
         assertFault("no function that Java calls", AS_GENERATED.replace("Java_", "C_"));
         assertFault("no table like static const char* JavaCPP_classNames[...] = {", "int main() {}\n");
+    }
+
+    @Test
+    void aNumberThatMayBeOfNoClassIsAFault() {
+        String problem = "is not known to have the number of a class: ";
+        assertFault(problem + "JavaCPP_loadGlobalRef(env, 1", AS_GENERATED.replace("createPointer", "loadGlobalRef"));
+        assertFault(
+                problem + "JavaCPP_classes[1]",
+                AS_GENERATED.replace("return JNI_VERSION", "JavaCPP_classes[1]; return"));
+    }
+
+    @Test
+    void whateverElseWouldChangeIsAFault() {
+        GeneratedJni.requireSame(AS_GENERATED, SORTED);
+        assertChange("(env, 2), JavaCPP_stringMID", "(env, 1), JavaCPP_stringMID");
+        assertChange("= { 3, 1, 1 }", "= { 1, 3, 1 }");
+        assertChange("offsetof(Config, version) }", "offsetof(Config, size) }");
+        assertChange("    if (!obj) {\n", "");
+        assertChange("a/Config", "a/Confih");
+    }
+
+    private static void assertChange(String old, String replacement) {
+        String changed = SORTED.replace(old, replacement);
+        assertThrows(
+                IllegalArgumentException.class, () -> GeneratedJni.requireSame(AS_GENERATED, changed), replacement);
+    }
+
+    @Test
+    void aNativeMethodThatWasLeftOutIsAFault() {
+        Map<String, Long> natives = new TreeMap<>(Map.of(
+                GeneratedJni.nameInC("a.Config", "allocate"), 1L, GeneratedJni.nameInC("a.Config", "version"), 1L));
+        GeneratedJni.requireNatives(SORTED, natives);
+        natives.put(GeneratedJni.nameInC("a.Config", "version"), 2L);
+        natives.put(GeneratedJni.nameInC("a.Sim_t", "size"), 1L);
+        assertEquals(
+                "JavaCPP left out native methods, its warnings say why:"
+                        + " [Java_a_Config_version (1 of 2), Java_a_Sim_1t_size (0 of 1)]",
+                assertThrows(IllegalArgumentException.class, () -> GeneratedJni.requireNatives(SORTED, natives))
+                        .getMessage());
+        String overloads = SORTED.replace("Java_a_Config_allocate(", "Java_a_Config_version__J(");
+        GeneratedJni.requireNatives(overloads, Map.of("Java_a_Config_version", 2L));
     }
 
     private static void assertFault(String message, String source) {

@@ -55,6 +55,7 @@ class HeaderCheckTest {
                         + "constant NCCL_UNIQUE_ID_BYTES: ours 128, theirs 256",
                 "#define NCCL_UNIQUE_ID_BYTES 128|#define NCCL_UNIQUE_ID_BYTES 256|"
                         + "sizeof ncclUniqueId is 256, expected 128 from the fields in ours",
+                "} ncclUniqueId;|} __attribute__((aligned(16))) ncclUniqueId;|alignof ncclUniqueId: ours 1, theirs 16",
                 "#define NCCL_API_MAGIC 0xcafebeef|#define NCCL_API_MAGIC 0xcafebabe|"
                         + "initial ncclConfig_t.magic: ours 3405692655, theirs 3405691582",
                 "0x74685283|0x74685284|initial ncclSimInfo_t.magic: ours 1952993923, theirs 1952993924",

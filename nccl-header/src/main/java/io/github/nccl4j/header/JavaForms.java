@@ -1,0 +1,215 @@
+package io.github.nccl4j.header;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+
+/**
+ * The Java overloads of the functions of a header. JavaCPP makes an overload for each alternative of a type, the same
+ * alternative for all parameters; a type with fewer starts over. What it can't make so, this class writes: parameters with
+ * two stars, and texts that are returned.
+ */
+final class JavaForms {
+    private static final String LONG = "long";
+
+    private static final String POINTER = "Pointer";
+    private static final String CELL = "PointerPointer";
+
+    /** C's numbers: the Java type, and the start of the names of JavaCPP's pointer and of Java's buffer. */
+    private static final Map<String, List<String>> NUMBERS = new HashMap<>();
+
+    static {
+        number("byte", "Byte", "int8_t", "uint8_t");
+        number("short", "Short", "int16_t", "uint16_t");
+        number("int", "Int", "int", "unsigned int", "unsigned", "int32_t", "uint32_t");
+        number("long", "Long", "int64_t", "uint64_t");
+        number("float", "Float", "float");
+        number("double", "Double", "double");
+    }
+
+    private static final Map<String, String> CUDA_HANDLES =
+            Map.of("cudaStream_t", "CUstream_st", "cudaEvent_t", "CUevent_st");
+
+    private final Header header;
+
+    JavaForms(Header header) {
+        this.header = header;
+    }
+
+    private static void number(String java, String name, String... types) {
+        for (String type : types) {
+            NUMBERS.put(type, List.of(java, name));
+        }
+    }
+
+    /** The rules that the preset puts before JavaCPP's parser: a line for each, with tabs between its parts. */
+    String rules() {
+        List<String> rules = new ArrayList<>();
+        header.aliases().values().stream()
+                .filter(alias -> !CUDA_HANDLES.containsKey(alias.name()))
+                .forEach(alias -> {
+                    String java = classOf(alias);
+                    if (isHandle(alias)) {
+                        rules.add(String.join("\t", "handle", alias.name(), java));
+                    } else if (isOpaque(alias)) {
+                        rules.add(String.join("\t", "opaque", alias.name(), java));
+                    }
+                    String tag = tag(alias);
+                    if (!tag.isEmpty() && !tag.equals(java)) {
+                        rules.add(String.join("\t", "class", tag, java));
+                    }
+                });
+        header.structs().keySet().stream()
+                .filter(name -> !name.equals("ncclUniqueId"))
+                .forEach(name -> rules.add("struct\t" + name));
+        header.structs().values().stream()
+                .filter(struct -> !struct.tag().isEmpty() && !struct.tag().equals(struct.name()))
+                .forEach(struct -> rules.add(String.join("\t", "class", struct.tag(), struct.name())));
+        header.enums().keySet().stream().filter(name -> !name.isEmpty()).forEach(name -> rules.add("enum\t" + name));
+        header.functions().values().stream().filter(this::isWritten).forEach(function -> texts(function)
+                .forEach(text -> rules.add(String.join("\t", "function", function.name(), text))));
+        return rules.stream().map(rule -> rule + "\n").collect(Collectors.joining());
+    }
+
+    /** The types of the parameters of each overload, without annotations. */
+    Set<List<String>> of(Function function) {
+        List<List<String>> types = function.parameters().stream()
+                .map(parameter -> types(function, parameter.type()))
+                .toList();
+        if (isWritten(function)) {
+            return writtenForms(types);
+        }
+        int forms = types.stream().mapToInt(List::size).max().orElse(1);
+        return IntStream.range(0, forms)
+                .mapToObj(form -> types.stream()
+                        .map(alternatives -> alternatives.get(form % alternatives.size()))
+                        .toList())
+                .collect(Collectors.toCollection(LinkedHashSet::new));
+    }
+
+    /** The Pointer form and the raw-address form; one where they are the same. */
+    private static Set<List<String>> writtenForms(List<List<String>> types) {
+        // String and arrays are easier to use; but a method with a Pointer will pass addresses, and an array has none.
+        boolean addresses =
+                types.stream().anyMatch(alternatives -> alternatives.get(0).equals(POINTER));
+        Set<List<String>> forms = new LinkedHashSet<>();
+        forms.add(types.stream()
+                .map(alternatives -> addresses ? alternatives.get(0) : alternatives.get(alternatives.size() / 3 * 2))
+                .toList());
+        forms.add(types.stream()
+                .map(alternatives -> alternatives.get(alternatives.size() > 1 ? 1 : 0))
+                .toList());
+        return forms;
+    }
+
+    /** True for a function that JavaCPP's alternatives can't express. */
+    private boolean isWritten(Function function) {
+        return isText(function.returnType())
+                || function.parameters().stream().anyMatch(parameter -> stars(parameter.type()) > 1);
+    }
+
+    private List<String> texts(Function function) {
+        String result = isText(function.returnType())
+                ? "String"
+                : function.returnType().equals("void")
+                        ? "void"
+                        : annotated(
+                                function.returnType(),
+                                types(function, function.returnType()).get(0));
+        return of(function).stream()
+                .map(form -> IntStream.range(0, form.size())
+                        .mapToObj(i -> {
+                            Parameter parameter = function.parameters().get(i);
+                            String name = parameter.name().isEmpty() ? "arg" + i : parameter.name();
+                            return annotated(parameter.type(), form.get(i)) + " " + name;
+                        })
+                        .collect(Collectors.joining(
+                                ", ", "public static native " + result + " " + function.name() + "(", ");")))
+                .toList();
+    }
+
+    private String annotated(String type, String java) {
+        if (type.equals("ncclUniqueId")) {
+            return java.equals(LONG) ? "@Cast(\"nccl4j::UniqueIdAt\") long" : "@ByVal " + java;
+        }
+        boolean plain = type.equals(java)
+                || java.equals(POINTER)
+                || java.equals("String")
+                || (stars(type) == 0 && aliasOf(base(type)) != null && !java.equals(LONG));
+        return plain ? java : "@Cast(\"" + type + "\") " + java;
+    }
+
+    /** The alternatives of a type: for the Pointer form in even places, for the raw-address form in odd ones. */
+    private List<String> types(Function function, String type) {
+        String base = base(type);
+        int stars = stars(type);
+        Alias alias = aliasOf(base);
+        if (alias != null && isHandle(alias)) {
+            return stars == 0 ? List.of(classOf(alias), LONG) : List.of(CELL, LONG);
+        } else if (stars > 1) {
+            return List.of(CELL, LONG);
+        } else if (alias != null && isOpaque(alias) && stars == 1) {
+            return List.of(classOf(alias), LONG);
+        } else if (base.equals("void") && stars == 1) {
+            return List.of(POINTER, LONG);
+        } else if (isText(type)) {
+            return List.of("BytePointer", LONG, "String", "String");
+        } else if (base.equals("size_t")) {
+            return stars == 0 ? List.of(LONG) : List.of("SizeTPointer", LONG);
+        } else if (header.enums().containsKey(base) || NUMBERS.containsKey(base)) {
+            List<String> number = NUMBERS.get(NUMBERS.containsKey(base) ? base : "int");
+            String java = number.get(0);
+            String buffer = number.get(1) + "Buffer";
+            return stars == 0
+                    ? List.of(java)
+                    : List.of(number.get(1) + POINTER, LONG, buffer, buffer, java + "[]", java + "[]");
+        } else if (header.structs().containsKey(base) && (stars == 1 || base.equals("ncclUniqueId"))) {
+            return List.of(base, LONG);
+        }
+        throw new IllegalArgumentException(function.name() + ": no Java type is known for " + type);
+    }
+
+    private static int stars(String type) {
+        return (int) type.chars().filter(c -> c == '*').count();
+    }
+
+    private static boolean isText(String type) {
+        return type.equals("const char*");
+    }
+
+    private static String base(String type) {
+        return type.replace("const ", "").replace("*", "").replace(" const", "").strip();
+    }
+
+    private Alias aliasOf(String name) {
+        return CUDA_HANDLES.containsKey(name)
+                ? new Alias(name, "struct*", "")
+                : header.aliases().get(name);
+    }
+
+    private static boolean isHandle(Alias alias) {
+        return alias.type().equals("void*") || (alias.type().startsWith("struct") && stars(alias.type()) == 1);
+    }
+
+    private static boolean isOpaque(Alias alias) {
+        return alias.type().startsWith("struct ") && stars(alias.type()) == 0;
+    }
+
+    private static String tag(Alias alias) {
+        return alias.type().startsWith("struct ") ? base(alias.type()).substring("struct ".length()) : "";
+    }
+
+    /** The Java class of a handle: its name in C, without the end that says that it is a type. */
+    private static String classOf(Alias alias) {
+        if (alias.type().equals("void*")) {
+            return POINTER;
+        }
+        String name = alias.name();
+        return CUDA_HANDLES.getOrDefault(name, name.endsWith("_t") ? name.substring(0, name.length() - 2) : name);
+    }
+}

@@ -1,0 +1,79 @@
+package io.github.nccl4j.header;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import java.util.Set;
+import org.junit.jupiter.api.Test;
+
+/** The overloads that follow from a header, and the check that the generated class has them. */
+class JavaFormsTest {
+    private static final Header HEADER = Header.parse("""
+            typedef struct ncclFuture_v1* ncclFuture_t;
+            int ncclFutureWait(ncclFuture_t future, size_t n);
+            int ncclFutureGet(ncclFuture_t future, void** result, int* count);
+            """);
+
+    private static final String JAVA = """
+            public static native int ncclFutureWait(ncclFuture future, @Cast("size_t") long n);
+            public static native int ncclFutureWait(@Cast("ncclFuture_t") long future, @Cast("size_t") long n);
+            public static native int ncclFutureGet(ncclFuture future, PointerPointer result, int[] count);
+            public static native int ncclFutureGet(long future, long result, long count);
+            """;
+
+    private static String problem(String java) {
+        List<Function> functions = List.copyOf(HEADER.functions().values());
+        return assertThrows(
+                        IllegalArgumentException.class,
+                        () -> GeneratedJava.requireFunctions(java, new JavaForms(HEADER), functions))
+                .getMessage();
+    }
+
+    @Test
+    void handlesAndTwoStarsFollowFromTheHeader() {
+        String rules = new JavaForms(HEADER).rules();
+        assertTrue(rules.contains("handle\tncclFuture_t\tncclFuture\nclass\tncclFuture_v1\tncclFuture\n"), rules);
+        assertTrue(
+                rules.contains("int ncclFutureGet(ncclFuture future, @Cast(\"void**\") PointerPointer result"), rules);
+    }
+
+    @Test
+    void aMissingOverloadAndASurplusOneAreNamed() {
+        GeneratedJava.requireFunctions(
+                JAVA, new JavaForms(HEADER), List.copyOf(HEADER.functions().values()));
+        String start = "the functions of the header have other forms in Java: missing ";
+        assertEquals(
+                start + "[ncclFutureWait(ncclFuture, long)], surplus []",
+                problem(JAVA.substring(JAVA.indexOf('\n') + 1)));
+        assertEquals(
+                start + "[], surplus [ncclFutureDrop(int)]",
+                problem(JAVA + "public static native int ncclFutureDrop(int a);\n"));
+        assertEquals(
+                start + "[ncclFutureWait(long, long)], surplus [ncclFutureWait(long, int)]",
+                problem(JAVA.replace(
+                        "\"ncclFuture_t\") long future, @Cast(\"size_t\") long",
+                        "\"ncclFuture_t\") long future, int")));
+    }
+
+    @Test
+    void aTypeThatIsNotKnownIsNamed() {
+        Header header = Header.parse("int ncclOdd(ncclOdd_t odd);");
+        var failure = assertThrows(IllegalArgumentException.class, () -> new JavaForms(header)
+                .of(header.functions().get("ncclOdd")));
+        assertEquals("ncclOdd: no Java type is known for ncclOdd_t", failure.getMessage());
+    }
+
+    @Test
+    void alternativesGoInStep() {
+        Header header = Header.parse("int ncclTwo(const void* buffer, const char* name);");
+        assertEquals(
+                Set.of(
+                        List.of("Pointer", "BytePointer"),
+                        List.of("long", "long"),
+                        List.of("Pointer", "String"),
+                        List.of("long", "String")),
+                new JavaForms(header).of(header.functions().get("ncclTwo")));
+    }
+}
