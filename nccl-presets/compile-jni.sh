@@ -1,6 +1,6 @@
 #!/bin/sh
 # What JavaCPP takes for its C++ compiler; the real one is NCCL4J_CXX. Puts what JavaCPP has generated in order before, with
-# the class of NCCL4J_HEADER, and says nothing of where this checkout lies: the same sources give the same library.
+# the class of NCCL4J_HEADER, which also checks that every native method of NCCL4J_CLASSES is there, and says nothing of where this checkout lies: the same sources give the same library.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -10,7 +10,8 @@ for argument in "$@"; do
   [ "$previous" != -o ] || output=$argument
   previous=$argument
   case $argument in
-    *.cpp) "$NCCL4J_JAVA" -XX:TieredStopAtLevel=1 -cp "$NCCL4J_HEADER" io.github.nccl4j.header.GeneratedJni "$argument" ;;
+    *.cpp) "$NCCL4J_JAVA" -XX:TieredStopAtLevel=1 -cp "$NCCL4J_HEADER:$NCCL4J_CLASSES:$NCCL4J_LIBRARIES" \
+      io.github.nccl4j.header.GeneratedJni --source "$argument" --classes "$NCCL4J_CLASSES" --package io.github.nccl4j ;;
   esac
 done
 # shellcheck disable=SC2086 # the compiler may be given with options

@@ -11,8 +11,10 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -27,6 +29,7 @@
 #include <vector>
 
 #include <nccl.h>
+#include <nccl4j_alltoallv.h>
 #include <nccl4j_host.h>
 
 namespace __attribute__((visibility("hidden"))) nccl4j {
@@ -51,9 +54,6 @@ inline const Function functions[] = {
 
 inline std::atomic<void*> slots[SLOT_COUNT];
 
-/** The forms of ncclAlltoAllv, by their number of arguments; FORM_UNKNOWN where the probe found neither. */
-enum Form { FORM_ABSENT = 0, FORM_UNKNOWN = -1, FORM_10 = 10, FORM_11 = 11 };
-
 struct Library {
   std::mutex lock;
   std::vector<std::string> candidates;  // in the order in which they are tried
@@ -63,9 +63,12 @@ struct Library {
   // Written once, under the lock, before `handle` is; read without the lock after it.
   std::string path;
   int version = 0;
-  int form = FORM_ABSENT;
-  std::string probeAnswer;
+  bool isRccl = false;
+  bool isVccl = false;
   std::atomic<void*> handle{nullptr};
+  // Written once, under the lock, when ncclAlltoAllv is used or asked for first; `formReason` before `form`.
+  std::string formReason;
+  std::atomic<int> form{FORM_UNDECIDED};
 };
 
 /** Never destroyed: threads may still call NCCL while the process ends. */
@@ -113,10 +116,21 @@ inline std::string fileProblem(const std::string& path) {
   return "";
 }
 
+/** In a candidate that Java has skipped: between the place and the reason. */
+inline const char SKIPPED = '\x1f';
+
 /** Opens one candidate; returns NULL and says why in `why`. */
 inline void* openCandidate(const std::string& candidate, std::string& why) {
+  size_t skipped = candidate.find(SKIPPED);
+  if (skipped != std::string::npos) {
+    why = candidate.substr(skipped + 1);
+    return nullptr;
+  }
   if (candidate.find('/') != std::string::npos && !(why = fileProblem(candidate)).empty()) return nullptr;
-  void* handle = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
+  // Where another NCCL is in the global scope (LD_PRELOAD, RTLD_GLOBAL), a library's calls of its own functions would
+  // reach that one, unless it looks in itself first. Only there: other libraries are meant to be interposed.
+  int deep = dlsym(RTLD_DEFAULT, "ncclGetVersion") ? RTLD_DEEPBIND : 0;
+  void* handle = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL | deep);
   if (!handle) {
     const char* error = dlerror();
     why = error ? error : "dlopen failed";
@@ -131,28 +145,8 @@ inline void* openCandidate(const std::string& candidate, std::string& why) {
   return handle;
 }
 
-/**
- * Tells the two forms of ncclAlltoAllv apart, without a GPU and without a crash in either. In the form of 10 arguments
- * the zero at place 9 is the communicator; in that of 11, the zeroed block at place 10 is. Both refuse, with different
- * texts. Every argument is a full word: an int would leave the upper half of its place undefined.
- */
-inline int probeForm(void* handle, std::string& answer) {
-  void* function = dlsym(handle, "ncclAlltoAllv");
-  if (!function) return FORM_ABSENT;
-  auto lastError = (const char* (*)(ncclComm_t))dlsym(handle, "ncclGetLastError");
-  if (!lastError) return FORM_UNKNOWN;
-  typedef uintptr_t W;
-  const size_t block = 16 << 20;  // larger than any ncclComm; untouched pages cost nothing
-  std::unique_ptr<void, void (*)(void*)> zeros(calloc(1, block), free);
-  if (!zeros) return FORM_UNKNOWN;
-  int result = ((int (*)(W, W, W, W, W, W, W, W, W, W, W))function)(0, 0, 0, 0, 0, 0, 0, 0, 0, (W)zeros.get(), 0);
-  const char* text = lastError(nullptr);
-  answer = text ? text : "";
-  if (result != ncclInvalidArgument) return FORM_UNKNOWN;
-  if (answer.find("comm argument is NULL") != std::string::npos) return FORM_10;
-  if (answer.find("corrupted comm object") != std::string::npos) return FORM_11;
-  return FORM_UNKNOWN;
-}
+/** The host engine's own form is known; a library that only depends on the host engine may have another. */
+inline bool hasHostAlltoAllv(void* handle) { return areInOneFile(handle, "ncclAlltoAllv", "nccl4jHostEngineVersion"); }
 
 /** The library's handle; opens it at the first call. The caller holds the lock. */
 inline void* openLocked(Library& l) {
@@ -163,7 +157,7 @@ inline void* openLocked(Library& l) {
     std::string why;
     void* handle = openCandidate(candidate, why);
     if (!handle) {
-      tried += "\n  " + candidate + ": " + why;
+      tried += "\n  " + candidate.substr(0, candidate.find(SKIPPED)) + ": " + why;
       continue;
     }
     struct link_map* map = nullptr;
@@ -171,8 +165,11 @@ inline void* openLocked(Library& l) {
     l.path = known ? map->l_name : candidate;
     auto getVersion = (ncclResult_t(*)(int*))dlsym(handle, "ncclGetVersion");
     if (getVersion(&l.version) != ncclSuccess) l.version = 0;
-    l.form = FORM_ABSENT;
-    if (dlsym(handle, "ncclAlltoAllv")) l.form = l.declaredForm ? l.declaredForm : probeForm(handle, l.probeAnswer);
+    l.isRccl = isRcclLibrary(handle, l.path.c_str());
+    void* function = dlsym(handle, "ncclAlltoAllv");
+    // VCCL's own version codes, 2.26.62 and 2.26.69, are none that NVIDIA has used; its other versions keep NVIDIA's.
+    l.isVccl = !l.isRccl && (l.version == 22662 || l.version == 22669
+        || (function && !hasHostAlltoAllv(handle) && (l.declaredForm >= FORM_10 || hasVcclText(function))));
     l.handle.store(handle, std::memory_order_release);
     return handle;
   }
@@ -208,17 +205,45 @@ inline void* addressOf(int slot) {
   return __builtin_expect(address != nullptr, 1) ? address : fill(slot);
 }
 
+/** Which form of ncclAlltoAllv the open library has. Only VCCL is called for it, and only if no form is declared. */
+inline FormFound findForm(const Library& l) {
+  void* handle = l.handle.load(std::memory_order_relaxed);
+  void* function = dlsym(handle, "ncclAlltoAllv");
+  if (!function) return {FORM_ABSENT, ""};
+  if (hasHostAlltoAllv(handle)) return {FORM_11, ""};
+  if (l.isRccl) return {FORM_9, ""};
+  if (l.declaredForm) return {l.declaredForm, ""};
+  if (!l.isVccl) return {FORM_UNKNOWN, "it has no sign of being RCCL or VCCL"};
+  return formByCall(function, dlsym(handle, "ncclGetLastError"));
+}
+
+inline int alltoAllvForm() {
+  Library& l = opened();
+  int form = l.form.load(std::memory_order_acquire);
+  if (form != FORM_UNDECIDED) return form;
+  std::lock_guard<std::mutex> guard(l.lock);
+  form = l.form.load(std::memory_order_relaxed);
+  if (form != FORM_UNDECIDED) return form;
+  FormFound found = findForm(l);
+  l.formReason = found.reason;
+  l.form.store(found.form, std::memory_order_release);
+  return found.form;
+}
+
 /** The address of ncclAlltoAllv or its twin, for a caller that passes `arguments` arguments. */
 inline void* alltoAllvAddress(int slot, int arguments) {
   void* address = addressOf(slot);
   const Library& l = library();
-  if (__builtin_expect(l.form == arguments, 1)) return address;
+  if (__builtin_expect(l.form.load(std::memory_order_acquire) == arguments, 1)) return address;
+  int form = alltoAllvForm();
+  if (form == arguments) return address;
   std::string call = std::string(functions[slot].name) + " was called with " + std::to_string(arguments) + " arguments, ";
-  if (l.form == FORM_UNKNOWN)
-    throw std::runtime_error(call + "but which form " + described(l) + " has could not be told (its answer was '"
-        + l.probeAnswer + "'): declare it by the system property nccl4j.vccl.alltoallv or the environment variable"
-        + " NCCL4J_VCCL_ALLTOALLV, 10 or 11");
-  throw std::runtime_error(call + "but " + described(l) + " takes " + std::to_string(l.form));
+  if (form == FORM_UNKNOWN)
+    throw std::runtime_error(call + "but how many " + described(l) + " takes is not known (" + l.formReason
+        + "): declare it by the system property nccl4j.vccl.alltoallv or the environment variable"
+        + " NCCL4J_VCCL_ALLTOALLV, 9, 10 or 11");
+  throw std::runtime_error(call + "but " + described(l) + (l.isRccl ? " is RCCL, whose form takes " : " takes ")
+      + std::to_string(form));
 }
 
 inline std::vector<std::string> lines(const char* text) {
@@ -247,11 +272,44 @@ inline void configure(const char* candidates, const char* problem, const char* a
 }
 
 inline bool isLoaded() { return library().handle.load(std::memory_order_acquire) != nullptr; }
-inline const char* path() { return opened().path.c_str(); }
+/** Copies the path of the library, without a zero at the end, and returns its length. */
+inline int copyPath(char* to, int room) {
+  const std::string& path = opened().path;
+  return (int)path.copy(to, (size_t)room);
+}
 inline int versionCode() { return opened().version; }
-inline int alltoAllvForm() { return opened().form; }
+inline bool isRccl() { return opened().isRccl; }
+inline bool isVccl() { return opened().isVccl; }
 inline bool provides(const char* function) {
   return dlsym(opened().handle.load(std::memory_order_relaxed), function) != nullptr;
+}
+
+/** The paths of other copies of NCCL or RCCL in this process, separated by newlines. */
+inline std::string otherCopies() {
+  struct Search {
+    ElfW(Addr) ours = 0;
+    std::string found;
+    static int look(struct dl_phdr_info* info, size_t, void* data) {
+      auto search = (Search*)data;
+      const char* slash = info->dlpi_name ? strrchr(info->dlpi_name, '/') : nullptr;
+      const char* name = slash ? slash + 1 : "";
+      bool copy = strncmp(name, "libnccl.so", 10) == 0 || strncmp(name, "librccl.so", 10) == 0;
+      if (copy && info->dlpi_addr != search->ours) search->add(info->dlpi_name);
+      return 0;
+    }
+    void add(const char* path) {
+      if (("\n" + found + "\n").find(std::string("\n") + path + "\n") == std::string::npos)
+        found += (found.empty() ? "" : "\n") + std::string(path);
+    }
+  } search;
+  struct link_map* map = nullptr;
+  if (dlinfo(opened().handle.load(std::memory_order_relaxed), RTLD_DI_LINKMAP, &map) == 0 && map) search.ours = map->l_addr;
+  dl_iterate_phdr(Search::look, &search);
+  // A program or library into which NCCL is linked, and that shows its functions to all.
+  Dl_info owner;
+  void* global = dlsym(RTLD_DEFAULT, "ncclGetVersion");
+  if (global && dladdr(global, &owner) && (ElfW(Addr))owner.dli_fbase != search.ours) search.add(owner.dli_fname);
+  return search.found;
 }
 
 /** What added a function, as text: "NCCL 2.28.3". Empty for a name that is not in nccl.h. Loads nothing. */
@@ -387,7 +445,7 @@ inline void initializeSimInfo(long long) { throw std::runtime_error("nccl.h of t
 #define NCCL4J_SYMBOL(name) ((decltype(&::name))nccl4j::addressOf(nccl4j::SLOT_##name))
 #include "nccl_redirect.inc"
 
-/* One C symbol, two forms: overloads, each guarded by the form that the loaded library has. */
+/* The forms are overloads, each guarded by the form that the loaded library has. */
 namespace __attribute__((visibility("hidden"))) nccl4j {
 
 template <int slot, class... A>
@@ -411,6 +469,13 @@ inline ncclResult_t alltoAllv(const void* sendbuff, const size_t* sendcounts, co
     cudaStream_t stream) {
   return callAlltoAllv<slot>(sendbuff, sendcounts, sdispls, recvbuff, recvcounts, rdispls, relaybuff, datatype, comm,
       stream);
+}
+
+/** RCCL's form, which nccl.h has only in a build against such a header. */
+template <int slot>
+inline ncclResult_t alltoAllv(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls, void* recvbuff,
+    const size_t* recvcounts, const size_t* rdispls, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream) {
+  return callAlltoAllv<slot>(sendbuff, sendcounts, sdispls, recvbuff, recvcounts, rdispls, datatype, comm, stream);
 }
 
 }  // namespace nccl4j

@@ -120,31 +120,26 @@ public final class Loops implements Callable<Integer> {
      * @param args the options
      */
     public static void main(String... args) {
-        CommandLine command = new CommandLine(new Loops()).setCaseInsensitiveEnumValuesAllowed(true);
-        command.setExecutionExceptionHandler((failure, failed, parsed) -> {
-            System.err.println("nccl4j loops: " + (failure.getMessage() == null ? failure : failure.getMessage()));
-            return CommandLine.ExitCode.SOFTWARE;
-        });
-        System.exit(command.execute(args));
+        System.exit(Options.execute(new Loops(), args));
     }
 
     @Override
     public Integer call() throws Exception {
         for (int bytes : sizes) {
-            atLeast(Float.BYTES, "-b", bytes);
+            Options.atLeast(spec, Float.BYTES, "-b", bytes);
         }
         for (int group : groups) {
-            atLeast(1, "--groups", group);
+            Options.atLeast(spec, 1, "--groups", group);
         }
         if (!groups.isEmpty() && chosen.stream().anyMatch(operation -> operation != LoopOperation.ALL_REDUCE)) {
             throw new ParameterException(
                     spec.commandLine(), "--groups are of " + LoopOperation.ALL_REDUCE + ": " + chosen);
         }
         if (calls != null) {
-            atLeast(1, "-n", calls);
+            Options.atLeast(spec, 1, "-n", calls);
         }
-        atLeast(0, "-w", warmUp);
-        atLeast(1, "-r", rounds);
+        Options.atLeast(spec, 0, "-w", warmUp);
+        Options.atLeast(spec, 1, "-r", rounds);
         try (Communicator made = Communicator.fromEnvironment()) {
             communicator = made;
             boolean alone = made.size() == 1;
@@ -170,12 +165,6 @@ public final class Loops implements Callable<Integer> {
             stream.close();
         }
         return 0;
-    }
-
-    private void atLeast(int least, String option, int value) {
-        if (value < least) {
-            throw new ParameterException(spec.commandLine(), option + " must be at least " + least + ": " + value);
-        }
     }
 
     private void print(String format, Object... arguments) {

@@ -217,7 +217,11 @@ public final class Main {
             } else {
                 table.addMissing(PYTHON, "no python3");
             }
-            System.out.printf("%n%s%s", group == 0 ? "" : "In groups of " + group + ":%n%n".formatted(), table);
+            System.out.printf(
+                    Locale.ROOT,
+                    "%n%s%s",
+                    group == 0 ? "" : String.format(Locale.ROOT, "In groups of %d:%n%n", group),
+                    table);
         }
     }
 

@@ -18,7 +18,9 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
 
 /**
  * How long ranks take to meet at the store: threads of one process, which open it at the same moment, set a key of their own,
@@ -57,6 +59,9 @@ public final class Meeting implements Callable<Integer> {
             description = "Rounds; medians and ranges are shown. Default: ${DEFAULT-VALUE}.")
     private int rounds;
 
+    @Spec
+    private CommandSpec spec;
+
     private Meeting() {}
 
     /**
@@ -65,11 +70,15 @@ public final class Meeting implements Callable<Integer> {
      * @param args see {@code --help}
      */
     public static void main(String[] args) {
-        System.exit(new picocli.CommandLine(new Meeting()).execute(args));
+        System.exit(Options.execute(new Meeting(), args));
     }
 
     @Override
     public Integer call() throws Exception {
+        for (int world : worlds) {
+            Options.atLeast(spec, 1, "-n", world);
+        }
+        Options.atLeast(spec, 1, "-r", rounds);
         System.out.println(Runtime.getRuntime().availableProcessors() + " processors, Java " + Runtime.version() + ", "
                 + rounds + " rounds; seconds: median (least..most)");
         System.out.println("| ranks | no secret | secret | PyTorch's TCPStore |");
@@ -122,7 +131,15 @@ public final class Meeting implements Callable<Integer> {
                 }
             };
             Thread thread = new Thread(null, body, "rank-" + rank, STACK_BYTES);
-            thread.start();
+            // A daemon, so that ranks that wait for one that could not be started end with this process.
+            thread.setDaemon(true);
+            try {
+                thread.start();
+            } catch (OutOfMemoryError limit) {
+                throw new IllegalStateException(
+                        world + " ranks need a thread each, and " + rank + " could be started: " + limit.getMessage(),
+                        limit);
+            }
             threads.add(thread);
         }
         ready.await();
@@ -135,7 +152,9 @@ public final class Meeting implements Callable<Integer> {
             thread.join(TimeUnit.SECONDS.toMillis(TIMEOUT.toSeconds()));
         }
         if (!failures.isEmpty()) {
-            throw new IllegalStateException(failures.size() + " of " + world + " ranks failed", failures.peek());
+            throw new IllegalStateException(
+                    failures.size() + " of " + world + " ranks failed, the first with " + failures.peek(),
+                    failures.peek());
         }
         return seconds;
     }

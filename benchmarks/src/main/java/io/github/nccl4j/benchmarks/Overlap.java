@@ -23,9 +23,11 @@ import org.bytedeco.cuda.global.cublas;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.FloatPointer;
 import org.bytedeco.javacpp.Pointer;
-import picocli.CommandLine;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
 
 /**
  * How much of an all-reduce is hidden behind matrix products: the products (cuBLAS, by JavaCPP Presets CUDA) in one stream,
@@ -77,6 +79,9 @@ public final class Overlap implements Callable<Integer> {
             description = "Rounds; medians are shown. Default: ${DEFAULT-VALUE}.")
     private int rounds;
 
+    @Spec
+    private CommandSpec spec;
+
     private CyclicBarrier barrier;
     private double[] seconds;
 
@@ -88,12 +93,23 @@ public final class Overlap implements Callable<Integer> {
      * @param args the options
      */
     public static void main(String... args) {
-        System.exit(new CommandLine(new Overlap()).execute(args));
+        System.exit(Options.execute(new Overlap(), args));
     }
 
     @Override
     public Integer call() throws Exception {
-        int count = gpus == null ? Device.cudaCount() : gpus;
+        Options.atLeast(spec, 1, "-s", order);
+        Options.atLeast(spec, 1, "-p", products);
+        Options.atLeast(spec, 1, "-m", mebibytes);
+        Options.atLeast(spec, 1, "-a", allReduces);
+        Options.atLeast(spec, 1, "-r", rounds);
+        int there = gpus == null || gpus > 0 ? Device.cudaCount() : 0;
+        int count = gpus == null ? there : gpus;
+        Options.atLeast(spec, 1, gpus == null ? "the number of GPUs" : "-g", count);
+        if (count > there) {
+            throw new ParameterException(
+                    spec.commandLine(), "-g must be at most the number of GPUs: " + count + " > " + there);
+        }
         List<Device> devices = new ArrayList<>();
         for (int i = 0; i < count; i++) {
             devices.add(Device.cuda(i));

@@ -92,7 +92,11 @@ final class StubLibraries {
     private static void compile(Path folder, String... arguments) throws IOException {
         List<String> command =
                 new ArrayList<>(List.of(System.getProperty("nccl4j.cxx", "g++").split(" ")));
-        command.addAll(List.of("-std=c++17", "-O2", "-I.", "-Wall", "-Wextra", "-Werror"));
+        command.addAll(List.of("-std=c++17", "-O2", "-I.", "-Wall", "-Wextra"));
+        // As in the build: an error in the gate alone.
+        if (!Objects.requireNonNullElse(System.getenv("NCCL4J_STRICT"), "").isEmpty()) {
+            command.add("-Werror");
+        }
         command.addAll(List.of(arguments));
         CommandLine.output(folder, command);
     }

@@ -21,7 +21,7 @@ import java.util.Arrays;
  *
  * <p>A plan keeps the memory of its buffers until it is closed.
  *
- * <p><b>VCCL.</b> If the library has {@code ncclAlltoAllv} in a form that nccl4j knows, the ranks share one machine, and at
+ * <p><b>VCCL.</b> If the library has {@code ncclAlltoAllv} in one of VCCL's forms, the ranks share one machine, and at
  * every rank both buffers lie in windows of {@link WindowFlag#COLL_SYMMETRIC}, the receive buffer at the same offset, the
  * plan uses it; {@link #usesNativeCall} tells. VCCL lets a rank write into the receive buffer of another one that has not
  * come so far yet, so each call is preceded by an operation for which all ranks wait. It can't be captured in a CUDA graph.

@@ -456,6 +456,9 @@ final class Batch {
                 }
                 throw first.timedOut("ncclGroupEnd", whole(), longestDeadline());
             }
+        } else if (first.isOnHost() && VirtualThreads.isCurrent() && usesDefaultStream()) {
+            result = HostCall.makeToTheEnd(
+                    this::callAll, () -> communicators.forEach(CommunicatorCore::endInterruptedCall));
         } else {
             result = CudaGraph.ofThread() == null ? callAll() : Cuda.whileCapturing(this::callAll);
         }
@@ -464,6 +467,16 @@ final class Batch {
         } else if (result != nccl.ncclSuccess) {
             throw culprit().failed(result, failedName, failedDescription);
         }
+    }
+
+    /** In its default stream the host engine waits for the other ranks within the call. */
+    private boolean usesDefaultStream() {
+        for (int at = 0; at < used; at += WORDS) {
+            if (words[at + STREAM] == 0) {
+                return true;
+            }
+        }
+        return false;
     }
 
     private boolean waitsForOtherRanks() {

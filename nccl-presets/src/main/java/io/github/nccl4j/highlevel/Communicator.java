@@ -84,6 +84,13 @@ import java.util.TreeSet;
  * is an {@link IllegalStateException} that names the other. {@link #abort}, {@link #revoke}, {@link #asyncError} and what
  * can be asked in every state may be called from any thread at any time.
  *
+ * <p><b>Virtual threads.</b> The thread may be a virtual one. With the host engine there may be any number of them: what waits for
+ * other ranks is called in a platform thread, and so takes some tens of microseconds more in the default stream. On a GPU
+ * operations are called in the virtual thread, which holds its carrier until NCCL returns; NCCL returns at once, except from
+ * the first operation of a kind, in which it connects the ranks. So ranks of one process that are virtual threads must not be more
+ * than there are carriers (the system property {@code jdk.virtualThreadScheduler.parallelism}, by default the number of
+ * processors); else they wait for each other until the deadline, and its message says so.
+ *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html">NCCL: communicators</a>
  */
 public final class Communicator implements AutoCloseable {
@@ -2446,7 +2453,7 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    /** Where the thread may capture. Without a capture nothing is allocated. */
+    /** Where the thread may capture, or be a virtual one. Else nothing is allocated. */
     private int call(
             int operation,
             long send,
@@ -2457,6 +2464,12 @@ public final class Communicator implements AutoCloseable {
             int peer,
             long offset,
             CudaStream stream) {
+        if (onHost && stream.handle == 0 && VirtualThreads.isCurrent()) {
+            // In its default stream the host engine waits for the other ranks within the call.
+            return HostCall.makeToTheEnd(
+                    () -> Operations.call(operation, send, recv, count, type, op, peer, offset, core.handle(), 0),
+                    core::endInterruptedCall);
+        }
         if (CudaGraph.ofThread() == null) {
             return Operations.call(operation, send, recv, count, type, op, peer, offset, core.handle(), stream.handle);
         }

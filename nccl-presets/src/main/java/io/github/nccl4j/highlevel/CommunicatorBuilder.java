@@ -223,7 +223,7 @@ public final class CommunicatorBuilder {
      * Makes the communicator of all ranks of the job that this process is a part of, as its launcher tells. Collective.
      *
      * <p>Rank, number of ranks and where they meet come from {@link RankInfo#fromEnvironment()}, the device from the local
-     * rank if none was set, and the ranks meet at {@link TcpStore#ofProcess}. Without a launcher the communicator has one rank. What a
+     * rank if none was set (which {@link Rendezvous#locate} finds if the launcher does not tell it), and the ranks meet at {@link TcpStore#ofProcess}. Without a launcher the communicator has one rank. What a
      * process calls this for, first, second and so on, all ranks of the job call it for.
      *
      * @return the communicator, to be closed by the caller
@@ -241,11 +241,19 @@ public final class CommunicatorBuilder {
             // Nobody to meet, and no port to do it at.
             return create(List.of(UniqueId.create()), 0, 1, device == null ? OwnDevice.find(self) : chosenDevice());
         }
-        OwnDevice own = device == null ? OwnDevice.start(self) : OwnDevice.of(this::chosenDevice);
+        OwnDevice own = device != null
+                ? OwnDevice.of(this::chosenDevice)
+                : self.hasLocalRank() ? OwnDevice.start(self) : OwnDevice.unlocated(self);
         if (self.rank() > 0) {
             Introduction.requireDevice(own, self);
         }
-        return create(Introduction.nextOfJob(self, settings.deadline()), own);
+        Rendezvous meeting = Introduction.nextOfJob(self, settings.deadline());
+        if (!self.hasLocalRank()) {
+            // All ranks do it, whether they need to know or not.
+            RankInfo located = new Introduction(meeting, settings.deadline()).locate(own, self);
+            own = device == null ? OwnDevice.start(located) : own;
+        }
+        return create(meeting, own);
     }
 
     private Communicator create(Rendezvous rendezvous, OwnDevice own) {

@@ -64,6 +64,9 @@ final class CommunicatorCore {
     /** Calls that may wait, besides operations. Written by the thread that is in the gate. */
     private long calls;
 
+    /** When the last of them began, or it came to be; in milliseconds since 1970. Not volatile: readers may see changes late. */
+    private long lastCall = System.currentTimeMillis();
+
     /** The batch that this takes part in, its place there, and the pass until the batch has ended. */
     volatile Batch batch;
 
@@ -233,6 +236,9 @@ final class CommunicatorCore {
             family = Family.join(familyKey, this);
         }
         KnownCommunicators.add(handle, rank, name, device);
+        // What NCCL warned of until now is no reason of a later failure.
+        LastError.look(library);
+        lastCall = System.currentTimeMillis();
         giveThreadADevice();
         Rendezvous where = settings.check();
         if (where != null && where.rank() == rank && where.size() == size) {
@@ -693,6 +699,37 @@ final class CommunicatorCore {
         }
     }
 
+    /** A thread of its own ends a call whose thread was interrupted. */
+    void endInterruptedCall() {
+        Watchdog.handle("interrupt", failures::endInterruptedCall);
+    }
+
+    /**
+     * What NCCL says of a failure of this communicator.
+     *
+     * @param call the call that returned an error, and the error; null if none did
+     */
+    LastError.Said said(String call) {
+        long began = failureBegan();
+        String told = HostCall.takeLastError();
+        String quoted = LastError.quote(library, told != null ? told : lastError(), began, handle, call);
+        return new LastError.Said(
+                told != null ? told : quoted, NcclLog.warningsOf(expectedRank(), name, handle, began));
+    }
+
+    /** When what fails now was called: the oldest operation that was not seen done, or the last call that waits. */
+    private long failureBegan() {
+        if (state == State.PENDING) {
+            return lastCall;
+        }
+        for (Ring.Entry entry : communicator.ring().entries()) {
+            if (entry.done() == 0) {
+                return entry.enqueued() == 0 ? lastCall : entry.enqueued();
+            }
+        }
+        return lastCall;
+    }
+
     Failures failures() {
         return failures;
     }
@@ -994,6 +1031,7 @@ final class CommunicatorCore {
     /** A call begins that may wait. */
     void begin() {
         calls++;
+        lastCall = System.currentTimeMillis();
     }
 
     /** From any thread, also while another is in a call. */
@@ -1056,10 +1094,11 @@ final class CommunicatorCore {
             int result = HostCall.makeUninterruptibly(
                     "ncclCommAbort", deadline, () -> onDevice(() -> nccl.ncclCommAbort(which)));
             if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
-                throw Status.failure(result, "ncclCommAbort", "ncclCommAbort", rank, name, lastError(), library);
+                throw Status.failure(
+                        result, "ncclCommAbort", "ncclCommAbort", rank, name, said("ncclCommAbort " + result), library);
             }
         } catch (HostCall.GivenUp e) {
-            throw Status.timeout("ncclCommAbort", "ncclCommAbort", deadline, rank, name, lastError(), library);
+            throw Status.timeout("ncclCommAbort", "ncclCommAbort", deadline, rank, name, said(null), library);
         }
     }
 
@@ -1151,10 +1190,17 @@ final class CommunicatorCore {
             int result = HostCall.makeUninterruptibly(
                     "ncclCommDestroy", deadline, () -> onDevice(() -> nccl.ncclCommDestroy(handle)));
             if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
-                throw Status.failure(result, "ncclCommDestroy", "ncclCommDestroy", rank, name, lastError(), library);
+                throw Status.failure(
+                        result,
+                        "ncclCommDestroy",
+                        "ncclCommDestroy",
+                        rank,
+                        name,
+                        said("ncclCommDestroy " + result),
+                        library);
             }
         } catch (HostCall.GivenUp e) {
-            throw Status.timeout("ncclCommDestroy", "ncclCommDestroy", deadline, rank, name, lastError(), library);
+            throw Status.timeout("ncclCommDestroy", "ncclCommDestroy", deadline, rank, name, said(null), library);
         }
     }
 

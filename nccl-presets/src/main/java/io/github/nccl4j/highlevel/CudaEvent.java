@@ -177,6 +177,10 @@ public final class CudaEvent implements AutoCloseable {
      * @throws NcclResultException if an operation of the host engine failed
      */
     public void synchronize() {
+        if (VirtualThreads.isCurrent()) {
+            Waiting.until(this::isDone, this, Waiting.FOREVER);
+            return;
+        }
         acquireRecorded();
         try {
             if (device.isCuda()) {

@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.library.LibrarySearch;
+import io.github.nccl4j.library.SystemText;
 import java.util.ArrayList;
 import java.util.List;
 import org.bytedeco.javacpp.Loader;
@@ -48,7 +49,7 @@ final class CudaRuntime {
     }
 
     private static void preload(String name, List<String> tried) {
-        for (String place : new LibrarySearch(System.getenv()).cuda(name)) {
+        for (String place : new LibrarySearch(SystemText.environment()).cuda(name)) {
             try {
                 Loader.loadGlobal(place);
                 return;

@@ -181,6 +181,11 @@ public final class CudaStream implements AutoCloseable {
      * @throws NcclResultException if an operation of the host engine failed
      */
     public void synchronize() {
+        if (VirtualThreads.isCurrent()) {
+            Waiting.until(this::isDone, this, Waiting.FOREVER);
+            InFlight.poll();
+            return;
+        }
         lifetime.acquire();
         try {
             if (device.isCuda()) {
@@ -211,7 +216,8 @@ public final class CudaStream implements AutoCloseable {
     }
 
     /**
-     * Makes work that comes into the stream from now on wait for an event. Returns at once.
+     * Makes work that comes into the stream from now on wait for an event. Returns at once; only in a virtual thread, for the
+     * default stream of host memory, waits for the event itself.
      *
      * @param event the event, possibly of another CUDA device
      * @throws IllegalStateException if the event was not recorded yet: nothing would be waited for
@@ -222,6 +228,12 @@ public final class CudaStream implements AutoCloseable {
         if (event.device().isHost() != device.isHost()) {
             throw new IllegalArgumentException("event must be of a device that the stream can wait for: an event of "
                     + event.device() + ", a stream of " + device);
+        }
+        if (device.isHost() && handle == 0 && VirtualThreads.isCurrent()) {
+            // The engine has a default stream for each of the system's threads, of which this one has none.
+            lifetime.check();
+            event.synchronize();
+            return;
         }
         lifetime.acquire();
         try {

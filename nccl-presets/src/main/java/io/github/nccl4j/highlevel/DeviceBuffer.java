@@ -50,8 +50,9 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     /** Vector loads of any engine are content with it. */
     private static final int HOST_ALIGNMENT = 64;
 
-    private static final int STAGING_BYTES = 1 << 20;
-    private static final int HOST_CHUNK_BYTES = 1 << 29;
+    /** The part of a copy that is moved at once where elements are converted or staged. */
+    private static final int CHUNK_BYTES = 1 << 20;
+
     private static final int FILL_BYTES = 1 << 16;
 
     final Device device;
@@ -138,6 +139,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         if (bytes > Long.MAX_VALUE - HOST_ALIGNMENT) {
             throw new OutOfMemoryError("cannot allocate " + bytes + " bytes of host memory");
         }
+        NativeMemory.requireJavaCpp();
         Pointer memory = Pointer.malloc(bytes + HOST_ALIGNMENT);
         if (memory == null || memory.isNull()) {
             throw new OutOfMemoryError("cannot allocate " + bytes + " bytes of host memory");
@@ -1215,7 +1217,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
 
     private void onHost(Buffer buffer, long start, int count, boolean write) {
         int size = type.sizeInBytes();
-        int most = HOST_CHUNK_BYTES / size;
+        int most = CHUNK_BYTES / size;
         for (int at = 0; at < count; ) {
             int n = Math.min(most, count - at);
             ByteBuffer memory = Address.buffer(start + (long) at * size, n * size);
@@ -1230,7 +1232,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
 
     private void staged(Buffer buffer, long start, int count, boolean write) {
         int size = type.sizeInBytes();
-        int most = STAGING_BYTES / size;
+        int most = CHUNK_BYTES / size;
         Pointer staging = Pointer.malloc((long) Math.min(most, count) * size);
         if (staging == null || staging.isNull()) {
             throw new OutOfMemoryError("cannot allocate " + (long) Math.min(most, count) * size + " bytes for a copy");

@@ -8,6 +8,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /** What has gone wrong in a communicator: the exceptions for it, who is told, and which work may never end. */
 final class Failures {
@@ -78,7 +80,7 @@ final class Failures {
                 description,
                 core.expectedRank(),
                 core.name(),
-                core.lastError(),
+                core.said(function + " " + result),
                 core.library(),
                 misuse || ended ? "" : recorded(description + ": " + Result.of(result)));
         if (ended) {
@@ -118,7 +120,7 @@ final class Failures {
                 description,
                 core.expectedRank(),
                 core.name(),
-                core.lastError(),
+                core.said(null),
                 core.library(),
                 recorded(description));
         failure.initCause(cause);
@@ -235,6 +237,8 @@ final class Failures {
 
     private NcclException timeout(String function, String description, Duration limit) {
         RollCall.Result called = callRoll(limit);
+        Gate.Pass inside = core.device().isCuda() ? core.inLibrary() : null;
+        String carrier = inside == null ? "" : VirtualThreads.ofCarrier(inside.holder());
         String recorded = recorded(description + ": not done after " + limit);
         return Status.timeout(
                 function,
@@ -242,9 +246,11 @@ final class Failures {
                 limit,
                 core.expectedRank(),
                 core.name(),
-                core.lastError(),
+                core.said(null),
                 core.library(),
-                called.text() + (called.text().isEmpty() || recorded.isEmpty() ? "" : "\n") + recorded,
+                Stream.of(carrier, called.text(), recorded)
+                        .filter(text -> !text.isEmpty())
+                        .collect(Collectors.joining("\n")),
                 called.silent());
     }
 

@@ -1,8 +1,10 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.library.SystemText;
 import java.io.IOException;
 import java.lang.System.Logger.Level;
 import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -240,18 +242,22 @@ public final class FlightRecorder {
 
     /** Writes the file of a first failure if that is wanted, and says where for the message; else empty. */
     String dumpFor(String failure) {
-        String folder = System.getProperty(FOLDER, System.getenv("NCCL4J_RECORDER_DUMP"));
-        if (folder == null || folder.isEmpty()) {
+        String folder = SystemText.property(FOLDER);
+        if (folder == null) {
+            folder = SystemText.environment().getOrDefault("NCCL4J_RECORDER_DUMP", "");
+        }
+        if (folder.isEmpty()) {
             return "";
         }
-        Path file = Path.of(folder).resolve(fileName(communicator));
+        String name = folder + "/" + fileName(communicator);
         try {
+            Path file = SystemText.path(name);
             Files.createDirectories(file.getParent());
             Files.writeString(file, json(failure));
-            return "Flight recorder: " + file;
-        } catch (IOException e) {
-            System.getLogger("io.github.nccl4j").log(Level.WARNING, "the flight recorder could not write " + file, e);
-            return "Flight recorder: " + file + " could not be written: " + e;
+            return "Flight recorder: " + name;
+        } catch (IOException | InvalidPathException e) {
+            System.getLogger("io.github.nccl4j").log(Level.WARNING, "the flight recorder could not write " + name, e);
+            return "Flight recorder: " + name + " could not be written: " + e;
         }
     }
 }

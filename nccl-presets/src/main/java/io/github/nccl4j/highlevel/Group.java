@@ -33,7 +33,7 @@ import java.util.Objects;
  * until the group has ended.
  *
  * <p><b>Threads.</b> A group belongs to the thread that opened it; every call in another thread is an {@link
- * IllegalStateException}. It may be a virtual thread.
+ * IllegalStateException}. It may be a virtual thread, within the limits that {@link Communicator} has for GPUs.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/group.html">NCCL: group calls</a>
  */

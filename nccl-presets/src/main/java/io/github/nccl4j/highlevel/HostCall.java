@@ -5,6 +5,8 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.function.IntConsumer;
 import java.util.function.IntSupplier;
@@ -24,6 +26,17 @@ final class HostCall {
     private final CountDownLatch finished = new CountDownLatch(1);
 
     private HostCall() {}
+
+    /** Apart, because most programs have no virtual threads. */
+    private static final class Kept {
+        private static final ExecutorService THREADS = Executors.newCachedThreadPool(call -> {
+            Thread thread = new Thread(null, call, "nccl4j call", 0, false);
+            thread.setDaemon(true);
+            return thread;
+        });
+
+        private Kept() {}
+    }
 
     /** Nobody waits for the call any more: it has not returned in time, or the caller was interrupted. */
     static final class GivenUp extends Exception {
@@ -66,16 +79,56 @@ final class HostCall {
         if (!one.await(Waiting.nanoseconds(timeout), interruptibly) && one.abandon()) {
             throw new GivenUp(interruptibly && Thread.currentThread().isInterrupted());
         }
-        if (one.thrown instanceof RuntimeException exception) {
+        return one.outcome();
+    }
+
+    /**
+     * Makes the call and waits until it has returned, however long it takes: for a virtual thread, which would hold its carrier
+     * in the call. Threads are kept for the next call for a while.
+     *
+     * @param interrupted what ends the call when the caller was interrupted and the call does not return soon; the interrupt is
+     *     kept for the caller
+     */
+    static int makeToTheEnd(IntSupplier call, Runnable interrupted) {
+        LAST_ERROR.remove();
+        HostCall one = new HostCall();
+        Kept.THREADS.execute(() -> one.run(call, late -> {}));
+        one.awaitEnd(interrupted);
+        return one.outcome();
+    }
+
+    private int outcome() {
+        if (thrown instanceof RuntimeException exception) {
             throw exception;
         }
-        if (one.thrown instanceof Error error) {
+        if (thrown instanceof Error error) {
             throw error;
         }
-        if (!one.lastError.isEmpty()) {
-            LAST_ERROR.set(one.lastError);
+        if (!lastError.isEmpty()) {
+            LAST_ERROR.set(lastError);
         }
-        return one.result;
+        return result;
+    }
+
+    private void awaitEnd(Runnable interrupted) {
+        boolean isInterrupted = false;
+        long patience = Long.MAX_VALUE;
+        while (true) {
+            try {
+                if (finished.await(patience, TimeUnit.NANOSECONDS)) {
+                    break;
+                }
+                patience = Long.MAX_VALUE;
+                interrupted.run();
+            } catch (InterruptedException e) {
+                // As the watchdog, which does this for platform threads: not at once.
+                patience = isInterrupted ? patience : Watchdog.LONGEST_PAUSE;
+                isInterrupted = true;
+            }
+        }
+        if (isInterrupted) {
+            Thread.currentThread().interrupt();
+        }
     }
 
     /** What the library said of the failed call that this thread has just made; null if there was none. */

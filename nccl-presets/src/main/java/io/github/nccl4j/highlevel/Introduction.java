@@ -102,6 +102,12 @@ final class Introduction {
         others.abort(failure.getMessage() == null ? failure.toString() : failure.getMessage());
     }
 
+    /** Finds the local rank of a rank whose device can't be chosen without it. */
+    RankInfo locate(OwnDevice own, RankInfo self) {
+        orTell(own::index);
+        return rendezvous.locate(self, deadline);
+    }
+
     /** Meets the other ranks, which tell each other what they have. */
     void meet(OwnDevice own) {
         Card card = orTell(() -> {

@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import java.util.List;
+import java.util.Locale;
 import java.util.function.BiConsumer;
 
 /** Writes an object of strings, numbers and lists of objects, the elements of a list each on a line. */
@@ -61,7 +62,7 @@ final class Json {
             } else if (c == '\n') {
                 text.append("\\n");
             } else if (c < ' ') {
-                text.append(String.format("\\u%04x", (int) c));
+                text.append(String.format(Locale.ROOT, "\\u%04x", (int) c));
             } else {
                 text.append(c);
             }

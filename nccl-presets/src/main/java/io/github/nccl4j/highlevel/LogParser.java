@@ -48,6 +48,12 @@ final class LogParser {
                 member.map(KnownCommunicators.Member::name).orElse("")));
     }
 
+    /** Whether a text names a communicator, and not this one. */
+    static boolean namesAnother(String text, long communicator) {
+        Matcher named = COMMUNICATOR.matcher(text);
+        return communicator != 0 && named.find() && Long.parseUnsignedLong(named.group(1), 16) != communicator;
+    }
+
     private static Level level(String word) {
         return switch (word) {
             case "WARN" -> Level.WARN;

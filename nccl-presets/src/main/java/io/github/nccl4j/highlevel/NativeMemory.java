@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.library.NativeLibrary;
 import java.nio.ByteBuffer;
 import java.util.concurrent.atomic.AtomicLong;
 import org.bytedeco.javacpp.Pointer;
@@ -13,6 +14,10 @@ import org.bytedeco.javacpp.Pointer;
  */
 final class NativeMemory implements AutoCloseable {
     private static final AtomicLong HELD = new AtomicLong();
+
+    static {
+        requireJavaCpp();
+    }
 
     private final int bytes;
     private Pointer memory;
@@ -31,6 +36,11 @@ final class NativeMemory implements AutoCloseable {
         }
         buffer = Address.buffer(memory.address(), bytes);
         HELD.addAndGet(bytes);
+    }
+
+    /** Throws why JavaCPP's native code cannot be loaded, if so; its own methods say only that they are not there. */
+    static void requireJavaCpp() {
+        NativeLibrary.isLoaded();
     }
 
     /** The bytes of this process that were allocated and are not freed. */

@@ -4,8 +4,10 @@ import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclLibraryException;
+import io.github.nccl4j.library.SystemText;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
 
@@ -32,7 +34,8 @@ public final class NcclLibrary {
     private final Version version;
     private final Engine engine;
     private final Flavor flavor;
-    private final AlltoAllvForm alltoAllvForm;
+    // Null until it was asked for, which may call the library.
+    private volatile AlltoAllvForm alltoAllvForm;
     // Null until it was asked for: reading it takes time.
     private Optional<String> cudaVersion;
 
@@ -61,21 +64,35 @@ public final class NcclLibrary {
         NcclLog.startBySetting();
         versionCode = NativeLibrary.versionCode();
         version = Version.of(versionCode);
-        path = Path.of(NativeLibrary.path());
+        path = SystemText.path(NativeLibrary.path());
         engine = NativeLibrary.engine();
-        alltoAllvForm = AlltoAllvForm.of(NativeLibrary.alltoAllvArguments());
-        flavor = flavorOf(engine, versionCode, alltoAllvForm);
+        flavor = flavorOf(engine);
+        if (engine != Engine.HOST) {
+            warnOfOtherCopies();
+        }
+    }
+
+    private void warnOfOtherCopies() {
+        List<String> others = NativeLibrary.otherCopies();
+        if (!others.isEmpty()) {
+            System.getLogger("io.github.nccl4j")
+                    .log(
+                            System.Logger.Level.WARNING,
+                            "{0} is used, and this process also has {1}. Each copy has its own communicators, groups and"
+                                    + " errors: a handle of one crashes the other. NCCL4J_LIBRARY chooses the copy",
+                            this,
+                            String.join(", ", others));
+        }
     }
 
     /**
-     * What the library's last error says of the program's calls; empty if it says nothing. Finding the form of VCCL's call
-     * leaves one of these errors, which no call of the program has.
+     * What the library's last error says of the program's calls; empty if it says nothing. Telling VCCL's forms of
+     * ncclAlltoAllv apart leaves an error of its own.
      */
     String news(String lastError) {
         String text = lastError == null ? "" : lastError.strip();
-        boolean ofProbe = alltoAllvForm != AlltoAllvForm.ABSENT
-                && (text.contains("AlltoAllv : comm argument is NULL") || text.contains("corrupted comm object"));
-        return ofProbe ? "" : text;
+        boolean isOurs = flavor == Flavor.VCCL && text.contains("corrupted comm object") && provides("ncclAlltoAllv");
+        return isOurs ? "" : text;
     }
 
     /** What the library says of what went wrong last, of a communicator or of all; empty if it says nothing. */
@@ -83,15 +100,11 @@ public final class NcclLibrary {
         return provides("ncclGetLastError") ? news(nccl.ncclGetLastError(communicator)) : "";
     }
 
-    /** VCCL's own version codes, 2.26.62 and 2.26.69, are none that NVIDIA has used; its other versions keep NVIDIA's. */
-    private static Flavor flavorOf(Engine engine, int versionCode, AlltoAllvForm form) {
+    private static Flavor flavorOf(Engine engine) {
         return switch (engine) {
             case HOST -> Flavor.HOST;
             case RCCL -> Flavor.RCCL;
-            case NCCL ->
-                form != AlltoAllvForm.ABSENT || versionCode == 22662 || versionCode == 22669
-                        ? Flavor.VCCL
-                        : Flavor.NCCL;
+            case NCCL -> NativeLibrary.isVccl() ? Flavor.VCCL : Flavor.NCCL;
         };
     }
 
@@ -119,7 +132,7 @@ public final class NcclLibrary {
      *     another may be
      */
     public static NcclLibrary load(Path file) {
-        NativeLibrary.use(file.toAbsolutePath().toString());
+        NativeLibrary.use(SystemText.text(file.toAbsolutePath()));
         return get();
     }
 
@@ -189,12 +202,18 @@ public final class NcclLibrary {
     }
 
     /**
-     * The form of VCCL's {@code ncclAlltoAllv}.
+     * The form of {@code ncclAlltoAllv}. The first call of this method, or the first use of the function, tells VCCL's two
+     * forms apart by a call that either form refuses.
      *
      * @return the form
      */
     public AlltoAllvForm alltoAllvForm() {
-        return alltoAllvForm;
+        AlltoAllvForm form = alltoAllvForm;
+        if (form == null) {
+            form = AlltoAllvForm.of(NativeLibrary.alltoAllvArguments());
+            alltoAllvForm = form;
+        }
+        return form;
     }
 
     /**
@@ -256,6 +275,6 @@ public final class NcclLibrary {
     /** As in messages: "NCCL 2.28.3 from /usr/lib/x86_64-linux-gnu/libnccl.so.2". */
     @Override
     public String toString() {
-        return flavor.text + " " + version + " from " + path;
+        return flavor.text + " " + version + " from " + SystemText.text(path);
     }
 }

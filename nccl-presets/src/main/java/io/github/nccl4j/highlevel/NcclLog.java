@@ -2,10 +2,12 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.library.NativeLibrary;
+import io.github.nccl4j.library.SystemText;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.System.Logger;
 import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.Deque;
@@ -55,7 +57,7 @@ public final class NcclLog {
     private final Level level;
     private final Logger logger = System.getLogger(LOGGER);
     private final long pid = ProcessHandle.current().pid();
-    private final Deque<Line> warnings = new ArrayDeque<>();
+    private final Deque<Warning> warnings = new ArrayDeque<>();
     private final LogFile toLogger;
     private final LogFile toWarnings;
 
@@ -107,6 +109,9 @@ public final class NcclLog {
                     : all.append(" (").append(place).append(')').toString();
         }
     }
+
+    /** A warning, and when it was read: no more than a moment after NCCL wrote it. */
+    record Warning(Line line, long seen) {}
 
     private NcclLog(Level level, Path file, long start) {
         this.level = level;
@@ -180,13 +185,37 @@ public final class NcclLog {
         synchronized (NcclLog.class) {
             log = started;
         }
-        return log == null ? List.of() : log.readWarnings();
+        return log == null
+                ? List.of()
+                : log.readWarnings().stream().map(Warning::line).toList();
     }
 
-    /** What an exception of a rank carries: its own, and those that no rank is known of. */
-    static List<Line> warningsOf(int rank) {
-        List<Line> own = warnings().stream()
-                .filter(line -> line.rank() == rank || line.rank() < 0 || rank < 0)
+    /**
+     * What an exception carries: the warnings since it began that are of its rank and communicator, or of unknown ones.
+     *
+     * @param rank the rank, or -1
+     * @param name the communicator's name
+     * @param handle the communicator's handle, or 0
+     * @param began when what has failed was called, in milliseconds since 1970
+     */
+    static List<Line> warningsOf(int rank, String name, long handle, long began) {
+        NcclLog log;
+        synchronized (NcclLog.class) {
+            log = started;
+        }
+        return log == null ? List.of() : lastOf(log.readWarnings(), rank, name, handle, began);
+    }
+
+    static List<Line> lastOf(List<Warning> all, int rank, String name, long handle, long began) {
+        List<Line> own = all.stream()
+                .filter(warning -> warning.seen() >= began
+                        && !LogParser.namesAnother(warning.line().text(), handle))
+                .map(Warning::line)
+                .filter(line -> rank < 0
+                        || line.rank() < 0
+                        || line.rank() == rank
+                                && (line.communicator().isEmpty()
+                                        || line.communicator().equals(name)))
                 .toList();
         return own.subList(Math.max(0, own.size() - WARNINGS_OF_AN_EXCEPTION), own.size());
     }
@@ -195,20 +224,22 @@ public final class NcclLog {
         if (System.getenv(DEBUG) == null) {
             NativeLibrary.setVariable(DEBUG, level.toString());
         }
-        String wanted = System.getenv().getOrDefault(DEBUG_FILE, "");
+        String wanted = SystemText.environment().getOrDefault(DEBUG_FILE, "");
         try {
             if (!wanted.isEmpty()) {
-                Path file = Path.of(expanded(wanted));
+                Path file = SystemText.path(expanded(wanted));
                 return new NcclLog(level, file, Files.exists(file) ? Files.size(file) : 0);
             }
             Path folder = Files.createTempDirectory("nccl4j-log");
             Path file = Files.createFile(folder.resolve("nccl.log"));
-            NativeLibrary.setVariable(DEBUG_FILE, file.toString().replace("%", "%%"));
+            NativeLibrary.setVariable(DEBUG_FILE, SystemText.text(file).replace("%", "%%"));
             NcclLog log = new NcclLog(level, file, 0);
             Runtime.getRuntime().addShutdownHook(new Thread(() -> log.end(file, folder), "nccl4j log end"));
             return log;
         } catch (IOException e) {
             throw new UncheckedIOException("no file for NCCL's log: " + e.getMessage(), e);
+        } catch (InvalidPathException e) {
+            throw new UncheckedIOException(new IOException("NCCL's log cannot be read: " + e.getMessage(), e));
         }
     }
 
@@ -259,7 +290,7 @@ public final class NcclLog {
         }
     }
 
-    private List<Line> readWarnings() {
+    private List<Warning> readWarnings() {
         read(toWarnings);
         synchronized (warnings) {
             return List.copyOf(warnings);
@@ -272,7 +303,7 @@ public final class NcclLog {
                 if (warnings.size() == KEPT_WARNINGS) {
                     warnings.removeFirst();
                 }
-                warnings.addLast(line);
+                warnings.addLast(new Warning(line, System.currentTimeMillis()));
             }
         });
     }

@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.library.NcclException;
+import io.github.nccl4j.library.SystemText;
 import java.nio.file.Path;
 import java.util.List;
 
@@ -101,7 +102,7 @@ public sealed class NcclResultException extends NcclException
      * @return its path
      */
     public Path libraryPath() {
-        return Path.of(libraryPath);
+        return SystemText.path(libraryPath);
     }
 
     /**
@@ -114,16 +115,18 @@ public sealed class NcclResultException extends NcclException
     }
 
     /**
-     * What NCCL wrote about the last error of this process. With several threads it may be that of another call.
+     * What NCCL wrote about the last error of this process since the call or the operation began. With several threads it may be
+     * that of another call.
      *
-     * @return NCCL's text; empty if there is none
+     * @return NCCL's text; empty if there is none, or an older one
      */
     public String lastError() {
         return lastError;
     }
 
     /**
-     * What NCCL warned of last, oldest first: of this rank, or of one that can't be told. The last may be of another call.
+     * What NCCL warned of since the call or the operation began, oldest first: of this rank and communicator, or of ones that
+     * can't be told.
      *
      * @return the warnings; empty unless {@link NcclLog} was started
      */

@@ -43,6 +43,28 @@ interface OwnDevice {
         return device;
     }
 
+    /** Stands for the device of a rank that does not know its place on its host: tells only that there is a device. */
+    static OwnDevice unlocated(RankInfo self) {
+        return new OwnDevice() {
+            @Override
+            public int index() {
+                if (NcclLibrary.get().engine() == Engine.HOST) {
+                    return HOST;
+                }
+                if (Device.cudaCount() == 0) {
+                    throw new IllegalArgumentException("rank " + self.rank() + " sees no CUDA device");
+                }
+                CudaRuntime.require();
+                return 0;
+            }
+
+            @Override
+            public Device get() {
+                throw new IllegalStateException("the local rank must be known to choose a device");
+            }
+        };
+    }
+
     /** As {@link #start}, in the calling thread. */
     static Device find(RankInfo self) {
         return new Started(self).find();

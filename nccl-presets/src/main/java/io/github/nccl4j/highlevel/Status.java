@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.library.SystemText;
 import java.time.Duration;
 import java.util.List;
 
@@ -48,8 +49,12 @@ final class Status {
     static NcclResultException failure(
             int result, String operation, int rank, String communicatorName, long communicator) {
         NcclLibrary library = NcclLibrary.get();
-        String lastError = library.lastError(communicator);
-        return failure(result, operation, operation, rank, communicatorName, lastError, library);
+        long began = System.currentTimeMillis() - LastError.LONGEST_CALL_MILLIS;
+        String text = library.lastError(communicator);
+        LastError.Said said = new LastError.Said(
+                LastError.quote(library, text, began, communicator, operation + " " + result),
+                NcclLog.warningsOf(rank, communicatorName, communicator, began));
+        return failure(result, operation, operation, rank, communicatorName, said, library);
     }
 
     /** As {@link #failure(int, String, int, String, long)}, with what the operation was to do. */
@@ -59,9 +64,9 @@ final class Status {
             String description,
             int rank,
             String communicatorName,
-            String lastError,
+            LastError.Said said,
             NcclLibrary library) {
-        return failure(result, operation, description, rank, communicatorName, lastError, library, "");
+        return failure(result, operation, description, rank, communicatorName, said, library, "");
     }
 
     /** As above, with what to tell at the end of the message. */
@@ -71,7 +76,7 @@ final class Status {
             String description,
             int rank,
             String communicatorName,
-            String lastError,
+            LastError.Said said,
             NcclLibrary library,
             String tail) {
         return new Failure(
@@ -81,11 +86,11 @@ final class Status {
                         null,
                         rank,
                         communicatorName,
-                        library.path().toString(),
+                        SystemText.text(library.path()),
                         library.versionCode(),
                         library.toString(),
-                        lastError,
-                        NcclLog.warningsOf(rank),
+                        said.lastError(),
+                        said.warnings(),
                         tail,
                         List.of())
                 .exception();
@@ -98,9 +103,9 @@ final class Status {
             Duration limit,
             int rank,
             String communicatorName,
-            String lastError,
+            LastError.Said said,
             NcclLibrary library) {
-        return timeout(operation, description, limit, rank, communicatorName, lastError, library, "", List.of());
+        return timeout(operation, description, limit, rank, communicatorName, said, library, "", List.of());
     }
 
     /** As above, with what to tell at the end of the message, and the ranks that were not heard of. */
@@ -110,7 +115,7 @@ final class Status {
             Duration limit,
             int rank,
             String communicatorName,
-            String lastError,
+            LastError.Said said,
             NcclLibrary library,
             String tail,
             List<Integer> silent) {
@@ -121,11 +126,11 @@ final class Status {
                         limit,
                         rank,
                         communicatorName,
-                        library.path().toString(),
+                        SystemText.text(library.path()),
                         library.versionCode(),
                         library.toString(),
-                        lastError,
-                        NcclLog.warningsOf(rank),
+                        said.lastError(),
+                        said.warnings(),
                         tail,
                         silent)
                 .exception();

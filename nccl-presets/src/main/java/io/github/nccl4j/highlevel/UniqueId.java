@@ -40,6 +40,8 @@ public final class UniqueId {
      * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html">ncclGetUniqueId</a>
      */
     public static UniqueId create() {
+        // The first call of NCCL may be this one, and a setting may ask for its log.
+        NcclLibrary.get();
         try (NativeMemory id = new NativeMemory(BYTES)) {
             Status.check(nccl.ncclGetUniqueId(id.address()), "ncclGetUniqueId");
             byte[] bytes = new byte[BYTES];

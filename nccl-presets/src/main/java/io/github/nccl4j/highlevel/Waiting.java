@@ -10,6 +10,8 @@ final class Waiting {
     private static final long FIRST_PAUSE = 10_000;
     private static final long LONGEST_PAUSE = 1_000_000;
 
+    static final Duration FOREVER = Duration.ofNanos(Long.MAX_VALUE);
+
     private Waiting() {}
 
     /** A limit in nanoseconds; one of 292 years stands for all longer ones. */

@@ -17,7 +17,7 @@ import java.util.concurrent.locks.LockSupport;
  * take long.
  */
 final class Watchdog {
-    private static final long LONGEST_PAUSE = 100_000_000;
+    static final long LONGEST_PAUSE = 100_000_000;
     private static final long ACTIVE_PAUSE = 10_000_000;
     private static final long SHORTEST_PAUSE = 1_000_000;
     /** How often it looks within a deadline. */
@@ -89,7 +89,7 @@ final class Watchdog {
                 interrupted = interrupted == 0 ? now : interrupted;
                 if (now - interrupted >= LONGEST_PAUSE) {
                     handled = true;
-                    handle("interrupt", core.failures()::endInterruptedCall);
+                    core.endInterruptedCall();
                 }
             } else if (now - since - LONGEST_PAUSE > limit) {
                 // After those that wait in Java, whose limit is the deadline, too.
@@ -166,6 +166,7 @@ final class Watchdog {
                     return;
                 }
             }
+            LastError.lookAtProcess();
             long pause = LONGEST_PAUSE;
             for (Iterator<Watched> each = all.iterator(); each.hasNext(); ) {
                 Watched one = each.next();

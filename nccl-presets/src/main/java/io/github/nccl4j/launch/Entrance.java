@@ -60,7 +60,9 @@ record Entrance(RankInfo self, Secret secret, StoreServer server, long deadline,
                     try {
                         return attempt(loop, address, Math.max(1, Math.min(left(), LONGEST_ATTEMPT_MILLIS)));
                     } catch (IOException failure) {
-                        last = failure;
+                        // That the deadline cut an attempt short says less than why those before it failed.
+                        boolean cutShort = left() <= 0 && failure.getCause() instanceof TimeoutException;
+                        last = last != null && cutShort ? last : failure;
                     }
                 }
                 // Many that fail together should not come again together.

@@ -40,6 +40,11 @@ final class Listening {
                 + " NCCL4J_STORE_BIND to the address that it forwards to, or to 0.0.0.0");
     }
 
+    /** A loopback address that was given as such is for ranks of one host, if their launcher does not say otherwise. */
+    private static boolean mayHaveOtherHosts(RankInfo self) {
+        return self.hasLocalRank() ? !self.isOnOneHost() : !self.masterAddress().matches("localhost|127\\..*|::1");
+    }
+
     private static void warn(RankInfo self, InetAddress address, Secret secret, boolean byMaster) {
         String place = Endpoint.text(address.getHostAddress(), self.masterPort());
         if (!address.isLoopbackAddress() && secret == null) {
@@ -50,7 +55,7 @@ final class Listening {
                                     + " change what the ranks tell each other, the unique ids of communicators too. Set "
                                     + Secret.VARIABLE + " or " + Secret.FILE_VARIABLE + " for all ranks");
         }
-        if (address.isLoopbackAddress() && byMaster && !self.isOnOneHost()) {
+        if (address.isLoopbackAddress() && byMaster && mayHaveOtherHosts(self)) {
             System.getLogger("io.github.nccl4j")
                     .log(
                             Level.WARNING,

@@ -1,8 +1,9 @@
 package io.github.nccl4j.launch;
 
+import io.github.nccl4j.library.SystemText;
 import java.io.IOException;
 import java.nio.file.Files;
-import java.nio.file.Path;
+import java.nio.file.InvalidPathException;
 import java.util.List;
 
 /** What LSF tells beside variables. */
@@ -16,7 +17,7 @@ final class Lsf {
             return null;
         }
         try {
-            List<String> hosts = Files.readAllLines(Path.of(file)).stream()
+            List<String> hosts = Files.readAllLines(SystemText.path(file)).stream()
                     .map(String::strip)
                     .filter(line -> !line.isEmpty())
                     .toList();
@@ -26,7 +27,7 @@ final class Lsf {
                                 + hosts.size() + " lines");
             }
             return hosts.get(1);
-        } catch (IOException unreadable) {
+        } catch (IOException | InvalidPathException unreadable) {
             throw new IllegalArgumentException("LSB_DJOB_RANKFILE can't be read: " + unreadable, unreadable);
         }
     }

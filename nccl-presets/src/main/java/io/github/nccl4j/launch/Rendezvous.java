@@ -92,6 +92,27 @@ public interface Rendezvous extends AutoCloseable {
     }
 
     /**
+     * Finds this rank's number on its host, and how many ranks are there, where its launcher did not tell. Collective if
+     * {@link RankInfo#hasLocalRank} is false; otherwise the rank is returned as it is. {@link TcpStore} accepts only ranks
+     * for all of which it is true, or for none.
+     *
+     * <p>Ranks are on one host if they have the same host name and the same boot of the kernel, or the same value of
+     * {@code NCCL_HOSTID}: as NCCL has it, a container with a host name of its own is a host. Local ranks follow the order
+     * of the ranks.
+     *
+     * @param self this rank
+     * @param timeout how long to wait for the other ranks
+     * @return this rank, with its local rank and the number of ranks on its host
+     * @throws IllegalArgumentException if {@code self} is not this rank of this rendezvous
+     * @throws RendezvousTimeoutException if not all ranks came in time
+     * @throws RendezvousException if a rank was told something else of its host than is found, a rank is lost or has
+     *     aborted, or this thread is interrupted
+     */
+    default RankInfo locate(RankInfo self, Duration timeout) {
+        return LocalRanks.find(this, self, timeout);
+    }
+
+    /**
      * The same ranks with keys of their own: what is called there never meets what is called here, or in a scope of another
      * name. Not collective.
      *

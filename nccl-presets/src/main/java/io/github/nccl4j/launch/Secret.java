@@ -1,9 +1,10 @@
 package io.github.nccl4j.launch;
 
+import io.github.nccl4j.library.SystemText;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
-import java.nio.file.Path;
+import java.nio.file.InvalidPathException;
 import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
 import java.util.Arrays;
@@ -55,8 +56,8 @@ final class Secret {
 
     private static byte[] read(String file) {
         try {
-            return Files.readAllBytes(Path.of(file));
-        } catch (IOException unreadable) {
+            return Files.readAllBytes(SystemText.path(file));
+        } catch (IOException | InvalidPathException unreadable) {
             throw new IllegalArgumentException(FILE_VARIABLE + " can't be read: " + unreadable, unreadable);
         }
     }

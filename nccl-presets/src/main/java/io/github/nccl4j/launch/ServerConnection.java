@@ -121,6 +121,8 @@ final class ServerConnection extends Connection {
         int claimed = frame.getInt();
         int worldSize = frame.getInt();
         int restart = frame.getInt();
+        boolean hasLocalRank = frame.get() != 0;
+        String local = Wire.text(frame);
         String job = Wire.text(frame);
         String place = remote() + ", " + Wire.text(frame);
         RankInfo self = server.self();
@@ -131,7 +133,7 @@ final class ServerConnection extends Connection {
                             + job + "', attempt " + restart);
             throw new IOException("another job");
         }
-        String wrong = server.join(this, claimed, worldSize, place);
+        String wrong = server.join(this, claimed, worldSize, hasLocalRank, local, place);
         if (wrong != null) {
             refuse(Wire.FAILED, wrong);
             throw new IOException(wrong);

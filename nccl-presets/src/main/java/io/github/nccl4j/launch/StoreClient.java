@@ -150,6 +150,8 @@ final class StoreClient extends Connection {
                 .number32(self.rank())
                 .number32(self.worldSize())
                 .number32(self.restart())
+                .number8(self.hasLocalRank() ? 1 : 0)
+                .text(self.localText())
                 .text(self.job())
                 .text("process " + ProcessHandle.current().pid())
                 .done());

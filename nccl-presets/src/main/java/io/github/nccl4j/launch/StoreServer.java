@@ -159,13 +159,20 @@ final class StoreServer implements EventLoop.Handler {
     }
 
     /** A connection says who it is. Returns what is wrong with that, or null, and it is a member. */
-    String join(ServerConnection connection, int rank, int worldSize, String place) {
+    String join(
+            ServerConnection connection, int rank, int worldSize, boolean hasLocalRank, String local, String place) {
         if (worldSize != self.worldSize()) {
             return disagree("rank " + rank + " (" + place + ") expects " + worldSize + " ranks, rank 0 expects "
                     + self.worldSize());
         }
         if (rank < 0 || rank >= worldSize) {
             return disagree("rank " + rank + " (" + place + ") is not one of the " + worldSize + " ranks");
+        }
+        if (hasLocalRank != self.hasLocalRank()) {
+            // Else those that do not would wait in Rendezvous.locate for those that do.
+            return disagree("all ranks must know their local rank, or none: rank " + rank + " (" + place + "): " + local
+                    + "; rank 0: " + self.localText()
+                    + "; set LOCAL_RANK and LOCAL_WORLD_SIZE for all ranks or for none");
         }
         String other = state.place(rank);
         if (other != null) {

@@ -1,5 +1,6 @@
 package io.github.nccl4j.launch;
 
+import io.github.nccl4j.library.SystemText;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
@@ -100,7 +101,7 @@ public final class TcpStore implements Rendezvous {
      * they wait for and is there. {@code Communicator.fromEnvironment()} uses it, in scopes
      * of its own.
      *
-     * @param self this rank, always the same
+     * @param self this rank, always the same, before or after it was {@linkplain Rendezvous#locate located}
      * @param timeout how long to wait for rank 0 if it is opened now, and for what has no timeout of its own
      * @return the store
      * @throws IllegalArgumentException if the secret or the address in the environment can't be used, or another rank of
@@ -118,7 +119,7 @@ public final class TcpStore implements Rendezvous {
                     Runtime.getRuntime()
                             .addShutdownHook(new Thread(() -> store.server.close(LAST_PATIENCE), "nccl4j-store-end"));
                 }
-            } else if (!OF_PROCESS.store.self.equals(self)) {
+            } else if (!OF_PROCESS.store.self.isSameRankAs(self)) {
                 throw new IllegalArgumentException(
                         "a process is one rank: it is " + OF_PROCESS.store.self + "; now asked for " + self);
             }
@@ -132,7 +133,7 @@ public final class TcpStore implements Rendezvous {
      * @return a builder
      */
     public static Builder builder() {
-        return new Builder(System.getenv());
+        return new Builder(SystemText.environment());
     }
 
     /** Opens stores. A builder can be used again, by one thread at a time. */

@@ -43,6 +43,11 @@ final class Variables {
     }
 
     int number(String name, int least, int most) {
+        return number(name, least, most, null);
+    }
+
+    /** As {@link #number(String, int, int)}; the message names the variable that sets the limit, with its value. */
+    int number(String name, int least, int most, String limit) {
         String text = text(name);
         try {
             int value = Integer.parseInt(text);
@@ -52,21 +57,30 @@ final class Variables {
         } catch (NumberFormatException notANumber) {
             // The same message as for a number out of range.
         }
-        throw new IllegalArgumentException(name + " must be a number from " + least + " to " + most + ": " + text);
+        throw new IllegalArgumentException(name + " must be a number from " + least + " to " + most
+                + (limit == null ? "" : " (" + seen(limit) + ")") + ": " + text);
+    }
+
+    /** "RANK=5" */
+    String seen(String name) {
+        return name + "=" + text(name);
     }
 
     /** Throws if a name is not set; of names with a bar between them, one is enough. */
     void require(RankInfo.Source source, String... names) {
         List<String> missing = new ArrayList<>();
+        List<String> present = new ArrayList<>();
         for (String name : names) {
-            if (firstOf(name.split("\\|")) == null) {
+            String first = firstOf(name.split("\\|"));
+            if (first == null) {
                 missing.add(name.replace("|", " or "));
+            } else {
+                present.add(seen(first));
             }
         }
         if (!missing.isEmpty()) {
-            throw new IllegalArgumentException("this process is a rank by " + source + ", but not set: "
-                    + String.join(", ", missing) + "; needed: "
-                    + String.join(", ", names).replace("|", " or "));
+            throw new IllegalArgumentException("this process is a rank by " + source + " (" + String.join(", ", present)
+                    + "), but not set: " + String.join(", ", missing));
         }
     }
 }

@@ -24,7 +24,7 @@ final class Wire {
     /** "nccl4jST", so that another service at the port is told apart. */
     static final long MAGIC = 0x6e63636c346a5354L;
 
-    static final byte VERSION = 1;
+    static final byte VERSION = 2;
     static final byte OPEN = 0;
     static final byte SECRET = 1;
     static final int NONCE_BYTES = 32;

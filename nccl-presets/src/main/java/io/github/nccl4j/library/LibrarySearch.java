@@ -4,6 +4,7 @@ import java.io.File;
 import java.io.IOException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -17,18 +18,24 @@ import java.util.Map;
  * <p>Instances are immutable and may be used in any thread.
  */
 public final class LibrarySearch {
+    /** In a place that was skipped: between the place and the reason. */
+    static final char SKIPPED = '\u001f';
+
     private final Map<String, String> environment;
 
     /**
      * Creates a search.
      *
-     * @param environment the environment variables that it follows
+     * @param environment the environment variables that it follows, usually {@link SystemText#environment()}
      */
     public LibrarySearch(Map<String, String> environment) {
         this.environment = environment;
     }
 
-    /** Places of libnccl, best first. Of the fixed folders all are listed, so that a failure can name them. */
+    /**
+     * Places of libnccl, best first. Of the fixed folders all are listed, so that a failure can name them. A folder that
+     * cannot be looked at is a place with {@link #SKIPPED} and the reason.
+     */
     List<String> nccl() {
         Collection<String> places = new LinkedHashSet<>();
         places.add("libnccl.so.2");
@@ -42,9 +49,11 @@ public final class LibrarySearch {
         }
         places.add("/usr/local/cuda/lib64/libnccl.so.2");
         places.add("/usr/local/nccl/lib/libnccl.so.2");
-        for (Path packages : sitePackages()) {
-            places.add(packages.resolve("nvidia/nccl/lib/libnccl.so.2").toString());
+        List<String> skipped = new ArrayList<>();
+        for (Path packages : sitePackages(skipped)) {
+            places.add(SystemText.text(packages.resolve("nvidia/nccl/lib/libnccl.so.2")));
         }
+        places.addAll(skipped);
         return List.copyOf(places);
     }
 
@@ -82,31 +91,35 @@ public final class LibrarySearch {
         } catch (IOException noSuchFolder) {
             // Then no toolkit is there.
         }
-        for (Path packages : sitePackages()) {
+        for (Path packages : sitePackages(new ArrayList<>())) {
             // pip's packages for CUDA 13 share a folder; before, each had its own.
             for (String folder : List.of("cu" + major, "cuda_runtime")) {
-                places.add(packages.resolve("nvidia")
+                places.add(SystemText.text(packages.resolve("nvidia")
                         .resolve(folder)
                         .resolve("lib")
-                        .resolve(name)
-                        .toString());
+                        .resolve(name)));
             }
         }
         return List.copyOf(places);
     }
 
-    /** The folders into which pip installs packages, of the environments and interpreters that can be seen from here. */
-    private Collection<Path> sitePackages() {
+    /**
+     * The folders into which pip installs packages, of the environments and interpreters that can be seen from here.
+     *
+     * @param skipped gets the folders that cannot be looked at
+     */
+    private Collection<Path> sitePackages(List<String> skipped) {
         Collection<Path> found = new LinkedHashSet<>();
         for (String variable : List.of("VIRTUAL_ENV", "CONDA_PREFIX")) {
-            String prefix = environment.get(variable);
-            if (prefix != null && !prefix.isEmpty()) {
-                addPackagesOf(Path.of(prefix), found);
+            Path prefix = folder(environment.getOrDefault(variable, ""), skipped);
+            if (prefix != null) {
+                addPackagesOf(prefix, found);
             }
         }
         for (String folder : environment.getOrDefault("PATH", "").split(File.pathSeparator)) {
-            Path python = Path.of(folder, "python3");
-            if (!folder.isEmpty() && Files.isExecutable(python)) {
+            Path bin = folder(folder, skipped);
+            if (bin != null && Files.isExecutable(bin.resolve("python3"))) {
+                Path python = bin.resolve("python3");
                 // bin/python3 of a virtual environment is a link; the environment is the folder above it.
                 addPackagesOf(python.toAbsolutePath().getParent().getParent(), found);
                 try {
@@ -116,13 +129,23 @@ public final class LibrarySearch {
                 }
             }
         }
-        String home = environment.get("HOME");
-        if (home != null && !home.isEmpty()) {
-            addPackagesOf(Path.of(home, ".local"), found);
+        Path home = folder(environment.getOrDefault("HOME", ""), skipped);
+        if (home != null) {
+            addPackagesOf(home.resolve(".local"), found);
         }
         addPackagesOf(Path.of("/usr/local"), found);
         addPackagesOf(Path.of("/usr"), found);
         return found;
+    }
+
+    /** A folder by its name; null if there is no name, or none that the system can be asked for. */
+    private static Path folder(String name, List<String> skipped) {
+        try {
+            return name.isEmpty() ? null : SystemText.path(name);
+        } catch (InvalidPathException unspellable) {
+            skipped.add(name + SKIPPED + unspellable.getReason());
+            return null;
+        }
     }
 
     private static void addPackagesOf(Path prefix, Collection<Path> found) {

@@ -1,6 +1,5 @@
 package io.github.nccl4j.library;
 
-import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.System.Logger;
@@ -10,6 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
+import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.Loader;
 import org.bytedeco.javacpp.Pointer;
 import org.bytedeco.javacpp.annotation.Cast;
@@ -41,18 +41,21 @@ public final class NativeLibrary {
     private static final String LIBRARY = "nccl4j.library";
     private static final String ENGINE = "nccl4j.engine";
     private static final String ALL_TO_ALL_V = "nccl4j.vccl.alltoallv";
+    /** PATH_MAX of Linux. */
+    private static final int LONGEST_PATH = 4096;
+
     private static final String HOST_RESOURCE = "io/github/nccl4j/host/%s/libnccl4j_host.so";
 
     static {
+        avoidUnspellableHome();
         // Before the loader's lock is taken: who initialises this class at the same time in another thread has its lock
         // and waits for the loader's.
         Pointer.isNull(null);
         try {
+            loadJavaCpp();
             Loader.load(NativeLibrary.class);
         } catch (UnsatisfiedLinkError e) {
-            UnsatisfiedLinkError clear = new UnsatisfiedLinkError("nccl4j's native code for " + Loader.getPlatform()
-                    + " cannot be loaded. Add io.github.nccl4j:nccl-platform to the class path, or io.github.nccl4j:nccl"
-                    + " with the classifier of the platform (linux-x86_64 or linux-arm64): " + e.getMessage());
+            UnsatisfiedLinkError clear = new UnsatisfiedLinkError(whyNotLoaded(e));
             clear.initCause(e);
             throw clear;
         }
@@ -80,14 +83,63 @@ public final class NativeLibrary {
     /** Initialises this class. */
     static void initialize() {}
 
+    /** JavaCPP would make a folder with question marks in its name, where it may. Its third choice is this one. */
+    private static void avoidUnspellableHome() {
+        String property = "org.bytedeco.javacpp.cachedir";
+        if (System.getProperty(property) == null
+                && !SystemText.problem(System.getProperty("user.home", "")).isEmpty()) {
+            String folder = System.getProperty("java.io.tmpdir") + "/.javacpp-" + System.getProperty("user.name");
+            System.setProperty(property, folder + "/cache");
+        }
+    }
+
+    /** JavaCPP's class keeps silent when its own native code cannot be loaded; this throws the reason. */
+    private static void loadJavaCpp() {
+        try {
+            Pointer.totalPhysicalBytes();
+        } catch (UnsatisfiedLinkError notLoaded) {
+            Loader.load(Pointer.class);
+        }
+    }
+
+    private static String whyNotLoaded(UnsatisfiedLinkError error) {
+        Throwable reason = error;
+        while (reason.getCause() != null) {
+            reason = reason.getCause();
+        }
+        ClassLoader loader = NativeLibrary.class.getClassLoader();
+        String platform = "/" + Loader.getPlatform() + "/";
+        if (loader.getResource("io/github/nccl4j" + platform + "libjninccl4j.so") == null
+                || loader.getResource("org/bytedeco/javacpp" + platform + "libjnijavacpp.so") == null) {
+            return "nccl4j's native code for " + Loader.getPlatform()
+                    + " cannot be loaded. Add io.github.nccl4j:nccl-platform to the class path, or io.github.nccl4j:nccl"
+                    + " with the classifier of the platform (linux-x86_64 or linux-arm64): " + error.getMessage();
+        }
+        return "nccl4j's native code cannot be loaded: " + reason.getMessage() + ". " + cacheAdvice();
+    }
+
+    /** Where JavaCPP extracts native code to, and what to do if it can't. */
+    private static String cacheAdvice() {
+        String folder;
+        try {
+            folder = Loader.getCacheDir().getAbsolutePath();
+        } catch (IOException none) {
+            folder = "none could be made";
+        }
+        return "JavaCPP extracts it to its cache (" + folder + "), which must be writable, have free space and not be"
+                + " mounted noexec; name another folder by the system property org.bytedeco.javacpp.cachedir";
+    }
+
     /**
      * The path of the loaded library, as the dynamic linker has it.
      *
      * @return an absolute path, mostly
      * @throws NcclLibraryException if no library can be loaded
      */
-    @Namespace("nccl4j")
-    public static native String path() throws NcclLibraryException;
+    public static String path() {
+        byte[] path = new byte[LONGEST_PATH];
+        return SystemText.fromC(path, copyPath(path, path.length));
+    }
 
     /**
      * What {@code ncclGetVersion} gives: 22803 for 2.28.3.
@@ -121,7 +173,7 @@ public final class NativeLibrary {
         if (provides("nccl4jHostEngineVersion")) {
             return Engine.HOST;
         }
-        return new File(path()).getName().startsWith("librccl") ? Engine.RCCL : Engine.NCCL;
+        return isRccl() ? Engine.RCCL : Engine.NCCL;
     }
 
     /**
@@ -145,16 +197,42 @@ public final class NativeLibrary {
     public static native String release(@Cast("const char*") String function);
 
     /**
-     * The form of VCCL's {@code ncclAlltoAllv} in the loaded library. Both forms have one symbol and one version code;
-     * the form is found by a call that either form refuses, or declared by the system property
-     * {@code nccl4j.vccl.alltoallv} or the environment variable {@code NCCL4J_VCCL_ALLTOALLV}.
+     * The form of {@code ncclAlltoAllv} in the loaded library: VCCL has had two and RCCL has a third, under one symbol. RCCL
+     * is recognized by its file name and symbols, VCCL by its version or its texts. VCCL's forms are told apart when this
+     * method or the function is called first, by a call that either form refuses; no other library is called. The system
+     * property {@code nccl4j.vccl.alltoallv} or the environment variable {@code NCCL4J_VCCL_ALLTOALLV} declares the form
+     * of a library that is neither RCCL nor the host engine.
      *
-     * @return 10 or 11, its number of arguments; 0 if the library lacks the function; -1 if its form cannot be told
+     * @return 9, 10 or 11, its number of arguments; 0 if the library lacks the function; -1 if its form is not known
      * @throws NcclLibraryException if no library can be loaded
      */
     @Namespace("nccl4j")
     @Name("alltoAllvForm")
     public static native int alltoAllvArguments() throws NcclLibraryException;
+
+    /**
+     * True if the loaded library is VCCL: by its version, its texts, or a declared form of {@code ncclAlltoAllv} with 10 or
+     * 11 arguments. Calls nothing in the library but {@code ncclGetVersion}.
+     *
+     * @return whether it is VCCL
+     * @throws NcclLibraryException if no library can be loaded
+     */
+    @Namespace("nccl4j")
+    public static native boolean isVccl() throws NcclLibraryException;
+
+    @Namespace("nccl4j")
+    private static native boolean isRccl() throws NcclLibraryException;
+
+    /**
+     * The other copies of NCCL or RCCL that are in this process now, such as PyTorch's. Each copy has its own communicators,
+     * groups and errors: a handle of one must not be passed to another.
+     *
+     * @return their paths; mostly none
+     * @throws NcclLibraryException if no library can be loaded
+     */
+    public static List<String> otherCopies() {
+        return lines(copies());
+    }
 
     /**
      * Whether the library is loaded already. Loads nothing.
@@ -173,8 +251,10 @@ public final class NativeLibrary {
      */
     public static List<Candidate> candidates() {
         List<Candidate> tried = new ArrayList<>();
-        for (String place : places().lines().toList()) {
-            Candidate candidate = new Candidate(place, problemOf(place));
+        for (String place : lines(places())) {
+            int end = place.indexOf(LibrarySearch.SKIPPED);
+            Candidate candidate =
+                    new Candidate(end < 0 ? place : place.substring(0, end), problemOf(SystemText.toC(place)));
             tried.add(candidate);
             if (candidate.problem().isEmpty()) {
                 break;
@@ -194,7 +274,7 @@ public final class NativeLibrary {
         if (library.isBlank() || library.indexOf('\n') >= 0) {
             throw new IllegalArgumentException("library must be a path or a name: '" + library + "'");
         }
-        configure(library, "", "The program chose this library.", declaredForm());
+        configure(SystemText.toC(withProblem(library)), "", "The program chose this library.", declaredForm());
     }
 
     /**
@@ -206,7 +286,7 @@ public final class NativeLibrary {
      */
     public static void use(Engine engine) {
         String candidates = lines(candidatesOf(engine.toString()));
-        configure(candidates, "", "The program chose this engine.", declaredForm());
+        configure(SystemText.toC(candidates), "", "The program chose this engine.", declaredForm());
     }
 
     /**
@@ -224,7 +304,7 @@ public final class NativeLibrary {
         if (!name.matches("NCCL_[A-Z0-9_]+")) {
             throw new IllegalArgumentException("name must be that of a variable of NCCL, NCCL_...: '" + name + "'");
         }
-        setEnvironment(name, value);
+        setEnvironment(name, SystemText.toC(value));
     }
 
     /**
@@ -248,7 +328,7 @@ public final class NativeLibrary {
             return new EngineChoice(
                     Engine.HOST, found == 0 ? "no GPU was found" : found + " of " + gpus + " GPUs were found");
         }
-        if (!canOpen(lines(new LibrarySearch(System.getenv()).nccl()))) {
+        if (!canOpen(SystemText.toC(lines(new LibrarySearch(SystemText.environment()).nccl())))) {
             return new EngineChoice(Engine.HOST, "no libnccl was found");
         }
         return new EngineChoice(Engine.NCCL, found + " GPUs and libnccl were found");
@@ -259,7 +339,7 @@ public final class NativeLibrary {
         String problem = "";
         String advice =
                 "Set the system property nccl4j.library or the environment variable NCCL4J_LIBRARY to the path of the"
-                        + " library; NVIDIA's package libnccl2 and pip's nvidia-nccl-cu13 have it. Without a GPU, the engine"
+                        + " library; " + packagesOf(setting(ENGINE)) + " it. Without a GPU, the engine"
                         + " \"host\" (nccl4j.engine or NCCL4J_ENGINE) runs in host memory.";
         int form = 0;
         try {
@@ -268,7 +348,7 @@ public final class NativeLibrary {
             if (library.isEmpty()) {
                 candidates = lines(candidatesOf(setting(ENGINE)));
             } else {
-                candidates = library;
+                candidates = withProblem(library);
                 advice =
                         "It was chosen by the system property nccl4j.library or the environment variable NCCL4J_LIBRARY.";
             }
@@ -276,11 +356,18 @@ public final class NativeLibrary {
             // Not thrown here, where it would make the class unusable and be seen once: every call will say it.
             problem = e.getMessage();
         }
-        configure(candidates, problem, advice, form);
+        configure(SystemText.toC(candidates), problem, advice, form);
+    }
+
+    /** Where a library is to be had, and the verb. */
+    private static String packagesOf(String engine) {
+        return engine.equals("rccl")
+                ? "ROCm's package rccl (Debian and Ubuntu: librccl1) has"
+                : "NVIDIA's package libnccl2 and pip's nvidia-nccl-cu13 have";
     }
 
     private static List<String> candidatesOf(String engine) {
-        LibrarySearch search = new LibrarySearch(System.getenv());
+        LibrarySearch search = new LibrarySearch(SystemText.environment());
         switch (engine) {
             case "":
             case "nccl":
@@ -308,7 +395,7 @@ public final class NativeLibrary {
 
     /** The path of the host engine, which JavaCPP extracts from its jar into its cache. */
     private static String hostEngine() {
-        String resource = String.format(HOST_RESOURCE, Loader.getPlatform());
+        String resource = String.format(Locale.ROOT, HOST_RESOURCE, Loader.getPlatform());
         // By the loader, which looks into the modules of other jars, too.
         URL url = NativeLibrary.class.getClassLoader().getResource(resource);
         if (url == null) {
@@ -322,7 +409,8 @@ public final class NativeLibrary {
             return Loader.cacheResource(url).getAbsolutePath();
         } catch (IOException e) {
             throw new UncheckedIOException(
-                    "The host engine could not be extracted from " + url + ": " + e.getMessage(), e);
+                    "The host engine could not be extracted from " + url + ": " + e.getMessage() + ". " + cacheAdvice(),
+                    e);
         }
     }
 
@@ -332,22 +420,39 @@ public final class NativeLibrary {
             case "":
             case "auto":
                 return 0;
+            case "9":
             case "10":
             case "11":
                 return Integer.parseInt(form);
             default:
                 throw new IllegalArgumentException(
-                        ALL_TO_ALL_V + " (NCCL4J_VCCL_ALLTOALLV) is '" + form + "'; it must be 10, 11 or auto");
+                        ALL_TO_ALL_V + " (NCCL4J_VCCL_ALLTOALLV) is '" + form + "'; it must be 9, 10, 11 or auto");
         }
     }
 
     /** A system property, else the environment variable of the same meaning, else "". */
     private static String setting(String property) {
-        String value = System.getProperty(property);
+        String value = SystemText.property(property);
         if (value == null) {
-            value = System.getenv(property.toUpperCase(Locale.ROOT).replace('.', '_'));
+            value = SystemText.environment()
+                    .get(property.toUpperCase(Locale.ROOT).replace('.', '_'));
         }
         return value == null ? "" : value.strip();
+    }
+
+    /** A library that the system cannot be asked for is not tried. */
+    private static String withProblem(String library) {
+        String problem = SystemText.problem(library);
+        return problem.isEmpty() ? library : library + LibrarySearch.SKIPPED + problem;
+    }
+
+    /** JavaCPP makes null of an empty text. */
+    private static List<String> lines(BytePointer text) {
+        if (text == null) {
+            return List.of();
+        }
+        byte[] bytes = text.getStringBytes();
+        return SystemText.fromC(bytes, bytes.length).lines().toList();
     }
 
     private static String lines(List<String> list) {
@@ -356,22 +461,30 @@ public final class NativeLibrary {
 
     @Namespace("nccl4j")
     private static native void configure(
-            @Cast("const char*") String candidates,
+            @Cast("const char*") byte[] candidates,
             @Cast("const char*") String problem,
             @Cast("const char*") String advice,
             int declaredForm)
             throws NcclLibraryException;
 
+    /** Writes the path of the library and returns its length in bytes. */
+    @Namespace("nccl4j")
+    private static native int copyPath(@Cast("char*") byte[] to, int room) throws NcclLibraryException;
+
     @Namespace("nccl4j")
     @Name("candidates")
-    private static native @StdString String places() throws NcclLibraryException;
+    private static native @StdString BytePointer places() throws NcclLibraryException;
 
     @Namespace("nccl4j")
-    private static native @StdString String problemOf(@Cast("const char*") String candidate);
+    @Name("otherCopies")
+    private static native @StdString BytePointer copies() throws NcclLibraryException;
 
     @Namespace("nccl4j")
-    private static native void setEnvironment(@Cast("const char*") String name, @Cast("const char*") String value);
+    private static native @StdString String problemOf(@Cast("const char*") byte[] candidate);
 
     @Namespace("nccl4j")
-    private static native boolean canOpen(@Cast("const char*") String candidates);
+    private static native void setEnvironment(@Cast("const char*") String name, @Cast("const char*") byte[] value);
+
+    @Namespace("nccl4j")
+    private static native boolean canOpen(@Cast("const char*") byte[] candidates);
 }

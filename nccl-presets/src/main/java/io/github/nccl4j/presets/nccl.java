@@ -1,5 +1,13 @@
 package io.github.nccl4j.presets;
 
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import org.bytedeco.javacpp.annotation.Platform;
 import org.bytedeco.javacpp.annotation.Properties;
 import org.bytedeco.javacpp.tools.Info;
@@ -40,12 +48,10 @@ public class nccl implements InfoMapper {
     public void map(InfoMap map) {
         sources(map);
         handles(map);
-        structs(map);
-        enums(map);
+        uniqueId(map);
+        derived(map);
         pointers(map);
         strings(map);
-        addressesOfAddresses(map);
-        parameters(map);
         constants(map);
     }
 
@@ -63,19 +69,15 @@ public class nccl implements InfoMapper {
     /** Handles are classes of their own, or raw addresses. Handles that NCCL writes are cells that the caller owns. */
     private static void handles(InfoMap map) {
         // The class is that of JavaCPP Presets CUDA, so that streams made with it can be passed.
-        map.put(new Info().javaText("import org.bytedeco.cuda.cudart.CUstream_st;"));
+        map.put(new Info().javaText("import org.bytedeco.cuda.cudart.*;"));
         map.put(new Info("CUstream_st").skip());
         map.put(new Info("cudaStream_t")
                 .valueTypes("CUstream_st", "@Cast(\"cudaStream_t\") long")
                 .pointerTypes("@Cast(\"cudaStream_t*\") PointerPointer", "@Cast(\"cudaStream_t*\") long"));
-        handle(map, "ncclComm_t", "ncclComm");
-        handle(map, "ncclWindow_t", "ncclWindow");
-        // 2.30.4 gave the name to the struct, later releases to the pointer: ncclParam... are written out below.
-        map.put(new Info("ncclParamHandle", "ncclParamHandle_t")
-                .valueTypes("ncclParamHandle")
-                .pointerTypes("ncclParamHandle"));
-        // The tag of the window's struct changed in 2.28.
-        map.put(new Info("ncclWindow_vidmem").pointerTypes("ncclWindow"));
+        map.put(new Info("CUevent_st").skip());
+        map.put(new Info("cudaEvent_t")
+                .valueTypes("CUevent_st", "@Cast(\"cudaEvent_t\") long")
+                .pointerTypes("@Cast(\"cudaEvent_t*\") PointerPointer", "@Cast(\"cudaEvent_t*\") long"));
     }
 
     private static void handle(InfoMap map, String type, String javaClass) {
@@ -85,28 +87,10 @@ public class nccl implements InfoMapper {
                 .pointerTypes("@Cast(\"" + type + "*\") PointerPointer", "@Cast(\"" + type + "*\") long"));
     }
 
-    private static void structs(InfoMap map) {
+    private static void uniqueId(InfoMap map) {
         map.put(new Info("ncclUniqueId")
                 .valueTypes("@ByVal ncclUniqueId", "@Cast(\"nccl4j::UniqueIdAt\") long")
                 .pointerTypes("ncclUniqueId", "@Cast(\"ncclUniqueId*\") long"));
-        for (String struct : new String[] {"ncclConfig_t", "ncclSimInfo_t", "ncclWaitSignalDesc_t"}) {
-            map.put(new Info(struct).pointerTypes(struct, "@Cast(\"" + struct + "*\") long"));
-        }
-    }
-
-    /** C enums are ints: libraries may return codes that no enum lists, and programs create operators. */
-    private static void enums(InfoMap map) {
-        String[] enums = {
-            "ncclResult_t",
-            "ncclRedOp_t",
-            "ncclDataType_t",
-            "ncclScalarResidence_t",
-            "ncclCommMemStat_t",
-            "ncclRedOp_dummy_t"
-        };
-        for (String type : enums) {
-            number(map, type, "int", "Int");
-        }
     }
 
     private static void pointers(InfoMap map) {
@@ -114,10 +98,18 @@ public class nccl implements InfoMapper {
         map.put(new Info("const void")
                 .valueTypes("void")
                 .pointerTypes("@Const Pointer", "@Cast(\"const void*\") long"));
+        for (String sign : new String[] {"", "u"}) {
+            number(map, sign + "int8_t", "byte", "Byte");
+            number(map, sign + "int16_t", "short", "Short");
+            number(map, sign + "int32_t", "int", "Int");
+            number(map, sign + "int64_t", "long", "Long");
+        }
         number(map, "int", "int", "Int");
-        number(map, "uint64_t", "long", "Long");
+        number(map, "unsigned int", "int", "Int");
+        number(map, "float", "float", "Float");
+        number(map, "double", "double", "Double");
         // No arrays or buffers: VCCL reads the matrices of ncclAlltoAllv after the call has returned.
-        map.put(new Info("const size_t").cast().valueTypes("long").pointerTypes("SizeTPointer", "long"));
+        map.put(new Info("size_t", "const size_t").cast().valueTypes("long").pointerTypes("SizeTPointer", "long"));
     }
 
     /** A number that is passed by value, or written by the library before the call returns. */
@@ -135,92 +127,38 @@ public class nccl implements InfoMapper {
         map.put(new Info("const char")
                 .valueTypes("@Cast(\"const char\") byte")
                 .pointerTypes("@Cast(\"const char*\") BytePointer", "@Cast(\"const char*\") long", "String", "String"));
-        // Texts that the library owns and may overwrite: copied into a String at once, in both forms.
-        for (String p : new String[] {"", "p"}) {
-            map.put(new Info(p + "ncclGetErrorString")
-                    .javaText("public static native String " + p
-                            + "ncclGetErrorString(@Cast(\"ncclResult_t\") int result);\n"));
-            map.put(new Info(p + "ncclGetLastError")
-                    .javaText("public static native String " + p + "ncclGetLastError(ncclComm comm);\n"
-                            + "public static native String " + p
-                            + "ncclGetLastError(@Cast(\"ncclComm_t\") long comm);\n"));
-        }
     }
 
-    /** Parameters with two or three stars: a cell that the caller owns, or its raw address. */
-    private static void addressesOfAddresses(InfoMap map) {
-        for (String p : new String[] {"", "p"}) {
-            both(
-                    map,
-                    p + "ncclMemAlloc",
-                    "@Cast(\"void**\") PointerPointer ptr, @Cast(\"size_t\") long size",
-                    "@Cast(\"void**\") long ptr, @Cast(\"size_t\") long size");
-            both(
-                    map,
-                    p + "ncclCommRegister",
-                    "ncclComm comm, Pointer buff, @Cast(\"size_t\") long size, @Cast(\"void**\") PointerPointer handle",
-                    "@Cast(\"ncclComm_t\") long comm, @Cast(\"void*\") long buff, @Cast(\"size_t\") long size,"
-                            + " @Cast(\"void**\") long handle");
-            both(
-                    map,
-                    p + "ncclWinGetUserPtr",
-                    "ncclComm comm, ncclWindow win, @Cast(\"void**\") PointerPointer outUserPtr",
-                    "@Cast(\"ncclComm_t\") long comm, @Cast(\"ncclWindow_t\") long win,"
-                            + " @Cast(\"void**\") long outUserPtr");
-            both(
-                    map,
-                    p + "ncclParamGetParameter",
-                    "String key, @Cast(\"const char**\") PointerPointer value, int[] valueLen",
-                    "@Cast(\"const char*\") long key, @Cast(\"const char**\") long value,"
-                            + " @Cast(\"int*\") long valueLen");
-            both(
-                    map,
-                    p + "ncclParamGetAllParameterKeys",
-                    "@Cast(\"const char***\") PointerPointer table, int[] tableLen",
-                    "@Cast(\"const char***\") long table, @Cast(\"int*\") long tableLen");
-        }
-    }
-
-    /** The functions that take a parameter's handle. */
-    private static void parameters(InfoMap map) {
-        String handle = "@Cast(\"ncclParamHandle*\") long h, ";
-        for (String p : new String[] {"", "p"}) {
-            both(
-                    map,
-                    p + "ncclParamBind",
-                    "@Cast(\"ncclParamHandle**\") PointerPointer out, String key",
-                    "@Cast(\"ncclParamHandle**\") long out, @Cast(\"const char*\") long key");
-            for (String sign : new String[] {"I", "U"}) {
-                parameter(map, p + "ncclParamGet" + sign + 8, sign, 8, "byte");
-                parameter(map, p + "ncclParamGet" + sign + 16, sign, 16, "short");
-                parameter(map, p + "ncclParamGet" + sign + 32, sign, 32, "int");
-                parameter(map, p + "ncclParamGet" + sign + 64, sign, 64, "long");
+    /** What follows from the header that the build parses: its types, and the functions that alternatives can't express. */
+    private static void derived(InfoMap map) {
+        Map<String, String> functions = new LinkedHashMap<>();
+        for (String rule : rules()) {
+            String[] parts = rule.split("\t");
+            String name = parts[1];
+            switch (parts[0]) {
+                case "handle" -> handle(map, name, parts[2]);
+                case "opaque" -> map.put(new Info(name).pointerTypes(parts[2], "@Cast(\"" + name + "*\") long"));
+                case "class" -> map.put(new Info(name).pointerTypes(parts[2]));
+                case "struct" -> map.put(new Info(name).pointerTypes(name, "@Cast(\"" + name + "*\") long"));
+                // C enums are ints: libraries may return codes that no enum lists, and programs create operators.
+                case "enum" -> number(map, name, "int", "Int");
+                case "function" -> functions.merge(name, parts[2] + "\n", String::concat);
+                default -> throw new IllegalStateException("no kind of rule: " + rule);
             }
-            both(
-                    map,
-                    p + "ncclParamGetStr",
-                    "ncclParamHandle h, @Cast(\"const char**\") PointerPointer out",
-                    handle + "@Cast(\"const char**\") long out");
-            both(
-                    map,
-                    p + "ncclParamGet",
-                    "ncclParamHandle h, Pointer out, int maxLen, @Cast(\"int*\") IntPointer len",
-                    handle + "@Cast(\"void*\") long out, int maxLen, @Cast(\"int*\") long len");
         }
+        functions.forEach((name, text) -> map.put(new Info(name).javaText(text)));
     }
 
-    private static void parameter(InfoMap map, String function, String sign, int bits, String java) {
-        String cast = "@Cast(\"" + (sign.equals("U") ? "u" : "") + "int" + bits + "_t*\") ";
-        both(
-                map,
-                function,
-                "ncclParamHandle h, " + cast + java + "[] out",
-                "@Cast(\"ncclParamHandle*\") long h, " + cast + "long out");
-    }
-
-    private static void both(InfoMap map, String function, String pointerForm, String rawForm) {
-        String start = "public static native @Cast(\"ncclResult_t\") int " + function + "(";
-        map.put(new Info(function).javaText(start + pointerForm + ");\n" + start + rawForm + ");\n"));
+    /** The lines that SymbolList has written; they are on the class path of JavaCPP's parser alone. */
+    private static List<String> rules() {
+        String name = "/nccl_rules.txt";
+        try (InputStream rules = nccl.class.getResourceAsStream(name)) {
+            return new String(Objects.requireNonNull(rules, name).readAllBytes(), StandardCharsets.UTF_8)
+                    .lines()
+                    .toList();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
     }
 
     private static void constants(InfoMap map) {

@@ -7,6 +7,7 @@ import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Locale;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import javax.tools.JavaCompiler;
@@ -27,7 +28,8 @@ class JavadocSnippetTest {
                 .matcher(Files.readString(SOURCE));
         assertTrue(block.find());
         Path file = Files.writeString(
-                folder.resolve("Snippet.java"), """
+                folder.resolve("Snippet.java"),
+                String.format(Locale.ROOT, """
                 import io.github.nccl4j.highlevel.*;
                 import io.github.nccl4j.highlevel.Element.Float32;
                 import io.github.nccl4j.spark.*;
@@ -39,7 +41,7 @@ class JavadocSnippetTest {
                         %s
                     }
                 }
-                """.formatted(block.group(1).replaceAll("(?m)^ \\* ?", "")));
+                """, block.group(1).replaceAll("(?m)^ \\* ?", "")));
         JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
         StringWriter messages = new StringWriter();
         List<String> options =

@@ -13,6 +13,7 @@ import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
@@ -141,15 +142,19 @@ class NcclRddTest {
 
     @Test
     void aTaskThatFailsEndsTheOthersThatWaitForIt() throws Exception {
+        inCommunicator = new CountDownLatch(2);
         JavaRDD<Integer> results = NcclRdd.of(twoPartitions()).deadline(LONG).mapPartitions((communicator, rows) -> {
             COMMUNICATORS.put(communicator.rank(), communicator);
+            inCommunicator.countDown();
             if (communicator.rank() == 1) {
+                inCommunicator.await();
                 throw new IllegalArgumentException("no good row");
             }
             return List.of(RankSum.of(communicator, 1)).iterator();
         });
         Exception failure = assertThrows(SparkException.class, results::collect);
         assertTrue(failure.getMessage().contains("no good row"), failure.getMessage());
+        assertEquals(Set.of(0, 1), COMMUNICATORS.keySet());
         await(() -> COMMUNICATORS.values().stream().allMatch(one -> one.state() == State.ABORTED));
         // The executor can be used again.
         tasksAreTheRanksOfOneCommunicator();

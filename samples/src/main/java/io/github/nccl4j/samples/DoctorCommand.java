@@ -1,5 +1,6 @@
 package io.github.nccl4j.samples;
 
+import io.github.nccl4j.library.SystemText;
 import io.github.nccl4j.samples.doctor.Choice;
 import io.github.nccl4j.samples.doctor.Doctor;
 import io.github.nccl4j.samples.doctor.Machine;
@@ -89,7 +90,10 @@ final class DoctorCommand implements Callable<Integer> {
         if (timeout < 1) {
             throw new ParameterException(spec.commandLine(), "--timeout must be at least 1: " + timeout);
         }
-        Choice choice = Choice.of(engine, library, System.getProperties(), System.getenv());
+        if (pid != null && pid < 1) {
+            throw new ParameterException(spec.commandLine(), "--pid must be at least 1: " + pid);
+        }
+        Choice choice = Choice.of(engine, library, System.getProperties(), SystemText.environment());
         Report report = new Doctor(Machine.here(), choice, SELF_TEST)
                 .examine(
                         title(),

@@ -1,7 +1,9 @@
 package io.github.nccl4j.samples;
 
-import java.io.PrintWriter;
+import picocli.CommandLine;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Help.Column;
+import picocli.CommandLine.Help.TextTable;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
@@ -21,9 +23,14 @@ final class ListCommand implements Runnable {
 
     @Override
     public void run() {
-        PrintWriter out = spec.commandLine().getOut();
+        int nameWidth = 27;
+        TextTable table = TextTable.forColumns(
+                CommandLine.Help.defaultColorScheme(CommandLine.Help.Ansi.OFF),
+                new Column(nameWidth, 0, Column.Overflow.SPAN),
+                new Column(spec.usageMessage().width() - nameWidth, 0, Column.Overflow.WRAP));
         for (Sample sample : Main.samples()) {
-            out.printf("%-28s %s%n", sample.name(), sample.summary());
+            table.addRowValues(sample.name(), sample.summary());
         }
+        table.toString().lines().forEach(spec.commandLine().getOut()::println);
     }
 }

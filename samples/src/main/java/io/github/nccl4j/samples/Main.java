@@ -1,9 +1,10 @@
 package io.github.nccl4j.samples;
 
+import io.github.nccl4j.samples.launch.CommandErrors;
 import io.github.nccl4j.samples.launch.LauncherWatch;
+import io.github.nccl4j.samples.launch.OutputWatch;
 import io.github.nccl4j.samples.perf.PerfCommand;
 import io.github.nccl4j.samples.perf.PlotCommand;
-import java.io.PrintWriter;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -12,11 +13,8 @@ import java.util.concurrent.Callable;
 import java.util.function.Supplier;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.IParameterExceptionHandler;
 import picocli.CommandLine.Model.CommandSpec;
-import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
-import picocli.CommandLine.UnmatchedArgumentException;
 
 /**
  * The command {@code nccl4j}. Exit codes: 0 success, 1 failure, 2 wrong arguments; {@code run} returns that of the first rank that failed.
@@ -50,6 +48,7 @@ public final class Main implements Callable<Integer> {
      */
     public static void main(String[] args) {
         LauncherWatch.start();
+        OutputWatch.start();
         int code = commandLine(args).execute(args);
         System.out.flush();
         System.err.flush();
@@ -79,12 +78,7 @@ public final class Main implements Callable<Integer> {
         commands.forEach((name, command) -> nccl4j.addSubcommand(name, command.get()));
         // "-n 2" is a number of ranks also where 2 is the short name of a sample.
         nccl4j.setAllowSubcommandsAsOptionParameters(true);
-        nccl4j.setParameterExceptionHandler(new ArgumentErrors());
-        nccl4j.setExecutionExceptionHandler((failure, command, parsed) -> {
-            command.getErr().println("nccl4j: " + (failure.getMessage() == null ? failure : failure.getMessage()));
-            return CommandLine.ExitCode.SOFTWARE;
-        });
-        return nccl4j;
+        return CommandErrors.reportedBy(nccl4j);
     }
 
     private static CommandLine runWithSamples() {
@@ -113,28 +107,6 @@ public final class Main implements Callable<Integer> {
     public Integer call() {
         spec.commandLine().usage(spec.commandLine().getOut());
         return CommandLine.ExitCode.OK;
-    }
-
-    /** One line that says what is wrong, one that says where to read on. */
-    private static final class ArgumentErrors implements IParameterExceptionHandler {
-
-        @Override
-        public int handleParseException(ParameterException problem, String[] args) {
-            CommandLine command = problem.getCommandLine();
-            PrintWriter err = command.getErr();
-            err.println("nccl4j: " + text(problem));
-            err.println("See: " + command.getCommandSpec().qualifiedName() + " --help");
-            return CommandLine.ExitCode.USAGE;
-        }
-
-        private static String text(ParameterException problem) {
-            if (problem.getCommandLine().getCommand() instanceof RunCommand
-                    && problem instanceof UnmatchedArgumentException unmatched
-                    && !unmatched.getUnmatched().get(0).startsWith("-")) {
-                return "no such sample: '" + unmatched.getUnmatched().get(0) + "'; there are " + names();
-            }
-            return problem.getMessage();
-        }
     }
 
     /** The samples' names, for messages. */

@@ -74,7 +74,7 @@ abstract class Sample implements Callable<Integer> {
             run(communicator);
             communicator.close();
             return CommandLine.ExitCode.OK;
-        } catch (RuntimeException | LinkageError failure) {
+        } catch (RuntimeException | LinkageError | OutOfMemoryError failure) {
             System.out.flush();
             System.err.println(name() + ": " + describe(failure, self));
             if (communicator != null) {
@@ -133,6 +133,9 @@ abstract class Sample implements Callable<Integer> {
     private static String describe(Throwable failure, RankInfo self) {
         if (failure.getClass().getName().startsWith("io.github.nccl4j.")) {
             return failure.getMessage();
+        }
+        if (failure instanceof OutOfMemoryError) {
+            return "rank " + self.rank() + ": " + failure;
         }
         StringBuilder text = new StringBuilder("rank " + self.rank() + ": " + failure);
         for (StackTraceElement frame : failure.getStackTrace()) {

@@ -11,6 +11,7 @@ import io.github.nccl4j.highlevel.Recovery;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.TcpStore;
+import io.github.nccl4j.samples.launch.Signals;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.time.Duration;
@@ -90,7 +91,7 @@ final class SurviveAFailure extends Sample {
 
     @Override
     Communicator connect(RankInfo self, Duration timeout) {
-        store = TcpStore.builder().timeout(timeout).open(self);
+        store = TcpStore.ofProcess(self, timeout);
         recovery = Recovery.begin(
                 store, name(), Communicator.builder().device(device(self)).deadline(Duration.ofSeconds(deadline)));
         return recovery.communicator();
@@ -125,7 +126,6 @@ final class SurviveAFailure extends Sample {
                 + recovery.communicator().rank() + " of " + recovery.members().size() + " after rank " + victim(size)
                 + " was killed; " + steps + " steps of " + count + " elements, every element checked");
         recovery.close();
-        store.close();
     }
 
     /** Adds what all ranks of now contribute; the state stays as it was if that fails. */
@@ -189,12 +189,7 @@ final class SurviveAFailure extends Sample {
     private static void die() {
         System.out.flush();
         try {
-            new ProcessBuilder(
-                            "kill",
-                            "-KILL",
-                            Long.toString(ProcessHandle.current().pid()))
-                    .start()
-                    .waitFor();
+            Signals.send("KILL", ProcessHandle.current().pid());
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         } catch (InterruptedException e) {

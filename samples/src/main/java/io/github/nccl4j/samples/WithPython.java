@@ -13,6 +13,7 @@ import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.samples.launch.ChildProcesses;
 import io.github.nccl4j.samples.launch.LauncherWatch;
 import java.io.IOException;
 import java.io.InputStream;
@@ -188,8 +189,7 @@ final class WithPython extends Sample {
             Thread.currentThread().interrupt();
             throw new Failure("rank " + self.rank() + ": interrupted while Python was running");
         } finally {
-            process.descendants().forEach(ProcessHandle::destroyForcibly);
-            process.destroyForcibly();
+            ChildProcesses.kill(process);
         }
         return true;
     }
@@ -213,10 +213,8 @@ final class WithPython extends Sample {
                 "" + count,
                 device);
         try {
-            return new ProcessBuilder(command)
-                    .redirectOutput(Redirect.INHERIT)
-                    .redirectError(Redirect.INHERIT)
-                    .start();
+            return ChildProcesses.start(
+                    new ProcessBuilder(command).redirectOutput(Redirect.INHERIT).redirectError(Redirect.INHERIT));
         } catch (IOException missing) {
             throw new Failure("rank " + self.rank() + ": Python 3 can't be started, --python names another one: "
                     + missing.getMessage().lines().findFirst().orElse(""));

@@ -1,13 +1,16 @@
 package io.github.nccl4j.samples;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.samples.launch.ChildProcesses;
+import io.github.nccl4j.samples.support.Programs;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
@@ -31,10 +34,15 @@ class DocsCommandsTest {
     /** A mark, and words one of which is in every command that has it. */
     private static final Map<String, List<String>> MARKS = Map.of(
             "gpu", List.of("./nccl4j", "nvcc", "startup.py"),
-            "cluster", List.of("torchrun", "mpirun", "srun", "kubectl"),
+            "cluster", List.of("torchrun", "mpirun", "srun", "kubectl", "MASTER_ADDR="),
             "install", List.of("pip ", "mvn ", "apt-get "),
             "example", List.of("--pid", "-jar", "<", "plot"),
             "gate", List.of("./nccl4j"));
+
+    private record Outcome(int code, List<String> output) {}
+
+    /** What commands have done, by their arguments. */
+    private static final Map<String, Outcome> OUTCOMES = new HashMap<>();
 
     private record Command(String place, String mark, String line) {}
 
@@ -101,10 +109,12 @@ class DocsCommandsTest {
     @Test
     void theGateRunsWhatIsMarkedSo() throws IOException {
         String gate = Files.readString(GATE);
-        for (Command command : commands()) {
-            if (command.mark().equals("gate")) {
-                assertTrue(gate.contains(command.line()), command.place() + ": .ci/run has no " + command.line());
-            }
+        List<Command> marked = commands().stream()
+                .filter(command -> command.mark().equals("gate"))
+                .toList();
+        assertFalse(marked.isEmpty());
+        for (Command command : marked) {
+            assertTrue(gate.contains(command.line()), command.place() + ": .ci/run has no " + command.line());
         }
     }
 
@@ -119,6 +129,29 @@ class DocsCommandsTest {
 
     private static void run(Command command) throws IOException, InterruptedException {
         assertTrue(command.line().startsWith("./nccl4j "), command.place() + ": " + command.line());
+        String arguments = command.line().substring("./nccl4j ".length());
+        if (arguments.contains("with-python")) {
+            Programs.require("python3", "python3");
+        }
+        // Pages may have the same command.
+        if (!OUTCOMES.containsKey(arguments)) {
+            OUTCOMES.put(arguments, run(arguments));
+        }
+        Outcome outcome = OUTCOMES.get(arguments);
+        String text = command.place() + ": " + command.line() + "\n" + String.join("\n", outcome.output());
+        if (arguments.startsWith("doctor")) {
+            // It may have found a problem of this machine.
+            boolean found =
+                    outcome.output().stream().anyMatch(line -> line.strip().startsWith("problem "));
+            assertEquals(found ? 1 : 0, outcome.code(), text);
+            assertTrue(outcome.output().containsAll(List.of("NCCL library", "GPUs", "network")), text);
+        } else {
+            assertEquals(0, outcome.code(), text);
+            SamplesTest.assertEveryRankChecked(arguments, outcome.output());
+        }
+    }
+
+    private static Outcome run(String arguments) throws IOException, InterruptedException {
         List<String> words = new ArrayList<>(List.of(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "-XX:+UseSerialGC",
@@ -126,14 +159,11 @@ class DocsCommandsTest {
                 "-XX:-UsePerfData",
                 "-jar",
                 "target/nccl4j-samples.jar"));
-        words.addAll(List.of(command.line().substring("./nccl4j ".length()).split(" +")));
+        words.addAll(List.of(arguments.split(" +")));
         ProcessBuilder builder = new ProcessBuilder(words).redirectErrorStream(true);
         builder.environment().keySet().removeIf(name -> name.startsWith("NCCL"));
-        Process process = builder.start();
-        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-        int code = process.waitFor();
-        // Doctor may have found a problem of this machine.
-        boolean found = command.line().startsWith("./nccl4j doctor") && code == 1;
-        assertEquals(0, found ? 0 : code, command.place() + ": " + command.line() + "\n" + output);
+        Process process = ChildProcesses.start(builder);
+        List<String> output = SamplesTest.output(process);
+        return new Outcome(process.waitFor(), output);
     }
 }

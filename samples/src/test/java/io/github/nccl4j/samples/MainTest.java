@@ -3,12 +3,14 @@ package io.github.nccl4j.samples;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.BufferedWriter;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Locale;
 import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -27,7 +29,8 @@ class MainTest {
 
     private int execute(String arguments) {
         CommandLine command = Main.commandLine();
-        command.setOut(new PrintWriter(out, true));
+        // Buffered, as that of a process: what is not flushed is not seen.
+        command.setOut(new PrintWriter(new BufferedWriter(out), true));
         command.setErr(new PrintWriter(err, true));
         return command.execute(arguments.isEmpty() ? new String[0] : arguments.split(" "));
     }
@@ -36,6 +39,28 @@ class MainTest {
     @CsvSource(
             delimiter = '|',
             value = {
+                "runn 01 -n 4 | no such command: 'runn'; there are COMMANDS; did you mean run?",
+                "--versio | Unknown option: '--versio'; did you mean --version?",
+                "run 01 -n 2 --enginee host | Unknown options: '--enginee', 'host'; did you mean --engine?",
+                "run 01 -n 2147483647 | RANKS",
+                "run 01 -n 99999999999 | Invalid value for option '--ranks': '99999999999' is not an int",
+                "startup -n 2147483647 | RANKS",
+                "perf all_reduce -np 2147483647 | RANKS",
+                "perf all_reduce -np 1 -t 2147483647 -g 2 | -t times -g must be at most 4096: 2147483647, 2",
+                "perf all_reduce -np 1 -e 9000000G | -e must be at most 1048576G: 9663676416000000",
+                "perf all_reduce -np 1 -y 2 | -y must be 0 or 1: 2",
+                "perf all_reduce -np 1 -C -1 | -C must be 0 or 1: -1",
+                "perf all_reduce -np 1 -S 2 | -S must be 0 or 1: 2",
+                "perf all_reduce -np 1 -w -1 | -w, -N and -c must not be negative: -1, 1, 1",
+                "perf all_reduce -np 1 -u -1 | -T, -G and -u must not be negative: 0, 0, -1",
+                "perf all_reduce -np 1 --rounds 0 | --rounds must be at least 1: 0",
+                "perf all_reduce -np 1 -J /nonexistent/x | -J: no such folder: /nonexistent",
+                "perf all_reduce -np 1 -J x --plot /nonexistent/x.svg | --plot: no such folder: /nonexistent",
+                "perf alltoallv -np 1 --matrix /nonexistent | can't read the matrix: /nonexistent: no such file or folder",
+                "plot x -o x.gif | -o must end with .svg or .png: x.gif",
+                "plot x -o /nonexistent/x.svg | -o: no such folder: /nonexistent",
+                "doctor --pid 0 | --pid must be at least 1: 0",
+                "doctor --timeout 0 | --timeout must be at least 1: 0",
                 "run 99 -n 4 | no such sample: '99'; there are NAMES",
                 "run 99 -e 4M | no such sample: '99'; there are NAMES",
                 "run | which sample? There are NAMES",
@@ -44,6 +69,8 @@ class MainTest {
                 "run -n 2 02 --timeout 0 | --timeout must be at least 1: 0",
                 "run 01 -n 2 --timeout 0 | --timeout must be at least 1: 0",
                 "run 01 -n 2 --engine cuda | no such engine: 'cuda' (nccl, rccl, host or auto)",
+                "run 01 -n 2 --timeout 99999999999 | Invalid value for option '--timeout': '99999999999' is not an int",
+                "run 01 -n 2 --init-timeout 0 | --init-timeout must be at least 1: 0",
                 "run 01 -n two | Invalid value for option '--ranks': 'two' is not an int",
                 "run 01 -n 2 -e 1X | Invalid value for option '--maxbytes': not a size: '1X' (a number, then K, M, G or nothing)",
                 "run 01 -n 2 -b 1K -e 8 | -e must not be less than -b: 8 < 1024",
@@ -63,9 +90,56 @@ class MainTest {
     void wrongArgumentsAreNamed(String arguments, String message) {
         assertEquals(2, execute(arguments));
         assertEquals(
-                "nccl4j: " + message.replace("NAMES", Main.names()),
+                "nccl4j: "
+                        + message.replace("NAMES", Main.names())
+                                .replace("COMMANDS", "run, list, check-header, doctor, perf, plot, startup")
+                                .replace("RANKS", tooManyRanks()),
                 err.toString().lines().findFirst().orElse(""));
         assertEquals("", out.toString());
+    }
+
+    private static String tooManyRanks() {
+        int processors = Runtime.getRuntime().availableProcessors();
+        return "2147483647 ranks are more than 64 for each of " + processors
+                + (processors == 1 ? " processor" : " processors") + "; --oversubscribe starts them all the same";
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "plot /nonexistent.json -o x.svg | /nonexistent.json: no such file or folder",
+                "plot /proc -o x.svg | /proc is a folder, not a file of results",
+            })
+    void aFileThatCanNotBeReadIsNamedWithTheReason(String arguments, String message) {
+        assertEquals(1, execute(arguments));
+        assertEquals("nccl4j: " + message, err.toString().strip());
+    }
+
+    /** Of every command and sample. */
+    @Test
+    void helpFitsIntoATerminal() {
+        for (CommandLine command : Main.commandLine().getSubcommands().values()) {
+            fits(command);
+            command.getSubcommands().values().forEach(this::fits);
+        }
+        assertEquals(0, execute("list"));
+        assertEquals(List.of(), wide(out.toString()));
+    }
+
+    private void fits(CommandLine command) {
+        assertEquals(List.of(), wide(command.getUsageMessage()), command.getCommandName());
+    }
+
+    private static List<String> wide(String text) {
+        return text.lines().filter(line -> line.length() > 80).toList();
+    }
+
+    @Test
+    void theScriptsHelpFitsIntoATerminal() throws IOException {
+        String script = Files.readString(Path.of("../nccl4j"));
+        String help = script.substring(script.indexOf("<<'HELP'"), script.indexOf("\nHELP"));
+        assertEquals(List.of(), wide(help));
     }
 
     @ParameterizedTest
@@ -79,12 +153,13 @@ class MainTest {
     @Test
     void listsTheSamples() {
         assertEquals(0, execute("list"));
-        List<String> lines = out.toString().lines().toList();
+        List<String> lines =
+                out.toString().lines().filter(line -> !line.startsWith(" ")).toList();
         assertEquals(Main.samples().size(), lines.size());
         for (int i = 0; i < lines.size(); i++) {
             String name = Main.samples().get(i).name();
             assertTrue(lines.get(i).startsWith(name + " "), lines.get(i));
-            assertTrue(name.startsWith(String.format("%02d-", i + 1)), name);
+            assertTrue(name.startsWith(String.format(Locale.ROOT, "%02d-", i + 1)), name);
             Command command = Main.samples().get(i).getClass().getAnnotation(Command.class);
             assertEquals(
                     Stream.of(name.substring(0, 2), Integer.toString(i + 1), name.substring(3))

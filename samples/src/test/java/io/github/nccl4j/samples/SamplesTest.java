@@ -4,8 +4,9 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.github.nccl4j.samples.launch.ChildProcesses;
+import io.github.nccl4j.samples.support.Programs;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStream;
@@ -16,8 +17,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.Stream;
 import java.util.zip.ZipFile;
 import org.bytedeco.javacpp.Loader;
 import org.junit.jupiter.api.Test;
@@ -46,7 +47,7 @@ class SamplesTest {
     }
 
     private static Process start(String arguments) throws IOException {
-        return command(arguments).start();
+        return ChildProcesses.start(command(arguments));
     }
 
     static BufferedReader lines(Process process) {
@@ -80,14 +81,46 @@ class SamplesTest {
                 "run 07-windows -n 3",
                 "run 07 -n 2 -c 1000",
                 "run 09-grow -n 3",
-                "run 09 -n 2 -c 1000",
-                "run 10-with-python -n 2",
-                "run 10 -n 4 -c 1000"
+                "run 09 -n 2 -c 1000"
             })
     void succeeds(String arguments) throws Exception {
         List<String> output = outputOfSuccess(arguments + " --engine host");
-        assertTrue(output.get(0).startsWith("[0] # nccl4j"), output.get(0));
-        assertTrue(output.get(0).contains(", engine host, NCCL "), output.get(0));
+        // Lines of different ranks come in any order.
+        String head = "\\[0] # nccl4j.*, engine host, NCCL .*";
+        assertEquals(1, output.stream().filter(line -> line.matches(head)).count(), () -> String.join("\n", output));
+        assertEveryRankChecked(arguments, output);
+    }
+
+    /** Each of the ranks that the arguments ask for says that it has checked what it got; a table, that nothing was wrong. */
+    static void assertEveryRankChecked(String arguments, List<String> output) {
+        String text = String.join("\n", output);
+        int ranks = Integer.parseInt(arguments.replaceFirst(".* -np? (\\d+).*", "$1"));
+        if (arguments.startsWith("perf")) {
+            assertEquals(
+                    ranks,
+                    output.stream().filter(line -> line.startsWith("#  Rank ")).count(),
+                    text);
+            assertTrue(output.contains("# Out of bounds values : 0 OK"), text);
+            return;
+        }
+        String head = "\\[0] # " + ranks + " ranks?, rank 0 on host memory";
+        assertTrue(output.stream().anyMatch(line -> line.matches(head)), text);
+        if (arguments.startsWith("run 01")) {
+            assertTrue(output.contains("[0] # Out of bounds values : 0 OK"), text);
+            return;
+        }
+        for (int i = 0; i < ranks; i++) {
+            String checked = String.format(Locale.ROOT, "\\[%1$d] rank %1$d\\b.* every (element|bit) checked", i);
+            assertEquals(
+                    1, output.stream().filter(line -> line.matches(checked)).count(), checked + " in:\n" + text);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"run 10-with-python -n 2", "run 10 -n 4 -c 1000"})
+    void succeedsWithPython(String arguments) throws Exception {
+        Programs.require("python3", "python3");
+        succeeds(arguments);
     }
 
     @Test
@@ -143,11 +176,15 @@ class SamplesTest {
         }
     }
 
+    /** All that a script of one's own needs to set. */
+    private static final String BY_SCRIPT = "RANK=%1$d WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=%2$d";
+
     /** As under another launcher: the variables come from outside. */
     @ParameterizedTest
     @ValueSource(
             strings = {
                 "RANK=%1$d WORLD_SIZE=2 LOCAL_RANK=%1$d LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=%2$d",
+                BY_SCRIPT,
                 "OMPI_COMM_WORLD_RANK=%1$d OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=%1$d"
                         + " OMPI_COMM_WORLD_LOCAL_SIZE=2 MASTER_PORT=%2$d",
                 "PMI_RANK=%1$d PMI_SIZE=2 MPI_LOCALRANKID=%1$d MPI_LOCALNRANKS=2 MASTER_PORT=%2$d",
@@ -155,19 +192,7 @@ class SamplesTest {
                         + " SLURM_STEP_TASKS_PER_NODE=2 MASTER_PORT=%2$d"
             })
     void runsAsOneRankOfAnOuterLauncher(String variables) throws Exception {
-        int port;
-        try (ServerSocket socket = new ServerSocket(0)) {
-            port = socket.getLocalPort();
-        }
-        List<Process> ranks = new ArrayList<>();
-        for (int rank = 0; rank < 2; rank++) {
-            ProcessBuilder builder = command("run 03 --engine host");
-            for (String variable : variables.formatted(rank, port).split(" ")) {
-                builder.environment().put(variable.split("=")[0], variable.split("=")[1]);
-            }
-            ranks.add(builder.start());
-        }
-        for (Process rank : ranks) {
+        for (Process rank : startAsOuterLauncher(variables, "run 03 --engine host")) {
             List<String> output = output(rank);
             assertEquals(0, rank.waitFor(), () -> String.join("\n", output));
             String last = output.get(output.size() - 1);
@@ -175,15 +200,52 @@ class SamplesTest {
         }
     }
 
+    private static List<Process> startAsOuterLauncher(String variables, String command) throws IOException {
+        int port;
+        try (ServerSocket socket = new ServerSocket(0)) {
+            port = socket.getLocalPort();
+        }
+        List<Process> ranks = new ArrayList<>();
+        for (int rank = 0; rank < 2; rank++) {
+            ProcessBuilder builder = command(command);
+            for (String variable :
+                    String.format(Locale.ROOT, variables, rank, port).split(" ")) {
+                builder.environment().put(variable.split("=")[0], variable.split("=")[1]);
+            }
+            ranks.add(ChildProcesses.start(builder));
+        }
+        return ranks;
+    }
+
+    @Test
+    void perfFindsTheLocalRanksOfAScriptsProcesses() throws Exception {
+        List<List<String>> outputs = new ArrayList<>();
+        for (Process rank : startAsOuterLauncher(BY_SCRIPT, "perf all_reduce --engine host -b 8 -e 8")) {
+            List<String> output = output(rank);
+            assertEquals(0, rank.waitFor(), () -> String.join("\n", output));
+            outputs.add(output);
+        }
+        // Rank 0 has the table, with both ranks.
+        assertEveryRankChecked("perf -n 2", outputs.get(0));
+    }
+
+    /** It keeps the store for longer than the search for local ranks. */
+    @Test
+    void ranksOfAScriptSurviveAFailure() throws Exception {
+        List<Process> ranks = startAsOuterLauncher(BY_SCRIPT, "run 08 --engine host");
+        List<String> output = output(ranks.get(0));
+        String text = String.join("\n", output);
+        assertEquals(0, ranks.get(0).waitFor(), text);
+        assertEquals(137, ranks.get(1).waitFor());
+        assertTrue(text.contains("rank 0: went on as rank 0 of 1 after rank 1 was killed; 20 steps"), text);
+    }
+
     @Test
     void runsUnderMpirun() throws Exception {
-        boolean found = Stream.of(System.getenv("PATH").split(":"))
-                .anyMatch(folder -> Files.isExecutable(Path.of(folder, "mpirun")));
-        // The gate installs it.
-        assumeTrue(found || System.getenv("CI") != null, "needs Open MPI's mpirun (Debian: openmpi-bin)");
+        Programs.require("mpirun", "openmpi-bin");
         ProcessBuilder builder = command("run 01-all-reduce --engine host -e 64K");
         builder.command().addAll(0, List.of("mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "4"));
-        Process mpirun = builder.start();
+        Process mpirun = ChildProcesses.start(builder);
         List<String> output = output(mpirun);
         assertEquals(0, mpirun.waitFor(), () -> String.join("\n", output));
         assertTrue(output.stream().anyMatch(line -> line.startsWith("# 4 ranks, rank 0 on ")), output::toString);
@@ -199,7 +261,9 @@ class SamplesTest {
             while (!line.contains("(us)")) {
                 line = lines.readLine();
             }
-            List<ProcessHandle> ranks = launcher.children().toList();
+            List<ProcessHandle> ranks = launcher.children()
+                    .filter(child -> child.info().command().orElse("").endsWith("java"))
+                    .toList();
             assertEquals(4, ranks.size());
             ProcessHandle victim = ranks.get(2);
             victim.destroyForcibly();
@@ -214,8 +278,7 @@ class SamplesTest {
                     last);
             ranks.forEach(rank -> assertFalse(rank.isAlive()));
         } finally {
-            launcher.descendants().forEach(ProcessHandle::destroyForcibly);
-            launcher.destroyForcibly();
+            ChildProcesses.kill(launcher);
         }
     }
 }

@@ -7,6 +7,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.samples.launch.ChildProcesses;
+import io.github.nccl4j.samples.support.Programs;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -39,6 +41,7 @@ class WithPythonTest {
 
     /** Python, with the sample's script changed by a command of sed. */
     private Path changed(String edit) throws IOException {
+        Programs.require("python3", "python3");
         return program("""
                 script=$(printf '%s' "$3" | sed '""" + edit + """
                 ')
@@ -48,7 +51,7 @@ class WithPythonTest {
     }
 
     private static String outputOf(String arguments, int code) throws Exception {
-        Process process = command(arguments).start();
+        Process process = ChildProcesses.start(command(arguments));
         String output = String.join("\n", output(process));
         assertEquals(code, process.waitFor(), output);
         return output;
@@ -98,7 +101,7 @@ class WithPythonTest {
     void pythonEndsWithItsJvm() throws Exception {
         Path python = changed(
                 "s/^    memory.write()$/    print(\"pid\", os.getpid(), flush=True); threading.Event().wait()/");
-        Process launcher = command(RUN + python).start();
+        Process launcher = ChildProcesses.start(command(RUN + python));
         try (BufferedReader lines = lines(launcher)) {
             String line = lines.readLine();
             while (!line.startsWith("[1] pid ")) {
@@ -110,8 +113,7 @@ class WithPythonTest {
             child.onExit().get(20, TimeUnit.SECONDS);
             assertEquals(137, launcher.waitFor());
         } finally {
-            launcher.descendants().forEach(ProcessHandle::destroyForcibly);
-            launcher.destroyForcibly();
+            ChildProcesses.kill(launcher);
         }
     }
 
@@ -121,7 +123,7 @@ class WithPythonTest {
         Path library = SamplesTest.libraryWithout("nccl4jHostEngineVersion", folder);
         ProcessBuilder builder = command("run 10 -n 2 --library " + library);
         builder.environment().put("CUDA_VISIBLE_DEVICES", "-1");
-        Process process = builder.start();
+        Process process = ChildProcesses.start(builder);
         String output = String.join("\n", output(process));
         assertEquals(1, process.waitFor(), output);
         assertContains(
@@ -133,6 +135,7 @@ class WithPythonTest {
     /** The ranks meet on the host engine, but Python keeps its numbers in memory of a driver that is none. */
     @Test
     void usesADriverOfCuda() throws Exception {
+        Programs.require("python3", "python3");
         Path source = Files.writeString(folder.resolve("driver.cpp"), """
                 #include <cstdlib>
                 #include <cstring>
@@ -159,15 +162,14 @@ class WithPythonTest {
                 }
                 }
                 """);
-        Process compiler = new ProcessBuilder(List.of(
+        Process compiler = ChildProcesses.start(new ProcessBuilder(List.of(
                         "g++",
                         "-shared",
                         "-fPIC",
                         "-o",
                         folder.resolve("libcuda.so.1").toString(),
                         source.toString()))
-                .redirectErrorStream(true)
-                .start();
+                .redirectErrorStream(true));
         String problems = String.join("\n", output(compiler));
         assertEquals(0, compiler.waitFor(), problems);
         String onDevice = "LD_LIBRARY_PATH=" + folder + " exec python3 -I -c \"$3\" \"$4\" \"$5\" \"$6\" \"$7\" ";

@@ -1,15 +1,18 @@
 package io.github.nccl4j.highlevel;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.tests.Threads;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.Callable;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
-/** How long a group keeps memory, which it need not pin once more for each operation. */
+/** What a group launches, and how long it keeps memory, which it need not pin once more for each operation. */
 class BatchTest {
     private static final Device HOST = Device.host();
     private static final CudaStream STREAM = CudaStream.defaultOf(HOST);
@@ -20,20 +23,41 @@ class BatchTest {
     }
 
     private static DeviceBuffer<Int32> numbers() {
-        return HOST.allocate(ElementType.INT32, LENGTH);
+        return numbers(0);
+    }
+
+    private static DeviceBuffer<Int32> numbers(int first) {
+        DeviceBuffer<Int32> buffer = HOST.allocate(ElementType.INT32, LENGTH);
+        buffer.copyFrom(from(first));
+        return buffer;
+    }
+
+    /** Numbers that differ, of which only the first may be 0. */
+    private static int[] from(int first) {
+        return IntStream.range(first, first + LENGTH).toArray();
+    }
+
+    private static int[] content(DeviceBuffer<Int32> buffer) {
+        int[] content = new int[Math.toIntExact(buffer.length())];
+        buffer.copyTo(content);
+        return content;
     }
 
     @Test
     void slicesOfOneBufferPinItOnce() {
         try (Communicator communicator = alone();
-                DeviceBuffer<Int32> buffer = numbers();
+                DeviceBuffer<Int32> send = numbers(7);
+                DeviceBuffer<Int32> recv = numbers();
                 Group group = Group.open()) {
             for (int i = 0; i < LENGTH; i++) {
-                communicator.allReduce(buffer.slice(i, 1), ReduceOp.SUM, STREAM);
+                communicator.allReduce(send.slice(i, 1), recv.slice(i, 1), ReduceOp.SUM, STREAM);
             }
-            assertEquals(1, buffer.pins());
+            assertEquals(1, send.pins());
+            assertEquals(1, recv.pins());
             group.launch();
-            assertEquals(0, buffer.pins());
+            assertEquals(0, send.pins());
+            assertEquals(0, recv.pins());
+            assertArrayEquals(from(7), content(recv));
         }
     }
 
@@ -41,10 +65,11 @@ class BatchTest {
     void manyBuffersArePinnedUntilTheLaunch() {
         DeviceBuffer<?>[] buffers = new DeviceBuffer<?>[LENGTH];
         try (Communicator communicator = alone();
+                DeviceBuffer<Int32> recv = numbers();
                 Group group = Group.open()) {
             for (int i = 0; i < LENGTH; i++) {
-                DeviceBuffer<Int32> buffer = numbers();
-                communicator.allReduce(buffer, ReduceOp.SUM, STREAM);
+                DeviceBuffer<Int32> buffer = numbers(7 + i);
+                communicator.allReduce(buffer.slice(0, 1), recv.slice(i, 1), ReduceOp.SUM, STREAM);
                 // Of no effect on the memory before the launch.
                 buffer.close();
                 buffers[i] = buffer;
@@ -54,13 +79,14 @@ class BatchTest {
             for (DeviceBuffer<?> buffer : buffers) {
                 assertEquals(0, buffer.pins());
             }
+            assertArrayEquals(from(7), content(recv));
         }
     }
 
     @Test
     void whatIsGivenUpIsPinnedAgainByTheNext() {
         try (Communicator communicator = alone();
-                DeviceBuffer<Int32> outer = numbers();
+                DeviceBuffer<Int32> outer = numbers(1);
                 DeviceBuffer<Int32> inner = numbers();
                 Group group = Group.open()) {
             communicator.allReduce(outer, ReduceOp.SUM, STREAM);
@@ -71,11 +97,38 @@ class BatchTest {
             givenUp.close();
             assertEquals(0, inner.pins());
             assertEquals(1, outer.pins());
-            communicator.allReduce(inner, ReduceOp.SUM, STREAM);
+            communicator.allReduce(outer, inner, ReduceOp.SUM, STREAM);
             assertEquals(1, inner.pins());
             group.launch();
             assertEquals(0, inner.pins());
             assertEquals(0, outer.pins());
+            assertArrayEquals(from(1), content(inner));
+        }
+    }
+
+    /** Neither its operations nor those of a group in it that is still open. */
+    @Test
+    void whatIsGivenUpIsNotLaunchedWithTheRest() {
+        int[] untouched = from(0);
+        try (Communicator communicator = alone();
+                DeviceBuffer<Int32> send = numbers(7);
+                DeviceBuffer<Int32> before = numbers();
+                DeviceBuffer<Int32> given = numbers();
+                DeviceBuffer<Int32> inside = numbers();
+                DeviceBuffer<Int32> after = numbers();
+                Group group = Group.open()) {
+            communicator.allReduce(send, before, ReduceOp.SUM, STREAM);
+            Group givenUp = Group.open();
+            communicator.allReduce(send, given, ReduceOp.SUM, STREAM);
+            Group.open();
+            communicator.allReduce(send, inside, ReduceOp.SUM, STREAM);
+            givenUp.close();
+            communicator.allReduce(send, after, ReduceOp.SUM, STREAM);
+            group.launch();
+            assertArrayEquals(from(7), content(before));
+            assertArrayEquals(untouched, content(given));
+            assertArrayEquals(untouched, content(inside));
+            assertArrayEquals(from(7), content(after));
         }
     }
 
@@ -83,12 +136,12 @@ class BatchTest {
     void groupsOfTwoThreadsEachPinWhatBothUse() throws Exception {
         try (Communicator mine = alone();
                 Communicator theirs = alone();
-                DeviceBuffer<Int32> buffer = numbers();
+                DeviceBuffer<Int32> buffer = numbers(7);
                 Group group = Group.open()) {
-            mine.allReduce(buffer.slice(0, 1), ReduceOp.SUM, STREAM);
+            mine.allReduce(buffer.slice(0, 1), buffer.slice(3, 1), ReduceOp.SUM, STREAM);
             Callable<Void> other = () -> {
                 try (Group others = Group.open()) {
-                    theirs.allReduce(buffer.slice(1, 1), ReduceOp.SUM, STREAM);
+                    theirs.allReduce(buffer.slice(1, 1), buffer.slice(4, 1), ReduceOp.SUM, STREAM);
                     assertEquals(2, buffer.pins());
                     others.launch();
                 }
@@ -96,9 +149,11 @@ class BatchTest {
             };
             Threads.together(List.of(other), Duration.ofSeconds(30));
             assertEquals(1, buffer.pins());
-            mine.allReduce(buffer.slice(2, 1), ReduceOp.SUM, STREAM);
+            assertArrayEquals(new int[] {7, 8, 9, 10, 8, 12}, Arrays.copyOf(content(buffer), 6));
+            mine.allReduce(buffer.slice(2, 1), buffer.slice(5, 1), ReduceOp.SUM, STREAM);
             group.launch();
             assertEquals(0, buffer.pins());
+            assertArrayEquals(new int[] {7, 8, 9, 7, 8, 9}, Arrays.copyOf(content(buffer), 6));
         }
     }
 }

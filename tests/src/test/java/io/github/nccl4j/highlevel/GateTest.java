@@ -87,6 +87,18 @@ class GateTest {
     }
 
     @Test
+    void aPassThroughABarredGateIsGoodForOneEntry() {
+        operate();
+        gate.bar(() -> new IllegalStateException("barred"), () -> {});
+        gate.enterBarred().leave();
+        assertThrows(IllegalStateException.class, this::operate);
+        gate.enterBarred().leave();
+        assertThrows(IllegalStateException.class, this::operate);
+        gate.open(() -> {});
+        assertEquals(2, operate());
+    }
+
+    @Test
     void whoComesWhileTheGateIsBarredOrOpenedLearnsWhatIsSoAfterwards() throws Exception {
         AtomicReference<String> state = new AtomicReference<>("open");
         FutureTask<Long> early = new FutureTask<>(this::operate);

@@ -90,6 +90,17 @@ class SecretTest {
     }
 
     @Test
+    void everyByteOfAProofCounts() {
+        Secret secret = of(TEXT);
+        byte[] proof = proof(secret);
+        for (int i = 0; i < proof.length; i++) {
+            byte[] changed = proof.clone();
+            changed[i] ^= 1;
+            assertFalse(secret.isProof(changed, false, SERVER_NONCE, CLIENT_NONCE), "byte " + i);
+        }
+    }
+
+    @Test
     void aSealIsOpenedOnceInOrderByTheOtherEnd() throws IOException {
         Secret secret = of(TEXT);
         Seal server = secret.seal(true, SERVER_NONCE, CLIENT_NONCE);

@@ -1,5 +1,6 @@
 package io.github.nccl4j.tests;
 
+import io.github.nccl4j.samples.launch.ChildProcesses;
 import java.io.File;
 import java.io.IOException;
 import java.io.Reader;
@@ -33,7 +34,7 @@ public final class ChildJvm {
             long end = System.nanoTime() + limit.toNanos();
             while (soFar.indexOf(text) < 0 && !output.isDone()) {
                 if (System.nanoTime() > end) {
-                    process.destroyForcibly();
+                    ChildProcesses.kill(process);
                     throw new AssertionError("no '" + text + "' after " + limit + ": " + output.join());
                 }
                 Thread.sleep(10);
@@ -43,12 +44,12 @@ public final class ChildJvm {
         public Outcome await() {
             try {
                 if (!process.waitFor(limit.toSeconds(), TimeUnit.SECONDS)) {
-                    process.destroyForcibly();
+                    ChildProcesses.kill(process);
                     throw new AssertionError("still running after " + limit + ": " + output.join());
                 }
                 return new Outcome(process.exitValue(), output.join());
             } catch (InterruptedException e) {
-                process.destroyForcibly();
+                ChildProcesses.kill(process);
                 throw new AssertionError(e);
             }
         }
@@ -122,9 +123,11 @@ public final class ChildJvm {
         command.addAll(List.of(args));
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
         builder.environment().keySet().removeIf(name -> name.startsWith("NCCL4J_"));
+        // Messages of the system are compared, and are not translated so; all else follows the locale.
+        builder.environment().put("LANGUAGE", "C");
         builder.environment().putAll(environment);
         try {
-            Process process = builder.start();
+            Process process = ChildProcesses.start(builder);
             process.getOutputStream().close();
             StringBuffer soFar = new StringBuffer();
             CompletableFuture<String> output = CompletableFuture.supplyAsync(

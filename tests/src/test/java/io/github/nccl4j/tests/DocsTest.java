@@ -1,6 +1,7 @@
 package io.github.nccl4j.tests;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.tests.Markdown.Block;
@@ -9,6 +10,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Set;
 import java.util.regex.MatchResult;
 import java.util.regex.Matcher;
@@ -50,6 +52,7 @@ class DocsTest {
     @TempDir
     Path folder;
 
+    /** All blocks of a language, of which there are some. */
     private static List<Block> blocks(String language) throws IOException {
         List<Block> blocks = new ArrayList<>();
         for (Path page : Markdown.pages()) {
@@ -57,6 +60,7 @@ class DocsTest {
                     .filter(block -> block.info().equals(language))
                     .forEach(blocks::add);
         }
+        assertFalse(blocks.isEmpty(), language);
         return blocks;
     }
 
@@ -116,26 +120,32 @@ class DocsTest {
 
     @Test
     void linksLeadToFilesAndHeadings() throws IOException {
+        int files = 0;
+        int headings = 0;
         for (Path page : Markdown.pages()) {
             for (MatchResult link :
                     LINK.matcher(Files.readString(page)).results().toList()) {
                 if (link.group(1).matches("https?:.*")) {
                     continue;
                 }
+                files++;
                 Path target = page.resolveSibling(link.group(1)).normalize();
                 assertTrue(Files.exists(target), page + ": " + link.group());
                 if (link.group(2) != null) {
+                    headings++;
                     assertTrue(headings(target).contains(link.group(2)), page + ": " + link.group());
                 }
             }
         }
+        assertTrue(files > headings && headings > 0, files + " links to files, " + headings + " of them to headings");
     }
 
     /** As GitHub names them. */
     private static List<String> headings(Path page) throws IOException {
         return Files.readAllLines(page).stream()
                 .filter(line -> line.startsWith("#"))
-                .map(line -> line.replaceFirst("^#+ ", "").toLowerCase().replaceAll("[^a-z0-9 -]", ""))
+                .map(line ->
+                        line.replaceFirst("^#+ ", "").toLowerCase(Locale.ROOT).replaceAll("[^a-z0-9 -]", ""))
                 .map(line -> line.replace(' ', '-'))
                 .toList();
     }

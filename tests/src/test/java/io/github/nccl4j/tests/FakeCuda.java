@@ -2,6 +2,7 @@ package io.github.nccl4j.tests;
 
 import java.io.IOException;
 import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -39,25 +40,23 @@ public final class FakeCuda {
     /** Makes the libraries for one of the CUDA releases whose JavaCPP Presets the build keeps for tests: 12 or 13. */
     public static FakeCuda build(Path folder, int major) throws IOException {
         Files.createDirectories(folder);
-        Path source = folder.resolve("fake_cuda.cpp");
+        String source;
         try (InputStream text = FakeCuda.class.getResourceAsStream("fake_cuda.cpp")) {
-            Files.write(source, text.readAllBytes());
+            source = new String(text.readAllBytes(), StandardCharsets.UTF_8);
         }
-        Path driver = folder.resolve("libcuda.so.1");
-        compile(source, driver, "-DDRIVER");
+        String driver = "libcuda.so.1";
+        compile(folder.resolve(driver), source, "-DDRIVER");
         String runtime = "libcudart.so." + major;
-        Path versions = Files.writeString(folder.resolve("versions"), runtime + " { global: cuda*; local: *; };");
-        compile(source, folder.resolve(runtime), "-Wl,--version-script," + versions, "-Wl,-z,defs", driver.toString());
+        Files.writeString(folder.resolve("versions"), runtime + " { global: cuda*; local: *; };");
+        compile(folder.resolve(runtime), source, "-Wl,--version-script,versions", "-Wl,-z,defs", driver);
         return new FakeCuda(folder, major);
     }
 
-    private static void compile(Path source, Path library, String... options) throws IOException {
-        List<String> command = new ArrayList<>(
-                List.of(System.getProperty("nccl4j.test.cxx", "g++").split(" ")));
-        command.addAll(List.of("-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared"));
-        command.addAll(List.of("-Wl,-soname," + library.getFileName(), "-o", library.toString(), source.toString()));
-        command.addAll(List.of(options));
-        Cxx.output(command);
+    private static void compile(Path library, String source, String... more) throws IOException {
+        List<String> options = new ArrayList<>(Cxx.warnings());
+        options.addAll(List.of("-O1", "-Wl,-soname," + library.getFileName()));
+        options.addAll(List.of(more));
+        Cxx.library(library, source, options);
     }
 
     /**

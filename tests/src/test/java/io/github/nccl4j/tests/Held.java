@@ -9,6 +9,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import javax.management.JMException;
@@ -145,6 +146,7 @@ public record Held(
     @Override
     public String toString() {
         return String.format(
+                Locale.ROOT,
                 "%d files, %d threads, %d mappings; KiB: %d pointers, %d highlevel, %d objects, %d code and classes, "
                         + "%d other memory; %d resident",
                 files,

@@ -8,6 +8,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.jar.JarEntry;
 import java.util.jar.JarFile;
@@ -30,7 +31,7 @@ class JarContentsTest {
         }
 
         boolean allows(String entry) {
-            return entry.matches(ABOUT.formatted(artifact))
+            return entry.matches(String.format(Locale.ROOT, ABOUT, artifact))
                     || Stream.of(contents).anyMatch(entry::matches);
         }
     }
@@ -68,7 +69,7 @@ class JarContentsTest {
                     "nccl-micrometer",
                     2,
                     OURS + "micrometer/" + NAME + "\\.(class|java)"),
-            new Rule(".*-sources\\.jar", "[a-z0-9_.-]+", 5, OURS + "(header|spark|samples)/.*\\.(java|py)"),
+            new Rule(".*-sources\\.jar", "[a-z0-9_.-]+", 5, OURS + "(header|spark|samples)/.*\\.(java|py|sh)"),
             new Rule(
                     "nccl-" + VERSION + "\\.jar",
                     "nccl",
@@ -78,7 +79,13 @@ class JarContentsTest {
                     "META-INF/native-image/io\\.github\\.nccl4j/(nccl|highlevel)/(jni|reflect|resource)-config\\.json",
                     "module-info\\.class"),
             new Rule("nccl-header-" + VERSION + "\\.jar", "nccl-header", 20, OURS + "header/" + NAME + "\\.class"),
-            new Rule("nccl-samples-" + VERSION + "\\.jar", "nccl-samples", 20, OURS + "samples/.*\\.(class|py)"),
+            new Rule("nccl-samples-" + VERSION + "\\.jar", "nccl-samples", 20, OURS + "samples/.*\\.(class|py|sh)"),
+            new Rule(
+                    "nccl-samples-" + VERSION + "-tests\\.jar",
+                    "nccl-samples",
+                    3,
+                    OURS + "samples/support/.*\\.class",
+                    "META-INF/services/org\\.junit\\.jupiter\\.api\\.extension\\.Extension"),
             new Rule(
                     "nccl-spark_2\\.13-" + VERSION + "\\.jar",
                     "nccl-spark_2.13",
@@ -88,7 +95,7 @@ class JarContentsTest {
                     "nccl4j-samples\\.jar",
                     "[a-z-]+",
                     100,
-                    OURS + ".*\\.(class|h|so|py)",
+                    OURS + ".*\\.(class|h|so|py|sh)",
                     "org/bytedeco/javacpp/.*\\.(class|so|properties)",
                     "org/bytedeco/cuda/(cudart/|global/cudart|presets/cudart).*\\.class",
                     "org/bytedeco/cuda/linux-\\w+/libjnicudart\\.so",

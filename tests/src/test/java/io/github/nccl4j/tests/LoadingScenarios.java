@@ -1,8 +1,19 @@
 package io.github.nccl4j.tests;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CudaStream;
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element.Float32;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.NcclLibrary;
+import io.github.nccl4j.highlevel.NcclResultException;
+import io.github.nccl4j.highlevel.ReduceOp;
+import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclLibraryException;
+import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.BrokenBarrierException;
@@ -22,8 +33,17 @@ final class LoadingScenarios {
             case "call" -> call(args[1]);
             case "late-switch" -> lateSwitch(args[1], args[2]);
             case "choose" -> choose(args[1]);
+            case "choose-unspellable" -> choose(args[1] + "/j\u00fcrgen/libnccl.so.2");
+            case "unspellable-failure" -> unspellableFailure();
             case "candidates" -> candidates();
             case "forms" -> forms();
+            case "raw-forms" -> rawForms();
+            case "version" -> version();
+            case "group" -> group();
+            case "beside" -> {
+                System.load(args[1]);
+                rawForms();
+            }
             case "race" -> race();
             case "first-use" -> firstUse();
             default -> throw new IllegalArgumentException(args[0]);
@@ -106,6 +126,53 @@ final class LoadingScenarios {
         System.out.println("loaded " + NativeLibrary.isLoaded());
     }
 
+    /** What a program asks that makes no use of ncclAlltoAllv. */
+    private static void version() {
+        System.out.println(NativeLibrary.version() + " " + NativeLibrary.engine() + " " + NativeLibrary.isVccl() + " "
+                + NativeLibrary.provides("ncclAlltoAllv") + " "
+                + NcclLibrary.get().flavor());
+    }
+
+    /** The first use of the form of 10 arguments, in a group of its thread. */
+    private static void group() {
+        nccl.ncclGroupStart();
+        print("10", nccl.ncclAlltoAllv(1L, 2L, 3L, 4L, 5L, 6L, 7L, 9, 10L, 11L));
+        print("end", nccl.ncclGroupEnd());
+    }
+
+    private static void rawForms() {
+        List<Runnable> calls = List.of(
+                () -> print("raw 11", nccl.ncclAlltoAllv(1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L, 9, 10L, 11L)),
+                () -> print("raw 10", nccl.ncclAlltoAllv(1L, 2L, 3L, 4L, 5L, 6L, 7L, 9, 10L, 11L)));
+        attempt(calls);
+        System.out.println("form " + NativeLibrary.alltoAllvArguments());
+    }
+
+    private static void attempt(List<Runnable> calls) {
+        for (Runnable call : calls) {
+            try {
+                call.run();
+            } catch (NcclLibraryException e) {
+                System.out.println(e.getMessage());
+            }
+        }
+    }
+
+    /** An operation fails in a library whose path the locale cannot spell, as may be those of other settings. */
+    private static void unspellableFailure() {
+        NcclLibrary library = NcclLibrary.get();
+        System.out.println("library exists: " + Files.exists(library.path()));
+        try (DeviceBuffer<Float32> buffer = Device.host().allocate(ElementType.FLOAT32, 4);
+                Communicator communicator =
+                        Communicator.builder().device(Device.host()).create(UniqueId.create(), 0, 2)) {
+            communicator.allReduce(buffer, ReduceOp.SUM, CudaStream.defaultOf(Device.host()));
+            System.out.println("no failure");
+        } catch (NcclResultException e) {
+            System.out.println(e.getMessage());
+            System.out.println("library of the exception exists: " + Files.exists(e.libraryPath()));
+        }
+    }
+
     /** Both forms, each in raw-address and in Pointer form; the stub libraries return what shows how they were called. */
     private static void forms() {
         System.out.println("form " + NativeLibrary.alltoAllvArguments());
@@ -121,13 +188,7 @@ final class LoadingScenarios {
                     () -> print(
                             "pointer 10",
                             nccl.ncclAlltoAllv(null, counts, counts, null, counts, counts, null, 9, null, null)));
-            for (Runnable call : calls) {
-                try {
-                    call.run();
-                } catch (NcclLibraryException e) {
-                    System.out.println(e.getMessage());
-                }
-            }
+            attempt(calls);
         }
     }
 

@@ -16,6 +16,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
@@ -195,7 +196,7 @@ class NativeImageConfigTest {
                 .map(found -> Pattern.compile(found.group(1).replace("\\\\", "\\")))
                 .toList();
         for (String library : List.of("%s/libjninccl4j.so", "host/%s/libnccl4j_host.so")) {
-            String name = "io/github/nccl4j/" + library.formatted(Loader.getPlatform());
+            String name = "io/github/nccl4j/" + String.format(Locale.ROOT, library, Loader.getPlatform());
             assertTrue(nccl.class.getResource("/" + name) != null, name);
             assertEquals(
                     1,

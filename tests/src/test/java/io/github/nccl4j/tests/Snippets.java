@@ -4,6 +4,7 @@ import java.net.URI;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.stream.Collectors;
 import javax.tools.Diagnostic;
 import javax.tools.DiagnosticCollector;
@@ -73,7 +74,7 @@ final class Snippets {
     /** Adds the body of a method: behind a prelude, which has a place for the name of its class, and from a line of a file. */
     void addBody(String prelude, Path file, int line, String body) {
         String name = "Snippet" + snippets.size();
-        String head = prelude.formatted(name);
+        String head = String.format(Locale.ROOT, prelude, name);
         snippets.add(new Snippet(name, file, line - (int) head.lines().count(), head + body + END));
     }
 

@@ -1,7 +1,9 @@
 package io.github.nccl4j.tests;
 
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Locale;
 
 /** Small libraries with NCCL's names, made by the tests: what a real one answers, without a GPU and in known ways. */
 public final class StubLibraries {
@@ -17,14 +19,24 @@ public final class StubLibraries {
 
     private StubLibraries() {}
 
+    /** As {@link #small}, under the names that NVIDIA's library has, in a folder of its own. */
+    public static Path copyOfNccl(Path folder, int versionCode) throws IOException {
+        Path made = Cxx.library(
+                Files.createDirectories(folder),
+                "copy" + versionCode,
+                String.format(Locale.ROOT, COMMON, versionCode),
+                "-Wl,-soname,libnccl.so.2");
+        return Files.move(made, folder.resolve("libnccl.so.2"));
+    }
+
     /** Four functions and no more. */
     public static Path small(Path folder, int versionCode) throws IOException {
-        return Cxx.library(folder, "small" + versionCode, COMMON.formatted(versionCode));
+        return Cxx.library(folder, "small" + versionCode, String.format(Locale.ROOT, COMMON, versionCode));
     }
 
     /** As NCCL built for CUDA 12.9, whose unique ids fail with the result in the variable STUB_RESULT. */
     public static Path failing(Path folder, int versionCode) throws IOException {
-        return Cxx.library(folder, "failing" + versionCode, COMMON.formatted(versionCode) + """
+        return Cxx.library(folder, "failing" + versionCode, String.format(Locale.ROOT, COMMON, versionCode) + """
                 #include <cstdlib>
                 extern "C" const char* ncclBanner() { return "NCCL version 2.27.3+cuda12.9"; }
                 extern "C" int ncclGetUniqueId(void* id) {
@@ -34,60 +46,177 @@ public final class StubLibraries {
                 """);
     }
 
-    /** As VCCL before 3e0ac2e: refuses a missing communicator first, as the real one does. */
+    /** A warning by which VCCL is recognized. */
+    public static final String VCCL_TEXT = """
+            extern "C" const char* warning() {
+              return "RMA coll: sendcounts/sdispls/recvcounts/rdispls must be provided.";
+            }
+            """;
+
+    /**
+     * For stubs of ncclAlltoAllv: every function writes its name into the file that the variable STUB_LOG names, if it is
+     * set. A refused call makes the group of its thread fail, as in NCCL. The communicator 10 is a valid one.
+     */
+    private static final String ALL_TO_ALL_V = """
+            #include <cstddef>
+            #include <cstdint>
+            #include <cstdio>
+            #include <cstdlib>
+            #define API extern "C" int
+            typedef const void* P;
+            typedef const size_t* S;
+            struct Comm { uint64_t magic; char rest[1 << 20]; uint64_t hash, calls; int rank, size; };
+            static const char* lastError = "";
+            static thread_local int depth, groupResult;
+            static void called(const char* function) {
+              const char* path = getenv("STUB_LOG");
+              FILE* file = path ? fopen(path, "a") : nullptr;
+              if (file) fprintf(file, "%s\\n", function), fclose(file);
+            }
+            static int refused(const char* why) {
+              lastError = why;
+              if (depth > 0) groupResult = 4;
+              return 4;
+            }
+            static int check(Comm* comm) {
+              if (!comm) return refused("AlltoAllv : comm argument is NULL");
+              if (comm != (Comm*)10 && comm->magic != 42) return refused("Error: corrupted comm object detected");
+              return 0;
+            }
+            static bool isValid(Comm* comm) { return comm == (Comm*)10; }
+            API ncclGetVersion(int* version) { called("ncclGetVersion"); *version = 22902; return 0; }
+            extern "C" const char* ncclGetErrorString(int) { called("ncclGetErrorString"); return "stub"; }
+            extern "C" const char* ncclGetLastError(void*) { called("ncclGetLastError"); return lastError; }
+            API ncclGroupStart() { called("ncclGroupStart"); depth++; return 0; }
+            API ncclGroupEnd() { called("ncclGroupEnd"); depth--; return groupResult; }
+            """;
+
+    /**
+     * A library with ncclAlltoAllv.
+     *
+     * @param name what the file is named after
+     * @param parameters those of the function, without types; comm, datatype and stream are found in it
+     * @param first what it does first
+     * @param more other functions
+     */
+    private static Path allToAllv(Path folder, String name, String parameters, String first, String more)
+            throws IOException {
+        String types = parameters
+                .replaceAll("\\b(sendcounts|sdispls|recvcounts|rdispls)\\b", "S $1")
+                .replaceAll("\\b(sendbuff|recvbuff|relaybuff|stream|other)\\b", "P $1")
+                .replace("relaycount", "size_t relaycount")
+                .replace("datatype", "int datatype")
+                .replace("comm", "Comm* comm");
+        String function = """
+                API ncclAlltoAllv(%1$s) {
+                  called("ncclAlltoAllv");
+                  %3$s
+                  if (int result = check(comm)) return result;
+                  return datatype == 9 && (uintptr_t)stream == 11 ? 0 : 3;
+                }
+                API pncclAlltoAllv(%1$s) { return ncclAlltoAllv(%2$s); }
+                """;
+        return Cxx.library(
+                folder, name, ALL_TO_ALL_V + more + String.format(Locale.ROOT, function, types, parameters, first));
+    }
+
+    private static final String ROWS = "sendbuff, sendcounts, sdispls, recvbuff, recvcounts, rdispls, ";
+
+    /** As VCCL's: adds up what is sent, if there is a communicator. */
+    private static final String ADD = """
+            size_t bytes = 0;
+            if (comm && !isValid(comm) && sendcounts)
+              for (int i = 0; i < comm->size; i++) bytes += sendcounts[comm->rank * comm->size + i];
+            if (comm && !isValid(comm)) bytes += comm->hash;
+            volatile size_t traced = bytes;
+            (void)traced;
+            """;
+
+    /** As most branches of VCCL do: counts the calls of the communicator before it looks whether there is one. */
+    private static final String COUNT = "if (!isValid(comm)) comm->calls++;";
+
+    /** As RCCL's: traces what is sent, whatever it was given. */
+    private static final String TRACE = "volatile size_t sent = sendcounts[comm->rank]; (void)sent;";
+
+    /** As VCCL before 3e0ac2e. */
     public static Path vccl10(Path folder) throws IOException {
-        return Cxx.library(folder, "vccl10", COMMON.formatted(22902) + """
-                extern "C" int ncclAlltoAllv(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls,
-                    void* recvbuff, const size_t* recvcounts, const size_t* rdispls, const void* relaybuff,
-                    int datatype, void* comm, void* stream) {
-                  if (!comm) { lastError = "AlltoAllv : comm argument is NULL"; return 4; }
-                  return datatype == 9 && (uintptr_t)comm == 10 && (uintptr_t)stream == 11 ? 0 : 3;
-                }
-                extern "C" int pncclAlltoAllv(const void* a, const size_t* b, const size_t* c, void* d, const size_t* e,
-                    const size_t* f, const void* g, int h, void* i, void* j) {
-                  return ncclAlltoAllv(a, b, c, d, e, f, g, h, i, j);
-                }
-                """);
+        return allToAllv(folder, "vccl10", ROWS + "relaybuff, datatype, comm, stream", ADD, VCCL_TEXT);
     }
 
-    /** As VCCL from 3e0ac2e on: looks into the communicator, which kills the process unless it points to memory. */
+    /** As VCCL from 3e0ac2e on. */
     public static Path vccl11(Path folder) throws IOException {
-        return Cxx.library(folder, "vccl11", COMMON.formatted(22902) + """
-                extern "C" int ncclAlltoAllv(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls,
-                    void* recvbuff, const size_t* recvcounts, const size_t* rdispls, void* relaybuff,
-                    size_t relaycount, int datatype, void* comm, void* stream) {
-                  if (!comm) { lastError = "AlltoAllv : comm argument is NULL"; return 4; }
-                  if ((uintptr_t)comm == 10)
-                    return datatype == 9 && relaycount == 8 && (uintptr_t)stream == 11 ? 0 : 3;
-                  if (((volatile char*)comm)[1 << 20] == 0) { lastError = "Error: corrupted comm object detected"; return 4; }
-                  return 3;
-                }
-                extern "C" int pncclAlltoAllv(const void* a, const size_t* b, const size_t* c, void* d, const size_t* e,
-                    const size_t* f, void* g, size_t h, int i, void* j, void* k) {
-                  return ncclAlltoAllv(a, b, c, d, e, f, g, h, i, j, k);
-                }
-                """);
+        return allToAllv(
+                folder,
+                "vccl11",
+                ROWS + "relaybuff, relaycount, datatype, comm, stream",
+                ADD + "if (isValid(comm) && relaycount != 8) return 3;",
+                VCCL_TEXT);
     }
 
-    /** A form that answers the probe as neither known one does. */
+    /** As {@link #vccl10}, but counts first. */
+    public static Path countingVccl10(Path folder) throws IOException {
+        return allToAllv(folder, "counting10", ROWS + "relaybuff, datatype, comm, stream", COUNT, VCCL_TEXT);
+    }
+
+    /** As {@link #vccl11}, but counts first. */
+    public static Path countingVccl11(Path folder) throws IOException {
+        return allToAllv(
+                folder, "counting11", ROWS + "relaybuff, relaycount, datatype, comm, stream", COUNT, VCCL_TEXT);
+    }
+
+    /** A function of RCCL's shape in a file of any name, with other functions or a text by which it is recognized. */
+    public static Path rcclShape(Path folder, String name, String more) throws IOException {
+        return allToAllv(folder, name, ROWS + "datatype, comm, stream", TRACE, more);
+    }
+
+    /** Nine arguments, refused as VCCL does it. */
+    public static Path nineOther(Path folder, String name, String more) throws IOException {
+        return allToAllv(folder, name, ROWS + "datatype, comm, stream", ADD, more);
+    }
+
+    /** Twelve arguments, in a library that says VCCL's text. */
+    public static Path twelve(Path folder) throws IOException {
+        return allToAllv(
+                folder, "vccl12", ROWS + "relaybuff, relaycount, other, datatype, comm, stream", ADD, VCCL_TEXT);
+    }
+
+    /** VCCL with a form that refuses as neither known one does. */
     public static Path vcclOfAnotherForm(Path folder) throws IOException {
-        return Cxx.library(folder, "vcclother", COMMON.formatted(23100) + """
+        return Cxx.library(folder, "vcclother", String.format(Locale.ROOT, COMMON, 23100) + VCCL_TEXT + """
                 extern "C" int ncclAlltoAllv() { lastError = "something else"; return 5; }
                 extern "C" int pncclAlltoAllv() { return ncclAlltoAllv(); }
                 """);
     }
 
+    /** Passes for RCCL on top of another library, which has all of its functions but ncclAlltoAllv; a call of that ends the process. */
+    public static Path rcclOver(Path folder, Path other) throws IOException {
+        return over(folder, other, "rcclover", "extern \"C\" int ncclAllReduceWithBias() { return 3; }\n");
+    }
+
+    /** As {@link #rcclOver}, without a sign of what it is. */
+    public static Path unknownOver(Path folder, Path other) throws IOException {
+        return over(folder, other, "unknownover", "");
+    }
+
+    private static Path over(Path folder, Path other, String name, String more) throws IOException {
+        return Cxx.library(
+                folder,
+                name,
+                more + "extern \"C\" int ncclAlltoAllv() { __builtin_trap(); }\n",
+                "-Wl,--no-as-needed,-rpath," + other.getParent(),
+                other.toString());
+    }
+
     /** Keeps the addresses of the last call, in memory that a first call of ncclSend gave it. */
     public static Path addresses(Path folder) throws IOException {
-        return Cxx.library(folder, "addresses", COMMON.formatted(23007) + """
+        return Cxx.library(folder, "addresses", String.format(Locale.ROOT, COMMON, 23007) + """
                 static const void** seen;
                 extern "C" int ncclSend(const void* buffer) { seen = (const void**)buffer; return 0; }
                 extern "C" int ncclAllReduce(const void* a, void* b) { seen[0] = a; seen[1] = b; return 0; }
                 extern "C" int ncclAlltoAllv(const void* a, const size_t* b, const size_t* c, void* d, const size_t* e,
                     const size_t* f, void* g, size_t h, int i, void* j, void* k) {
-                  if (seen) { seen[0] = a; seen[1] = d; seen[2] = b; }
-                  lastError = "corrupted comm object";
-                  return 4;
+                  seen[0] = a; seen[1] = d; seen[2] = b;
+                  return 0;
                 }
                 """);
     }
@@ -97,7 +226,7 @@ public final class StubLibraries {
      * rank of any number; calls with 13 elements are invalid.
      */
     public static Path logging(Path folder) throws IOException {
-        return Cxx.library(folder, "logging", COMMON.formatted(22703) + """
+        return Cxx.library(folder, "logging", String.format(Locale.ROOT, COMMON, 22703) + """
                 #include <cstdio>
                 #include <cstdlib>
                 #define API extern "C" int
@@ -165,7 +294,8 @@ public final class StubLibraries {
                 }
                 API ncclGetVersion(int* version) { *version = VERSION; return 0; }
                 extern "C" const char* ncclGetErrorString(int) { return "stub"; }
-                extern "C" const char* ncclGetLastError(void*) { called(); return ""; }
+                // Not counted: the watchdog looks at it whenever it likes.
+                extern "C" const char* ncclGetLastError(void*) { return ""; }
                 API ncclGetUniqueId(Id* id) { id->bytes[0] = 1; return called(); }
                 API ncclCommInitRank(Comm** c, int n, Id, int rank) { return make(c, rank, n); }
                 API ncclCommInitRankConfig(Comm** c, int n, Id, int rank, void*) { return make(c, rank, n); }
@@ -299,7 +429,7 @@ public final class StubLibraries {
     /**
      * Passes for the host engine, and writes a log as NCCL does: in the form of its version, by NCCL_DEBUG and
      * NCCL_DEBUG_FILE, which it reads when it writes first. {@code ncclBroadcast} warns as often as the variable STUB_LINES
-     * says; {@code ncclAllReduce} warns twice and fails.
+     * says; {@code ncclAllReduce} warns twice and fails; {@code ncclReduce} fails without a word.
      */
     public static Path logging(Path folder, int versionCode) throws IOException {
         return Cxx.library(folder, "logging" + versionCode, ("#define VERSION " + versionCode + "\n") + """
@@ -378,6 +508,7 @@ public final class StubLibraries {
                   say(2, "giving up");
                   return 2;
                 }
+                API ncclReduce() { return 3; }
                 #if VERSION >= 22403
                 extern "C" void ncclResetDebugInit() { level = -1; }
                 #endif
@@ -391,7 +522,7 @@ public final class StubLibraries {
      * have been deleted. The count of elements of a call says which struct is meant: 0 the old one, else the major version.
      */
     public static Path tensors(Path folder) throws IOException {
-        return Cxx.library(folder, "tensors", COMMON.formatted(23007) + """
+        return Cxx.library(folder, "tensors", String.format(Locale.ROOT, COMMON, 23007) + """
                 typedef struct { int32_t device_type; int32_t device_id; } DLDevice;
                 typedef struct { uint8_t code; uint8_t bits; uint16_t lanes; } DLDataType;
                 typedef struct {

@@ -22,8 +22,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <ratio>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #define API extern "C" __attribute__((visibility("default")))

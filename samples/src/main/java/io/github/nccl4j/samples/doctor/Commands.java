@@ -1,5 +1,6 @@
 package io.github.nccl4j.samples.doctor;
 
+import io.github.nccl4j.samples.launch.ChildProcesses;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
@@ -66,7 +67,7 @@ public interface Commands {
             builder.environment().putAll(environment);
             Process process;
             try {
-                process = builder.start();
+                process = ChildProcesses.start(builder);
             } catch (IOException missing) {
                 return new Result(Result.MISSING, "", missing.getMessage());
             }
@@ -75,7 +76,7 @@ public interface Commands {
             try {
                 boolean ended = process.waitFor(limit.toMillis(), TimeUnit.MILLISECONDS);
                 if (!ended) {
-                    kill(process);
+                    ChildProcesses.kill(process);
                 }
                 // What a descendant that lives on holds open is not waited for.
                 return new Result(
@@ -83,16 +84,11 @@ public interface Commands {
                         out.completeOnTimeout("", 1, TimeUnit.SECONDS).join(),
                         err.completeOnTimeout("", 1, TimeUnit.SECONDS).join());
             } catch (InterruptedException interrupted) {
-                kill(process);
+                ChildProcesses.kill(process);
                 Thread.currentThread().interrupt();
                 return new Result(Result.LATE, "", "interrupted");
             }
         };
-    }
-
-    private static void kill(Process process) {
-        process.descendants().forEach(ProcessHandle::destroyForcibly);
-        process.destroyForcibly();
     }
 
     private static CompletableFuture<String> text(InputStream stream) {

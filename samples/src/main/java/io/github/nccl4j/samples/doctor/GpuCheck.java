@@ -2,6 +2,7 @@ package io.github.nccl4j.samples.doctor;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -165,6 +166,7 @@ final class GpuCheck implements Check {
     private Finding list() {
         List<String> lines = gpus.all("gpu").stream()
                 .map(gpu -> String.format(
+                        Locale.ROOT,
                         "%s: %s, %.0f GiB, compute capability %s, PCI %s",
                         gpu.get(0),
                         gpu.get(1),

@@ -1,5 +1,7 @@
 package io.github.nccl4j.samples.doctor;
 
+import java.util.Locale;
+
 /** Writes objects, arrays and strings, which is all that a report has. */
 final class Json {
     private final StringBuilder text = new StringBuilder();
@@ -49,7 +51,7 @@ final class Json {
             if (c == '"' || c == '\\') {
                 text.append('\\').append((char) c);
             } else if (c < ' ') {
-                text.append(String.format("\\u%04x", c));
+                text.append(String.format(Locale.ROOT, "\\u%04x", c));
             } else {
                 text.append((char) c);
             }

@@ -1,7 +1,8 @@
 package io.github.nccl4j.samples.doctor;
 
+import io.github.nccl4j.library.SystemText;
 import java.nio.file.Files;
-import java.nio.file.Path;
+import java.nio.file.InvalidPathException;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -83,8 +84,8 @@ final class LibraryCheck implements Check {
 
     /** A library that was asked for by its path: no other one is looked for. */
     private Finding unusable(String path) {
-        Path inside = Path.of(path, "libnccl.so.2");
-        String advice = Files.exists(inside)
+        String inside = path + "/libnccl.so.2";
+        String advice = isFile(inside)
                 ? "Name the file: " + inside
                 : "Correct the path, which must be that of a file such as libnccl.so.2, or unset it: then nccl4j looks in"
                         + " the usual places";
@@ -94,6 +95,14 @@ final class LibraryCheck implements Check {
                         "Every call of NCCL will fail with this reason; other places are not looked at.",
                         advice)
                 .with(tried());
+    }
+
+    private static boolean isFile(String path) {
+        try {
+            return Files.exists(SystemText.path(path));
+        } catch (InvalidPathException unspellable) {
+            return false;
+        }
     }
 
     private Finding loaded() {
@@ -112,7 +121,8 @@ final class LibraryCheck implements Check {
         details.addAll(tried());
         String form = probe.first("form");
         if (!form.isEmpty() && !form.equals("ABSENT")) {
-            details.add("ncclAlltoAllv: " + form);
+            details.add("ncclAlltoAllv: " + form
+                    + (form.equals("UNKNOWN") ? ", NCCL4J_VCCL_ALLTOALLV declares it: 9, 10 or 11 arguments" : ""));
         }
         return Finding.ok("library.loaded", text.toString()).with(details);
     }

@@ -2,6 +2,7 @@ package io.github.nccl4j.samples.doctor;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.regex.Matcher;
@@ -120,6 +121,7 @@ final class LimitsCheck implements Check {
             size /= 1024;
             unit++;
         }
-        return (size == Math.rint(size) ? Long.toString((long) size) : String.format("%.1f", size)) + " " + units[unit];
+        return (size == Math.rint(size) ? Long.toString((long) size) : String.format(Locale.ROOT, "%.1f", size)) + " "
+                + units[unit];
     }
 }

@@ -1,11 +1,13 @@
 package io.github.nccl4j.samples.doctor;
 
+import io.github.nccl4j.library.SystemText;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.NetworkInterface;
 import java.net.SocketException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -35,7 +37,7 @@ public record Machine(
 
     /** {@return the machine on which this process runs} */
     public static Machine here() {
-        return new Machine(Path.of("/"), System.getenv(), interfacesHere(), Commands.ofThisMachine());
+        return new Machine(Path.of("/"), SystemText.environment(), interfacesHere(), Commands.ofThisMachine());
     }
 
     private static List<NetworkInterfaceInfo> interfacesHere() {
@@ -65,7 +67,11 @@ public record Machine(
     }
 
     boolean exists(String file) {
-        return Files.exists(path(file));
+        try {
+            return Files.exists(path(file));
+        } catch (InvalidPathException unspellable) {
+            return false;
+        }
     }
 
     /** The text of a file without the spaces around it; empty if it can't be read. */

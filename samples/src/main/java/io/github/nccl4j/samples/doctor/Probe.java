@@ -74,7 +74,7 @@ final class Probe {
             return;
         }
         NcclLibrary library = NcclLibrary.get();
-        print("path", library.path());
+        print("path", NativeLibrary.path());
         print("version", library.version());
         print("flavor", library.flavor());
         print("form", library.alltoAllvForm());

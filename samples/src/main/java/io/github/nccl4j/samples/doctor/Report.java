@@ -2,6 +2,7 @@ package io.github.nccl4j.samples.doctor;
 
 import io.github.nccl4j.samples.doctor.Finding.Level;
 import java.util.List;
+import java.util.Locale;
 
 /**
  * Everything that was found, in the order in which it is read.
@@ -51,7 +52,7 @@ public record Report(String title, List<Section> sections) {
     }
 
     private static void append(StringBuilder text, Finding finding) {
-        text.append(String.format("  %-8s %s%n", finding.level(), finding.text()));
+        text.append(String.format(Locale.ROOT, "  %-8s %s%n", finding.level(), finding.text()));
         String indent = " ".repeat(11);
         finding.details()
                 .forEach(line -> text.append(indent).append("  ").append(line).append('\n'));

@@ -1,7 +1,6 @@
 package io.github.nccl4j.samples.launch;
 
 import java.io.File;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Properties;
@@ -58,7 +57,7 @@ public final class JavaCommand {
 
     private static List<String> of(String launcher, List<String> jvmOptions, String mainClass, List<String> arguments) {
         List<String> command = new ArrayList<>();
-        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        command.add(System.getProperty("java.home") + "/bin/java");
         // perf data would stay in /tmp/hsperfdata_* when a rank is killed
         command.add("-XX:-UsePerfData");
         // a rank keeps next to nothing on the heap: no need for a collector with a thread per core in each of them
@@ -92,7 +91,12 @@ public final class JavaCommand {
 
     private static String absolute(String classPath) {
         return Stream.of(classPath.split(File.pathSeparator))
-                .map(entry -> Path.of(entry).toAbsolutePath().toString())
+                .map(JavaCommand::absoluteEntry)
                 .collect(Collectors.joining(File.pathSeparator));
+    }
+
+    private static String absoluteEntry(String entry) {
+        // Not Path.of, which refuses what the locale cannot spell; Java passes such entries over.
+        return new File(entry).getAbsolutePath();
     }
 }

@@ -1,6 +1,8 @@
 package io.github.nccl4j.samples.launch;
 
 import io.github.nccl4j.launch.RankInfo;
+import io.github.nccl4j.launch.TcpStore;
+import io.github.nccl4j.library.SystemText;
 import io.github.nccl4j.samples.support.EngineSetting;
 import java.io.IOException;
 import java.io.PrintStream;
@@ -58,6 +60,14 @@ public abstract class LaunchOptions {
             defaultValue = "60",
             description = "How long the ranks wait for each other at the start. Default: ${DEFAULT-VALUE}.")
     private int initTimeout;
+
+    @Option(
+            names = "--oversubscribe",
+            scope = ScopeType.INHERIT,
+            description = "Start the ranks even if there are more than "
+                    + Capacity.RANKS_PER_PROCESSOR
+                    + " for each processor, or if the available memory is less than they need.")
+    private boolean oversubscribe;
 
     @Spec(Spec.Target.MIXEE)
     private CommandSpec spec;
@@ -171,26 +181,27 @@ public abstract class LaunchOptions {
      * @return empty if it is to launch ranks
      */
     public Optional<RankInfo> self() {
-        atLeastOne(letter(), wanted());
-        atLeastOne("--timeout", timeout);
-        atLeastOne("--init-timeout", initTimeout);
+        validate();
         return wanted() == null || LauncherWatch.isRank() ? identity() : Optional.empty();
     }
 
     /**
      * Is one rank, in this process.
      *
-     * @param rank what it does
-     * @param self who it is
+     * @param rank what it does, with a known local rank
+     * @param self who it is; if it does not know its local rank, it meets the other ranks to find it
      * @return the exit code
      * @throws Exception what it throws
      */
     public int beRank(RankBody rank, RankInfo self) throws Exception {
+        Duration patience = Duration.ofSeconds(initTimeout);
+        RankInfo located =
+                self.hasLocalRank() ? self : TcpStore.ofProcess(self, patience).locate(self, patience);
         if (!LauncherWatch.launched()) {
             // Its launcher would have decided; here each rank does, and comes to the same answer as its neighbours.
-            decide(self.localWorldSize(), self.rank() == 0).apply();
+            decide(located.localWorldSize(), located.rank() == 0).apply();
         }
-        return rank.run(self, Duration.ofSeconds(initTimeout));
+        return rank.run(located, patience);
     }
 
     /**
@@ -242,7 +253,7 @@ public abstract class LaunchOptions {
                         JavaCommand.of(options, main.getName(), arguments),
                         count,
                         setting.environment(),
-                        timeout == null ? null : Duration.ofSeconds(timeout),
+                        limit(),
                         out,
                         System.err,
                         prefixed())
@@ -250,14 +261,33 @@ public abstract class LaunchOptions {
                 .run();
     }
 
+    /** Refuses numbers that make no sense, and more ranks than this machine has room for. */
+    private void validate() {
+        atLeastOne(letter(), wanted());
+        atLeastOne("--timeout", timeout);
+        atLeastOne("--init-timeout", initTimeout);
+        if (!oversubscribe && !LauncherWatch.isRank()) {
+            int processes = wanted() == null ? 1 : wanted();
+            Capacity.ofMachine().refuse(processes, ranksPerProcess()).ifPresent(reason -> {
+                throw new ParameterException(commandLine(), reason + "; --oversubscribe starts them all the same");
+            });
+        }
+    }
+
     /** {@return the number of processes to launch: what the user said, or what this machine has GPUs for} */
     public int ranks() {
+        validate();
         if (wanted() != null) {
             return wanted();
         }
         int gpus = setting().onHost() ? 0 : EngineSetting.gpus();
         int least = ranksPerProcess() > 1 ? 1 : DEFAULT_RANKS;
         return gpus > 0 ? Math.max(1, gpus / ranksPerProcess()) : least;
+    }
+
+    /** {@return the time after which the run is ended, or null for none} */
+    public Duration limit() {
+        return timeout == null ? null : Duration.ofSeconds(timeout);
     }
 
     /**
@@ -289,7 +319,7 @@ public abstract class LaunchOptions {
 
     private EngineSetting setting() {
         try {
-            return EngineSetting.of(engine, library, System.getProperties(), System.getenv());
+            return EngineSetting.of(engine, library, System.getProperties(), SystemText.environment());
         } catch (IllegalArgumentException unknown) {
             throw new ParameterException(commandLine(), unknown.getMessage(), unknown);
         }

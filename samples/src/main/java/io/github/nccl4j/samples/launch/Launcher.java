@@ -22,7 +22,7 @@ import java.util.stream.Collectors;
  * <p>Each rank gets torchrun's variables ({@code RANK}, {@code WORLD_SIZE}, {@code LOCAL_RANK}, {@code LOCAL_WORLD_SIZE},
  * {@code MASTER_ADDR}, {@code MASTER_PORT}). Every line that it writes is shown behind {@code [rank]}. As soon as one rank fails, the
  * others are asked to end (SIGTERM) and, after a second, killed with everything that they started. The same happens when
- * this JVM is asked to end; when it is killed, the ranks notice by {@link LauncherWatch}.
+ * this JVM is asked to end; when it is killed, {@link LauncherWatch} and {@link ChildProcesses} end the ranks.
  *
  * <p>An object runs once; {@link #run()} may be called from any thread.
  */

@@ -6,10 +6,11 @@ import java.io.IOException;
 import java.io.InputStream;
 
 /**
- * Ends a rank whose launcher is gone.
+ * Ends a rank, and the processes that it has started, when its launcher is gone.
  *
  * <p>The launcher holds the other end of each rank's standard input and never writes to it. However the launcher ends, also by
- * {@code kill -9}, the kernel closes that end, and the rank reads end-of-file.
+ * {@code kill -9}, the kernel closes that end, and the rank reads end-of-file. A rank that is stopped or has no memory left is
+ * killed by the guard of {@link ChildProcesses}.
  */
 public final class LauncherWatch {
 
@@ -52,6 +53,11 @@ public final class LauncherWatch {
         } catch (IOException gone) {
             // Same meaning as end-of-file.
         }
-        Runtime.getRuntime().halt(ORPHANED);
+        try {
+            ProcessHandle.current().descendants().forEach(ProcessHandle::destroyForcibly);
+        } finally {
+            // Also without the memory for the line above.
+            Runtime.getRuntime().halt(ORPHANED);
+        }
     }
 }

@@ -1,5 +1,6 @@
 package io.github.nccl4j.samples.launch;
 
+import io.github.nccl4j.library.SystemText;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.PrintStream;
@@ -60,8 +61,14 @@ final class RankProcess {
                 .removeIf(name -> name.startsWith("TORCHELASTIC_")
                         || name.equals("NCCL4J_STORE_PORT")
                         || name.equals("NCCL4J_STORE_BIND"));
-        builder.environment().putAll(environment);
-        Process process = builder.start();
+        // What it inherits stays as it is: Java would write it anew in the encoding of the locale.
+        Map<String, String> inherited = SystemText.environment();
+        environment.forEach((name, value) -> {
+            if (!value.equals(inherited.get(name))) {
+                builder.environment().put(name, value);
+            }
+        });
+        Process process = ChildProcesses.start(builder);
         RankProcess started = new RankProcess(
                 rank,
                 process,

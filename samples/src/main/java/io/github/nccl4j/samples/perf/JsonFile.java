@@ -9,6 +9,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.time.LocalDateTime;
+import java.time.ZoneId;
 import java.time.format.DateTimeFormatter;
 import java.util.List;
 import java.util.Locale;
@@ -33,7 +34,7 @@ final class JsonFile implements Results, AutoCloseable {
                 writer = new JsonWriter(
                         Files.newBufferedWriter(free, StandardCharsets.UTF_8, StandardOpenOption.CREATE_NEW));
             } catch (FileAlreadyExistsException e) {
-                free = Path.of(wanted + "." + i);
+                free = wanted.resolveSibling(wanted.getFileName() + "." + i);
             }
         }
         path = free;
@@ -48,7 +49,7 @@ final class JsonFile implements Results, AutoCloseable {
     void begin(List<String> arguments, int ncclVersion, List<RankDevice> devices) throws IOException {
         json.beginObject();
         json.name("version").value(VERSION);
-        json.name("start_time").value(LocalDateTime.now().format(TIME));
+        json.name("start_time").value(LocalDateTime.now(ZoneId.systemDefault()).format(TIME));
         json.name("args").beginArray();
         for (String argument : arguments) {
             json.value(argument);
@@ -144,7 +145,7 @@ final class JsonFile implements Results, AutoCloseable {
         json.name("okay").value(bandwidthChecked ? Boolean.toString(bandwidthFine) : "unchecked");
         json.endObject();
         json.name("errors").beginArray().endArray();
-        json.name("end_time").value(LocalDateTime.now().format(TIME));
+        json.name("end_time").value(LocalDateTime.now(ZoneId.systemDefault()).format(TIME));
         json.endObject();
     }
 

@@ -14,6 +14,7 @@ import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.samples.support.PerformanceTable;
 import java.time.Duration;
 import java.time.LocalDateTime;
+import java.time.ZoneId;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -205,7 +206,9 @@ final class Perf {
         print(PerformanceTable.columns(row.bytes(), row.count(), row.type(), row.operator(), row.root())
                 + table.cell(out.micros(), out.algorithm(), out.bus(), out.wrong())
                 + table.cell(in.micros(), in.algorithm(), in.bus(), in.wrong())
-                + (settings.timestamps != 0 ? "  " + LocalDateTime.now().format(JsonFile.TIME) : ""));
+                + (settings.timestamps != 0
+                        ? "  " + LocalDateTime.now(ZoneId.systemDefault()).format(JsonFile.TIME)
+                        : ""));
     }
 
     private void foot(boolean right) {

@@ -71,7 +71,7 @@ public final class PerfCommand implements Callable<Integer> {
 
     @Option(
             names = "--plot",
-            paramLabel = "PNG",
+            paramLabel = "PICTURE",
             description = "Draw the results of -J, as nccl4j plot does, which compares several.")
     private Path plot;
 
@@ -127,6 +127,12 @@ public final class PerfCommand implements Callable<Integer> {
             if (plot != null && (settings.json == null || against != null)) {
                 throw new IllegalArgumentException("--plot needs -J, and is not for --against");
             }
+            if (rounds < 1) {
+                throw new IllegalArgumentException("--rounds must be at least 1: " + rounds);
+            }
+            if (!LauncherWatch.isRank()) {
+                requireFolders();
+            }
             if (plot != null && !LauncherWatch.launched() && Files.exists(settings.json)) {
                 throw new IllegalArgumentException("--plot needs a new file for -J: " + settings.json);
             }
@@ -138,17 +144,31 @@ public final class PerfCommand implements Callable<Integer> {
             return compare();
         }
         Optional<RankInfo> self = launch.self();
-        return self.isPresent() ? launch.beRank(this::runProcess, self.get()) : launch.launch(Main.class, List.of());
+        int code =
+                self.isPresent() ? launch.beRank(this::runProcess, self.get()) : launch.launch(Main.class, List.of());
+        boolean last = self.isPresent() ? self.get().rank() == 0 && !LauncherWatch.launched() : true;
+        if (plot != null && last && Files.exists(settings.json)) {
+            PlotCommand.draw("", List.of(settings.json), false, plot);
+        }
+        return code;
+    }
+
+    private void requireFolders() {
+        if (settings.json != null) {
+            Settings.requireFolder("-J", settings.json);
+        }
+        if (plot != null) {
+            PlotCommand.requirePicture("--plot", plot);
+        }
     }
 
     private int compare() throws Exception {
         if (!Files.isExecutable(against)) {
             throw new ParameterException(spec.commandLine(), "--against is not a program: " + against);
         }
-        if (rounds < 1 || settings.cycles < 1 || settings.timestamps != 0) {
+        if (settings.cycles < 1 || settings.timestamps != 0) {
             throw new ParameterException(
-                    spec.commandLine(),
-                    "--against needs --rounds and -N of at least 1, and no -S: " + rounds + ", " + settings.cycles);
+                    spec.commandLine(), "--against needs -N of at least 1, and no -S: " + settings.cycles);
         }
         // So that the same library is found here, and handed to the other program.
         EngineSetting setting = launch.decide(launch.ranks(), true);

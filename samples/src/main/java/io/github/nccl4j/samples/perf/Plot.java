@@ -3,8 +3,9 @@ package io.github.nccl4j.samples.perf;
 import java.awt.Color;
 import java.awt.Graphics2D;
 import java.awt.image.BufferedImage;
-import java.io.File;
 import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
@@ -22,13 +23,23 @@ final class Plot {
     /** For screens with small pixels, and for paper. */
     private static final int PIXELS = 2;
 
-    private static final List<String> UNITS = List.of("B", "KiB", "MiB", "GiB", "TiB");
+    /** What the message begins with where this Java finds no fonts, as a headless one may. */
+    static final String NO_FONTS = "a PNG needs fonts: install Debian's packages fontconfig and libharfbuzz0b";
 
     private Plot() {}
 
     /** Draws the files into a PNG. */
     static void write(String title, List<ResultFile> files, Path png) throws IOException {
         System.setProperty("java.awt.headless", "true");
+        try {
+            draw(title, files, png);
+        } catch (LinkageError | InternalError noFonts) {
+            // FreeType or HarfBuzz is not installed, or fontconfig knows no font.
+            throw new IOException(NO_FONTS + ", or write an SVG instead of " + png + ": " + noFonts, noFonts);
+        }
+    }
+
+    private static void draw(String title, List<ResultFile> files, Path png) throws IOException {
         XYChart bus = chart(title, "bus bandwidth (GB/s)", files, ResultFile::bus);
         XYChart time = chart(title, "time (us)", files, ResultFile::micros);
         time.getStyler().setYAxisLogarithmic(true);
@@ -39,9 +50,10 @@ final class Plot {
         graphics.translate(WIDTH, 0);
         time.paint(graphics, WIDTH, HEIGHT);
         graphics.dispose();
-        File file = png.toFile();
-        if (!ImageIO.write(image, "png", file)) {
-            throw new IOException("this Java writes no PNG: " + file);
+        try (OutputStream file = Files.newOutputStream(png)) {
+            if (!ImageIO.write(image, "png", file)) {
+                throw new IOException("this Java writes no PNG: " + png);
+            }
         }
     }
 
@@ -56,7 +68,7 @@ final class Plot {
                 .build();
         chart.getStyler().setLegendPosition(Styler.LegendPosition.InsideNW);
         chart.getStyler().setChartBackgroundColor(Color.WHITE);
-        chart.getStyler().setxAxisTickLabelsFormattingFunction(Plot::size);
+        chart.getStyler().setxAxisTickLabelsFormattingFunction(SvgPlot::size);
         for (ResultFile file : files) {
             Map<Long, Double> points = values.apply(file);
             double[] sizes = points.keySet().stream()
@@ -67,14 +79,5 @@ final class Plot {
             chart.addSeries(file.name(), sizes, numbers).setMarker(SeriesMarkers.CIRCLE);
         }
         return chart;
-    }
-
-    /** A power of 2 as a size: 20 is 1 MiB. */
-    static String size(double exponent) {
-        int power = (int) Math.round(exponent);
-        if (Math.abs(exponent - power) > 0.01 || power < 0 || power >= 10 * UNITS.size()) {
-            return "";
-        }
-        return (1 << power % 10) + " " + UNITS.get(power / 10);
     }
 }

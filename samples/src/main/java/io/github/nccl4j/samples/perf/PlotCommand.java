@@ -1,6 +1,7 @@
 package io.github.nccl4j.samples.perf;
 
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -20,7 +21,8 @@ import picocli.CommandLine.Spec;
             "Draws bus bandwidth and time over size: a line for each file of results of nccl4j perf -J or of nccl-tests, two",
             "for one of nccl4j perf --against.",
             "",
-            "Needs a Java with java.desktop, which a bundle does not have: carry the files home.",
+            "The name of the picture says how it is written: SVG is written everywhere; PNG needs a Java with java.desktop, "
+                    + "which a bundle does not have, and fonts.",
             ""
         })
 public final class PlotCommand implements Callable<Integer> {
@@ -35,9 +37,9 @@ public final class PlotCommand implements Callable<Integer> {
 
     @Option(
             names = {"-o", "--output"},
-            paramLabel = "PNG",
+            paramLabel = "PICTURE",
             required = true,
-            description = "The picture.")
+            description = "The picture, whose name ends with .svg or .png.")
     private Path output;
 
     @Option(names = "--in-place", description = "Show the results in place.")
@@ -54,23 +56,39 @@ public final class PlotCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws IOException {
-        if (!output.toString().endsWith(".png")) {
-            throw new ParameterException(spec.commandLine(), "-o must end with .png: " + output);
+        try {
+            requirePicture("-o", output);
+        } catch (IllegalArgumentException e) {
+            throw new ParameterException(spec.commandLine(), e.getMessage(), e);
         }
         draw(title, files, inPlace, output);
         return 0;
     }
 
+    /** Throws if the file of an option has no name of a picture, or no folder. */
+    static void requirePicture(String option, Path picture) {
+        if (!isSvg(picture) && !picture.toString().endsWith(".png")) {
+            throw new IllegalArgumentException(option + " must end with .svg or .png: " + picture);
+        }
+        Settings.requireFolder(option, picture);
+    }
+
+    private static boolean isSvg(Path picture) {
+        return picture.toString().endsWith(".svg");
+    }
+
     /** Draws files of results. */
     static void draw(String title, List<Path> files, boolean inPlace, Path output) throws IOException {
-        if (ModuleLayer.boot().findModule("java.desktop").isEmpty()) {
-            throw new IOException("this Java has no java.desktop, and can't draw " + output
-                    + ": take the files of results (-J) to another machine, and run nccl4j plot there");
-        }
         List<ResultFile> results = new ArrayList<>();
         for (Path file : files) {
             results.addAll(ResultFile.readAll(file, inPlace));
         }
-        Plot.write(title, results, output);
+        if (isSvg(output)) {
+            Files.writeString(output, SvgPlot.of(title, results));
+        } else if (ModuleLayer.boot().findModule("java.desktop").isEmpty()) {
+            throw new IOException("a PNG needs java.desktop, which this Java lacks: write an SVG instead of " + output);
+        } else {
+            Plot.write(title, results, output);
+        }
     }
 }

@@ -2,9 +2,9 @@ package io.github.nccl4j.samples.perf;
 
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
-import com.google.gson.JsonParseException;
 import com.google.gson.JsonParser;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -23,7 +23,7 @@ record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) 
         Map<Long, Double> micros = new TreeMap<>();
         Map<Long, Double> bus = new TreeMap<>();
         try {
-            JsonObject json = JsonParser.parseString(Files.readString(file)).getAsJsonObject();
+            JsonObject json = parse(file);
             for (JsonElement element : results(json)) {
                 JsonObject result = element.getAsJsonObject();
                 long size = result.get("size").getAsLong();
@@ -36,7 +36,7 @@ record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) 
                 micros.put(size, time.getAsDouble());
                 bus.put(size, numbers.get("bus_bw").getAsDouble());
             }
-        } catch (JsonParseException | IllegalStateException | NullPointerException | NumberFormatException e) {
+        } catch (RuntimeException e) {
             throw new IOException(file + " is not a file of results of nccl4j perf or nccl-tests: " + e, e);
         }
         if (micros.isEmpty()) {
@@ -49,12 +49,12 @@ record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) 
     /** Reads a file as {@link #read}, or the two sides of one that {@code --against} has written: medians of their runs. */
     static List<ResultFile> readAll(Path file, boolean inPlace) throws IOException {
         try {
-            JsonObject json = JsonParser.parseString(Files.readString(file)).getAsJsonObject();
+            JsonObject json = parse(file);
             if (json.has("theirs")) {
                 return List.of(
                         side(json, "theirs_us", inPlace, "nccl-tests"), side(json, "ours_us", inPlace, "nccl4j"));
             }
-        } catch (JsonParseException | IllegalStateException | NullPointerException | NumberFormatException e) {
+        } catch (RuntimeException e) {
             throw new IOException(file + " is not a file of results of nccl4j perf or nccl-tests: " + e, e);
         }
         return List.of(read(file, inPlace));
@@ -83,6 +83,15 @@ record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) 
         List<Double> numbers = new ArrayList<>();
         result.getAsJsonArray(key).forEach(number -> numbers.add(number.getAsDouble()));
         return numbers;
+    }
+
+    /** Whatever is wrong in a file, it is the parser that says so. */
+    private static JsonObject parse(Path file) throws IOException {
+        if (Files.isDirectory(file)) {
+            throw new IOException(file + " is a folder, not a file of results");
+        }
+        String text = new String(Files.readAllBytes(file), StandardCharsets.UTF_8);
+        return JsonParser.parseString(text).getAsJsonObject();
     }
 
     private static List<JsonElement> results(JsonObject json) {

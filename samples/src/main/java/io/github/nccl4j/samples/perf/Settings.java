@@ -1,6 +1,8 @@
 package io.github.nccl4j.samples.perf;
 
+import io.github.nccl4j.library.SystemText;
 import io.github.nccl4j.samples.SizeConverter;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -8,6 +10,11 @@ import picocli.CommandLine.Option;
 
 /** The options of nccl-tests' programs, under the same letters and names and with the same defaults. */
 final class Settings {
+    /** So that sizes that are multiplied by the number of ranks stay in a long. */
+    private static final long MOST_BYTES = 1L << 50;
+
+    private static final int MOST_RANKS = 1 << 12;
+
     @Option(
             names = {"-t", "--nthreads"},
             paramLabel = "N",
@@ -222,17 +229,28 @@ final class Settings {
     void validate(Collective collective) {
         require(threads >= 1, "-t must be at least 1: " + threads);
         require(gpus >= 1, "-g must be at least 1: " + gpus);
+        require(
+                (long) threads * gpus <= MOST_RANKS,
+                "-t times -g must be at most " + MOST_RANKS + ": " + threads + ", " + gpus);
         require(minBytes >= 0 && maxBytes >= minBytes, "-e must not be less than -b: " + maxBytes + " < " + minBytes);
+        require(maxBytes <= MOST_BYTES, "-e must be at most " + (MOST_BYTES >> 30) + "G: " + maxBytes);
         require(stepFactor >= 1, "-f must be at least 1: " + stepFactor);
         require(stepFactor == 1 || minBytes > 0, "with -f, -b must be at least 1: " + minBytes);
         require(stepFactor > 1 || stepBytes > 0, "-i must be at least 1: " + stepBytes);
         require(iterations >= 1 && aggregated >= 1, "-n and -m must be at least 1: " + iterations + ", " + aggregated);
-        require(warmup >= 0 && cycles >= 0 && checks >= 0, "-w, -N and -c must not be negative");
+        require(
+                warmup >= 0 && cycles >= 0 && checks >= 0,
+                "-w, -N and -c must not be negative: " + warmup + ", " + cycles + ", " + checks);
         require(blocking >= 0 && blocking <= 3, "-z must be from 0 to 3: " + blocking);
         require(average >= 0 && average <= 3, "-a must be from 0 to 3: " + average);
         require(register >= 0 && register <= 2, "-R must be from 0 to 2: " + register);
         require(ctaPolicy == null || (ctaPolicy >= 0 && ctaPolicy <= 2), "-x must be from 0 to 2: " + ctaPolicy);
-        require(timeout >= 0 && graphLaunches >= 0 && unalign >= 0, "-T, -G and -u must not be negative");
+        requireFlag("-y", defaultStream);
+        requireFlag("-C", cpuTime);
+        requireFlag("-S", timestamps);
+        require(
+                timeout >= 0 && graphLaunches >= 0 && unalign >= 0,
+                "-T, -G and -u must not be negative: " + timeout + ", " + graphLaunches + ", " + unalign);
         require(root >= -1, "-r must be a rank or -1: " + root);
         require(api.equals("raw") || api.equals("highlevel"), "--api must be raw or highlevel: " + api);
         require(jitWarmup == null || jitWarmup >= 0, "--jit-warmup must not be negative: " + jitWarmup);
@@ -252,6 +270,17 @@ final class Settings {
         if (!fine) {
             throw new IllegalArgumentException(message);
         }
+    }
+
+    private static void requireFlag(String option, int value) {
+        require(value == 0 || value == 1, option + " must be 0 or 1: " + value);
+    }
+
+    /** Throws if there is no folder into which the file of an option could be written. */
+    static void requireFolder(String option, Path file) {
+        Path folder = file.toAbsolutePath().getParent();
+        require(folder != null && Files.isDirectory(folder), option + ": no such folder: " + folder);
+        require(Files.isWritable(folder), option + ": the folder is not writable: " + folder);
     }
 
     boolean raw() {
@@ -291,8 +320,8 @@ final class Settings {
     }
 
     private Path matrix() {
-        String file = System.getenv("NCCL_TESTS_ALLTOALLV_MATRIX_FILE");
-        return matrix != null ? matrix : file == null ? null : Path.of(file);
+        String file = SystemText.environment().get("NCCL_TESTS_ALLTOALLV_MATRIX_FILE");
+        return matrix != null ? matrix : file == null ? null : SystemText.path(file);
     }
 
     /** Who sends how much to whom in alltoallv. */

@@ -2,10 +2,12 @@ package io.github.nccl4j.samples.perf;
 
 import com.google.gson.stream.JsonWriter;
 import io.github.nccl4j.library.NativeLibrary;
+import io.github.nccl4j.samples.launch.ChildProcesses;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.LocalDateTime;
+import java.time.ZoneId;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -88,11 +90,10 @@ final class SideBySide {
         builder.environment().putAll(program.environment);
         Path output = Files.createTempFile("nccl4j-perf", ".txt");
         try {
-            Process process = builder.redirectOutput(output.toFile()).start();
+            Process process = ChildProcesses.start(builder.redirectOutput(output.toFile()));
             process.getOutputStream().close();
             if (!process.waitFor(LIMIT_MINUTES, TimeUnit.MINUTES)) {
-                process.descendants().forEach(ProcessHandle::destroyForcibly);
-                process.destroyForcibly().waitFor();
+                ChildProcesses.kill(process);
                 throw new PerfException(command.get(0) + " ran for more than " + LIMIT_MINUTES + " minutes:\n"
                         + Files.readString(output));
             }
@@ -256,7 +257,7 @@ final class SideBySide {
         try (JsonWriter json = new JsonWriter(Files.newBufferedWriter(file))) {
             json.setIndent(" ");
             json.beginObject();
-            json.name("time").value(LocalDateTime.now().format(JsonFile.TIME));
+            json.name("time").value(LocalDateTime.now(ZoneId.systemDefault()).format(JsonFile.TIME));
             json.name("collective").value(collective.label());
             json.name("ranks").value(ranks);
             json.name("nccl_tests").beginArray();

@@ -1,5 +1,6 @@
 package io.github.nccl4j.samples.perf;
 
+import io.github.nccl4j.samples.launch.CommandErrors;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -39,7 +40,7 @@ final class Traffic {
                 }
             }
         } catch (IOException e) {
-            throw new IllegalArgumentException("can't read the matrix " + file + ": " + e, e);
+            throw new IllegalArgumentException("can't read the matrix: " + CommandErrors.reason(e), e);
         } catch (NumberFormatException e) {
             throw new IllegalArgumentException(file + ", row " + (rows.size() + 1) + ": " + e.getMessage(), e);
         }

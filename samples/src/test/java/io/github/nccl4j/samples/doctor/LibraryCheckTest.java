@@ -51,6 +51,20 @@ class LibraryCheckTest {
     }
 
     @Test
+    void namesTheFormOfAllToAllV() {
+        String rccl = LOADED.replace("ABSENT", "NINE_ARGUMENTS");
+        assertEquals("ncclAlltoAllv: NINE_ARGUMENTS", lastDetail(rccl));
+        assertEquals(
+                "ncclAlltoAllv: UNKNOWN, NCCL4J_VCCL_ALLTOALLV declares it: 9, 10 or 11 arguments",
+                lastDetail(LOADED.replace("ABSENT", "UNKNOWN")));
+    }
+
+    private String lastDetail(String probe) {
+        List<String> details = check(probe).run().get(0).details();
+        return details.get(details.size() - 1);
+    }
+
+    @Test
     void namesTheHostEngine() {
         assertEquals(
                 List.of("ok library.loaded: the host engine, with the functions of NCCL 2.30.7, from /x/host.so"),

@@ -1,6 +1,7 @@
 package io.github.nccl4j.samples.doctor;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
 import java.util.List;
@@ -117,5 +118,29 @@ class SystemChecksTest {
                         "ok launcher.rank: a process started here is rank 1 of 4 (1 of 2 on its host), meeting at"
                                 + " 10.0.0.1:29500, by torchrun"),
                 TestMachine.run(new LauncherCheck(machine.build())));
+    }
+
+    @Test
+    void launchersThatTellLessAreNamed() {
+        TestMachine machine = machine()
+                .variable("FLUX_TASK_RANK", "1")
+                .variable("FLUX_JOB_SIZE", "4")
+                .variable("MASTER_ADDR", "10.0.0.1");
+        assertEquals(
+                List.of(
+                        "ok launcher.seen: variables of Flux",
+                        "ok launcher.rank: a process started here is rank 1 of 4 (local rank not known yet), meeting at"
+                                + " 10.0.0.1:29500, by Flux"),
+                TestMachine.run(new LauncherCheck(machine.build())).stream()
+                        .filter(line -> !line.contains("torchrun:"))
+                        .toList()
+                        .subList(1, 3));
+        for (String name : List.of("PMIX_RANK", "PALS_RANKID", "LSF_PM_TASKID", "MV2_COMM_WORLD_RANK")) {
+            List<Finding> findings =
+                    new LauncherCheck(machine().variable(name, "1").build()).run();
+            assertEquals(List.of(name + "=1"), findings.get(0).details());
+            assertEquals("launcher.incomplete", findings.get(1).id());
+            assertTrue(findings.get(1).text().contains("(" + name + "=1), but not set: "), findings.get(1)::text);
+        }
     }
 }

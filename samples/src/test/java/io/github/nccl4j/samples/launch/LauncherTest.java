@@ -5,13 +5,14 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.samples.support.MarkedProcesses;
 import java.io.BufferedReader;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.io.OutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -23,7 +24,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.CsvSource;
 
 @Timeout(120)
 class LauncherTest {
@@ -82,17 +83,35 @@ class LauncherTest {
     }
 
     @Test
-    void aFailureEndsTheOthers() throws Exception {
-        assertEquals(7, launch(3, null, "exit-others-wait", "2", "7"));
-        assertNoneAlive();
+    void aFailureEndsTheOthers(@TempDir Path folder) throws Exception {
+        assertEquals(7, launch(3, null, "exit-others-wait", "2", folder.toString()));
+        assertNoneAlive(3);
+    }
+
+    /** They are killed a second later. */
+    @Test
+    void aFailureEndsOthersThatIgnoreSigterm(@TempDir Path folder) throws Exception {
+        assertEquals(6, launch(3, null, "stubborn", "2", folder.toString()));
+        assertEquals(
+                2, outLines().stream().filter(line -> line.endsWith("] hook")).count(), () -> outLines()
+                        .toString());
+        assertNoneAlive(3);
     }
 
     @Test
     void aKilledRankIsNamedThoughOthersFailToo(@TempDir Path folder) throws Exception {
-        assertEquals(137, launch(3, null, "killed", "2", folder.resolve("pid").toString()));
+        assertEquals(137, launch(3, null, "killed", "2", folder.toString()));
         String last = errLines().get(errLines().size() - 1);
         assertTrue(last.matches("nccl4j: rank 2 \\(pid \\d+\\) was killed by signal 9 \\(SIGKILL\\)"), last);
-        assertNoneAlive();
+        assertNoneAlive(3);
+    }
+
+    @Test
+    void aKilledRankIsNamedThoughAnotherHasFailedBefore(@TempDir Path folder) throws Exception {
+        assertEquals(137, launch(3, null, "killed-second", "0", folder.toString()));
+        assertEquals(1, errLines().size(), () -> errLines().toString());
+        String line = errLines().get(0);
+        assertTrue(line.matches("nccl4j: rank 1 \\(pid \\d+\\) was killed by signal 9 \\(SIGKILL\\)"), line);
     }
 
     @Test
@@ -118,47 +137,42 @@ class LauncherTest {
         assertEquals(Launcher.TIMED_OUT, launch(2, Duration.ofSeconds(2), "child"));
         assertTrue(System.nanoTime() - start < TimeUnit.SECONDS.toNanos(5));
         assertEquals(List.of("nccl4j: timed out after 2 s; still running: ranks 0, 1"), errLines());
-        assertNoneAlive();
-        assertFalse(ProcessHandle.current().descendants().anyMatch(ProcessHandle::isAlive));
+        assertNoneAlive(2);
+        assertFalse(ChildProcesses.descendants().anyMatch(ProcessHandle::isAlive));
     }
 
-    /** SIGKILL leaves the launcher no chance: the ranks have to notice. SIGTERM and SIGINT run its shutdown hook. */
+    /** SIGKILL leaves the launcher no chance. SIGTERM and SIGINT run its shutdown hook. */
     @ParameterizedTest
-    @ValueSource(strings = {"KILL", "TERM", "INT"})
-    void ranksEndWithTheirLauncher(String signal) throws Exception {
+    @CsvSource({
+        "KILL, wait, 0",
+        "KILL, child, 2",
+        "KILL, memory, 0",
+        "KILL, stopped, 0",
+        "TERM, child, 2",
+        "TERM, stopped, 0",
+        "INT, wait, 0"
+    })
+    void ranksEndWithTheirLauncher(String signal, String what, int children) throws Exception {
+        MarkedProcesses marked = new MarkedProcesses();
         // A build in the background of a shell ignores SIGINT, and so would its children.
         List<String> command = new ArrayList<>(List.of("env", "--default-signal=INT"));
-        command.addAll(JavaCommand.of(List.of(), TestRank.class.getName(), List.of("launch", "wait")));
-        Process launcher = new ProcessBuilder(command)
-                .redirectError(ProcessBuilder.Redirect.DISCARD)
-                .start();
+        command.addAll(JavaCommand.of(List.of(), TestRank.class.getName(), List.of("launch", what)));
+        Process launcher = ChildProcesses.start(
+                marked.mark(new ProcessBuilder(command)).redirectError(ProcessBuilder.Redirect.DISCARD));
         try (BufferedReader lines =
-                new BufferedReader(new InputStreamReader(launcher.getInputStream(), StandardCharsets.UTF_8))) {
-            List<Long> ranks = new ArrayList<>();
-            while (ranks.size() < 2) {
+                        new BufferedReader(new InputStreamReader(launcher.getInputStream(), StandardCharsets.UTF_8));
+                OutputStream orders = launcher.getOutputStream()) {
+            for (int rank = 0; rank < 2; rank++) {
                 String line = lines.readLine();
-                ranks.add(Long.parseLong(line.substring(line.lastIndexOf(' ') + 1)));
+                assertTrue(line.contains("pid "), line);
             }
-            new ProcessBuilder("kill", "-" + signal, Long.toString(launcher.pid())).start();
+            // The launcher, its guard, two ranks.
+            marked.await(4 + children);
+            Thread.sleep(what.equals("memory") ? 1000 : 0);
+            orders.write((signal + "\n").getBytes(StandardCharsets.US_ASCII));
+            orders.flush();
             assertTrue(launcher.waitFor(20, TimeUnit.SECONDS));
-            long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
-            while (ranks.stream().anyMatch(LauncherTest::runs)) {
-                assertTrue(System.nanoTime() < deadline, "a rank outlived its launcher");
-                Thread.sleep(10);
-            }
-        } finally {
-            launcher.descendants().forEach(ProcessHandle::destroyForcibly);
-            launcher.destroyForcibly();
-        }
-    }
-
-    /** An orphan that ended may stay a zombie for as long as process 1 likes, so its state counts, not its presence. */
-    private static boolean runs(long pid) {
-        try {
-            String stat = Files.readString(Path.of("/proc", Long.toString(pid), "stat"));
-            return "ZX".indexOf(stat.charAt(stat.lastIndexOf(')') + 2)) < 0;
-        } catch (IOException gone) {
-            return false;
+            marked.assertNoneLeft();
         }
     }
 
@@ -177,12 +191,15 @@ class LauncherTest {
         assertEquals("the number of ranks must be at least 1: 0", failure.getMessage());
     }
 
-    /** Every rank that waits prints its process id first. */
-    private void assertNoneAlive() {
-        outLines().stream()
-                .filter(line -> line.contains("pid "))
+    /** Every rank prints its process id first. */
+    private void assertNoneAlive(int ranks) {
+        List<Long> pids = outLines().stream()
+                .filter(line -> line.contains("] pid "))
                 .map(line -> Long.parseLong(line.substring(line.lastIndexOf(' ') + 1)))
-                .forEach(pid -> assertFalse(
-                        ProcessHandle.of(pid).map(ProcessHandle::isAlive).orElse(false)));
+                .toList();
+        assertEquals(ranks, pids.size(), () -> outLines().toString());
+        for (long pid : pids) {
+            assertFalse(ProcessHandle.of(pid).map(ProcessHandle::isAlive).orElse(false));
+        }
     }
 }

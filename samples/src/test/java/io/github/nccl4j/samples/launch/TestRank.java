@@ -1,11 +1,14 @@
 package io.github.nccl4j.samples.launch;
 
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Scanner;
 
 /** What the ranks of the launcher's tests run, and a launcher of such ranks that can be killed. */
 public final class TestRank {
@@ -19,17 +22,23 @@ public final class TestRank {
      * @throws Exception if something unforeseen happens
      */
     public static void main(String[] args) throws Exception {
-        LauncherWatch.start();
+        if (!args[0].equals("launch")) {
+            LauncherWatch.start();
+        }
         String rank = System.getenv("RANK");
         boolean chosen = args.length > 1 && args[1].equals(rank);
         switch (args[0]) {
             case "environment" -> environment();
             case "exit" -> exit(chosen ? Integer.parseInt(args[2]) : 0);
-            case "exit-others-wait" -> exitOrWait(chosen, Integer.parseInt(args[2]));
+            case "exit-others-wait" -> exitOrWait(chosen, Path.of(args[2]));
+            case "stubborn" -> stubborn(chosen, Path.of(args[2]));
             case "killed" -> killed(chosen, Path.of(args[2]));
+            case "killed-second" -> killedSecond(chosen, Path.of(args[2]));
             case "lines" -> lines(Integer.parseInt(args[1]));
             case "child" -> child();
             case "wait" -> waitLong();
+            case "memory" -> withoutMemory();
+            case "stopped" -> stopped();
             case "launch" -> exit(launch(args[1]));
             default -> throw new IllegalArgumentException(args[0]);
         }
@@ -46,28 +55,95 @@ public final class TestRank {
         System.exit(code);
     }
 
-    private static void exitOrWait(boolean chosen, int code) throws InterruptedException {
+    private static void exitOrWait(boolean chosen, Path folder) throws IOException, InterruptedException {
+        meet(folder);
         if (chosen) {
-            System.exit(code);
+            System.exit(7);
         }
-        waitLong();
+        sleepLong();
     }
 
     /** The chosen rank kills itself; the others notice at once and exit, as they would with a lost peer. */
-    private static void killed(boolean chosen, Path pidFile) throws IOException, InterruptedException {
-        String own = Long.toString(ProcessHandle.current().pid());
+    private static void killed(boolean chosen, Path folder) throws IOException, InterruptedException {
+        meet(folder);
         if (chosen) {
-            Files.writeString(pidFile.resolveSibling("pid.new"), own);
-            Files.move(pidFile.resolveSibling("pid.new"), pidFile);
-            new ProcessBuilder("kill", "-9", own).start();
-            waitLong();
+            Signals.send("KILL", ProcessHandle.current().pid());
         }
-        while (!Files.exists(pidFile)) {
+        awaitEnd(pidOf(2, folder));
+        System.exit(1);
+    }
+
+    /** Rank 0 fails, and rank 1 is killed right after it; the others wait. */
+    private static void killedSecond(boolean chosen, Path folder) throws IOException, InterruptedException {
+        meet(folder);
+        if (chosen) {
+            long own = ProcessHandle.current().pid();
+            // Its folder is there until the launcher has seen its end.
+            String afterwards = "while [ -e /proc/" + own + " ]; do :; done; kill -9 " + pidOf(1, folder);
+            new ProcessBuilder("/bin/sh", "-c", afterwards).start();
+            Runtime.getRuntime().halt(5);
+        }
+        sleepLong();
+    }
+
+    /** Prints the process id and waits for the other ranks. */
+    private static void meet(Path folder) throws IOException, InterruptedException {
+        printPid();
+        String rank = System.getenv("RANK");
+        Path whole = Files.writeString(
+                folder.resolve("new" + rank),
+                Long.toString(ProcessHandle.current().pid()));
+        Files.move(whole, folder.resolve(rank));
+        for (int other = 0; other < Integer.parseInt(System.getenv("WORLD_SIZE")); other++) {
+            while (!Files.exists(folder.resolve("" + other))) {
+                Thread.sleep(1);
+            }
+        }
+    }
+
+    private static long pidOf(int rank, Path folder) throws IOException {
+        return Long.parseLong(Files.readString(folder.resolve("" + rank)));
+    }
+
+    private static void awaitEnd(long pid) throws InterruptedException {
+        while (ProcessHandle.of(pid).map(ProcessHandle::isAlive).orElse(false)) {
             Thread.sleep(1);
         }
-        ProcessHandle.of(Long.parseLong(Files.readString(pidFile)))
-                .ifPresent(peer -> peer.onExit().join());
-        System.exit(1);
+    }
+
+    /** The chosen rank fails once the others ignore SIGTERM: a hook that never ends is how Java does that. */
+    private static void stubborn(boolean chosen, Path folder) throws IOException, InterruptedException {
+        if (chosen) {
+            meet(folder);
+            System.exit(6);
+        }
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+            System.out.println("hook");
+            sleepLong();
+        }));
+        meet(folder);
+        sleepLong();
+    }
+
+    /** No thread can allocate anything. */
+    private static void withoutMemory() {
+        printPid();
+        List<Object> held = new ArrayList<>(1 << 20);
+        for (int size = 1 << 20; ; size = Math.max(16, size / 2)) {
+            try {
+                for (; ; ) {
+                    held.add(new byte[size]);
+                }
+            } catch (OutOfMemoryError full) {
+                // On with smaller ones.
+            }
+        }
+    }
+
+    private static void stopped() throws IOException, InterruptedException {
+        printPid();
+        Signals.send("STOP", ProcessHandle.current().pid());
+        sleepLong();
     }
 
     private static void lines(int count) {
@@ -85,19 +161,45 @@ public final class TestRank {
         System.out.flush();
     }
 
-    private static void child() throws IOException, InterruptedException {
+    private static void child() throws IOException {
         new ProcessBuilder("sleep", "1000").inheritIO().start();
         waitLong();
     }
 
-    private static void waitLong() throws InterruptedException {
+    private static void waitLong() {
+        printPid();
+        sleepLong();
+    }
+
+    private static void printPid() {
         System.out.println("pid " + ProcessHandle.current().pid());
-        Thread.sleep(1_000_000);
+    }
+
+    private static void sleepLong() {
+        try {
+            Thread.sleep(1_000_000);
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    /** A line of the input is the name of a signal that this launcher gets. */
+    private static void obey() {
+        try (Scanner lines = new Scanner(System.in, StandardCharsets.UTF_8)) {
+            while (lines.hasNextLine()) {
+                Signals.send(lines.nextLine(), ProcessHandle.current().pid());
+            }
+        } catch (IOException | InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
     }
 
     private static int launch(String what) throws IOException, InterruptedException {
+        Thread obeying = new Thread(TestRank::obey);
+        obeying.setDaemon(true);
+        obeying.start();
         return new Launcher(
-                        JavaCommand.of(List.of(), TestRank.class.getName(), List.of(what)),
+                        JavaCommand.of(List.of("-Xmx32m"), TestRank.class.getName(), List.of(what)),
                         2,
                         Map.of(),
                         Duration.ofMinutes(2),

@@ -6,18 +6,23 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
+import io.github.nccl4j.samples.launch.ChildProcesses;
 import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import picocli.CommandLine;
 
 /** The command as users start it, on the host engine. */
 @Timeout(120)
@@ -48,7 +53,7 @@ class PerfCommandTest {
         command.addAll(List.of("--engine", "host"));
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
         builder.environment().keySet().removeIf(name -> name.startsWith("NCCL"));
-        Process process = builder.start();
+        Process process = ChildProcesses.start(builder);
         List<String> lines = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8)
                 .lines()
                 .toList();
@@ -93,7 +98,12 @@ class PerfCommandTest {
     @Test
     void aFileOfResultsHasTheFieldsOfNcclTests() throws Exception {
         Path file = folder.resolve("results.json");
-        assertEquals(0, run("alltoall -np 2 -b 1K -e 2K -f 2 -n 3 -J " + file).code());
+        Path picture = folder.resolve("results.svg");
+        assertEquals(
+                0,
+                run("alltoall -np 2 -b 1K -e 2K -f 2 -n 3 -J " + file + " --plot " + picture)
+                        .code());
+        assertTrue(Files.readString(picture).contains("<polyline"), "--plot draws them");
         assertEquals(
                 0, run("alltoall -np 2 -b 1K -e 2K -f 2 -n 3 -c 0 -J " + file).code());
         assertTrue(Files.exists(Path.of(file + ".0")), "a file that is there is kept");
@@ -118,16 +128,9 @@ class PerfCommandTest {
         assertEquals("true", json.getAsJsonObject("out_of_bounds").get("okay").getAsString());
     }
 
-    /** With a program that prints what one of nccl-tests would, and a launcher that starts processes as mpirun does. */
-    @Test
-    void bothProgramsAreStartedInTheSameWay() throws Exception {
-        String started = folder.resolve("started").toString();
-        Path program = script("""
-                [ "$OMPI_COMM_WORLD_RANK" = 0 ] || exit 0
-                echo "0 0 float none -1 9.00 0.00 0.00 0 9.00 0.00 0.00 N/A"
-                echo "64 8 float none -1 1e9 0.00 0.00 0 1e9 0.00 0.00 N/A"
-                """);
-        Path launcher = script("""
+    /** Starts processes as mpirun does, and writes its arguments into a file. */
+    private Path launcher(String started) throws IOException {
+        return script(String.format(Locale.ROOT, """
                 echo "$@" >> %s
                 [ "$1 $2 $3" = "--bind some -np" ] || exit 9
                 size=$4
@@ -136,11 +139,22 @@ class PerfCommandTest {
                 for ((rank = 0; rank < size; rank++)); do
                   OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_LOCAL_RANK=$rank "$@" &
                 done
-                wait -n && wait -n""".formatted(started));
+                wait -n && wait -n""", started));
+    }
+
+    /** With a program that prints what one of nccl-tests would. */
+    @Test
+    void bothProgramsAreStartedInTheSameWay() throws Exception {
+        String started = folder.resolve("started").toString();
+        Path program = script("""
+                [ "$OMPI_COMM_WORLD_RANK" = 0 ] || exit 0
+                echo "0 0 float none -1 9.00 0.00 0.00 0 9.00 0.00 0.00 N/A"
+                echo "64 8 float none -1 1e9 0.00 0.00 0 1e9 0.00 0.00 N/A"
+                """);
         Path file = folder.resolve("compared.json");
         List<String> arguments = new ArrayList<>(
                 List.of("alltoall -np 2 -b 8 -e 64 -f 8 -n 2 -c 0 --jit-warmup 0 --rounds 2".split(" ")));
-        arguments.addAll(List.of("--against", program.toString(), "--mpirun", launcher + " --bind some"));
+        arguments.addAll(List.of("--against", program.toString(), "--mpirun", launcher(started) + " --bind some"));
         arguments.addAll(List.of("-J", file.toString()));
         Outcome outcome = run(arguments);
         String text = String.join("\n", outcome.lines());
@@ -163,8 +177,15 @@ class PerfCommandTest {
 
     @Test
     void nothingIsComparedWhereNothingIsSent() throws Exception {
-        Path program = script("echo '0 0 float sum -1 9.00 0.00 0.00 0 9.00 0.00 0.00 N/A'");
-        Outcome outcome = run("all_reduce -b 0 -e 0 -n 1 -c 0 --jit-warmup 0 --rounds 1 --against " + program);
+        Path program = script("""
+                [ "$OMPI_COMM_WORLD_RANK" = 0 ] || exit 0
+                echo "0 0 float sum -1 9.00 0.00 0.00 0 9.00 0.00 0.00 N/A"
+                """);
+        List<String> arguments =
+                new ArrayList<>(List.of("all_reduce -np 2 -b 0 -e 0 -n 1 -c 0 --jit-warmup 0 --rounds 1".split(" ")));
+        String launcher = launcher(folder.resolve("started").toString()) + " --bind some";
+        arguments.addAll(List.of("--against", program.toString(), "--mpirun", launcher));
+        Outcome outcome = run(arguments);
         String text = String.join("\n", outcome.lines());
         assertEquals(1, outcome.code(), text);
         assertTrue(
@@ -189,11 +210,13 @@ class PerfCommandTest {
                 "all_reduce -np 0 | -np must be at least 1: 0",
                 "hypercube -g 2 | hypercube needs a thread for each GPU",
             })
-    void wrongOptionsAreNamed(String line) throws Exception {
+    void wrongOptionsAreNamed(String line) {
         String[] parts = line.split(" \\| ");
-        Outcome outcome = run(parts[0]);
-        assertEquals(2, outcome.code(), line);
-        assertTrue(outcome.lines().get(0).contains(parts[1]), outcome.lines().get(0));
+        StringWriter err = new StringWriter();
+        CommandLine command = new CommandLine(new PerfCommand()).setErr(new PrintWriter(err));
+        assertEquals(2, command.execute((parts[0] + " --engine host").split(" ")), line);
+        String first = err.toString().lines().findFirst().orElse("");
+        assertTrue(first.contains(parts[1]), first);
     }
 
     @ParameterizedTest

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
+import java.util.Locale;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -50,9 +51,9 @@ class SideBySideTest {
         String table = String.join(
                 "\n",
                 "# a heading",
-                String.format(row, "9.1", "1.1"),
-                String.format(row, "50", "1.3"),
-                String.format(row, "9.3", "1.2"));
+                String.format(Locale.ROOT, row, "9.1", "1.1"),
+                String.format(Locale.ROOT, row, "50", "1.3"),
+                String.format(Locale.ROOT, row, "9.3", "1.2"));
         assertEquals(
                 List.of(List.of(9.1, 50.0, 9.3), List.of(1.1, 1.3, 1.2)),
                 List.copyOf(SideBySide.rows(table).values()));

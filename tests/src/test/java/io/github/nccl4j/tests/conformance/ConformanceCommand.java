@@ -6,8 +6,10 @@ import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.samples.launch.CommandErrors;
 import io.github.nccl4j.samples.launch.LaunchOptions;
 import io.github.nccl4j.samples.launch.LauncherWatch;
+import io.github.nccl4j.samples.launch.OutputWatch;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
@@ -16,6 +18,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
@@ -124,23 +127,11 @@ public final class ConformanceCommand implements Callable<Integer> {
      */
     public static void main(String[] args) {
         LauncherWatch.start();
-        int code = commandLine().execute(args);
+        OutputWatch.start();
+        int code = CommandErrors.reportedBy(new CommandLine(new ConformanceCommand()))
+                .execute(args);
         System.out.flush();
         System.exit(code);
-    }
-
-    private static CommandLine commandLine() {
-        CommandLine command = new CommandLine(new ConformanceCommand());
-        command.setExecutionExceptionHandler((failure, failed, parsed) -> {
-            // Our own exceptions say all in their message.
-            if (failure.getClass().getName().startsWith("io.github.nccl4j.")) {
-                System.err.println("conformance: " + failure.getMessage());
-            } else {
-                failure.printStackTrace();
-            }
-            return CommandLine.ExitCode.SOFTWARE;
-        });
-        return command;
     }
 
     static void suite(Crew crew) {
@@ -219,7 +210,7 @@ public final class ConformanceCommand implements Callable<Integer> {
             long start = System.nanoTime();
             Report report = way.run(variant);
             report.printSum(System.out);
-            System.out.printf("in %.1f s%n", (System.nanoTime() - start) / 1e9);
+            System.out.printf(Locale.ROOT, "in %.1f s%n", (System.nanoTime() - start) / 1e9);
             total.addAll(report);
         }
     }
@@ -310,7 +301,7 @@ public final class ConformanceCommand implements Callable<Integer> {
             if (self.rank() == 0 || report.failed() > 0) {
                 System.out.println(name + ":");
                 report.printSum(System.out);
-                System.out.printf("in %.1f s%n", (System.nanoTime() - start) / 1e9);
+                System.out.printf(Locale.ROOT, "in %.1f s%n", (System.nanoTime() - start) / 1e9);
             }
             total.addAll(report);
         }

@@ -99,7 +99,8 @@ class ConformanceTest {
     void aRankThatStallsIsShownWithItsStack() throws Exception {
         ByteArrayOutputStream out = new ByteArrayOutputStream();
         CountDownLatch stalled = new CountDownLatch(1);
-        StallWatch watch = new StallWatch(Duration.ofMillis(100), new PrintStream(out), stalled::countDown);
+        StallWatch watch = new StallWatch(
+                Duration.ofMillis(100), new PrintStream(out, true, StandardCharsets.UTF_8), stalled::countDown);
         Thread rank = new Thread(
                 () -> {
                     watch.at("the call that never ends");

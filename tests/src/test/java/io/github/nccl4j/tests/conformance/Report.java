@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 
@@ -106,9 +107,9 @@ final class Report {
         for (Outcome outcome : outcomes) {
             subjects.computeIfAbsent(outcome.subject(), subject -> new Report()).add(outcome);
         }
-        out.printf("%-48s %8s %8s %8s%n", "", "passed", "failed", "skipped");
+        out.printf(Locale.ROOT, "%-48s %8s %8s %8s%n", "", "passed", "failed", "skipped");
         subjects.forEach((subject, report) -> {
-            out.printf("%-48s %8d %8d %8d%n", subject, report.passed(), report.failed(), report.skipped());
+            out.printf(Locale.ROOT, "%-48s %8d %8d %8d%n", subject, report.passed(), report.failed(), report.skipped());
             Set<String> reasons = new LinkedHashSet<>();
             report.outcomes.stream()
                     .filter(outcome -> outcome.skipped() != null)

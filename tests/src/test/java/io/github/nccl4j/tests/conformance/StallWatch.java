@@ -4,6 +4,7 @@ import java.io.PrintStream;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadInfo;
 import java.time.Duration;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
@@ -64,9 +65,9 @@ public final class StallWatch {
     }
 
     private void print() {
-        out.printf("STALLED: something takes longer than %.1f s%n", limit.toMillis() / 1e3);
-        steps.forEach((thread, step) ->
-                out.printf("\"%s\" is since %.1f s at: %s%n", thread.getName(), step.nanos() / 1e9, step.what()));
+        out.printf(Locale.ROOT, "STALLED: something takes longer than %.1f s%n", limit.toMillis() / 1e3);
+        steps.forEach((thread, step) -> out.printf(
+                Locale.ROOT, "\"%s\" is since %.1f s at: %s%n", thread.getName(), step.nanos() / 1e9, step.what()));
         for (ThreadInfo info : ManagementFactory.getThreadMXBean().dumpAllThreads(true, true)) {
             out.println();
             out.println("\"" + info.getThreadName() + "\" " + info.getThreadState()

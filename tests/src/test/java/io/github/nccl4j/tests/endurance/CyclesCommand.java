@@ -12,10 +12,12 @@ import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.samples.launch.CommandErrors;
 import io.github.nccl4j.samples.launch.JavaCommand;
 import io.github.nccl4j.samples.launch.LaunchOptions;
 import io.github.nccl4j.samples.launch.Launcher;
 import io.github.nccl4j.samples.launch.LauncherWatch;
+import io.github.nccl4j.samples.launch.OutputWatch;
 import io.github.nccl4j.tests.Held;
 import io.github.nccl4j.tests.Threads;
 import io.github.nccl4j.tests.conformance.StallWatch;
@@ -24,6 +26,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.Callable;
@@ -85,7 +88,9 @@ public final class CyclesCommand implements Callable<Integer> {
      */
     public static void main(String[] args) {
         LauncherWatch.start();
-        int code = new CommandLine(new CyclesCommand()).execute(args);
+        OutputWatch.start();
+        int code =
+                CommandErrors.reportedBy(new CommandLine(new CyclesCommand())).execute(args);
         System.out.flush();
         System.exit(code);
     }
@@ -119,7 +124,7 @@ public final class CyclesCommand implements Callable<Integer> {
                             JavaCommand.of(Held.FIXED_HEAP, CyclesCommand.class.getName(), arguments),
                             1,
                             environment,
-                            null,
+                            launch.limit(),
                             System.out,
                             System.err,
                             false)
@@ -156,6 +161,7 @@ public final class CyclesCommand implements Callable<Integer> {
                         ? ""
                         : "; GPU memory in use: " + GpuMemory.difference(before.freeOfGpus, after.freeOfGpus)));
         System.out.printf(
+                Locale.ROOT,
                 "%d cycles, %d with graphs, %d aborted, %s, %.1f s%n",
                 cycles,
                 graphs,

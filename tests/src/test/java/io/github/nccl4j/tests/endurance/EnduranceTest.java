@@ -5,9 +5,13 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.tests.ChildJvm;
 import java.time.Duration;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** The commands do on the host engine what they are to do on GPUs. */
+@Tag("alone")
 class EnduranceTest {
     private static ChildJvm.Outcome run(Class<?> command, String... arguments) {
         return new ChildJvm().limit(Duration.ofSeconds(100)).run(command, arguments);
@@ -34,6 +38,37 @@ class EnduranceTest {
                                 "(?s).*NcclTimeoutException: ncclAllReduce of 1000000 int64 \\(operation \\d+\\) was not"
                                         + " done after PT2S.* Not heard of: rank \\d\\b.*"),
                 outcome.output());
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "Cycles | -n 0 | -n must be at least 1: 0",
+                "Cycles | -n 2 -c 0 | -c must be at least 10: 0",
+                "Cycles | -n 2 --timeout 0 | --timeout must be at least 1: 0",
+                "Cycles | -n 2147483647 | 2147483647 ranks are more than 64 for each of ",
+                "Survival | -n 1 | -n must be at least 2, since one is killed: 1",
+                "Survival | -n two | Invalid value for option '--ranks': 'two' is not an int",
+                "Survival | -n 2 -c -1 | -r, -d and -c must be at least 1: 20, 10, -1",
+                "Soak | -n 2147483647 | 2147483647 ranks are more than 64 for each of ",
+                "Soak | -n 2 -s 0 | -n must be at least 2, -s at least 1, --lose at least 0: 2, 0, 0",
+            })
+    void wrongNumbersAreRefused(String name, String arguments, String message) throws ClassNotFoundException {
+        Class<?> command = Class.forName(getClass().getPackageName() + "." + name + "Command");
+        ChildJvm.Outcome outcome = run(command, arguments.split(" "));
+        assertEquals(2, outcome.exitCode(), outcome.output());
+        assertTrue(outcome.output().startsWith("nccl4j: " + message), outcome.output());
+        assertEquals(2, outcome.output().lines().count(), outcome.output());
+    }
+
+    /** The one process that has all ranks is ended. */
+    @Test
+    void cyclesEndAtTheTimeLimit() {
+        ChildJvm.Outcome outcome =
+                run(CyclesCommand.class, "--engine", "host", "-n", "2", "-c", "1000000", "--timeout", "1");
+        assertEquals(124, outcome.exitCode(), outcome.output());
+        assertTrue(outcome.output().contains("timed out after 1 s"), outcome.output());
     }
 
     @Test

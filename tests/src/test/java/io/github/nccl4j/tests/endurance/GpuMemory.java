@@ -6,6 +6,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.SizeTPointer;
@@ -51,7 +52,7 @@ final class GpuMemory {
         for (int i = 0; i < before.size(); i++) {
             long bytes = before.get(i) - after.get(i);
             if (bytes != 0) {
-                lost.add("GPU " + i + ": " + String.format("%+.1f", bytes / (double) (1 << 20)) + " MiB");
+                lost.add("GPU " + i + ": " + String.format(Locale.ROOT, "%+.1f", bytes / (double) (1 << 20)) + " MiB");
             }
         }
         return lost.isEmpty() ? "the same" : String.join(", ", lost);

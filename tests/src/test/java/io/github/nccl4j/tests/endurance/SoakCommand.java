@@ -3,7 +3,11 @@ package io.github.nccl4j.tests.endurance;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.samples.launch.Capacity;
+import io.github.nccl4j.samples.launch.ChildProcesses;
+import io.github.nccl4j.samples.launch.CommandErrors;
 import io.github.nccl4j.samples.launch.JavaCommand;
+import io.github.nccl4j.samples.launch.OutputWatch;
 import io.github.nccl4j.tests.Held;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -14,6 +18,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Locale;
 import java.util.Random;
 import java.util.concurrent.Callable;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -42,7 +47,6 @@ public final class SoakCommand implements Callable<Integer> {
     /** Before that nothing is compared, and as many rounds follow at least. */
     private static final int WARM_ROUNDS = 20;
 
-    private static final long SETTLE_NANOS = 10_000_000_000L;
     private static final int REPORTS = 10;
 
     @Option(
@@ -69,6 +73,13 @@ public final class SoakCommand implements Callable<Integer> {
             description = "Native memory that rank 0 forgets in each round, to see that it is noticed.")
     private int lost;
 
+    @Option(
+            names = "--settle",
+            paramLabel = "SECONDS",
+            defaultValue = "10",
+            description = "How long what is left at the end may take to go. Default: ${DEFAULT-VALUE}.")
+    private int settle;
+
     @Spec
     private CommandLine.Model.CommandSpec spec;
 
@@ -88,8 +99,9 @@ public final class SoakCommand implements Callable<Integer> {
      * @param args the arguments
      */
     public static void main(String[] args) {
+        OutputWatch.start();
         System.setProperty("nccl4j.engine", "host");
-        int code = new CommandLine(new SoakCommand()).execute(args);
+        int code = CommandErrors.reportedBy(new CommandLine(new SoakCommand())).execute(args);
         System.out.flush();
         System.exit(code);
     }
@@ -119,7 +131,7 @@ public final class SoakCommand implements Callable<Integer> {
             if (number == 0) {
                 builder.environment().put("MALLOC_ARENA_MAX", Held.ARENAS);
             }
-            process = builder.redirectError(ProcessBuilder.Redirect.INHERIT).start();
+            process = ChildProcesses.start(builder.redirectError(ProcessBuilder.Redirect.INHERIT));
             input = new PrintStream(process.getOutputStream(), true, StandardCharsets.UTF_8);
             Thread reader = new Thread(this::read);
             reader.setDaemon(true);
@@ -127,7 +139,8 @@ public final class SoakCommand implements Callable<Integer> {
         }
 
         private void read() {
-            try (BufferedReader lines = new BufferedReader(new InputStreamReader(process.getInputStream()))) {
+            try (BufferedReader lines =
+                    new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))) {
                 lines.lines().forEach(answers::add);
             } catch (IOException e) {
                 answers.add("WRONG " + e);
@@ -138,7 +151,7 @@ public final class SoakCommand implements Callable<Integer> {
             input.println(line);
         }
 
-        String answer() throws Wrong, IOException, InterruptedException {
+        String answer() throws Wrong, InterruptedException {
             String answer = answers.poll(STUCK_SECONDS, TimeUnit.SECONDS);
             if (answer == null) {
                 printStacks();
@@ -150,13 +163,15 @@ public final class SoakCommand implements Callable<Integer> {
             return answer;
         }
 
-        private void printStacks() throws IOException, InterruptedException {
+        private void printStacks() throws InterruptedException {
             String tool =
                     Path.of(System.getProperty("java.home"), "bin", "jcmd").toString();
-            new ProcessBuilder(tool, Long.toString(process.pid()), "Thread.print")
-                    .inheritIO()
-                    .start()
-                    .waitFor(10, TimeUnit.SECONDS);
+            try {
+                ChildProcesses.start(new ProcessBuilder(tool, Long.toString(process.pid()), "Thread.print").inheritIO())
+                        .waitFor(10, TimeUnit.SECONDS);
+            } catch (IOException noTool) {
+                System.out.println("no stacks: " + noTool.getMessage());
+            }
         }
     }
 
@@ -167,6 +182,9 @@ public final class SoakCommand implements Callable<Integer> {
                     spec.commandLine(),
                     "-n must be at least 2, -s at least 1, --lose at least 0: " + size + ", " + seconds + ", " + lost);
         }
+        Capacity.ofMachine().refuse(size, 1).ifPresent(reason -> {
+            throw new ParameterException(spec.commandLine(), reason);
+        });
         NcclLibrary library = NcclLibrary.get();
         if (library.engine() != Engine.HOST) {
             throw new IllegalStateException("the soak runs on the host engine, not on " + library);
@@ -186,13 +204,14 @@ public final class SoakCommand implements Callable<Integer> {
             wrong = "round " + rounds + ", " + e.getMessage() + otherAnswers();
         } finally {
             for (Rank rank : ranks) {
-                rank.process.destroyForcibly().waitFor();
+                ChildProcesses.kill(rank.process);
             }
         }
         if (wrong != null) {
             System.out.println(wrong);
         }
         System.out.printf(
+                Locale.ROOT,
                 "%d rounds, %d operations, %d elements right, %d communicators from others, %d deaths, %d wrong or stuck, %s, "
                         + "seed %d, %d s%n",
                 rounds,
@@ -243,7 +262,7 @@ public final class SoakCommand implements Callable<Integer> {
         Held after = held();
         long end = System.nanoTime();
         // What has nothing left to do may take its time to end.
-        while (!after.grownSince(before).isEmpty() && System.nanoTime() - end < SETTLE_NANOS) {
+        while (!after.grownSince(before).isEmpty() && System.nanoTime() - end < TimeUnit.SECONDS.toNanos(settle)) {
             after = held();
         }
         report(after);

@@ -12,10 +12,12 @@ import io.github.nccl4j.highlevel.NcclResultException;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.ShrinkFlag;
 import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.samples.launch.Signals;
 import io.github.nccl4j.tests.Held;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Random;
@@ -61,7 +63,7 @@ final class SoakRank {
 
     public static void main(String... args) throws Exception {
         SoakRank self = new SoakRank(Integer.parseInt(args[0]), Integer.parseInt(args[1]));
-        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             System.out.println(line.equals(HELD) ? Held.now().toLine() : self.answer(line.split(" ")));
         }
@@ -125,10 +127,7 @@ final class SoakRank {
 
     private static void killMyself() {
         try {
-            new ProcessBuilder(
-                            "kill", "-9", Long.toString(ProcessHandle.current().pid()))
-                    .start()
-                    .waitFor();
+            Signals.send("KILL", ProcessHandle.current().pid());
             Thread.sleep(10_000);
         } catch (IOException | InterruptedException e) {
             throw new IllegalStateException(e);

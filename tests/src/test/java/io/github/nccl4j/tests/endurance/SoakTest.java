@@ -25,7 +25,8 @@ class SoakTest {
 
     @Test
     void lostMemoryIsNoticed() {
-        ChildJvm.Outcome outcome = soak("--seconds", "1", "--seed", "1", "--lose", "1000000");
+        ChildJvm.Outcome outcome =
+                soak("-n", "2", "--seconds", "1", "--settle", "0", "--seed", "1", "--lose", "1000000");
         assertEquals(1, outcome.exitCode(), outcome.output());
         assertTrue(outcome.output().matches("(?s).*GROWN: .*\\d+ bytes of other memory, seed 1, .*"), outcome::output);
     }

@@ -4,14 +4,18 @@ import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.samples.launch.ChildProcesses;
+import io.github.nccl4j.samples.launch.CommandErrors;
 import io.github.nccl4j.samples.launch.LaunchOptions;
 import io.github.nccl4j.samples.launch.LauncherWatch;
+import io.github.nccl4j.samples.launch.OutputWatch;
 import io.github.nccl4j.tests.Leftovers;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.Random;
 import java.util.Set;
@@ -93,7 +97,9 @@ public final class SurvivalCommand implements Callable<Integer> {
      */
     public static void main(String[] args) {
         LauncherWatch.start();
-        int code = new CommandLine(new SurvivalCommand()).execute(args);
+        OutputWatch.start();
+        int code =
+                CommandErrors.reportedBy(new CommandLine(new SurvivalCommand())).execute(args);
         System.out.flush();
         System.exit(code);
     }
@@ -148,8 +154,12 @@ public final class SurvivalCommand implements Callable<Integer> {
                         new Survivor.Task(victim, death, moment, Duration.ofSeconds(deadline), count, folder);
                 int code = launch.launch(SurvivalCommand.class, task.options(), rank -> rank == victim);
                 System.out.printf(
+                        Locale.ROOT,
                         "round %d: rank %d %s %d ms into the loop%n",
-                        round, victim, stop ? "stopped" : "killed", moment);
+                        round,
+                        victim,
+                        stop ? "stopped" : "killed",
+                        moment);
                 for (int rank = 0; rank < size; rank++) {
                     if (rank == victim) {
                         continue;
@@ -173,7 +183,7 @@ public final class SurvivalCommand implements Callable<Integer> {
             } finally {
                 delete(folder);
             }
-            long processes = ProcessHandle.current().descendants().count();
+            long processes = ChildProcesses.descendants().count();
             if (processes > 0) {
                 wrong.add(processes + " processes are left");
             }
@@ -186,6 +196,7 @@ public final class SurvivalCommand implements Callable<Integer> {
                 wrong.add("GPU memory is lost");
             }
             System.out.printf(
+                    Locale.ROOT,
                     "  in %.1f s%s; %s%n",
                     (System.nanoTime() - began) / 1e9,
                     gpus == 0 ? "" : "; GPU memory in use " + GpuMemory.difference(freeBefore, free),

@@ -17,6 +17,7 @@ import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.samples.launch.Signals;
 import io.github.nccl4j.tests.conformance.StallWatch;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -167,7 +168,7 @@ final class Survivor {
     private void endTogether(Rendezvous survivors, List<Integer> left) {
         survivors.barrier("end", patience);
         if (task.death == SurvivalCommand.Death.STOP && self.rank() == 0) {
-            kill(Long.parseLong(read("pid")), "-KILL");
+            ProcessHandle.of(Long.parseLong(read("pid"))).ifPresent(ProcessHandle::destroyForcibly);
         }
     }
 
@@ -210,7 +211,7 @@ final class Survivor {
                     ByteBuffer.allocate(Long.BYTES)
                             .putLong(System.currentTimeMillis())
                             .array());
-            kill(pid, "-" + task.death);
+            kill(ProcessHandle.current().pid(), task.death.name());
         });
         death.setDaemon(true);
         death.start();
@@ -226,10 +227,7 @@ final class Survivor {
 
     private static void kill(long pid, String signal) {
         try {
-            new ProcessBuilder("kill", signal, Long.toString(pid))
-                    .inheritIO()
-                    .start()
-                    .waitFor();
+            Signals.send(signal, pid);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         } catch (InterruptedException e) {

@@ -325,6 +325,8 @@ final class BufferSuite {
             buffer.copyTo(back);
             checks.equal(new int[] {7, 7, 1, 2, 2, 1, 1, 7, 7, 7}, back, "written through slices");
             checks.equal(0L, buffer.slice(10, 0).length(), "empty slice at the end");
+            checks.equal(0L, slice.slice(5, 0).length(), "empty slice at the end of a slice");
+            checks.fails(IndexOutOfBoundsException.class, () -> slice.slice(4, 2), "4", "2", "5");
             slice.close();
             checks.isTrue(buffer.isOpen() && !slice.isOpen() && !inner.isOpen(), "closing a slice");
             checks.fails(IllegalStateException.class, () -> inner.fill(1), "is closed");

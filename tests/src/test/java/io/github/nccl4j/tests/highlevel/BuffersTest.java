@@ -19,6 +19,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Random;
 import javax.tools.Diagnostic;
 import javax.tools.DiagnosticCollector;
@@ -194,15 +195,22 @@ class BuffersTest {
 
     @Test
     void elementTypesCannotBeMixed() {
-        assertEquals(List.of(), errors(TWO_BUFFERS.formatted("Float32", "FLOAT32", "allReduce(floats, others)")));
-        assertEquals(List.of(), errors(TWO_BUFFERS.formatted("Int32", "INT32", "allReduce(others, others)")));
+        assertEquals(
+                List.of(),
+                errors(String.format(Locale.ROOT, TWO_BUFFERS, "Float32", "FLOAT32", "allReduce(floats, others)")));
+        assertEquals(
+                List.of(),
+                errors(String.format(Locale.ROOT, TWO_BUFFERS, "Int32", "INT32", "allReduce(others, others)")));
         for (String call : List.of("allReduce(floats, others)", "floats.copyFrom(others)", "floats = others")) {
             assertEquals(
-                    1, errors(TWO_BUFFERS.formatted("Float16", "FLOAT16", call)).size(), call);
+                    1,
+                    errors(String.format(Locale.ROOT, TWO_BUFFERS, "Float16", "FLOAT16", call))
+                            .size(),
+                    call);
         }
         assertEquals(
                 1,
-                errors(TWO_BUFFERS.formatted("Float16", "BFLOAT16", "allReduce(others, others)"))
+                errors(String.format(Locale.ROOT, TWO_BUFFERS, "Float16", "BFLOAT16", "allReduce(others, others)"))
                         .size());
     }
 

@@ -90,17 +90,18 @@ class CommunicatorFailuresTest {
 
     /** Runs ranks in threads of this JVM; each aborts its communicator at last. */
     private static <T> List<T> inThreads(CommunicatorBuilder builder, int size, Body<T> body) throws Exception {
-        UniqueId id = UniqueId.create();
+        RankThreads.Creation creation = new RankThreads.Creation(builder, size);
         List<Callable<T>> ranks = new ArrayList<>();
         for (int r = 0; r < size; r++) {
-            ranks.add(rank(builder, id, r, size, body));
+            int rank = r;
+            ranks.add(onRank(() -> creation.create(rank), body));
         }
         return Threads.together(ranks, LIMIT);
     }
 
-    private static <T> Callable<T> rank(CommunicatorBuilder builder, UniqueId id, int rank, int size, Body<T> body) {
+    private static <T> Callable<T> onRank(Callable<Communicator> creation, Body<T> body) {
         return () -> {
-            Communicator communicator = builder.create(id, rank, size);
+            Communicator communicator = creation.call();
             try {
                 return body.run(communicator);
             } finally {
@@ -125,7 +126,9 @@ class CommunicatorFailuresTest {
             }
             return survivor.run(communicator);
         };
-        Threads.together(List.of(rank(builder, id, 0, 3, body), rank(builder, id, 2, 3, body)), LIMIT);
+        Threads.together(
+                List.of(onRank(() -> builder.create(id, 0, 3), body), onRank(() -> builder.create(id, 2, 3), body)),
+                LIMIT);
         victim.await();
     }
 

@@ -7,6 +7,7 @@ import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.StubLibraries;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.Locale;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -29,13 +30,13 @@ class ErrorsTest {
     @Test
     void theMessageTellsEverything() throws IOException {
         Path library = StubLibraries.failing(folder, 22703);
-        assertEquals("""
+        assertEquals(String.format(Locale.ROOT, """
                 NcclResultException
                 ncclSystemError (2), ncclGetUniqueId, -1, '', %1$s, 2.27.3, no interface is up
                 ncclGetUniqueId failed: ncclSystemError (2), a call of the operating system failed. \
                 NCCL says: no interface is up [NCCL 2.27.3 from %1$s]
                 Check network interfaces, firewalls, /dev/shm and limits; NCCL_DEBUG=WARN shows the call.
-                """.formatted(library), createWith(2, library));
+                """, library), createWith(2, library));
         assertEquals("created\n", createWith(0, library));
     }
 

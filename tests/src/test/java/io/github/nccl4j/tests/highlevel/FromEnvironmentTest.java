@@ -9,10 +9,9 @@ import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.ChildJvm.Outcome;
 import io.github.nccl4j.tests.ChildJvm.Running;
 import io.github.nccl4j.tests.FakeCuda;
+import io.github.nccl4j.tests.Ports;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -24,13 +23,7 @@ import org.junit.jupiter.api.io.TempDir;
 /** Processes that a launcher has started make a communicator, or all say why not. */
 @Timeout(120)
 class FromEnvironmentTest {
-    private final int port;
-
-    FromEnvironmentTest() throws IOException {
-        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            port = socket.getLocalPort();
-        }
-    }
+    private final int port = Ports.free();
 
     private static ChildJvm host() {
         return new ChildJvm().property("nccl4j.engine", "host");
@@ -41,6 +34,14 @@ class FromEnvironmentTest {
                 .environment("WORLD_SIZE", "" + world)
                 .environment("LOCAL_RANK", "" + rank)
                 .environment("LOCAL_WORLD_SIZE", "" + world)
+                .environment("MASTER_ADDR", "127.0.0.1")
+                .environment("MASTER_PORT", "" + port);
+    }
+
+    /** Told what a script tells, and no local rank. */
+    private ChildJvm script(ChildJvm jvm, int rank, int world) {
+        return jvm.environment("RANK", "" + rank)
+                .environment("WORLD_SIZE", "" + world)
                 .environment("MASTER_ADDR", "127.0.0.1")
                 .environment("MASTER_PORT", "" + port);
     }
@@ -92,6 +93,11 @@ class FromEnvironmentTest {
     }
 
     @Test
+    void ranksOfAScriptMeet() {
+        assertSums(run(3, rank -> script(host(), rank, 3)));
+    }
+
+    @Test
     void ranksOfOpenMpiMeet() {
         assertSums(run(2, rank -> openMpi(host(), rank, 2)));
     }
@@ -139,14 +145,26 @@ class FromEnvironmentTest {
         Outcome outcome = host().environment("RANK", "1").run(JobScenario.class);
         assertNotEquals(0, outcome.exitCode());
         assertTrue(
-                outcome.output().contains("this process is a rank by torchrun, but not set: WORLD_SIZE"),
+                outcome.output().contains("this process is a rank by torchrun (RANK=1), but not set: WORLD_SIZE"),
                 outcome::output);
     }
 
     @Test
     void twoRanksOnOneGpuAreToldToAll(@TempDir Path folder) throws IOException {
         FakeCuda cuda = fake(folder);
-        List<Outcome> ranks = run(3, rank -> torchrun(onGpus(cuda, 2), rank, 3));
+        assertRanks0And2ShareAGpu(run(3, rank -> torchrun(onGpus(cuda, 2), rank, 3)));
+    }
+
+    /** Local ranks choose the GPUs: 0, 1 and 2 of one host with two GPUs; then 0 and 1 of one host, and 0 of another, with three. */
+    @Test
+    void theGpuIsThatOfTheLocalRankThatIsFound(@TempDir Path folder) throws IOException {
+        FakeCuda cuda = fake(folder);
+        assertRanks0And2ShareAGpu(run(3, rank -> script(onGpus(cuda, 2), rank, 3)));
+        assertRanks0And2ShareAGpu(run(3, rank -> script(onGpus(cuda, 3), rank, 3)
+                .environment("NCCL_HOSTID", rank == 2 ? "second" : "first")));
+    }
+
+    private static void assertRanks0And2ShareAGpu(List<Outcome> ranks) {
         for (Outcome outcome : ranks) {
             assertNotEquals(0, outcome.exitCode());
             String expected = "two ranks can't use one GPU: rank 0 and rank 2 both use"
@@ -170,6 +188,15 @@ class FromEnvironmentTest {
     void aRankWithoutAGpuTellsTheOthers(@TempDir Path folder) throws IOException {
         FakeCuda cuda = fake(folder);
         List<Outcome> ranks = run(2, rank -> torchrun(onGpus(cuda, rank == 0 ? 1 : 0), rank, 2));
+        assertTrue(
+                ranks.get(0).output().contains("rank 1 can't go on: rank 1 sees no CUDA device"), ranks.get(0)::output);
+        assertTrue(ranks.get(1).output().contains(": rank 1 sees no CUDA device"), ranks.get(1)::output);
+    }
+
+    @Test
+    void aRankOfAScriptWithoutAGpuTellsTheOthers(@TempDir Path folder) throws IOException {
+        FakeCuda cuda = fake(folder);
+        List<Outcome> ranks = run(2, rank -> script(onGpus(cuda, rank == 0 ? 1 : 0), rank, 2));
         assertTrue(
                 ranks.get(0).output().contains("rank 1 can't go on: rank 1 sees no CUDA device"), ranks.get(0)::output);
         assertTrue(ranks.get(1).output().contains(": rank 1 sees no CUDA device"), ranks.get(1)::output);

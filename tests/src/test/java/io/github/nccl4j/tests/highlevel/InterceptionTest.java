@@ -19,6 +19,7 @@ import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.highlevel.WindowFlag;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.Test;
@@ -44,9 +45,10 @@ class InterceptionTest {
         @Override
         public void after(Call call, int result, long nanoseconds) {
             if (Thread.currentThread() == thread) {
-                assertTrue(call == open && nanoseconds > 0);
+                // Nobody sees what this throws.
                 seen.add(call.function() + (call.type() < 0 ? "" : " " + call.count() + " " + call.bytes()) + " = "
-                        + result);
+                        + result + (call == open ? "" : " without its begin")
+                        + (nanoseconds > 0 ? "" : " in " + nanoseconds + " ns"));
             }
         }
     }
@@ -201,15 +203,17 @@ class InterceptionTest {
             callers[i].start();
         }
         Recorder recorder = new Recorder();
-        while (callers[0].isAlive() || callers[1].isAlive()) {
+        int rounds = 0;
+        do {
             CallInterceptor.Installed installed = NcclLibrary.intercept(recorder);
             nccl.ncclGetVersion(new int[1]);
             installed.close();
-        }
+            rounds++;
+        } while (callers[0].isAlive() || callers[1].isAlive());
         for (Thread caller : callers) {
             caller.join();
         }
         assertEquals(List.of(), wrong);
-        assertTrue(recorder.seen.stream().allMatch("ncclGetVersion = 0"::equals));
+        assertEquals(Collections.nCopies(rounds, "ncclGetVersion = 0"), recorder.seen);
     }
 }

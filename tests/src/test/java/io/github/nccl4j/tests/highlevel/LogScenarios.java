@@ -35,6 +35,7 @@ final class LogScenarios {
             case "failure" -> failure(Integer.parseInt(args[1]));
             case "slow" -> slow(Integer.parseInt(args[1]));
             case "late" -> late();
+            case "old" -> old();
             case "unique-id" -> uniqueId();
             default -> throw new IllegalArgumentException(args[0]);
         }
@@ -68,7 +69,10 @@ final class LogScenarios {
 
     private static void awaitLogged(int lines) throws InterruptedException {
         long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
-        while (LOGGED.size() < lines && System.nanoTime() < deadline) {
+        while (LOGGED.size() < lines) {
+            if (System.nanoTime() > deadline) {
+                throw new AssertionError("expected " + lines + " lines of the log, got " + LOGGED);
+            }
             Thread.sleep(10);
         }
     }
@@ -116,6 +120,39 @@ final class LogScenarios {
             inOrder &= LOGGED.get(i + 1).startsWith("WARNING rank 0: line " + i + " 0");
         }
         System.out.println(LOGGED.size() - 1 + " lines, in order: " + inOrder);
+        communicator.abort();
+    }
+
+    /**
+     * NCCL warns in a call that succeeds, before a communicator is made, which is when its text is looked at; later a call
+     * fails without a word, and one twice with the same words.
+     */
+    private static void old() throws InterruptedException {
+        NcclLog.start(NcclLog.Level.WARN);
+        CudaStream stream = CudaStream.defaultOf(Device.host());
+        Communicator communicator = Communicator.builder().device(Device.host()).create(UniqueId.create(), 0, 2);
+        try (DeviceBuffer<Float32> buffer = Device.host().allocate(ElementType.FLOAT32, 1)) {
+            communicator.broadcast(buffer, 0, stream);
+            communicator.work(stream).await();
+            Communicator.builder()
+                    .device(Device.host())
+                    .create(UniqueId.create(), 0, 2)
+                    .abort();
+            Thread.sleep(500);
+            List<Runnable> failing = List.of(
+                    () -> communicator.reduce(buffer, ReduceOp.SUM, 0, stream),
+                    () -> communicator.allReduce(buffer, ReduceOp.SUM, stream),
+                    () -> communicator.allReduce(buffer, ReduceOp.SUM, stream));
+            for (Runnable call : failing) {
+                try {
+                    call.run();
+                } catch (NcclResultException e) {
+                    System.out.println(e.operation() + ": '" + e.lastError() + "' "
+                            + e.warnings().stream().map(NcclLog.Line::text).toList());
+                }
+            }
+        }
+        System.out.println("in all: " + NcclLog.warnings().size());
         communicator.abort();
     }
 

@@ -13,6 +13,7 @@ import io.github.nccl4j.tests.StubLibraries;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Locale;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -50,7 +51,7 @@ class NcclLibraryTest {
     }
 
     @Test
-    void vcclIsKnownByItsVersionOrItsFunction() throws IOException {
+    void vcclIsKnownByItsVersionOrItsTexts() throws IOException {
         for (int code : new int[] {22662, 22669}) {
             Path library = StubLibraries.small(folder, code);
             String version = "2.26." + code % 100;
@@ -63,6 +64,8 @@ class NcclLibraryTest {
                 described("VCCL", eleven, "2.29.2", "VCCL", "ELEVEN_ARGUMENTS", "unknown"), run(eleven, "describe"));
         Path other = StubLibraries.vcclOfAnotherForm(folder);
         assertEquals(described("VCCL", other, "2.31.0", "VCCL", "UNKNOWN", "unknown"), run(other, "describe"));
+        Path unmarked = StubLibraries.nineOther(folder, "unmarked", "");
+        assertEquals(described("NCCL", unmarked, "2.29.2", "NCCL", "UNKNOWN", "unknown"), run(unmarked, "describe"));
     }
 
     @Test
@@ -87,12 +90,11 @@ class NcclLibraryTest {
 
     @Test
     void aFileThatIsGoneTellsNoCudaRelease() throws IOException {
-        Path library = Cxx.library(
-                folder, "gone", """
-                #include <cstdlib>
+        Path library = Cxx.library(folder, "gone", String.format(Locale.ROOT, """
+                #include <cstdio>
                 static const char* path = "%s";
                 extern "C" int ncclGetVersion(int* version) { *version = 22703; return remove(path); }
-                """.replace("<cstdlib>", "<cstdio>").formatted(folder.resolve("libgone.so")));
+                """, folder.resolve("libgone.so")));
         assertTrue(run(library, "describe").contains("cuda unknown\n"));
     }
 

@@ -66,6 +66,13 @@ class NcclLogTest {
         }
     }
 
+    @Test
+    void aFailureQuotesWhatIsNoOlderThanItself() throws IOException {
+        String output = run(jvm(22803).environment("STUB_LINES", "1"), "old");
+        assertContains(output, "ncclReduce: '' []\n", "\nncclAllReduce: 'giving up' [comm 0x", "in all: 5\n");
+        assertEquals(3, output.split("ncclAllReduce: 'giving up'", -1).length, output);
+    }
+
     /** More than a pipe holds, so that a library which wrote into one would wait for ever. */
     @Test
     void aLoggerThatWaitsDelaysNothingAndLosesNothing() throws IOException {
@@ -80,10 +87,16 @@ class NcclLogTest {
         assertFalse(output.contains("warned") || output.contains("carried") || output.contains("logged"), output);
     }
 
+    /** Also where the first call of NCCL makes a unique id: 2.23 reads its settings then, and not again. */
     @Test
     void aPropertyStartsIt() throws IOException {
-        assertContains(
-                run(jvm(22803).property("nccl4j.log", "warn"), "failure", "3"), "carried: ", "logged: WARNING rank 1");
+        for (int versionCode : List.of(22304, 22803)) {
+            assertContains(
+                    run(jvm(versionCode).property("nccl4j.log", "warn"), "failure", "3"),
+                    "carried: ",
+                    "logged: INFO NCCL version 2.28.3+cuda13.0\n",
+                    "logged: WARNING rank 1");
+        }
         ChildJvm.Outcome outcome = jvm(22803).property("nccl4j.log", "loud").run(LogScenarios.class, "failure", "0");
         assertEquals(1, outcome.exitCode());
         assertContains(outcome.output(), "nccl4j.log (NCCL4J_LOG) is 'loud'; it must be WARN, INFO or TRACE");

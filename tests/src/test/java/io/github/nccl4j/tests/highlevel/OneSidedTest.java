@@ -357,6 +357,7 @@ class OneSidedTest {
                     communicator.waitSignal(STREAM, SignalWait.of(peer, 2));
                     throw new IllegalStateException("before the launch of " + group);
                 } catch (IllegalStateException given) {
+                    assertTrue(given.getMessage().startsWith("before the launch of "), given::getMessage);
                     assertEquals(-1, mine.numbers()[8]);
                 }
                 communicator.putSignal(mine.buffer().slice(0, 8), mine.window(), 16, peer, STREAM);

@@ -320,6 +320,23 @@ final class OperationMisuses {
                                 w.stream),
                         "count * size",
                         half + " * 4"));
+        if (whole) {
+            add(
+                    prefix + "a count whose product with the ranks wraps",
+                    w -> w.refuses(
+                            IllegalArgumentException.class,
+                            () -> call.run(
+                                    w.first,
+                                    w.send.address(),
+                                    w.recv.address(),
+                                    Long.MAX_VALUE / 4,
+                                    DataType.FLOAT32,
+                                    ReduceOp.SUM,
+                                    root,
+                                    w.stream),
+                            "count * size",
+                            Long.MAX_VALUE / 4 + " * 4 * 2"));
+        }
         add(
                 prefix + "a count that goes beyond the last address",
                 w -> w.refuses(
@@ -424,6 +441,36 @@ final class OperationMisuses {
                                     w.stream),
                             "must not overlap",
                             " 16 "));
+            int sendBytes = name.equals("reduceScatter") ? 8 : 4;
+            int recvBytes = name.equals("allGather") ? 8 : 4;
+            add(
+                    prefix + "memory to receive whose last byte is the first to send",
+                    w -> w.refuses(
+                            IllegalArgumentException.class,
+                            () -> call.run(
+                                    w.first,
+                                    w.recv.address() + recvBytes - 1,
+                                    w.recv.address(),
+                                    4,
+                                    DataType.INT8,
+                                    ReduceOp.SUM,
+                                    root,
+                                    w.stream),
+                            "must not overlap"));
+            add(
+                    prefix + "memory to send whose last byte is the first to receive",
+                    w -> w.refuses(
+                            IllegalArgumentException.class,
+                            () -> call.run(
+                                    w.first,
+                                    w.send.address(),
+                                    w.send.address() + sendBytes - 1,
+                                    4,
+                                    DataType.INT8,
+                                    ReduceOp.SUM,
+                                    root,
+                                    w.stream),
+                            "must not overlap"));
         }
         if (reduces) {
             add(

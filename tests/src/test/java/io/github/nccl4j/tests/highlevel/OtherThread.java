@@ -1,6 +1,7 @@
 package io.github.nccl4j.tests.highlevel;
 
 import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CudaStream;
 import java.util.concurrent.CompletableFuture;
 
 /** A thread of its own that is in a call which does not return by itself. */
@@ -34,7 +35,7 @@ final class OtherThread {
 
     private static boolean isInUse(Communicator communicator) {
         try {
-            communicator.work(RankThreads.STREAM);
+            communicator.work(CudaStream.defaultOf(communicator.device()));
             return false;
         } catch (IllegalStateException e) {
             return isInUse(e);

@@ -21,15 +21,14 @@ import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.library.NcclException;
+import io.github.nccl4j.tests.Ports;
 import io.github.nccl4j.tests.Threads;
-import java.io.IOException;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -46,14 +45,8 @@ class RecoveryTest {
         void run(Recovery recovery, TcpStore store) throws Exception;
     }
 
-    private static int freePort() throws IOException {
-        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            return socket.getLocalPort();
-        }
-    }
-
     private static void ranks(int size, CommunicatorBuilder builder, Body body) throws Exception {
-        int port = freePort();
+        int port = Ports.free();
         CountDownLatch over = new CountDownLatch(size);
         List<Callable<Void>> ranks = new ArrayList<>();
         for (int r = 0; r < size; r++) {
@@ -205,6 +198,32 @@ class RecoveryTest {
             }
             assertEquals(2, sum(recovery.recover(Duration.ofMillis(300)), self));
             recovered.countDown();
+        });
+    }
+
+    /** Rank 2 has said that it is alive, and is lost before the others decide. */
+    @Test
+    void aRankThatIsLostAfterItsWordIsLeftOut() throws Exception {
+        CompletableFuture<TcpStore> lost = new CompletableFuture<>();
+        ranks(3, Communicator.builder(), (recovery, store) -> {
+            int self = store.rank();
+            assertEquals(3, sumOfAll(recovery, store));
+            if (self == 2) {
+                lost.complete(store);
+                // What waits for an answer of the store fails otherwise than what asks it afterwards.
+                assertThrows(RuntimeException.class, () -> recovery.recover(LONG));
+                recovery.communicator().abort();
+                return;
+            }
+            store.await(List.of("test-1-alive-2"), LONG);
+            if (self == 0) {
+                lost.get().close();
+            }
+            while (!store.gone().equals(List.of(2))) {
+                Thread.sleep(1);
+            }
+            assertEquals(1, sum(recovery.recover(Duration.ofSeconds(5)), self));
+            assertEquals(List.of(0, 1), recovery.members());
         });
     }
 

@@ -32,6 +32,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -43,6 +44,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 class StatesTest {
     private static final Device HOST = Device.host();
     private static final Duration SOON = Duration.ofMillis(500);
+
+    private static Communicator shared;
 
     /** What a call is for; the columns of the table. */
     private enum Column {
@@ -154,22 +157,21 @@ class StatesTest {
             refusedWhilePending(call);
             return;
         }
-        CountDownLatch failed = new CountDownLatch(1);
-        RankThreads.run(2, Communicator.builder().deadline(deadlineIn(state)), communicator -> {
-            if (!bringTo(state, communicator, failed)) {
-                return;
+        if (state == State.FAILED) {
+            try (DeviceBuffer<Int32> buffer = HOST.allocateForWindow(ElementType.INT32, 1024)) {
+                assertRefused(call, sharedGivenUp(), buffer);
             }
+            return;
+        }
+        RankThreads.run(2, communicator -> {
+            bringTo(state, communicator);
             try (DeviceBuffer<Int32> buffer = HOST.allocateForWindow(ElementType.INT32, 1024)) {
                 buffer.fill(0);
                 if (call.column.allowed.contains(state)) {
                     call.body.run(communicator, buffer);
                     assertEquals(stateAfter(state, call), communicator.state());
                 } else {
-                    IllegalStateException refused =
-                            assertThrows(IllegalStateException.class, () -> call.body.run(communicator, buffer));
-                    assertTrue(refused.getMessage().startsWith(communicator.toString()), refused.getMessage());
-                    assertTrue(refused.getMessage().contains(wordsOf(state)), refused.getMessage());
-                    assertEquals(state, communicator.state());
+                    assertRefused(call, communicator, buffer);
                 }
             }
             // Not after a call that was refused: the other rank may not be in the state yet.
@@ -181,26 +183,20 @@ class StatesTest {
         });
     }
 
-    private static Duration deadlineIn(State state) {
-        return state == State.FAILED ? SOON : Communicator.DEFAULT_DEADLINE;
+    private static void assertRefused(Call call, Communicator communicator, DeviceBuffer<Int32> buffer) {
+        State state = communicator.state();
+        IllegalStateException refused =
+                assertThrows(IllegalStateException.class, () -> call.body.run(communicator, buffer));
+        assertTrue(refused.getMessage().startsWith(communicator.toString()), refused.getMessage());
+        assertTrue(refused.getMessage().contains(wordsOf(state)), refused.getMessage());
+        assertEquals(state, communicator.state());
     }
 
-    /** Whether this rank gets there. */
-    private static boolean bringTo(State state, Communicator communicator, CountDownLatch failed) throws Exception {
+    private static void bringTo(State state, Communicator communicator) {
         switch (state) {
             case SUSPENDED -> communicator.suspend(SuspendFlag.MEM);
             case REVOKED -> communicator.revoke(RevokeFlag.DEFAULT);
             case FINISHED -> communicator.finish();
-            case FAILED -> {
-                if (communicator.rank() == 1) {
-                    // The one that does not come.
-                    failed.await();
-                    communicator.abort();
-                    return false;
-                }
-                assertThrows(NcclTimeoutException.class, () -> communicator.split(0, 0));
-                failed.countDown();
-            }
             case ABORTED -> communicator.abort();
             case CLOSED -> communicator.close();
             default -> {
@@ -208,7 +204,42 @@ class StatesTest {
             }
         }
         assertEquals(state, communicator.state());
-        return true;
+    }
+
+    /** Rank 0 of two, whose split was not done before its deadline, since rank 1 did not come. */
+    private static Communicator givenUp() throws Exception {
+        for (; ; ) {
+            UniqueId id = UniqueId.create();
+            CompletableFuture<Communicator> other =
+                    CompletableFuture.supplyAsync(() -> Communicator.create(id, 1, 2), Threads.EACH);
+            try {
+                Communicator communicator =
+                        Communicator.builder().deadline(SOON).create(id, 0, 2);
+                assertThrows(NcclTimeoutException.class, () -> communicator.split(0, 0));
+                assertEquals(State.FAILED, communicator.state());
+                return communicator;
+            } catch (NcclTimeoutException e) {
+                // On a busy machine the creation may take longer than the deadline; then again.
+                assertTrue(e.operation().startsWith("ncclCommInitRank"), e::getMessage);
+            } finally {
+                other.thenAccept(Communicator::abort);
+            }
+        }
+    }
+
+    /** One for all calls that are refused: making one takes as long as its deadline. */
+    private static Communicator sharedGivenUp() throws Exception {
+        if (shared == null) {
+            shared = givenUp();
+        }
+        return shared;
+    }
+
+    @AfterAll
+    static void abortShared() {
+        if (shared != null) {
+            shared.abort();
+        }
     }
 
     private static State stateAfter(State before, Call call) {
@@ -258,33 +289,38 @@ class StatesTest {
                 endPending(abort);
                 continue;
             }
-            CountDownLatch failed = new CountDownLatch(1);
-            CountDownLatch reached = new CountDownLatch(state == State.FAILED ? 1 : 2);
-            RankThreads.run(2, Communicator.builder().deadline(deadlineIn(state)), communicator -> {
-                if (!bringTo(state, communicator, failed)) {
-                    return;
-                }
+            if (state == State.FAILED) {
+                assertEnds(givenUp(), abort);
+                continue;
+            }
+            CountDownLatch reached = new CountDownLatch(2);
+            RankThreads.run(2, communicator -> {
+                bringTo(state, communicator);
                 // A rank that is still on its way there would fail by the other's end.
                 reached.countDown();
                 reached.await();
-                if (abort) {
-                    communicator.abort();
-                } else {
-                    communicator.close();
-                }
-                State expected =
-                        state == State.ABORTED || state == State.CLOSED ? state : abort ? State.ABORTED : State.CLOSED;
-                assertEquals(expected, communicator.state());
-                communicator.close();
-                communicator.abort();
-                assertEquals(expected, communicator.state());
-                // What it was can be asked for ever.
-                assertEquals(2, communicator.size());
-                assertEquals(HOST, communicator.device());
-                assertEquals("", communicator.name());
-                assertThrows(IllegalStateException.class, communicator::asyncError);
+                assertEnds(communicator, abort);
             });
         }
+    }
+
+    private static void assertEnds(Communicator communicator, boolean abort) {
+        State state = communicator.state();
+        if (abort) {
+            communicator.abort();
+        } else {
+            communicator.close();
+        }
+        State expected = state == State.ABORTED || state == State.CLOSED ? state : abort ? State.ABORTED : State.CLOSED;
+        assertEquals(expected, communicator.state());
+        communicator.close();
+        communicator.abort();
+        assertEquals(expected, communicator.state());
+        // What it was can be asked for ever.
+        assertEquals(2, communicator.size());
+        assertEquals(HOST, communicator.device());
+        assertEquals("", communicator.name());
+        assertThrows(IllegalStateException.class, communicator::asyncError);
     }
 
     private static void endPending(boolean abort) throws Exception {
@@ -347,11 +383,12 @@ class StatesTest {
     void whoIsRefusedWhileAnotherThreadChangesTheStateIsToldTheStateItIsRefusedFor() throws Exception {
         RankThreads.run(1, communicator -> {
             AtomicBoolean ended = new AtomicBoolean();
+            AtomicBoolean refused = new AtomicBoolean();
             Threads.together(
                     List.of(
                             () -> {
                                 try {
-                                    for (int i = 0; i < 1000; i++) {
+                                    for (int i = 0; i < 1000 || !refused.get(); i++) {
                                         untilItIsFree(() -> communicator.suspend(SuspendFlag.MEM));
                                         untilItIsFree(communicator::resume);
                                     }
@@ -367,9 +404,14 @@ class StatesTest {
                                             communicator.allReduce(buffer, buffer, ReduceOp.SUM, STREAM);
                                         } catch (IllegalStateException e) {
                                             String message = e.getMessage();
-                                            assertTrue(message.contains("is suspended") || isInUse(message), message);
+                                            boolean suspended = message.contains("is suspended");
+                                            assertTrue(suspended || isInUse(message), message);
+                                            refused.set(refused.get() || suspended);
                                         }
                                     }
+                                } finally {
+                                    // The other goes on until then, or until this has failed.
+                                    refused.set(true);
                                 }
                                 return null;
                             }),

@@ -5,10 +5,13 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.tests.ChildJvm;
+import java.io.IOException;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -24,6 +27,15 @@ class HostEngineFaultTest {
         ChildJvm.Outcome outcome = jvm.run(FaultScenarios.class, scenario);
         assertEquals(0, outcome.exitCode(), outcome.output());
         return outcome.output().lines().toList();
+    }
+
+    /** As {@link #lines}, of a scenario in which each of the three ranks has its line. */
+    private static List<String> linesOfRanks(ChildJvm jvm, String scenario) {
+        List<String> lines = lines(jvm, scenario);
+        assertEquals(
+                List.of("rank 0", "rank 1", "rank 2"),
+                lines.stream().map(line -> line.split(":")[0]).toList());
+        return lines;
     }
 
     private static long millis(String line) {
@@ -49,7 +61,7 @@ class HostEngineFaultTest {
 
     @Test
     void aDroppedRankIsGoneForTheOthers() {
-        List<String> lines = lines(faulty("drop,rank=1,op=3"), "calls");
+        List<String> lines = linesOfRanks(faulty("drop,rank=1,op=3"), "calls");
         assertLine(lines.get(1), 2, nccl.ncclSystemError, "AllReduce", "NCCL4J_HOST_FAULT");
         assertOther(lines.get(0), 2, nccl.ncclRemoteError, "rank 1", "went away");
         assertOther(lines.get(2), 2, nccl.ncclRemoteError, "rank 1", "went away");
@@ -57,7 +69,7 @@ class HostEngineFaultTest {
 
     @Test
     void aResultIsThatOfTheCall() {
-        List<String> lines = lines(faulty("result=3,rank=0,call=Broadcast,op=2"), "calls");
+        List<String> lines = linesOfRanks(faulty("result=3,rank=0,call=Broadcast,op=2"), "calls");
         assertLine(lines.get(0), 3, 3, "Broadcast", "NCCL4J_HOST_FAULT");
         assertOther(lines.get(1), 3, 3, "Broadcast", "NCCL4J_HOST_FAULT");
         assertOther(lines.get(2), 3, 3, "Broadcast", "NCCL4J_HOST_FAULT");
@@ -65,7 +77,8 @@ class HostEngineFaultTest {
 
     @Test
     void aDelayedCallSucceedsLater() {
-        List<String> lines = lines(faulty("delay=0.4,rank=2,op=2; delay=0.5,rank=0,call=AllReduce,op=all"), "calls");
+        List<String> lines =
+                linesOfRanks(faulty("delay=0.4,rank=2,op=2; delay=0.5,rank=0,call=AllReduce,op=all"), "calls");
         for (String line : lines) {
             assertLine(line, 4, nccl.ncclSuccess);
             assertTrue(millis(line) >= 1400, line);
@@ -74,7 +87,8 @@ class HostEngineFaultTest {
 
     @Test
     void aCallThatHangsEndsAtTheDeadline() {
-        List<String> lines = lines(faulty("hang,rank=1,op=2").environment("NCCL4J_HOST_OP_TIMEOUT", "1"), "calls");
+        List<String> lines =
+                linesOfRanks(faulty("hang,rank=1,op=2").environment("NCCL4J_HOST_OP_TIMEOUT", "1"), "calls");
         for (String line : lines) {
             assertOther(line, 1, nccl.ncclTimeout, "rank 1", "Broadcast");
         }
@@ -82,7 +96,7 @@ class HostEngineFaultTest {
 
     @Test
     void aCallThatHangsIsEndedByAbort() {
-        List<String> lines = lines(faulty("hang"), "abort");
+        List<String> lines = linesOfRanks(faulty("hang"), "abort");
         for (String line : lines) {
             assertLine(line, 0, nccl.ncclInternalError, "abort");
         }
@@ -149,5 +163,30 @@ class HostEngineFaultTest {
                 .get(0);
         assertTrue(line.contains("gave 4: NCCL4J_HOST_OP_TIMEOUT"), line);
         assertTrue(line.contains("'soon'"), line);
+    }
+
+    @Test
+    void aTimeoutOfZeroIsNoneForOperationsOnly() {
+        ChildJvm without = faulty("delay=1.5,rank=1,op=2").environment("NCCL4J_HOST_OP_TIMEOUT", "0");
+        for (String line : linesOfRanks(without, "calls")) {
+            assertLine(line, 4, nccl.ncclSuccess);
+        }
+        String negative = lines(faulty("").environment("NCCL4J_HOST_OP_TIMEOUT", "-1"), "join")
+                .get(0);
+        assertTrue(
+                negative.contains("NCCL4J_HOST_OP_TIMEOUT must be a number of seconds, or 0 for no limit: '-1'"),
+                negative);
+        String init = lines(faulty("").environment("NCCL4J_HOST_INIT_TIMEOUT", "0"), "join")
+                .get(0);
+        assertTrue(init.contains("NCCL4J_HOST_INIT_TIMEOUT must be a number of seconds above 0: '0'"), init);
+    }
+
+    @Test
+    void aDecimalCommaInTheLocaleChangesNothing(@TempDir Path folder) throws IOException {
+        ChildJvm jvm = faulty("delay=1.5,rank=2,op=2").environment("NCCL4J_HOST_OP_TIMEOUT", "0.5");
+        CommaLocale.in(folder).forEach(jvm::environment);
+        for (String line : linesOfRanks(jvm, "calls")) {
+            assertOther(line, 1, nccl.ncclTimeout, "waited 0.5 s", "rank 2");
+        }
     }
 }

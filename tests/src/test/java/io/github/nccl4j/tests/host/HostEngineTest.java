@@ -38,6 +38,7 @@ import org.bytedeco.javacpp.PointerPointer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** The host engine's results and lifecycle. Ranks are threads of this JVM, or JVMs of their own. */
@@ -482,6 +483,45 @@ class HostEngineTest {
                     nccl.ncclInvalidArgument,
                     nccl.ncclCommInitRankConfig(cell.address(), 1, id.address(), 0, config.address()));
             assertTrue(nccl.ncclGetLastError(0L).contains("magic"), nccl.ncclGetLastError(0L));
+        }
+    }
+
+    /** Size and version of the caller's header, one field by its offset, and what comes of it; behind 96 bytes all are 0x7f. */
+    @ParameterizedTest
+    @CsvSource({
+        "96, 23007, 16, 0, ncclInProgress",
+        "96, 21400, 16, 0, ncclInProgress",
+        "96, 21302, 16, 0, ncclSuccess", // 2.13 had no blocking
+        "96, 0, 16, 0, ncclSuccess",
+        "24, 21602, 20, 99, ncclSuccess", // cgaClusterSize
+        "96, 21602, 20, 99, ncclSuccess",
+        "96, 21701, 20, 99, ncclInvalidArgument",
+        "96, 22602, 64, 99, ncclSuccess", // shrinkShare
+        "96, 22703, 64, 99, ncclInvalidArgument",
+        "96, 22907, 88, 0, ncclSuccess", // maxP2pPeers
+        "96, 23003, 88, 0, ncclInvalidArgument",
+        "96, 23004, 92, 99, ncclSuccess", // padding that became graphStreamOrdering
+        "96, 23007, 92, 99, ncclInvalidArgument",
+        "112, 23100, 16, 1, ncclSuccess", // newer than the engine
+        "8, 23007, 16, 1, ncclInvalidArgument"
+    })
+    void aConfigurationIsReadAsItsHeaderSays(long size, int version, int offset, int value, String expected)
+            throws Exception {
+        int code = nccl.class.getField(expected).getInt(null);
+        try (PointerPointer<ncclComm> cell = new PointerPointer<>(1);
+                ncclUniqueId id = new ncclUniqueId();
+                ncclConfig_t initialized = new ncclConfig_t();
+                BytePointer config = new BytePointer(128)) {
+            Pointer.memset(config, 0x7f, 128);
+            Pointer.memcpy(config, initialized, initialized.size());
+            config.putLong(0, size);
+            config.putInt(12, version);
+            config.putInt(offset, value);
+            Rank.check(nccl.ncclGetUniqueId(id), "ncclGetUniqueId");
+            assertEquals(code, nccl.ncclCommInitRankConfig(cell.address(), 1, id.address(), 0, config.address()));
+            if (code != nccl.ncclInvalidArgument) {
+                Rank.check(nccl.ncclCommAbort(comm(cell, 0)), "ncclCommAbort");
+            }
         }
     }
 

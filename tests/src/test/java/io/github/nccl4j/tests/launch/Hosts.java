@@ -1,9 +1,12 @@
 package io.github.nccl4j.tests.launch;
 
+import io.github.nccl4j.samples.launch.ChildProcesses;
+import io.github.nccl4j.samples.support.Programs;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import org.opentest4j.TestAbortedException;
 
 /** Hosts on one network, as network namespaces of this one. */
 final class Hosts implements AutoCloseable {
@@ -27,13 +30,13 @@ final class Hosts implements AutoCloseable {
         }
     }
 
-    /** Why there can't be any here; empty if there can. */
-    static String obstacle() {
+    /** Skips the test where there can't be any. */
+    static void require() {
+        Programs.require("ip", "iproute2");
         try {
             connected(1).close();
-            return "";
         } catch (IOException refused) {
-            return "network namespaces can't be made here: " + refused.getMessage();
+            throw new TestAbortedException("needs network namespaces: " + refused.getMessage());
         }
     }
 
@@ -71,7 +74,7 @@ final class Hosts implements AutoCloseable {
     private static void ip(String arguments) throws IOException {
         List<String> command = new ArrayList<>(List.of("ip"));
         command.addAll(List.of(arguments.split(" ")));
-        Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+        Process process = ChildProcesses.start(new ProcessBuilder(command).redirectErrorStream(true));
         String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
         try {
             if (process.waitFor() != 0) {

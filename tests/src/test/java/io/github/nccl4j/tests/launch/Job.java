@@ -6,10 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.TcpStore;
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.net.InetAddress;
-import java.net.ServerSocket;
+import io.github.nccl4j.tests.Ports;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -27,15 +24,7 @@ public final class Job implements AutoCloseable {
 
     private final ExecutorService threads = Executors.newCachedThreadPool();
     private final List<TcpStore> stores = Collections.synchronizedList(new ArrayList<>());
-    private final int port = freePort();
-
-    private static int freePort() {
-        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            return socket.getLocalPort();
-        } catch (IOException none) {
-            throw new UncheckedIOException(none);
-        }
-    }
+    private final int port = Ports.free();
 
     int port() {
         return port;

@@ -1,6 +1,7 @@
 package io.github.nccl4j.tests.launch;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -10,6 +11,7 @@ import io.github.nccl4j.launch.RankInfo.Source;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -29,6 +31,14 @@ class RankInfoTest {
             + " SLURM_NODEID=1 SLURM_STEP_TASKS_PER_NODE=4(x2) SLURM_STEP_NODELIST=n[01-02] SLURM_JOB_ID=77";
     private static final String LSF =
             "JSM_NAMESPACE_RANK=5 JSM_NAMESPACE_SIZE=8 JSM_NAMESPACE_LOCAL_RANK=1 JSM_NAMESPACE_LOCAL_SIZE=4";
+    private static final String MVAPICH = "MV2_COMM_WORLD_RANK=5 MV2_COMM_WORLD_SIZE=8 MV2_COMM_WORLD_LOCAL_RANK=1"
+            + " MV2_COMM_WORLD_LOCAL_SIZE=4 PMI_ID=5 PMI_PORT=node0:4711 MPIRUN_NPROCS=8";
+    private static final String FLUX =
+            "FLUX_TASK_RANK=5 FLUX_JOB_SIZE=8 FLUX_TASK_LOCAL_ID=1 FLUX_JOB_NNODES=2 FLUX_JOB_ID=f1 PMI_RANK=5 PMI_SIZE=8";
+    private static final String PALS =
+            "PALS_RANKID=5 PALS_LOCAL_RANKID=1 PALS_LOCAL_SIZE=4 PALS_NODEID=1 PALS_APID=a1 PMIX_RANK=5";
+    private static final String PMIX = "PMIX_RANK=5 PMIX_NAMESPACE=prterun-node0-77@1";
+    private static final String BLAUNCH = "LSF_PM_TASKID=6 LSB_DJOB_NUMPROC=8 LSB_JOBID=77";
     private static final String AT = " MASTER_ADDR=node0 MASTER_PORT=29500";
 
     /** "A=1 B=2" */
@@ -72,6 +82,12 @@ class RankInfoTest {
         assertIsRank5Of8(of(CRAY + AT), Source.MPI);
         assertIsRank5Of8(of(SLURM + AT), Source.SLURM);
         assertIsRank5Of8(of(LSF + AT), Source.LSF);
+        assertIsRank5Of8(of(MVAPICH + AT), Source.MVAPICH);
+        assertIsRank5Of8(of(MVAPICH.replace("MV2", "MVP") + AT), Source.MVAPICH);
+        assertIsRank5Of8(of(FLUX + " LOCAL_WORLD_SIZE=4" + AT), Source.FLUX);
+        assertIsRank5Of8(of(PALS + " WORLD_SIZE=8" + AT), Source.PALS);
+        assertIsRank5Of8(of(PALS + " PMI_SIZE=8" + AT), Source.PALS);
+        assertIsRank5Of8(of(PMIX + " WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4" + AT), Source.PMIX);
         assertIsRank5Of8(
                 of("PET_NODE_RANK=1 PET_NNODES=2 PET_NPROC_PER_NODE=4 LOCAL_RANK=1 PET_MASTER_ADDR=node0"
                         + " PET_MASTER_PORT=29500"),
@@ -100,6 +116,92 @@ class RankInfoTest {
                 of(TORCHRUN).toString());
     }
 
+    /* What launchers leave to be found. */
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "TORCHRUN|RANK=5 WORLD_SIZE=8",
+                "OPEN_MPI|OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=8",
+                "MVAPICH|MV2_COMM_WORLD_RANK=5 MV2_COMM_WORLD_SIZE=8",
+                "MVAPICH|MVP_COMM_WORLD_RANK=5 MVP_COMM_WORLD_SIZE=8",
+                "MPI|PMI_RANK=5 PMI_SIZE=8 PMI_FD=6",
+                "MPI|PMI_ID=5 PMI_PORT=node0:4711 WORLD_SIZE=8",
+                "PALS|PALS_RANKID=5 WORLD_SIZE=8",
+                "PMIX|PMIX_RANK=5 PMIX_NAMESPACE=job WORLD_SIZE=8",
+                "LSF|LSF_PM_TASKID=6 WORLD_SIZE=8 LSB_DJOB_NUMPROC=8",
+                "TRAINER|PET_NODE_RANK=5 PET_NNODES=8 PET_NPROC_PER_NODE=auto",
+                "TRAINER|PET_NODE_RANK=5 PET_NNODES=8 PET_NPROC_PER_NODE=gpu RANK=5 WORLD_SIZE=8",
+                "TRAINER|PET_NODE_RANK=5 PET_NNODES=8 PET_NPROC_PER_NODE=cpu"
+            })
+    void theLocalRankMayBeLeftToBeFound(Source source, String environment) {
+        RankInfo self = of(environment + AT);
+        assertEquals(
+                new RankInfo(5, 8, RankInfo.UNKNOWN, RankInfo.UNKNOWN, "node0", 29500, self.job(), 0, source), self);
+        assertFalse(self.hasLocalRank());
+        assertFalse(self.isOnOneHost());
+        assertEquals("rank 5 of 8 (local rank not known yet), meeting at node0:29500, by " + source, self.toString());
+        assertEquals(
+                "the local rank of rank 5 of 8 must be known to choose a device: " + source
+                        + " did not tell it, and Rendezvous.locate was not asked to find it",
+                assertThrows(IllegalStateException.class, () -> self.device(2)).getMessage());
+    }
+
+    @Test
+    void aPartOfTheLocalRankMayBeTold() {
+        RankInfo rank = of("RANK=5 WORLD_SIZE=8 LOCAL_RANK=1" + AT);
+        assertEquals(List.of(1, RankInfo.UNKNOWN), List.of(rank.localRank(), rank.localWorldSize()));
+        assertTrue(
+                rank.toString().contains("(local rank 1, number of ranks on its host not known yet)"), rank::toString);
+        assertEquals(1, rank.device(4));
+        RankInfo size = of("RANK=5 WORLD_SIZE=8 LOCAL_WORLD_SIZE=4" + AT);
+        assertEquals(List.of(RankInfo.UNKNOWN, 4), List.of(size.localRank(), size.localWorldSize()));
+        assertTrue(size.toString().contains("(one of 4 on its host, local rank not known yet)"), size::toString);
+        RankInfo flux = of(FLUX + AT);
+        assertEquals(List.of(1, RankInfo.UNKNOWN), List.of(flux.localRank(), flux.localWorldSize()));
+    }
+
+    @Test
+    void aSingleRankNeedsNoPlaceToMeet() {
+        assertEquals(new RankInfo(0, 1, 0, 1, "127.0.0.1", 29500, "", 0, Source.TORCHRUN), of("RANK=0 WORLD_SIZE=1"));
+        assertTrue(of("PMIX_RANK=0 WORLD_SIZE=1").hasLocalRank());
+        assertEquals(0, of("PMI_RANK=0 PMI_SIZE=1").localRank());
+        assertEquals(1, of("FLUX_TASK_RANK=0 FLUX_JOB_SIZE=1 FLUX_JOB_NNODES=1").localWorldSize());
+    }
+
+    @Test
+    void ranksOfFluxOnOneHostMeetOnIt() {
+        RankInfo self = of(FLUX.replace("NNODES=2", "NNODES=1"));
+        assertTrue(self.hasLocalRank() && self.isOnOneHost(), self::toString);
+        assertEquals("127.0.0.1", self.masterAddress());
+    }
+
+    @Test
+    void aTaskOfBlaunchIsCountedFromOne() {
+        assertEquals(0, of(BLAUNCH.replace("=6", "=1") + " WORLD_SIZE=8" + AT).rank());
+        assertEquals(
+                "LSF_PM_TASKID must be a number from 1 to 8 (WORLD_SIZE=8): 9",
+                failure(BLAUNCH.replace("=6", "=9") + " WORLD_SIZE=8" + AT));
+        assertTrue(of("LSF_PM_TASKID=1 LSB_DJOB_NUMPROC=1 LSB_JOBID=77").isSingle());
+        assertTrue(of("LSB_JOBID=77 LSB_HOSTS=a LSB_DJOB_NUMPROC=8").isSingle());
+    }
+
+    @Test
+    void ranksThatAnOuterProgramStartsAreCountedByIt() {
+        String inner =
+                " PET_NODE_RANK=1 PET_NNODES=2 PET_NPROC_PER_NODE=auto PET_MASTER_ADDR=node0 PET_MASTER_PORT=29500";
+        assertIsRank5Of8(of("LOCAL_RANK=1 LOCAL_WORLD_SIZE=4" + inner), Source.TRAINER);
+        assertEquals(
+                "this process is a rank by Kubeflow Trainer (PET_NODE_RANK=1, PET_NPROC_PER_NODE=auto, LOCAL_RANK=1), but"
+                        + " not set: LOCAL_WORLD_SIZE",
+                failure("LOCAL_RANK=1" + inner));
+        assertEquals(
+                "RANK is the number of a host, as PET_NODE_RANK is, where LOCAL_RANK is not set: RANK=5, PET_NODE_RANK=1;"
+                        + " set LOCAL_RANK if RANK is the number of a process",
+                failure("RANK=5 WORLD_SIZE=8" + inner));
+    }
+
     /* Which source wins. */
 
     @Test
@@ -117,7 +219,17 @@ class RankInfoTest {
                 of(other + " " + OPEN_MPI + " " + MPICH + " " + SLURM).source());
         assertEquals(
                 Source.OPEN_MPI, of(OPEN_MPI + " " + MPICH + " " + SLURM + AT).source());
+        assertEquals(
+                Source.MVAPICH, of(MVAPICH + " " + MPICH + " " + SLURM + AT).source());
         assertEquals(Source.MPI, of(MPICH + " " + SLURM + AT).source());
+        // mpiexec within a task of Flux; a task of srun, which sets what PALS and PMIx set.
+        assertEquals(
+                Source.MPI,
+                of(MPICH + " " + FLUX.replaceAll("PMI_[A-Z]*=[0-9]", "") + AT).source());
+        assertEquals(Source.SLURM, of(SLURM + " " + PALS + " " + PMIX).source());
+        assertEquals(Source.FLUX, of(FLUX + " " + PALS + AT).source());
+        assertEquals(
+                Source.PALS, of(PALS + " " + BLAUNCH + " WORLD_SIZE=8" + AT).source());
         assertEquals(Source.SLURM, of(SLURM + " JOB_COMPLETION_INDEX=0").source());
     }
 
@@ -160,29 +272,39 @@ class RankInfoTest {
     /* What is missing or makes no sense. */
 
     @ParameterizedTest
-    @ValueSource(strings = {"WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"})
+    @ValueSource(strings = {"WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"})
     void whatTorchrunLacksIsNamed(String name) {
         String message = failure(without(TORCHRUN, name));
-        assertTrue(message.startsWith("this process is a rank by torchrun, but not set: " + name), message);
+        assertTrue(message.startsWith("this process is a rank by torchrun (RANK=5, "), message);
+        assertTrue(message.contains("), but not set: " + name), message);
     }
 
     @ParameterizedTest
     @CsvSource(
             delimiter = '|',
             value = {
-                "OMPI_COMM_WORLD_RANK=1|Open MPI, but not set: OMPI_COMM_WORLD_SIZE, OMPI_COMM_WORLD_LOCAL_RANK,",
-                "PMI_RANK=1 PMI_SIZE=2|MPI, but not set: MPI_LOCALRANKID or PMI_LOCAL_RANK, MPI_LOCALNRANKS or",
-                "SLURM_PROCID=1 SLURM_STEP_ID=0|Slurm, but not set: SLURM_STEP_NUM_TASKS or SLURM_NTASKS, SLURM_LOCALID,",
-                "JSM_NAMESPACE_RANK=0|LSF, but not set: JSM_NAMESPACE_SIZE,",
-                "JOB_COMPLETION_INDEX=0|Kubernetes, but not set: WORLD_SIZE;",
-                "JOB_COMPLETION_INDEX=0 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2|Kubernetes, but not set: LOCAL_RANK;",
-                "JOB_COMPLETION_INDEX=0 WORLD_SIZE=4 JOB_GLOBAL_INDEX=1|Kubernetes, but not set: PODS_PER_JOB;",
-                "PET_NODE_RANK=0|Kubeflow Trainer, but not set: PET_NNODES, PET_MASTER_ADDR or MASTER_ADDR;",
-                "PET_NODE_RANK=0 PET_NNODES=1 PET_NPROC_PER_NODE=2 MASTER_ADDR=a|Kubeflow Trainer, but not set: LOCAL_RANK;"
+                "OMPI_COMM_WORLD_RANK=1|Open MPI (OMPI_COMM_WORLD_RANK=1), but not set: OMPI_COMM_WORLD_SIZE",
+                "MV2_COMM_WORLD_RANK=1|MVAPICH (MV2_COMM_WORLD_RANK=1), but not set: MV2_COMM_WORLD_SIZE",
+                "PMI_RANK=1|MPI (PMI_RANK=1), but not set: PMI_SIZE or WORLD_SIZE",
+                "PMI_ID=1 PMI_PORT=a:1|MPI (PMI_ID=1), but not set: PMI_SIZE or WORLD_SIZE",
+                "SLURM_PROCID=1 SLURM_STEP_ID=0|Slurm (SLURM_PROCID=1), but not set: SLURM_STEP_NUM_TASKS or SLURM_NTASKS,"
+                        + " SLURM_LOCALID, SLURM_NODEID, SLURM_STEP_TASKS_PER_NODE",
+                "FLUX_TASK_RANK=1|Flux (FLUX_TASK_RANK=1), but not set: FLUX_JOB_SIZE",
+                "JSM_NAMESPACE_RANK=0|LSF (JSM_NAMESPACE_RANK=0), but not set: JSM_NAMESPACE_SIZE",
+                "LSF_PM_TASKID=2 LSB_DJOB_NUMPROC=8|LSF (LSF_PM_TASKID=2), but not set: WORLD_SIZE",
+                "PALS_RANKID=1|PALS (PALS_RANKID=1), but not set: PMI_SIZE or WORLD_SIZE",
+                "PMIX_RANK=1 PMIX_NAMESPACE=job|PMIx (PMIX_RANK=1), but not set: WORLD_SIZE",
+                "JOB_COMPLETION_INDEX=0|Kubernetes (JOB_COMPLETION_INDEX=0), but not set: WORLD_SIZE",
+                "JOB_COMPLETION_INDEX=0 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2|Kubernetes (JOB_COMPLETION_INDEX=0,"
+                        + " LOCAL_WORLD_SIZE=2), but not set: LOCAL_RANK",
+                "JOB_COMPLETION_INDEX=0 WORLD_SIZE=4 JOB_GLOBAL_INDEX=1|Kubernetes (JOB_COMPLETION_INDEX=0,"
+                        + " JOB_GLOBAL_INDEX=1), but not set: PODS_PER_JOB",
+                "PET_NODE_RANK=0|Kubeflow Trainer (PET_NODE_RANK=0), but not set: PET_NNODES, PET_MASTER_ADDR or MASTER_ADDR",
+                "PET_NODE_RANK=0 PET_NNODES=1 PET_NPROC_PER_NODE=2 MASTER_ADDR=a|Kubeflow Trainer (PET_NODE_RANK=0,"
+                        + " PET_NPROC_PER_NODE=2), but not set: LOCAL_RANK"
             })
     void whatOthersLackIsNamed(String environment, String expected) {
-        String message = failure(environment);
-        assertTrue(message.startsWith("this process is a rank by " + expected), message);
+        assertEquals("this process is a rank by " + expected, failure(environment));
     }
 
     @Test
@@ -190,13 +312,15 @@ class RankInfoTest {
         String message = assertThrows(
                         IllegalArgumentException.class, () -> RankInfo.from(map("nccl4j.rank=0"), map(TORCHRUN)))
                 .getMessage();
-        assertTrue(message.contains("not set: nccl4j.worldSize, nccl4j.localRank, nccl4j.localWorldSize;"), message);
+        assertTrue(message.contains("(nccl4j.rank=0), but not set: nccl4j.worldSize"), message);
     }
 
     @ParameterizedTest
     @ValueSource(strings = {"WORLD_SIZE=4", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=4"})
     void aPartWithoutARankIsNoSingleProcess(String environment) {
-        assertTrue(failure(environment).contains("but RANK is not set"));
+        String message = failure(environment);
+        assertTrue(message.startsWith(environment + " is set, so "), message);
+        assertTrue(message.contains("but RANK is not set"), message);
     }
 
     @ParameterizedTest
@@ -219,6 +343,18 @@ class RankInfoTest {
         assertTrue(message.endsWith(": " + value), message);
     }
 
+    @Test
+    void aValueThatAnotherLimitsIsNamedWithIt() {
+        assertEquals(
+                "RANK must be a number from 0 to 7 (WORLD_SIZE=8): 8", failure(TORCHRUN.replace("RANK=5", "RANK=8")));
+        assertEquals(
+                "LOCAL_RANK must be a number from 0 to 3 (LOCAL_WORLD_SIZE=4): 4",
+                failure(TORCHRUN.replace("LOCAL_RANK=1", "LOCAL_RANK=4")));
+        assertEquals(
+                "FLUX_TASK_LOCAL_ID must be a number from 0 to 7 (FLUX_JOB_SIZE=8): 8",
+                failure(FLUX.replace("LOCAL_ID=1", "LOCAL_ID=8") + AT));
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"4x2", "", "x", "4(x2", "y,4(x2)"})
     void aListOfTasksThatMakesNoSenseIsNamed(String tasks) {
@@ -234,8 +370,9 @@ class RankInfoTest {
 
     @Test
     void aNumberOfProcessesThatIsNoNumberIsNamed() {
-        String message = failure("PET_NODE_RANK=0 PET_NNODES=2 PET_NPROC_PER_NODE=auto PET_MASTER_ADDR=a");
+        String message = failure("PET_NODE_RANK=0 PET_NNODES=2 PET_NPROC_PER_NODE=many PET_MASTER_ADDR=a");
         assertTrue(message.startsWith("PET_NPROC_PER_NODE must be a number from 1 to "), message);
+        assertTrue(message.endsWith(": many"), message);
     }
 
     /* Where the ranks meet. */
@@ -252,10 +389,13 @@ class RankInfoTest {
     @Test
     void ranksOfSeveralHostsNeedAnAddress() {
         assertEquals(
-                "MASTER_ADDR is not set, and Open MPI does not tell it: set it to the name or address of the host of rank"
-                        + " 0, and hand it on with mpirun -x MASTER_ADDR",
+                "MASTER_ADDR is not set, and Open MPI does not tell it to rank 5 of 8: set it to the name or address of"
+                        + " the host of rank 0, and hand it on with mpirun -x MASTER_ADDR",
                 failure(OPEN_MPI));
         assertTrue(failure(MPICH).startsWith("MASTER_ADDR is not set, and MPI does not tell it"));
+        for (String environment : List.of(MVAPICH, FLUX, PALS + " WORLD_SIZE=8", PMIX + " WORLD_SIZE=8")) {
+            assertTrue(failure(environment).startsWith("MASTER_ADDR is not set, and "), environment);
+        }
     }
 
     @ParameterizedTest

@@ -59,8 +59,9 @@ class RendezvousDefaultsTest {
 
     @Test
     void aBroadcastGivesTheRootsValue() throws Exception {
-        List<String> got = run(rendezvous ->
-                new String(rendezvous.broadcast("id", 1, () -> bytes("of " + rendezvous.rank()), TIMEOUT)));
+        List<String> got = run(rendezvous -> new String(
+                rendezvous.broadcast("id", 1, () -> bytes("of " + rendezvous.rank()), TIMEOUT),
+                StandardCharsets.UTF_8));
         assertEquals(List.of("of 1", "of 1", "of 1"), got);
     }
 
@@ -102,8 +103,8 @@ class RendezvousDefaultsTest {
             inner.barrier("end", TIMEOUT);
             inner.abort("nothing happens");
             inner.close();
-            return new String(all.get(2))
-                    + new String(rendezvous.gather("y", bytes("y"), TIMEOUT).get(0));
+            return new String(all.get(2), StandardCharsets.UTF_8)
+                    + new String(rendezvous.gather("y", bytes("y"), TIMEOUT).get(0), StandardCharsets.UTF_8);
         });
         assertEquals(List.of("inner23y", "inner23y", "inner23y"), got);
     }

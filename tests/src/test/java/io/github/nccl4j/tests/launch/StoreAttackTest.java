@@ -18,6 +18,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -123,6 +124,7 @@ class StoreAttackTest {
             assertTrue(outcome.output().matches("(?s).*threads: [0-9]{1,2}\\s.*"), outcome::output);
             assertTrue(longest.get() < GREETING + 200, () -> "a stranger got " + longest + " bytes");
             System.out.printf(
+                    Locale.ROOT,
                     "store under attack: %d connections (%d not accepted), 32 ranks met in %.1f s, %s%n",
                     made.get(),
                     refusedByKernel.get(),
@@ -218,7 +220,7 @@ class StoreAttackTest {
         return ByteBuffer.allocate(4 + 74)
                 .putInt(74)
                 .putLong(0x6e63636c346a5354L)
-                .put((byte) 1)
+                .put((byte) 2)
                 .put(mode)
                 .put(rest)
                 .array();

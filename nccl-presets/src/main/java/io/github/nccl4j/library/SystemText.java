@@ -1,0 +1,193 @@
+package io.github.nccl4j.library;
+
+import java.io.IOException;
+import java.net.URI;
+import java.nio.ByteBuffer;
+import java.nio.charset.CharacterCodingException;
+import java.nio.charset.Charset;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Environment variables, properties and paths whose characters the locale cannot spell.
+ *
+ * <p>Java decodes them by the locale and loses what is not in its encoding: in the C locale, all that is not ASCII. The
+ * methods of this class read the bytes once more from {@code /proc} and take them for UTF-8. What is not UTF-8 either stays as
+ * Java has it, and {@link #path} refuses it.
+ *
+ * <p>All methods may be called from any thread.
+ */
+public final class SystemText {
+    /** In place of each byte that Java could not decode. */
+    private static final char LOST = '\uFFFD';
+
+    private static final Charset ENCODING = encoding(System.getProperty("sun.jnu.encoding", "UTF-8"));
+
+    private SystemText() {}
+
+    private static Charset encoding(String name) {
+        return Charset.isSupported(name) ? Charset.forName(name) : StandardCharsets.UTF_8;
+    }
+
+    /**
+     * The environment variables of this process.
+     *
+     * @return as {@link System#getenv()}, without losses where the values are UTF-8
+     */
+    public static Map<String, String> environment() {
+        Map<String, String> variables = System.getenv();
+        if (variables.values().stream().noneMatch(SystemText::isDamaged)) {
+            return variables;
+        }
+        Map<String, String> whole = new HashMap<>(variables);
+        for (String entry : utf8("/proc/self/environ")) {
+            int equals = entry.indexOf('=');
+            if (equals > 0) {
+                String value = entry.substring(equals + 1);
+                whole.computeIfPresent(
+                        entry.substring(0, equals), (name, known) -> isOriginal(value, known) ? value : known);
+            }
+        }
+        return Map.copyOf(whole);
+    }
+
+    /**
+     * A system property.
+     *
+     * @param name its name
+     * @return as {@link System#getProperty(String)}, without losses if it is an argument of the process in UTF-8
+     */
+    public static String property(String name) {
+        String known = System.getProperty(name);
+        if (known == null || !isDamaged(known)) {
+            return known;
+        }
+        String option = "-D" + name + "=";
+        return utf8("/proc/self/cmdline").stream()
+                .filter(argument -> argument.startsWith(option))
+                .map(argument -> argument.substring(option.length()))
+                .filter(value -> isOriginal(value, known))
+                .findFirst()
+                .orElse(known);
+    }
+
+    /**
+     * A path, also one that the locale cannot spell. Such a path can be opened, but {@link Path#toString} shows it damaged.
+     *
+     * @param text the path
+     * @return the path
+     * @throws InvalidPathException if its bytes are not known, because neither the locale nor UTF-8 could decode them
+     */
+    public static Path path(String text) {
+        try {
+            return Path.of(text);
+        } catch (InvalidPathException unspellable) {
+            if (isDamaged(text) || text.indexOf('\0') >= 0) {
+                throw new InvalidPathException(text, problem(text));
+            }
+            // A URI has bytes; a string is encoded by the locale.
+            String folder = text.startsWith("/")
+                    ? "file://"
+                    : Path.of("").toAbsolutePath().toUri().toString();
+            return Path.of(URI.create(folder + percentEncoded(text.getBytes(StandardCharsets.UTF_8))));
+        }
+    }
+
+    /**
+     * The text of a path, without losses if it is in UTF-8.
+     *
+     * @param path the path
+     * @return as {@link Path#toString}, but an absolute path where that shows it damaged
+     */
+    public static String text(Path path) {
+        String text = path.toString();
+        if (!isDamaged(text)) {
+            return text;
+        }
+        String uri = path.toUri().getPath();
+        return uri.endsWith("/") ? uri.substring(0, uri.length() - 1) : uri;
+    }
+
+    /** Why a text cannot be handed to the system; empty if it can. */
+    static String problem(String text) {
+        return isDamaged(text)
+                ? "the locale, whose encoding is " + ENCODING + ", cannot spell it; set LC_ALL=C.UTF-8"
+                : text.indexOf('\0') >= 0 ? "it has a character of code 0" : "";
+    }
+
+    /** For C: the bytes of a text and a zero. */
+    static byte[] toC(String text) {
+        return (text + '\0').getBytes(ENCODING.newEncoder().canEncode(text) ? ENCODING : StandardCharsets.UTF_8);
+    }
+
+    /** The reverse of {@link #toC}, without the zero. */
+    static String fromC(byte[] bytes, int length) {
+        for (Charset charset : List.of(ENCODING, StandardCharsets.UTF_8)) {
+            try {
+                return charset.newDecoder()
+                        .decode(ByteBuffer.wrap(bytes, 0, length))
+                        .toString();
+            } catch (CharacterCodingException another) {
+                continue;
+            }
+        }
+        return new String(bytes, 0, length, StandardCharsets.UTF_8);
+    }
+
+    private static boolean isDamaged(String text) {
+        return text.indexOf(LOST) >= 0;
+    }
+
+    /** Whether a text is what a damaged one was before, as far as that can be seen. */
+    private static boolean isOriginal(String text, String damaged) {
+        return isDamaged(damaged) && ascii(text).equals(ascii(damaged));
+    }
+
+    private static String ascii(String text) {
+        return text.replaceAll("[^\\x00-\\x7f]", "");
+    }
+
+    /** The texts of a file of the system, which a zero ends each: those that are UTF-8. */
+    private static List<String> utf8(String file) {
+        List<String> texts = new ArrayList<>();
+        try {
+            byte[] bytes = Files.readAllBytes(Path.of(file));
+            int start = 0;
+            for (int end = 0; end < bytes.length; end++) {
+                if (bytes[end] == 0) {
+                    try {
+                        texts.add(StandardCharsets.UTF_8
+                                .newDecoder()
+                                .decode(ByteBuffer.wrap(bytes, start, end - start))
+                                .toString());
+                    } catch (CharacterCodingException other) {
+                        // Stays as Java has it.
+                    }
+                    start = end + 1;
+                }
+            }
+        } catch (IOException withoutProc) {
+            return List.of();
+        }
+        return texts;
+    }
+
+    private static String percentEncoded(byte[] bytes) {
+        StringBuilder text = new StringBuilder();
+        for (byte one : bytes) {
+            char c = (char) (one & 0xff);
+            if (c == '/' || c < 128 && Character.isLetterOrDigit(c)) {
+                text.append(c);
+            } else {
+                text.append('%').append(Character.forDigit(c >> 4, 16)).append(Character.forDigit(c & 15, 16));
+            }
+        }
+        return text.toString();
+    }
+}

@@ -1,0 +1,85 @@
+package io.github.nccl4j.samples.launch;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.samples.support.MarkedProcesses;
+import java.io.OutputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+@Timeout(60)
+class ChildProcessesTest {
+    /** Programs that know nothing of their parent: one that runs, one that is stopped, one with a child. */
+    public static final class Parent {
+        private Parent() {}
+
+        public static void main(String[] args) throws Exception {
+            ChildProcesses.start(new ProcessBuilder("sleep", "1000"));
+            Process stopped = ChildProcesses.start(new ProcessBuilder("sleep", "1000"));
+            Signals.send("STOP", stopped.pid());
+            ChildProcesses.start(new ProcessBuilder("/bin/sh", "-c", "sleep 1000; true"));
+            for (int i = 0; i < 100; i++) {
+                ChildProcesses.start(new ProcessBuilder("true")).waitFor();
+            }
+            if (args[0].equals("exit")) {
+                System.in.read();
+                System.exit(0);
+            }
+            Thread.sleep(1_000_000);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"killed", "exit"})
+    void allEndWithTheirParent(String how) throws Exception {
+        MarkedProcesses marked = new MarkedProcesses();
+        List<String> command = JavaCommand.of(List.of(), Parent.class.getName(), List.of(how));
+        Process parent = ChildProcesses.start(marked.mark(new ProcessBuilder(command)));
+        // The parent, its guard, and four.
+        marked.await(6);
+        if (how.equals("killed")) {
+            parent.destroyForcibly();
+        } else {
+            parent.getOutputStream().close();
+        }
+        assertTrue(parent.waitFor(20, TimeUnit.SECONDS));
+        marked.assertNoneLeft();
+    }
+
+    @Test
+    void thoseThatHaveEndedAreForgotten() throws Exception {
+        Process ended = ChildProcesses.start(new ProcessBuilder("true"));
+        Process waiting = ChildProcesses.start(new ProcessBuilder("/bin/sh", "-c", "sleep 1000; true"));
+        assertEquals(0, ended.waitFor());
+        while (ChildProcesses.running().contains(ended)) {
+            Thread.sleep(10);
+        }
+        assertTrue(ChildProcesses.running().contains(waiting));
+        ChildProcesses.kill(waiting);
+        assertEquals(137, waiting.exitValue());
+        assertFalse(ChildProcesses.descendants().anyMatch(ProcessHandle::isAlive));
+    }
+
+    /** Its process id may belong to another process by then. */
+    @Test
+    void theGuardSparesAProcessThatHasEnded() throws Exception {
+        Process first = ChildProcesses.start(new ProcessBuilder("sleep", "1000"));
+        Process second = ChildProcesses.start(new ProcessBuilder("sleep", "1000"));
+        Process guard = ChildProcesses.start(new ProcessBuilder("/bin/sh", "-c", ChildProcesses.script()));
+        String told = String.format(Locale.ROOT, "+ %1$d\n+ %2$d\n+ %1$d\n- %1$d\n", first.pid(), second.pid());
+        try (OutputStream lines = guard.getOutputStream()) {
+            lines.write(told.getBytes(StandardCharsets.US_ASCII));
+        }
+        assertEquals(0, guard.waitFor());
+        assertEquals(137, second.waitFor());
+        assertTrue(first.isAlive());
+    }
+}

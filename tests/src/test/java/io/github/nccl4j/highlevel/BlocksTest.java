@@ -1,0 +1,51 @@
+package io.github.nccl4j.highlevel;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import org.junit.jupiter.api.Test;
+
+/** Blocks of a buffer by counts and displacements: bounds, and overlap of blocks that are written. */
+class BlocksTest {
+    private static final long LENGTH = 10;
+
+    private static Blocks written(long[] counts, long[] displacements) {
+        return Blocks.checked("recv", counts, displacements, counts.length, LENGTH, true);
+    }
+
+    @Test
+    void blocksMayTouchInAnyOrder() {
+        Blocks blocks = written(new long[] {4, 3, 3}, new long[] {6, 3, 0});
+        assertArrayEquals(new long[] {4, 3, 3}, blocks.counts());
+        assertArrayEquals(new long[] {6, 3, 0}, blocks.displacements());
+    }
+
+    @Test
+    void anEmptyBlockMayLieAnywhere() {
+        for (long at = 0; at <= LENGTH; at++) {
+            long[] displacements = {0, at, 5};
+            assertDoesNotThrow(() -> written(new long[] {5, 0, 5}, displacements));
+        }
+    }
+
+    @Test
+    void blocksThatAreWrittenMustNotOverlap() {
+        IllegalArgumentException refused =
+                assertThrows(IllegalArgumentException.class, () -> written(new long[] {4, 0, 3}, new long[] {5, 6, 3}));
+        assertEquals(
+                "recv blocks must not overlap: that of rank 2 is at 3 with 3 elements, that of rank 0 at 5",
+                refused.getMessage());
+        assertDoesNotThrow(() -> Blocks.checked("send", new long[] {4, 0, 3}, new long[] {5, 6, 3}, 3, LENGTH, false));
+    }
+
+    @Test
+    void aBlockMustBeWithinTheBuffer() {
+        assertDoesNotThrow(() -> written(new long[] {1}, new long[] {9}));
+        assertThrows(IndexOutOfBoundsException.class, () -> written(new long[] {1}, new long[] {10}));
+        assertThrows(IndexOutOfBoundsException.class, () -> written(new long[] {1}, new long[] {-1}));
+        assertThrows(IndexOutOfBoundsException.class, () -> written(new long[] {Long.MAX_VALUE}, new long[] {9}));
+        assertThrows(IllegalArgumentException.class, () -> written(new long[] {-1}, new long[] {0}));
+    }
+}

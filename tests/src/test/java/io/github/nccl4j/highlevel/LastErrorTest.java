@@ -1,0 +1,74 @@
+package io.github.nccl4j.highlevel;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.highlevel.NcclLog.Level;
+import io.github.nccl4j.highlevel.NcclLog.Line;
+import io.github.nccl4j.highlevel.NcclLog.Warning;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+/** Which words of NCCL a failure quotes. Times are in milliseconds; 1 and 2 are communicators. */
+class LastErrorTest {
+    private final LastError words = new LastError();
+
+    @Test
+    void aTextFromBeforeTheFailureIsNotQuoted() {
+        assertTrue(words.see("rma_socket requires GDRCopy", 100));
+        assertFalse(words.see("rma_socket requires GDRCopy", 150));
+        assertEquals("", words.quote("rma_socket requires GDRCopy", 900, 200, 1, null));
+        assertEquals("", words.quote("rma_socket requires GDRCopy", 900, 200, 1, "ncclAllReduce 3"));
+        assertEquals("", words.quote("rma_socket requires GDRCopy", 900, 100, 1, null));
+    }
+
+    @Test
+    void aTextThatCameSinceItBeganIsQuoted() {
+        words.see("old", 100);
+        // Seen by the watchdog before the thread that failed came to look.
+        words.see("Call to connect failed", 300);
+        assertEquals("Call to connect failed", words.quote("Call to connect failed", 900, 200, 1, null));
+        // Nobody has looked between.
+        assertEquals("another", words.quote("another", 950, 940, 1, null));
+    }
+
+    @Test
+    void aFailureOfAnotherCommunicatorKeepsItsText() {
+        assertEquals("broken", words.quote("broken", 300, 200, 1, null));
+        assertEquals("", words.quote("broken", 310, 200, 2, null));
+        assertEquals("broken", words.quote("broken", 320, 200, 1, null));
+        String named = "comm 0xabc rank 3: connection refused";
+        assertEquals("", words.quote(named, 400, 350, 1, null));
+        assertEquals(named, words.quote(named, 400, 350, 0xabc, null));
+    }
+
+    /** NCCL writes the same text anew, which cannot be seen. */
+    @Test
+    void theSameFailureAgainHasTheSameText() {
+        assertEquals("invalid root 9", words.quote("invalid root 9", 300, 290, 1, "ncclReduce 4"));
+        assertEquals("invalid root 9", words.quote("invalid root 9", 800, 790, 1, "ncclReduce 4"));
+        assertEquals("invalid root 9", words.quote("invalid root 9", 900, 890, 2, "ncclReduce 4"));
+        assertEquals("", words.quote("invalid root 9", 950, 940, 1, "ncclReduce 6"));
+        assertEquals("", words.quote("invalid root 9", 950, 940, 1, null));
+    }
+
+    private static Warning warning(int rank, String communicator, String text, long seen) {
+        return new Warning(new Line(Level.WARN, 1, 0, "", text, rank, communicator), seen);
+    }
+
+    @Test
+    void linesOfTheLogAreOfItsTimeAndCommunicator() {
+        List<Warning> all = List.of(
+                warning(0, "train", "too old", 99),
+                warning(0, "train", "own", 100),
+                warning(0, "other", "of another of this rank", 101),
+                warning(1, "train", "of another rank", 102),
+                warning(-1, "", "of whom is unknown", 103),
+                warning(0, "", "comm 0x1 rank 0: by its handle", 104),
+                warning(0, "", "comm 0x2 rank 0: by another handle", 105));
+        assertEquals(
+                List.of("own", "of whom is unknown", "comm 0x1 rank 0: by its handle"),
+                NcclLog.lastOf(all, 0, "train", 1, 100).stream().map(Line::text).toList());
+    }
+}

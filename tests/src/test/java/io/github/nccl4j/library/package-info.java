@@ -1,0 +1,2 @@
+/** Tests of what the library package keeps to itself. */
+package io.github.nccl4j.library;
