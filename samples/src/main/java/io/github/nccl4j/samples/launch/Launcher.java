@@ -35,7 +35,6 @@ public final class Launcher {
     private static final long CAUSE_MILLIS = 200;
 
     private static final long GRACE_MILLIS = 1000;
-    private static final long KILL_MILLIS = 500;
     private static final long OUTPUT_PATIENCE_MILLIS = 300;
 
     private final List<String> command;
@@ -226,24 +225,21 @@ public final class Launcher {
     /** Ends what still runs. Called at the end of a run and by the shutdown hook; whoever comes second waits for the first. */
     private void stop() {
         synchronized (started) {
-            stopping = true;
-            List<ProcessHandle> victims = handles();
-            if (victims.isEmpty()) {
+            if (stopping) {
                 return;
             }
-            victims.forEach(ProcessHandle::destroy);
-            await(GRACE_MILLIS);
-            handles().forEach(ProcessHandle::destroyForcibly);
-            victims.stream().filter(ProcessHandle::isAlive).forEach(ProcessHandle::destroyForcibly);
-            await(KILL_MILLIS);
+            stopping = true;
+            List<ProcessHandle> alive = started.stream()
+                    .filter(RankProcess::alive)
+                    .flatMap(RankProcess::tree)
+                    .toList();
+            if (!alive.isEmpty()) {
+                alive.forEach(ProcessHandle::destroy);
+                await(GRACE_MILLIS);
+            }
+            // Also what a rank has left that has ended by itself.
+            ChildProcesses.kill(started.stream().map(RankProcess::process).toList());
         }
-    }
-
-    private List<ProcessHandle> handles() {
-        return started.stream()
-                .filter(RankProcess::alive)
-                .flatMap(RankProcess::tree)
-                .toList();
     }
 
     private void await(long millis) {

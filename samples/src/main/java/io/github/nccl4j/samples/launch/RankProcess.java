@@ -111,6 +111,10 @@ final class RankProcess {
         return rank;
     }
 
+    Process process() {
+        return process;
+    }
+
     /** The process and everything that it started, as far as still linked to it. */
     Stream<ProcessHandle> tree() {
         return Stream.concat(process.descendants(), Stream.of(process.toHandle()));

@@ -17,7 +17,10 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 @Timeout(60)
 class ChildProcessesTest {
-    /** Programs that know nothing of their parent: one that runs, one that is stopped, one with a child. */
+    /** Leaves a process behind whose parent is gone. */
+    private static final String LEAVES_ONE = "sleep 1000 >/dev/null 2>&1 & exit 0";
+
+    /** Programs that know nothing of their parent: one that runs, one that is stopped, one with a child, one without its parent. */
     public static final class Parent {
         private Parent() {}
 
@@ -26,6 +29,8 @@ class ChildProcessesTest {
             Process stopped = ChildProcesses.start(new ProcessBuilder("sleep", "1000"));
             Signals.send("STOP", stopped.pid());
             ChildProcesses.start(new ProcessBuilder("/bin/sh", "-c", "sleep 1000; true"));
+            ChildProcesses.start(new ProcessBuilder("/bin/sh", "-c", LEAVES_ONE))
+                    .waitFor();
             for (int i = 0; i < 100; i++) {
                 ChildProcesses.start(new ProcessBuilder("true")).waitFor();
             }
@@ -43,8 +48,8 @@ class ChildProcessesTest {
         MarkedProcesses marked = new MarkedProcesses();
         List<String> command = JavaCommand.of(List.of(), Parent.class.getName(), List.of(how));
         Process parent = ChildProcesses.start(marked.mark(new ProcessBuilder(command)));
-        // The parent, its guard, and four.
-        marked.await(6);
+        // The parent, its guard, and five.
+        marked.await(7);
         if (how.equals("killed")) {
             parent.destroyForcibly();
         } else {
@@ -68,12 +73,38 @@ class ChildProcessesTest {
         assertFalse(ChildProcesses.descendants().anyMatch(ProcessHandle::isAlive));
     }
 
+    @Test
+    void aProcessWithoutItsParentIsKilledToo() throws Exception {
+        MarkedProcesses marked = new MarkedProcesses();
+        Process parent = ChildProcesses.start(marked.mark(new ProcessBuilder("/bin/sh", "-c", LEAVES_ONE)));
+        Process other = ChildProcesses.start(new ProcessBuilder("sleep", "1000"));
+        assertEquals(0, parent.waitFor());
+        marked.await(1);
+        ChildProcesses.kill(parent);
+        assertEquals(List.of(), marked.running());
+        assertTrue(other.isAlive());
+    }
+
+    @Test
+    void anInterruptSparesNoProcess() throws Exception {
+        MarkedProcesses marked = new MarkedProcesses();
+        Process parent = ChildProcesses.start(marked.mark(new ProcessBuilder("/bin/sh", "-c", LEAVES_ONE)));
+        Process waiting = ChildProcesses.start(marked.mark(new ProcessBuilder("sleep", "1000")));
+        assertEquals(0, parent.waitFor());
+        marked.await(2);
+        Thread.currentThread().interrupt();
+        ChildProcesses.kill(List.of(parent, waiting));
+        assertTrue(Thread.interrupted());
+        assertEquals(List.of(), marked.running());
+    }
+
     /** Its process id may belong to another process by then. */
     @Test
     void theGuardSparesAProcessThatHasEnded() throws Exception {
         Process first = ChildProcesses.start(new ProcessBuilder("sleep", "1000"));
         Process second = ChildProcesses.start(new ProcessBuilder("sleep", "1000"));
-        Process guard = ChildProcesses.start(new ProcessBuilder("/bin/sh", "-c", ChildProcesses.script()));
+        Process guard =
+                ChildProcesses.start(new ProcessBuilder("/bin/sh", "-c", ChildProcesses.script(), "guard", "no mark"));
         String told = String.format(Locale.ROOT, "+ %1$d\n+ %2$d\n+ %1$d\n- %1$d\n", first.pid(), second.pid());
         try (OutputStream lines = guard.getOutputStream()) {
             lines.write(told.getBytes(StandardCharsets.US_ASCII));

@@ -64,7 +64,7 @@ public final class MarkedProcesses {
 
     /** Fails if any still run after some seconds. */
     public void assertNoneLeft() throws IOException, InterruptedException {
-        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(2);
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
         List<String> left = running();
         while (!left.isEmpty() && System.nanoTime() < end) {
             Thread.sleep(10);
