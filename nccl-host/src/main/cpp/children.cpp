@@ -112,6 +112,7 @@ void connectSplit(const std::shared_ptr<Comm>& parent, int color, int key, Comm&
   if (!members.empty() && members.front().second == parent->rank) own.make();
   mine.id = own.id();
   std::vector<RegroupNote> ids = exchangeForSplit(parent, child, regrouping.get(), mine, Call::CommSplitId);
+  if (regrouping != nullptr) regrouping->complete();
   regrouping.reset();
   own.use();
 

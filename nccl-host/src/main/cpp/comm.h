@@ -208,6 +208,7 @@ class Comm {
 
   /** How often ranks of this communicator tried to make others over the control streams. Needs `operation`. */
   uint64_t regroupAttempts = 0;
+  uint64_t regroupsCompleted = 0;
 
   /** Made by ncclCommGetUniqueId here and not yet used. Needs `operation`. */
   std::unique_ptr<ncclUniqueId> growId;

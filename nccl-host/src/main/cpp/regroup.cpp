@@ -64,16 +64,21 @@ std::vector<RegroupNote> Regrouping::exchange(const std::vector<int>& members, c
 void Regrouping::tell(const std::vector<int>& members, const RegroupNote& mine) {
   RegroupNote note = mine;
   note.attempt = attempt_;
+  note.completed = parent_.regroupsCompleted;
   std::string body(reinterpret_cast<const char*>(&note), sizeof note);
   for (int rank : members) {
     if (rank != parent_.rank) parent_.tell(parent_.peers[static_cast<size_t>(rank)], ControlKind::Regroup, 0, body);
   }
 }
 
-/** What a rank told for this attempt, or for a later one; drops what it told for earlier ones. */
+void Regrouping::complete() { parent_.regroupsCompleted = attempt_; }
+
+/** What a rank told for this attempt, or for a later one; drops what it told for earlier ones, and for those it gave up. */
 RegroupNote* Regrouping::newest(Peer& peer) {
   while (!peer.regroups.empty() && peer.regroups.front().attempt < attempt_) peer.regroups.pop_front();
-  while (peer.regroups.size() > 1 && peer.regroups.back().attempt > peer.regroups.front().attempt) {
+  // A rank that told of a later attempt either completed this one before this rank did, or gave it up.
+  while (peer.regroups.size() > 1 && peer.regroups.back().attempt > peer.regroups.front().attempt &&
+         peer.regroups.back().completed < peer.regroups.front().attempt) {
     peer.regroups.pop_front();
   }
   return peer.regroups.empty() ? nullptr : &peer.regroups.front();

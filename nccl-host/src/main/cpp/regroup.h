@@ -5,7 +5,8 @@
 // communicator goes through them.
 //
 // An exchange may fail at some ranks and not at others, and those try again. So attempts have numbers: what is left of an
-// earlier one is dropped, and a rank that hears of a later one takes part in that.
+// earlier one is dropped, and a rank that hears of a later one takes part in that. A rank that succeeded may begin the next
+// attempt while others still read what it told for this one: each rank tells which attempt it completed last.
 #pragma once
 
 #include <memory>
@@ -26,6 +27,12 @@ class Regrouping {
    * fails at a rank that hears that another began anew.
    */
   std::vector<RegroupNote> exchange(const std::vector<int>& members, const RegroupNote& mine);
+
+  /**
+   * After the last exchange, where ranks go on without waiting for each other: what this rank told stays good for those that have
+   * not read it when this rank begins the next attempt.
+   */
+  void complete();
 
   /** The id that one rank of the parent made with ncclCommGetUniqueId. */
   ncclUniqueId takeGrowId();

@@ -12,7 +12,7 @@
 namespace host {
 
 constexpr uint32_t kWireMagic = 0x34484a4e;
-constexpr uint32_t kWireVersion = 2;
+constexpr uint32_t kWireVersion = 3;
 
 enum class FrameKind : uint8_t {
   Collective,  // "I am in this collective"; both sides compare
@@ -70,6 +70,7 @@ static_assert(sizeof(Control) == 512, "no padding in control messages");
 struct RegroupNote {
   Call call = Call::CommShrink;
   uint64_t attempt = 0;  // counted on the parent
+  uint64_t completed = 0;  // the last attempt that succeeded at the rank that tells this
   uint64_t members = 0;  // a hash of the list of ranks
   std::pair<int64_t, int64_t> told;  // CommSplit: color and key
   ncclUniqueId id = {};  // of the rank that serves the rendezvous

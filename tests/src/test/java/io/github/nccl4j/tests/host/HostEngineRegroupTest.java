@@ -337,6 +337,25 @@ class HostEngineRegroupTest {
         assertEquals("; 0 of 1: 2.0; 2.0", texts.get(2));
     }
 
+    /** Rank 2, alone in its part, begins the next split while the others are still in this one. */
+    @Test
+    void aRankMayBeginTheNextSplitBeforeTheOthersAreDone() throws Exception {
+        HostEngineTest.inThreads(3, self -> {
+            Rank.check(nccl.ncclCommRevoke(self.comm(), nccl.NCCL_REVOKE_DEFAULT), "ncclCommRevoke");
+            try (LongPointer cell = new LongPointer(1)) {
+                for (int i = 0; i < 200; i++) {
+                    int color = self.rank() / 2;
+                    Rank.check(nccl.ncclCommSplit(self.comm(), color, 0, cell.address(), 0L), "ncclCommSplit");
+                    Rank part = rankOf(cell.get());
+                    assertEquals(color == 0 ? 2 : 1, part.count());
+                    part.destroy();
+                }
+            }
+            self.destroy();
+            return "";
+        });
+    }
+
     private static Rank grow(long comm, int count, String id, int rank) {
         try (ncclUniqueId uniqueId = id == null ? null : Rank.uniqueId(id);
                 LongPointer cell = new LongPointer(1)) {
