@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.samples.launch.ChildProcesses;
 import io.github.nccl4j.samples.support.Programs;
+import io.github.nccl4j.samples.support.SamplesJar;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -152,17 +153,7 @@ class DocsCommandsTest {
     }
 
     private static Outcome run(String arguments) throws IOException, InterruptedException {
-        List<String> words = new ArrayList<>(List.of(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-XX:+UseSerialGC",
-                "-XX:TieredStopAtLevel=1",
-                "-XX:-UsePerfData",
-                "-jar",
-                "target/nccl4j-samples.jar"));
-        words.addAll(List.of(arguments.split(" +")));
-        ProcessBuilder builder = new ProcessBuilder(words).redirectErrorStream(true);
-        builder.environment().keySet().removeIf(name -> name.startsWith("NCCL"));
-        Process process = ChildProcesses.start(builder);
+        Process process = ChildProcesses.start(SamplesJar.command(List.of(arguments.split(" +"))));
         List<String> output = SamplesTest.output(process);
         return new Outcome(process.waitFor(), output);
     }

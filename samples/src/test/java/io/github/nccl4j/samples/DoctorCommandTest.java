@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.samples.launch.ChildProcesses;
+import io.github.nccl4j.samples.support.SamplesJar;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -20,18 +21,9 @@ class DoctorCommandTest {
     private record Outcome(int code, String output) {}
 
     private static Outcome doctor(String... arguments) throws Exception {
-        List<String> command = new ArrayList<>(List.of(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-XX:+UseSerialGC",
-                "-XX:TieredStopAtLevel=1",
-                "-XX:-UsePerfData",
-                "-jar",
-                "target/nccl4j-samples.jar",
-                "doctor"));
-        command.addAll(List.of(arguments));
-        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
-        builder.environment().keySet().removeIf(name -> name.startsWith("NCCL"));
-        Process process = ChildProcesses.start(builder);
+        List<String> words = new ArrayList<>(List.of("doctor"));
+        words.addAll(List.of(arguments));
+        Process process = ChildProcesses.start(SamplesJar.command(words));
         String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
         return new Outcome(process.waitFor(), output);
     }

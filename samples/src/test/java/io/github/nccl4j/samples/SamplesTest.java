@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.samples.launch.ChildProcesses;
 import io.github.nccl4j.samples.support.Programs;
+import io.github.nccl4j.samples.support.SamplesJar;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStream;
@@ -30,20 +31,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** The samples as users start them, by the jar that has everything, on the host engine. */
 @Timeout(120)
 class SamplesTest {
-    private static final String JAR = "target/nccl4j-samples.jar";
-
     static ProcessBuilder command(String arguments) {
-        List<String> command = new ArrayList<>(List.of(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-XX:+UseSerialGC",
-                "-XX:TieredStopAtLevel=1",
-                "-XX:-UsePerfData",
-                "-jar",
-                JAR));
-        command.addAll(List.of(arguments.split(" ")));
-        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
-        builder.environment().keySet().removeIf(name -> name.startsWith("NCCL4J_"));
-        return builder;
+        return SamplesJar.command(List.of(arguments.split(" ")));
     }
 
     private static Process start(String arguments) throws IOException {
@@ -167,7 +156,7 @@ class SamplesTest {
     /** The host engine with another name for a function, as an older one would lack it. */
     static Path libraryWithout(String function, Path folder) throws IOException {
         String entry = "io/github/nccl4j/host/" + Loader.getPlatform() + "/libnccl4j_host.so";
-        try (ZipFile jar = new ZipFile(JAR);
+        try (ZipFile jar = new ZipFile(SamplesJar.PATH);
                 InputStream content = jar.getInputStream(jar.getEntry(entry))) {
             String text = new String(content.readAllBytes(), StandardCharsets.ISO_8859_1);
             String changed = text.replace(function + "\0", "X".repeat(function.length()) + "\0");

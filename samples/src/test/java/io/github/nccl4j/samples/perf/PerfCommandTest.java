@@ -7,6 +7,7 @@ import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import io.github.nccl4j.samples.launch.ChildProcesses;
+import io.github.nccl4j.samples.support.SamplesJar;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -41,19 +42,10 @@ class PerfCommandTest {
     }
 
     private static Outcome run(List<String> arguments) throws IOException, InterruptedException {
-        List<String> command = new ArrayList<>(List.of(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-XX:+UseSerialGC",
-                "-XX:TieredStopAtLevel=1",
-                "-XX:-UsePerfData",
-                "-jar",
-                "target/nccl4j-samples.jar",
-                "perf"));
-        command.addAll(arguments);
-        command.addAll(List.of("--engine", "host"));
-        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
-        builder.environment().keySet().removeIf(name -> name.startsWith("NCCL"));
-        Process process = ChildProcesses.start(builder);
+        List<String> words = new ArrayList<>(List.of("perf"));
+        words.addAll(arguments);
+        words.addAll(List.of("--engine", "host"));
+        Process process = ChildProcesses.start(SamplesJar.command(words));
         List<String> lines = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8)
                 .lines()
                 .toList();
