@@ -1,6 +1,7 @@
 package io.github.nccl4j.tests;
 
 import io.github.nccl4j.samples.launch.ChildProcesses;
+import io.github.nccl4j.samples.support.ClassArchive;
 import java.io.File;
 import java.io.IOException;
 import java.io.Reader;
@@ -14,13 +15,18 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /** A JVM of its own for code that decides what a process can decide only once, such as its library, or that is to be killed. */
 public final class ChildJvm {
+    private static final String OWN_CLASS_PATH = ownClassPath();
+
     private Duration limit = Duration.ofSeconds(60);
     private final List<String> prefix = new ArrayList<>();
     private final List<String> options = new ArrayList<>();
-    private String classPath = System.getProperty("java.class.path");
+    private String classPath = OWN_CLASS_PATH;
+    private boolean archived = true;
     private String modulePath;
     private final Map<String, String> environment = new LinkedHashMap<>();
 
@@ -85,7 +91,25 @@ public final class ChildJvm {
     /** Puts a folder or jar before the tests' own class path. */
     public ChildJvm classPath(Path first) {
         classPath = first + File.pathSeparator + classPath;
+        archived = false;
         return this;
+    }
+
+    /** Puts a folder or jar after the tests' own class path: the JVM starts faster than with one before it. */
+    public ChildJvm classPathEnd(Path last) {
+        classPath += File.pathSeparator + last;
+        return this;
+    }
+
+    /** That of the tests, with their jar instead of their folders where the build has it: Java archives no classes of folders. */
+    private static String ownClassPath() {
+        String own = System.getProperty("java.class.path");
+        String jar = System.getProperty("nccl4j.test.jar");
+        return jar == null
+                ? own
+                : Stream.concat(Stream.of(jar), Stream.of(own.split(File.pathSeparator)))
+                        .filter(entry -> entry.endsWith(".jar"))
+                        .collect(Collectors.joining(File.pathSeparator));
     }
 
     /** Runs a module, "module/class", instead of a class of the class path. */
@@ -114,6 +138,11 @@ public final class ChildJvm {
         command.addAll(List.of("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto"));
         if (Runtime.version().feature() >= 22) {
             command.add("--enable-native-access=ALL-UNNAMED");
+        }
+        if (System.getProperty("nccl4j.test.jar") != null && archived && modulePath == null) {
+            ClassArchive.of(OWN_CLASS_PATH)
+                    .ifPresent(file ->
+                            command.addAll(List.of("-XX:SharedArchiveFile=" + file, "-Dnccl4j.classes=" + file)));
         }
         command.addAll(options);
         command.addAll(

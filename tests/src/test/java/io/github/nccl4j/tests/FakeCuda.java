@@ -125,21 +125,17 @@ public final class FakeCuda {
 
     /** Lets a JVM find the libraries and JavaCPP Presets CUDA with its natives, and say at its end what it has left. */
     public ChildJvm jvm(ChildJvm jvm) {
-        for (Path jar : presets()) {
-            jvm.classPath(jar);
+        Path jars = Path.of(System.getProperty("nccl4j.test.cuda"), Integer.toString(major));
+        Path natives = jars.resolve("cuda-" + Loader.getPlatform() + ".jar");
+        Path classes = jars.resolve("cuda.jar");
+        if (Files.exists(classes)) {
+            // Other classes than those of the tests' own class path.
+            jvm.classPath(natives).classPath(classes);
+        } else {
+            jvm.classPathEnd(natives);
         }
         return jvm.environment("LD_LIBRARY_PATH", folder.toString())
                 .environment("FAKE_CUDA_REPORT", "1")
                 .property("org.bytedeco.javacpp.cachedir", folder.resolve("cache"));
-    }
-
-    /** The jars of JavaCPP Presets CUDA for the release that are not on the tests' own class path. */
-    private List<Path> presets() {
-        Path jars = Path.of(System.getProperty("nccl4j.test.cuda"), Integer.toString(major));
-        List<Path> found = new ArrayList<>(List.of(jars.resolve("cuda-" + Loader.getPlatform() + ".jar")));
-        if (Files.exists(jars.resolve("cuda.jar"))) {
-            found.add(jars.resolve("cuda.jar"));
-        }
-        return found;
     }
 }

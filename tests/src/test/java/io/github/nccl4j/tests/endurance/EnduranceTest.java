@@ -52,7 +52,7 @@ class EnduranceTest {
                 "Survival | -n two | Invalid value for option '--ranks': 'two' is not an int",
                 "Survival | -n 2 -c -1 | -r, -d and -c must be at least 1: 20, 10, -1",
                 "Soak | -n 2147483647 | 2147483647 ranks are more than 64 for each of ",
-                "Soak | -n 2 -s 0 | -n must be at least 2, -s at least 1, --lose at least 0: 2, 0, 0",
+                "Soak | -n 2 -s 0 | -n must be at least 2, -s at least 1, --lose and --warm at least 0: 2, 0, 0, 20",
             })
     void wrongNumbersAreRefused(String name, String arguments, String message) throws ClassNotFoundException {
         Class<?> command = Class.forName(getClass().getPackageName() + "." + name + "Command");

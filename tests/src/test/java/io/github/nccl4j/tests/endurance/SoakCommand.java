@@ -44,8 +44,6 @@ import picocli.CommandLine.Spec;
         })
 public final class SoakCommand implements Callable<Integer> {
     private static final long STUCK_SECONDS = 60;
-    /** Before that nothing is compared, and as many rounds follow at least. */
-    private static final int WARM_ROUNDS = 20;
 
     private static final int REPORTS = 10;
 
@@ -79,6 +77,13 @@ public final class SoakCommand implements Callable<Integer> {
             defaultValue = "10",
             description = "How long what is left at the end may take to go. Default: ${DEFAULT-VALUE}.")
     private int settle;
+
+    @Option(
+            names = "--warm",
+            paramLabel = "ROUNDS",
+            defaultValue = "20",
+            description = "Rounds before anything is compared; as many follow at least. Default: ${DEFAULT-VALUE}.")
+    private int warm;
 
     @Spec
     private CommandLine.Model.CommandSpec spec;
@@ -177,10 +182,11 @@ public final class SoakCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws Exception {
-        if (size < 2 || seconds < 1 || lost < 0) {
+        if (size < 2 || seconds < 1 || lost < 0 || warm < 0) {
             throw new ParameterException(
                     spec.commandLine(),
-                    "-n must be at least 2, -s at least 1, --lose at least 0: " + size + ", " + seconds + ", " + lost);
+                    "-n must be at least 2, -s at least 1, --lose and --warm at least 0: " + size + ", " + seconds
+                            + ", " + lost + ", " + warm);
         }
         Capacity.ofMachine().refuse(size, 1).ifPresent(reason -> {
             throw new ParameterException(spec.commandLine(), reason);
@@ -244,11 +250,11 @@ public final class SoakCommand implements Callable<Integer> {
         long reported = 0;
         long length = TimeUnit.SECONDS.toNanos(seconds);
         long time = 0;
-        while (time < length || before == null || rounds < warmRounds + WARM_ROUNDS) {
+        while (time < length || before == null || rounds < warmRounds + warm) {
             round();
             time = System.nanoTime() - began;
             long due = Math.min(time * REPORTS / length, REPORTS - 1);
-            if (due == reported || rounds < WARM_ROUNDS) {
+            if (due == reported || rounds < warm) {
                 continue;
             }
             reported = due;
