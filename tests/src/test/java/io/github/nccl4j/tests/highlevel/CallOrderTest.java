@@ -71,7 +71,7 @@ class CallOrderTest {
             API ncclAllReduce(const void*, void*, size_t, int, int, Comm* comm, void*) {
               log("enter", comm->number);
               // Ends by itself, so that a test that fails does not hang.
-              for (int i = 0; i < 3000 && !comm->revoked; i++) usleep(1000);
+              for (int i = 0; i < 30000 && !comm->revoked; i++) usleep(1000);
               return log("leave", comm->number);
             }
             """;

@@ -77,6 +77,7 @@ class HostStreamsTest {
 
     @Test
     void eventsOrderStreamsAndTellTheTime() throws Exception {
+        CountDownLatch started = new CountDownLatch(2);
         RankThreads.run(2, communicator -> {
             try (CudaStream first = CudaStream.nonBlocking(HOST);
                     CudaStream second = CudaStream.nonBlocking(HOST);
@@ -85,7 +86,9 @@ class HostStreamsTest {
                     DeviceBuffer<Float32> buffer = numbers(1000, 1);
                     DeviceBuffer<Float32> copy = numbers(1000, 0)) {
                 start.record(first);
+                started.countDown();
                 if (communicator.rank() == 1) {
+                    started.await();
                     Thread.sleep(100);
                 }
                 communicator.allReduce(buffer, ReduceOp.SUM, first);

@@ -196,7 +196,8 @@ class RecoveryTest {
                 recovery.communicator().abort();
                 return;
             }
-            assertEquals(2, sum(recovery.recover(Duration.ofMillis(300)), self));
+            // The other one may be late on a busy machine.
+            assertEquals(2, sum(recovery.recover(Duration.ofSeconds(2)), self));
             recovered.countDown();
         });
     }

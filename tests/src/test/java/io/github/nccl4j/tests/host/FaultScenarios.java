@@ -1,7 +1,10 @@
 package io.github.nccl4j.tests.host;
 
 import io.github.nccl4j.global.nccl;
+import java.io.IOException;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.bytedeco.javacpp.FloatPointer;
 
@@ -12,6 +15,9 @@ import org.bytedeco.javacpp.FloatPointer;
 final class FaultScenarios {
     private static final int RANKS = 3;
     private static final int CALLS = 4;
+
+    /** Opens when the shrink of rank 0 has failed once; see {@link #lateShrink}. */
+    private static final CountDownLatch GAVE_UP = new CountDownLatch(1);
 
     private FaultScenarios() {}
 
@@ -61,19 +67,12 @@ final class FaultScenarios {
                 : nccl.ncclBcast(data.address(), 10, nccl.ncclFloat, 0, self.comm(), 0);
     }
 
-    /** As {@link #calls}, where each rank has a watchdog that aborts it. */
-    private static String abortSoon(Rank self) throws InterruptedException {
-        Thread watchdog = new Thread(() -> {
-            try {
-                Thread.sleep(1000);
-            } catch (InterruptedException e) {
-                return;
-            }
-            nccl.ncclCommAbort(self.comm());
-        });
-        watchdog.start();
+    /** As {@link #calls}, where each rank has a watchdog that aborts it in its first call. */
+    private static String abortSoon(Rank self) throws IOException {
+        CompletableFuture<Integer> aborted =
+                NativeWait.ofThisThread().whenInside("ncclAllReduce", () -> nccl.ncclCommAbort(self.comm()));
         String line = calls(self);
-        watchdog.join();
+        aborted.join();
         return line;
     }
 
@@ -117,7 +116,7 @@ final class FaultScenarios {
         }
         int failures = 0;
         if (self.rank() == 2) {
-            Thread.sleep(1500);
+            GAVE_UP.await();
         }
         Rank rest = null;
         while (rest == null) {
@@ -125,6 +124,7 @@ final class FaultScenarios {
                 rest = HostEngineRegroupTest.shrink(self, nccl.NCCL_SHRINK_ABORT, 1);
             } catch (Rank.NcclFailure late) {
                 failures++;
+                GAVE_UP.countDown();
             }
         }
         nccl.ncclCommAbort(self.comm());

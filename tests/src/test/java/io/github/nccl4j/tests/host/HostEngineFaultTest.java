@@ -121,7 +121,7 @@ class HostEngineFaultTest {
 
     @Test
     void aShrinkThatWasLateOnceSucceedsTheNextTime() {
-        List<String> lines = lines(faulty("").environment("NCCL4J_HOST_INIT_TIMEOUT", "1"), "late");
+        List<String> lines = lines(faulty("").environment("NCCL4J_HOST_INIT_TIMEOUT", "2"), "late");
         assertEquals("rank 0: 1 failures, then 4.0", lines.get(0));
         assertEquals("rank 2: 0 failures, then 4.0", lines.get(2));
     }
@@ -183,10 +183,10 @@ class HostEngineFaultTest {
 
     @Test
     void aDecimalCommaInTheLocaleChangesNothing(@TempDir Path folder) throws IOException {
-        ChildJvm jvm = faulty("delay=1.5,rank=2,op=2").environment("NCCL4J_HOST_OP_TIMEOUT", "0.5");
+        ChildJvm jvm = faulty("delay=4.5,rank=2,op=2").environment("NCCL4J_HOST_OP_TIMEOUT", "1.5");
         CommaLocale.in(folder).forEach(jvm::environment);
         for (String line : linesOfRanks(jvm, "calls")) {
-            assertOther(line, 1, nccl.ncclTimeout, "waited 0.5 s", "rank 2");
+            assertOther(line, 1, nccl.ncclTimeout, "waited 1.5 s", "rank 2");
         }
     }
 }

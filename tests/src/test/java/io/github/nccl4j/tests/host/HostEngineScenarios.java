@@ -169,7 +169,7 @@ final class HostEngineScenarios {
         for (int i = 0; i < count; i++) {
             body.accept(i);
         }
-        HostEngineTest.settle();
+        HostEngineTest.settle(() -> HostEngineTest.descriptors() <= files && status("Threads:") <= threads);
         System.out.println((HostEngineTest.descriptors() - files)
                 + " files, "
                 + (status("Threads:") - threads)
