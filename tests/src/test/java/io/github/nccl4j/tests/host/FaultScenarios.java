@@ -4,7 +4,6 @@ import io.github.nccl4j.global.nccl;
 import java.io.IOException;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.bytedeco.javacpp.FloatPointer;
 
@@ -16,8 +15,8 @@ final class FaultScenarios {
     private static final int RANKS = 3;
     private static final int CALLS = 4;
 
-    /** Opens when the shrink of rank 0 has failed once; see {@link #lateShrink}. */
-    private static final CountDownLatch GAVE_UP = new CountDownLatch(1);
+    /** The thread of rank 0, when its shrink has failed once; see {@link #lateShrink}. */
+    private static final CompletableFuture<NativeWait> GAVE_UP = new CompletableFuture<>();
 
     private FaultScenarios() {}
 
@@ -108,15 +107,15 @@ final class FaultScenarios {
         }
     }
 
-    /** Ranks 0 and 2 go on without rank 1; rank 2 comes when rank 0 has given up once. */
-    private static String lateShrink(Rank self) throws InterruptedException {
+    /** Ranks 0 and 2 go on without rank 1; rank 2 comes when rank 0 has given up once and waits again. */
+    private static String lateShrink(Rank self) throws Exception {
         if (self.rank() == 1) {
             nccl.ncclCommAbort(self.comm());
             return "rank 1";
         }
         int failures = 0;
         if (self.rank() == 2) {
-            GAVE_UP.await();
+            GAVE_UP.get().await("ncclCommShrink");
         }
         Rank rest = null;
         while (rest == null) {
@@ -124,7 +123,7 @@ final class FaultScenarios {
                 rest = HostEngineRegroupTest.shrink(self, nccl.NCCL_SHRINK_ABORT, 1);
             } catch (Rank.NcclFailure late) {
                 failures++;
-                GAVE_UP.countDown();
+                GAVE_UP.complete(NativeWait.ofThisThread());
             }
         }
         nccl.ncclCommAbort(self.comm());
