@@ -7,8 +7,6 @@ import io.github.nccl4j.tests.ChildJvm;
 import java.time.Duration;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
 
 /** The commands do on the host engine what they are to do on GPUs. */
 @Tag("alone")
@@ -40,28 +38,6 @@ class EnduranceTest {
                 outcome.output());
     }
 
-    @ParameterizedTest
-    @CsvSource(
-            delimiter = '|',
-            value = {
-                "Cycles | -n 0 | -n must be at least 1: 0",
-                "Cycles | -n 2 -c 0 | -c must be at least 10: 0",
-                "Cycles | -n 2 --timeout 0 | --timeout must be at least 1: 0",
-                "Cycles | -n 2147483647 | 2147483647 ranks are more than 64 for each of ",
-                "Survival | -n 1 | -n must be at least 2, since one is killed: 1",
-                "Survival | -n two | Invalid value for option '--ranks': 'two' is not an int",
-                "Survival | -n 2 -c -1 | -r, -d and -c must be at least 1: 20, 10, -1",
-                "Soak | -n 2147483647 | 2147483647 ranks are more than 64 for each of ",
-                "Soak | -n 2 -s 0 | -n must be at least 2, -s at least 1, --lose and --warm at least 0: 2, 0, 0, 20",
-            })
-    void wrongNumbersAreRefused(String name, String arguments, String message) throws ClassNotFoundException {
-        Class<?> command = Class.forName(getClass().getPackageName() + "." + name + "Command");
-        ChildJvm.Outcome outcome = run(command, arguments.split(" "));
-        assertEquals(2, outcome.exitCode(), outcome.output());
-        assertTrue(outcome.output().startsWith("nccl4j: " + message), outcome.output());
-        assertEquals(2, outcome.output().lines().count(), outcome.output());
-    }
-
     /** The one process that has all ranks is ended. */
     @Test
     void cyclesEndAtTheTimeLimit() {
@@ -69,13 +45,6 @@ class EnduranceTest {
                 run(CyclesCommand.class, "--engine", "host", "-n", "2", "-c", "1000000", "--timeout", "1");
         assertEquals(124, outcome.exitCode(), outcome.output());
         assertTrue(outcome.output().contains("timed out after 1 s"), outcome.output());
-    }
-
-    @Test
-    void aLibraryThatIsNotThereIsNamed() {
-        ChildJvm.Outcome outcome = run(SurvivalCommand.class, "--library", "/none/libnccl.so", "-n", "2", "-r", "1");
-        assertEquals(1, outcome.exitCode(), outcome.output());
-        assertTrue(outcome.output().contains("/none/libnccl.so"), outcome.output());
     }
 
     @Test
