@@ -19,7 +19,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Two executors, each a process of its own, on the host engine. */
-@Timeout(90)
+@Timeout(600)
 class NcclRddClusterTest {
     private static JavaSparkContext spark;
 

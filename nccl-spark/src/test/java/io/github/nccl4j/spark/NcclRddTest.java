@@ -32,7 +32,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Two tasks in this JVM, on the host engine. */
-@Timeout(60)
+@Timeout(600)
 class NcclRddTest {
     /** Longer than any test may take: what ends earlier was ended. */
     private static final Duration LONG = Duration.ofMinutes(10);

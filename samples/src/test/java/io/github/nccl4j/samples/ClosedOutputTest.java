@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** A command that never ends by itself ends when nobody reads its output any more, as in {@code nccl4j perf -N 0 | head}. */
-@Timeout(120)
+@Timeout(600)
 class ClosedOutputTest {
     private static final String FOR_EVER = "perf all_reduce --engine host -N 0 -b 8 -e 8 -n 1 -c 0 --jit-warmup 0";
 

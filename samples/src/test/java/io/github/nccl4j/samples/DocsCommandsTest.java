@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Timeout;
  * runs. What can't is marked: {@code sh gate} (the gate runs it), {@code sh gpu}, {@code sh cluster}, {@code sh install} (needs a
  * network), {@code sh example} (has something of the reader's).
  */
-@Timeout(120)
+@Timeout(600)
 class DocsCommandsTest {
     private static final Path README = Path.of("../README.md");
     private static final Path DOCS = Path.of("../docs");

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** {@code doctor} as users start it, with what every machine has: the host engine, and files that are no library. */
-@Timeout(120)
+@Timeout(600)
 class DoctorCommandTest {
 
     private record Outcome(int code, String output) {}

@@ -29,7 +29,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** The samples as users start them, by the jar that has everything, on the host engine. */
-@Timeout(120)
+@Timeout(600)
 class SamplesTest {
     static ProcessBuilder command(String arguments) {
         return SamplesJar.command(List.of(arguments.split(" ")));

@@ -24,7 +24,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** What {@code 10-with-python} does when something is wrong with Python, and its way to GPUs, as far as that goes without one. */
-@Timeout(120)
+@Timeout(600)
 class WithPythonTest {
 
     private static final String RUN = "run 10-with-python -n 2 --engine host --python ";

@@ -22,7 +22,7 @@ import java.util.stream.Stream;
 public final class ChildJvm {
     private static final String OWN_CLASS_PATH = ownClassPath();
 
-    private Duration limit = Duration.ofSeconds(60);
+    private Duration limit = Duration.ofMinutes(5);
     private final List<String> prefix = new ArrayList<>();
     private final List<String> options = new ArrayList<>();
     private String classPath = OWN_CLASS_PATH;

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-@Timeout(60)
+@Timeout(600)
 class ChildProcessesTest {
     /** Leaves a process behind whose parent is gone. */
     private static final String LEAVES_ONE = "sleep 1000 >/dev/null 2>&1 & exit 0";

@@ -26,7 +26,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import picocli.CommandLine;
 
 /** The command as users start it, on the host engine. */
-@Timeout(120)
+@Timeout(600)
 class PerfCommandTest {
     @TempDir
     Path folder;

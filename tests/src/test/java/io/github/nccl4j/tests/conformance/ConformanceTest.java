@@ -30,7 +30,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** The conformance suite on the host engine, the ranks in this JVM. */
-@Timeout(value = 120, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class ConformanceTest {
     private static void assertAllPassed(Report report) {
         assertEquals(List.of(), report.failures());
@@ -59,7 +59,7 @@ class ConformanceTest {
     @Test
     void theCommandRunsProcessesAndThreadsAndAddsThemUp() {
         ChildJvm.Outcome outcome = new ChildJvm()
-                .limit(Duration.ofSeconds(110))
+                .limit(Duration.ofMinutes(5))
                 .run(
                         ConformanceCommand.class,
                         "-n",

@@ -10,7 +10,7 @@ import java.time.Duration;
 
 /** Collectives of one rank that are captured in a graph; for communicators that block, on GPUs. */
 final class GraphSuite {
-    private static final Duration SOON = Duration.ofSeconds(30);
+    private static final Duration SOON = Duration.ofSeconds(120);
 
     private final Checks checks = new Checks();
     private final Crew crew;

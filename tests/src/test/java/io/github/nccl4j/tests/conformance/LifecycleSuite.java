@@ -34,7 +34,7 @@ import org.bytedeco.javacpp.LongPointer;
 
 /** What one rank of a thread of its own does with its communicator beside moving data. All ranks do the same. */
 final class LifecycleSuite {
-    private static final Duration SOON = Duration.ofSeconds(30);
+    private static final Duration SOON = Duration.ofSeconds(120);
 
     private final Checks checks = new Checks();
     private final Crew crew;

@@ -18,7 +18,7 @@ import java.util.function.Supplier;
 
 /** Makes communicators, in the ways that a program can, and runs a suite with them. */
 final class Ranks {
-    private static final Duration DEADLINE = Duration.ofSeconds(60);
+    private static final Duration DEADLINE = Duration.ofSeconds(120);
     private static final Duration LIMIT = Duration.ofMinutes(9);
 
     private final boolean blocking;

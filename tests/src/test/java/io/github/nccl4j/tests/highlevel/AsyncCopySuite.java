@@ -19,7 +19,7 @@ import java.util.List;
 
 /** What asynchronous copies and page-locked memory promise, on any device. */
 final class AsyncCopySuite {
-    private static final Duration LIMIT = Duration.ofSeconds(20);
+    private static final Duration LIMIT = Duration.ofSeconds(120);
     private static final int LENGTH = 100_003;
 
     private final Device device;

@@ -30,7 +30,7 @@ import org.bytedeco.javacpp.Pointer;
 
 /** What buffers, streams and events promise, on any device. */
 final class BufferSuite {
-    private static final Duration LIMIT = Duration.ofSeconds(20);
+    private static final Duration LIMIT = Duration.ofSeconds(120);
 
     /** More than two chunks of any copy, and not a multiple of one. */
     private static final int LARGE = 2 * (1 << 20) + 3;

@@ -41,7 +41,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** What a communicator does when ranks die, never come or give up, on the host engine. */
-@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class CommunicatorFailuresTest {
     private static final Duration LIMIT = Duration.ofSeconds(50);
     private static final CudaStream STREAM = CudaStream.defaultOf(Device.host());

@@ -40,7 +40,7 @@ import org.bytedeco.javacpp.Pointer;
 
 /** What runs in a JVM with the fake CUDA. */
 final class FakeCudaScenarios {
-    private static final Duration LIMIT = Duration.ofSeconds(20);
+    private static final Duration LIMIT = Duration.ofSeconds(120);
 
     private final Checks checks = new Checks();
 

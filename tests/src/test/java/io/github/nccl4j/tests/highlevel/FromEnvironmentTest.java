@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Processes that a launcher has started make a communicator, or all say why not. */
-@Timeout(120)
+@Timeout(600)
 class FromEnvironmentTest {
     private final int port = Ports.free();
 

@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** What an interceptor sees of calls into the host engine, and that nobody is disturbed by it. */
-@Timeout(60)
+@Timeout(600)
 class InterceptionTest {
 
     /** Writes down the calls of this thread. */

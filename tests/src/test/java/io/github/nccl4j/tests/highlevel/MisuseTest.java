@@ -27,7 +27,7 @@ import org.junit.jupiter.api.io.TempDir;
  * communicators work on where they are said to.
  */
 class MisuseTest {
-    private static final Duration LIMIT = Duration.ofSeconds(30);
+    private static final Duration LIMIT = Duration.ofSeconds(120);
 
     @TempDir
     static Path folder;

@@ -15,7 +15,7 @@ import java.util.concurrent.atomic.LongAdder;
  * got stuck.
  */
 final class RandomMisuse {
-    private static final Duration STUCK = Duration.ofSeconds(30);
+    private static final Duration STUCK = Duration.ofSeconds(120);
 
     private final long calls;
     private final long seed;

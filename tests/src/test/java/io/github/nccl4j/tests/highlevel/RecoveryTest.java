@@ -35,7 +35,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Ranks that go on without those that they lose; ranks are threads, each with its own connection to the store. */
-@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class RecoveryTest {
     private static final Duration LIMIT = Duration.ofSeconds(50);
     private static final Duration LONG = Duration.ofSeconds(40);

@@ -35,7 +35,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Ranks as virtual threads, more of them than there are carriers: none may hold a carrier while it waits for another. */
-@Timeout(120)
+@Timeout(600)
 class VirtualThreadsTest {
     private static final int RANKS = 8;
     private static final int CARRIERS = 2;

@@ -49,7 +49,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** What ends although nobody asks: lost ranks, calls and work beyond the deadline, and calls of interrupted threads. */
-@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class WatchdogTest {
     private static final Duration LIMIT = Duration.ofSeconds(50);
     private static final Duration SOON = Duration.ofMillis(300);

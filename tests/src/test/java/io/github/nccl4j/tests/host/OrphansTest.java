@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-@Timeout(120)
+@Timeout(600)
 class OrphansTest {
     /** Starts what tests start: ranks that wait in native code for one that never comes, one of them stopped, and a program in C++. */
     public static final class Parent {

@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Ranks are asked, and answer without calling anything. */
-@Timeout(120)
+@Timeout(600)
 class InquiryTest {
     private static final Duration SOON = Duration.ofSeconds(1);
     /** For all answers to be there, on a busy machine. */

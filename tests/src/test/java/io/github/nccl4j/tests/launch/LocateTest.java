@@ -27,7 +27,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Local ranks that no launcher tells, found when the ranks meet. */
-@Timeout(120)
+@Timeout(600)
 class LocateTest {
     private static final int UNKNOWN = RankInfo.UNKNOWN;
 

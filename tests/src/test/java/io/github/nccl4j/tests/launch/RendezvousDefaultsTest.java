@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** What an implementation that can only gather has without doing anything for it. */
-@Timeout(60)
+@Timeout(600)
 class RendezvousDefaultsTest {
     private static final Duration TIMEOUT = Duration.ofSeconds(20);
     private static final int SIZE = 3;

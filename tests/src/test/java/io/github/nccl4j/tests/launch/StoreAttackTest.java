@@ -31,7 +31,7 @@ import org.junit.jupiter.api.Timeout;
  * 32 ranks meet while strangers do to the store what they can. {@code -Dstore.attack=10000} is the number of their
  * connections, 1000 unless set. The store's process has 24 MB.
  */
-@Timeout(300)
+@Timeout(600)
 class StoreAttackTest {
     private static final int CONNECTIONS = Integer.getInteger("store.attack", 1000);
     private static final int WORLD = 32;

@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Ranks that do not come, come too late, come twice, fail or die: all hear of it, and who it was. */
-@Timeout(120)
+@Timeout(600)
 class StoreFailuresTest {
     /** Long enough that a test that waits for it fails. */
     private static final Duration FOR_EVER = Duration.ofMinutes(10);

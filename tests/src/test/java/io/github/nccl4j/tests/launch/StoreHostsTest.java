@@ -21,7 +21,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Ranks on several hosts meet. */
-@Timeout(180)
+@Timeout(600)
 class StoreHostsTest {
     private static final int HOSTS = 3;
     private static final int PER_HOST = 2;

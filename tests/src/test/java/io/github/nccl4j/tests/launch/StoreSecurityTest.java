@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** What those can do who do not know the secret: nothing. */
-@Timeout(120)
+@Timeout(600)
 class StoreSecurityTest {
     private static final byte[] SECRET = "a secret of more than sixteen bytes".getBytes(StandardCharsets.UTF_8);
     private static final byte[] WRONG = "another one of more than sixteen bytes".getBytes(StandardCharsets.UTF_8);

@@ -29,7 +29,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** What ranks that are all there tell each other. */
-@Timeout(120)
+@Timeout(600)
 class TcpStoreTest {
     private static final byte[] ID = new byte[128];
 
