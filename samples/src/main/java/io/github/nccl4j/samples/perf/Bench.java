@@ -48,6 +48,9 @@ final class Bench {
 
     private final ByteBuffer staging = DataCheck.staging();
 
+    /** Null without -I. */
+    private IterationEvents events;
+
     private int repetition;
     private boolean compiled;
     private boolean wrongSeen;
@@ -72,6 +75,19 @@ final class Bench {
 
     /** Runs everything; false if an element was wrong at any rank. */
     boolean run() {
+        if (settings.perIteration == 0) {
+            runTests();
+        } else {
+            int most = Math.max(settings.iterations, JIT_AT_ONCE);
+            try (IterationEvents made = new IterationEvents(members, most, settings.blocking == 3)) {
+                events = made;
+                runTests();
+            }
+        }
+        return !wrongSeen;
+    }
+
+    private void runTests() {
         for (ElementType<?> type : Types.named(settings.type)) {
             for (Operator operator : operators()) {
                 for (int root : roots()) {
@@ -79,7 +95,6 @@ final class Bench {
                 }
             }
         }
-        return !wrongSeen;
     }
 
     private List<Operator> operators() {
@@ -220,14 +235,25 @@ final class Bench {
                 complete();
                 barrier();
                 double seconds = time(calls);
+                IterationTimes iterations = events == null ? null : iterationTimes();
                 barrier();
                 double algorithm = collective.algorithmBytes(sizes, elementSize, ranks) / seconds / 1e9;
                 return new Measurement(
                         seconds * 1e6,
                         algorithm,
                         algorithm * collective.busFactor(ranks),
-                        check(calls, sizes, inPlace));
+                        check(calls, sizes, inPlace),
+                        iterations);
             }
+        }
+
+        /** Null except for the first thread of a process. */
+        private IterationTimes iterationTimes() {
+            // Each call may have been waited for, and not the last event.
+            synchronize();
+            List<double[]> byProcess =
+                    exchange.byProcess(thread, events.micros(settings.iterations, settings.aggregated));
+            return byProcess == null ? null : IterationTimes.of(byProcess, settings.skipped);
         }
 
         private static void wake() {
@@ -403,6 +429,9 @@ final class Bench {
     private double enqueue(Calls calls, int iterations, int aggregated) {
         long excluded = 0;
         for (int i = 0; i < iterations; i++) {
+            if (events != null) {
+                events.begin(i);
+            }
             if (aggregated == 1) {
                 start(calls, i);
             } else {
@@ -410,10 +439,16 @@ final class Bench {
             }
             if (settings.blocking == 3) {
                 synchronize();
+                if (events != null) {
+                    events.end(i);
+                }
                 long start = System.nanoTime();
                 barrier();
                 excluded += System.nanoTime() - start;
             }
+        }
+        if (events != null) {
+            events.finish(iterations);
         }
         return excluded / 1e9;
     }

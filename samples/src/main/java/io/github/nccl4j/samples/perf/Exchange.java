@@ -22,6 +22,11 @@ final class Exchange {
 
     private final int firstParty;
     private final SharedBarrier shared;
+    private final Processes processes;
+    /** Of this process' threads. */
+    private final SharedBarrier own;
+
+    private final double[][] numbers;
 
     /**
      * For the threads of this process.
@@ -30,9 +35,12 @@ final class Exchange {
      * @param threads how many threads each has
      * @param shared of all threads of all processes; null if they share no memory
      */
-    Exchange(int process, int threads, SharedBarrier shared) {
+    Exchange(int process, int threads, SharedBarrier shared, Processes processes) {
         firstParty = process * threads;
         this.shared = shared;
+        this.processes = processes;
+        own = SharedBarrier.ofThreads(threads);
+        numbers = new double[threads][];
     }
 
     /** Waits for all threads of all processes. */
@@ -68,20 +76,43 @@ final class Exchange {
         for (int i = 0; i < members.size(); i++) {
             Member member = members.get(i);
             boolean counts = extreme || (i == 0 && (mode != Mode.RANK0 || member.rank() == 0));
-            member.number.fill(counts ? number : 0);
+            member.number().fill(counts ? number : 0);
         }
         ReduceOp op = mode == Mode.MIN ? ReduceOp.MIN : mode == Mode.MAX ? ReduceOp.MAX : ReduceOp.SUM;
-        Group.run(() -> members.forEach(member -> member.communicator.allReduce(member.number, op, member.stream)));
+        Group.run(() -> members.forEach(member -> member.communicator.allReduce(member.number(), op, member.stream)));
         double[] combined = new double[1];
         for (Member member : members) {
             member.stream.synchronize();
-            member.number.copyTo(combined);
+            member.number().copyTo(combined);
         }
         return mode == Mode.AVG ? combined[0] * members.size() / members.get(0).size() : combined[0];
     }
 
+    /**
+     * The numbers of all processes: each the largest of those that the process' threads have at the same place.
+     *
+     * @param mine this thread's numbers, as many as every other thread's of any process
+     * @return the numbers by process; null for other threads than the first of a process
+     */
+    List<double[]> byProcess(int thread, double[] mine) {
+        numbers[thread] = mine;
+        own.await();
+        if (thread != 0) {
+            // Nobody writes the next numbers before the first thread has read these.
+            own.await();
+            return null;
+        }
+        double[] largest = mine.clone();
+        for (double[] ofThread : numbers) {
+            Arrays.setAll(largest, i -> Math.max(largest[i], ofThread[i]));
+        }
+        own.await();
+        return processes.gather(largest);
+    }
+
     /** So that nobody waits for a thread that has failed. */
     void abort() {
+        own.abort();
         if (shared != null) {
             shared.abort();
         }

@@ -92,9 +92,9 @@ final class JsonFile implements Results, AutoCloseable {
         json.name("graph").value(settings.graphLaunches);
         // Booleans are texts there.
         json.name("blocking_collectives").value(Boolean.toString(settings.blocking != 0));
-        json.name("per_iter_timing").value("false");
-        json.name("per_iter_skip").value(0);
-        json.name("parallel_init").value("false");
+        json.name("per_iter_timing").value(Boolean.toString(settings.perIteration != 0));
+        json.name("per_iter_skip").value(settings.skipped);
+        json.name("parallel_init").value(Boolean.toString(settings.parallelInit != 0));
     }
 
     @Override
@@ -106,10 +106,8 @@ final class JsonFile implements Results, AutoCloseable {
             json.name("type").value(row.type());
             json.name("redop").value(row.operator());
             json.name("root").value(String.format(Locale.ROOT, "%6d", row.root()));
-            json.name("out_of_place");
-            write(row.outOfPlace());
-            json.name("in_place");
-            write(row.inPlace());
+            write("out_of_place", row.outOfPlace());
+            write("in_place", row.inPlace());
             json.name("actual_iterations").value(settings.iterations);
             json.name("experiment_name").value("");
             json.endObject();
@@ -119,8 +117,8 @@ final class JsonFile implements Results, AutoCloseable {
         }
     }
 
-    private void write(Measurement measurement) throws IOException {
-        json.beginObject();
+    private void write(String name, Measurement measurement) throws IOException {
+        json.name(name).beginObject();
         json.name(settings.cpuTime != 0 ? "cpu_time" : "time").value(measurement.micros());
         json.name("alg_bw").value(measurement.algorithm());
         json.name("bus_bw").value(measurement.bus());
@@ -131,6 +129,10 @@ final class JsonFile implements Results, AutoCloseable {
             json.value(measurement.wrong());
         }
         json.endObject();
+        if (measurement.iterations() != null) {
+            json.name(name + "_per_iter");
+            measurement.iterations().write(json);
+        }
     }
 
     /** Everything behind the results. */

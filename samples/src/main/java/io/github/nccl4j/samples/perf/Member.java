@@ -16,8 +16,8 @@ final class Member implements AutoCloseable {
     final CudaStream stream;
     final DeviceBuffer<Uint8> send;
     final DeviceBuffer<Uint8> recv;
-    /** For numbers that ranks tell each other. */
-    final DeviceBuffer<Float64> number;
+    /** For numbers that ranks tell each other; null until then. */
+    private DeviceBuffer<Float64> number;
 
     Member(Communicator communicator, long bytes, boolean defaultStream) {
         this.communicator = communicator;
@@ -25,7 +25,14 @@ final class Member implements AutoCloseable {
         stream = defaultStream ? CudaStream.defaultOf(device) : CudaStream.nonBlocking(device);
         send = device.allocateForWindow(ElementType.UINT8, bytes);
         recv = device.allocateForWindow(ElementType.UINT8, bytes);
-        number = device.allocate(ElementType.FLOAT64, 1);
+    }
+
+    /** Memory for a number that ranks tell each other, allocated when it is first needed. */
+    DeviceBuffer<Float64> number() {
+        if (number == null) {
+            number = communicator.device().allocate(ElementType.FLOAT64, 1);
+        }
+        return number;
     }
 
     int rank() {
@@ -56,7 +63,9 @@ final class Member implements AutoCloseable {
 
     @Override
     public void close() {
-        number.close();
+        if (number != null) {
+            number.close();
+        }
         recv.close();
         send.close();
         stream.close();

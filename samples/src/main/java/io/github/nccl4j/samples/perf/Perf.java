@@ -1,10 +1,8 @@
 package io.github.nccl4j.samples.perf;
 
-import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CommunicatorConfig;
 import io.github.nccl4j.highlevel.CtaPolicy;
 import io.github.nccl4j.highlevel.Device;
-import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.launch.RankInfo;
@@ -18,10 +16,6 @@ import java.time.ZoneId;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.ExecutorCompletionService;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 
 /** One process of a measurement: its communicators, buffers and threads, and what it prints if it has rank 0. */
 final class Perf {
@@ -34,6 +28,9 @@ final class Perf {
     private final RankInfo self;
     private final Duration patience;
     private final PerformanceTable table;
+    /** Null without -M. */
+    private final MemoryReport memory;
+
     private final int perProcess;
     private final int ranks;
 
@@ -43,7 +40,8 @@ final class Perf {
         this.arguments = arguments;
         this.self = self;
         this.patience = patience;
-        table = new PerformanceTable(settings.cpuTime != 0);
+        table = new PerformanceTable(settings.cpuTime != 0, settings.perIteration != 0);
+        memory = settings.memory == 0 ? null : new MemoryReport();
         perProcess = settings.threads * settings.gpus;
         ranks = self.worldSize() * perProcess;
     }
@@ -67,33 +65,24 @@ final class Perf {
         if (collective == Collective.HYPERCUBE && Integer.bitCount(ranks) != 1) {
             throw new PerfException("hypercube needs 2, 4, 8 ... ranks, and there are " + ranks);
         }
-        List<Device> devices = devices();
-        UniqueId id = UniqueId.of(TcpStore.ofProcess(self, patience)
-                .broadcast("id", 0, () -> UniqueId.create().toBytes(), patience));
-        List<Communicator> communicators = Communicator.builder()
-                .config(config())
-                .deadline(patience)
-                .createAll(id, self.rank() * perProcess, ranks, devices);
-        List<Member> members = new ArrayList<>();
-        try {
-            for (Communicator communicator : communicators) {
-                members.add(new Member(communicator, bufferBytes(), settings.defaultStream != 0));
-            }
-            register(members);
-            return measure(members);
-        } catch (Exception | Error e) {
-            // So that nobody waits for this process.
-            communicators.forEach(Communicator::abort);
-            throw e;
-        } finally {
-            communicators.forEach(Communicator::close);
-            members.forEach(Member::close);
+        if (memory != null && NcclLibrary.get().engine() == Engine.HOST) {
+            throw new PerfException("-M reports memory of GPUs, and the host engine uses none: -M " + settings.memory
+                    + ", engine " + Engine.HOST);
         }
-    }
-
-    /** All buffers begin at element -u, of at most 8 bytes. */
-    private long bufferBytes() {
-        return Math.max(16, settings.maxBytes + 8L * settings.unalign);
+        List<Device> devices = devices();
+        TcpStore store = TcpStore.ofProcess(self, patience);
+        UniqueId id =
+                UniqueId.of(store.broadcast("id", 0, () -> UniqueId.create().toBytes(), patience));
+        try (Members members = new Members(settings, memory)) {
+            try {
+                members.create(new Members.World(id, ranks, config(), patience), self.rank() * perProcess, devices);
+                return measure(members.all(), new Processes(store, patience));
+            } catch (Exception | Error e) {
+                // So that nobody waits for this process.
+                members.abort();
+                throw e;
+            }
+        }
     }
 
     private List<Device> devices() {
@@ -124,41 +113,33 @@ final class Perf {
         return config.build();
     }
 
-    private void register(List<Member> members) {
-        if (settings.register == 1) {
-            members.forEach(Member::register);
-        } else if (settings.register == 2) {
-            Group.run(() -> members.forEach(Member::registerWindows));
-        }
-    }
-
-    private int measure(List<Member> members) throws Exception {
-        List<RankDevice> devices = RankDevice.ofAll(members);
+    private int measure(List<Member> members, Processes processes) throws Exception {
+        List<RankDevice> devices = RankDevice.ofAll(members, processes);
         head(devices);
         if (settings.json == null || !isMain()) {
-            boolean right = runThreads(members, this::row);
-            foot(right);
+            boolean right = runThreads(members, processes, this::row);
+            foot(right, processes);
             return code(right);
         }
         try (JsonFile json = new JsonFile(settings.json, settings)) {
             print("# Writing JSON output to " + json.path());
             json.begin(arguments, NativeLibrary.versionCode(), devices);
-            boolean right = runThreads(members, row -> {
+            boolean right = runThreads(members, processes, row -> {
                 row(row);
                 json.add(row);
             });
-            foot(right);
+            foot(right, processes);
             json.end(table.wrongResults(), table.averageBus(), leastBandwidth() > 0, fastEnough());
             return code(right);
         }
     }
 
-    private boolean runThreads(List<Member> members, Results results) throws Exception {
+    private boolean runThreads(List<Member> members, Processes processes, Results results) throws Exception {
         print(table.header());
         SharedBarrier shared = self.worldSize() == 1
                 ? SharedBarrier.ofThreads(settings.threads)
                 : SharedBarrier.of(TcpStore.ofProcess(self, patience), settings.threads, patience);
-        Exchange exchange = new Exchange(self.rank(), settings.threads, shared);
+        Exchange exchange = new Exchange(self.rank(), settings.threads, shared, processes);
         List<Callable<Boolean>> benches = new ArrayList<>();
         for (int t = 0; t < settings.threads; t++) {
             List<Member> own = members.subList(t * settings.gpus, (t + 1) * settings.gpus);
@@ -166,25 +147,19 @@ final class Perf {
             Bench bench = new Bench(settings, collective, own, t, exchange, first ? results : null);
             benches.add(bench::run);
         }
-        if (benches.size() == 1) {
-            return benches.get(0).call();
-        }
-        ExecutorService pool = Executors.newFixedThreadPool(benches.size());
-        try {
-            ExecutorCompletionService<Boolean> done = new ExecutorCompletionService<>(pool);
-            benches.forEach(done::submit);
-            boolean right = true;
-            for (int i = 0; i < benches.size(); i++) {
-                right &= done.take().get();
-            }
-            return right;
-        } catch (ExecutionException e) {
+        MemoryReport.Meter meter = memory == null
+                ? null
+                : memory.meter(members.stream()
+                        .map(member -> member.communicator.device())
+                        .toList());
+        List<Boolean> right = Threads.run(benches, () -> {
             exchange.abort();
             members.forEach(member -> member.communicator.abort());
-            throw e.getCause() instanceof Exception cause ? cause : e;
-        } finally {
-            pool.shutdown();
+        });
+        if (meter != null) {
+            meter.done(MemoryReport.Step.COLLECTIVES);
         }
+        return !right.contains(false);
     }
 
     private void head(List<RankDevice> devices) {
@@ -195,26 +170,44 @@ final class Perf {
         if (settings.blocking > 0) {
             print("# Blocking Enabled: -z " + settings.blocking);
         }
+        if (settings.perIteration != 0) {
+            print(
+                    "# Per-Iteration Report: by events in the streams, of the slowest rank; without the first iterations: "
+                            + settings.skipped);
+        }
+        if (settings.parallelInit != 0) {
+            print("# Parallel Init Enabled: each thread makes its own communicators and buffers");
+        }
         print("#");
         print("# Using devices");
         devices.forEach(device -> print(device.line()));
     }
 
     private void row(Row row) {
-        Measurement out = row.outOfPlace();
-        Measurement in = row.inPlace();
         print(PerformanceTable.columns(row.bytes(), row.count(), row.type(), row.operator(), row.root())
-                + table.cell(out.micros(), out.algorithm(), out.bus(), out.wrong())
-                + table.cell(in.micros(), in.algorithm(), in.bus(), in.wrong())
+                + cells(row.outOfPlace())
+                + cells(row.inPlace())
                 + (settings.timestamps != 0
                         ? "  " + LocalDateTime.now(ZoneId.systemDefault()).format(JsonFile.TIME)
                         : ""));
     }
 
-    private void foot(boolean right) {
+    private String cells(Measurement measured) {
+        String cell = table.cell(measured.micros(), measured.algorithm(), measured.bus(), measured.wrong());
+        if (measured.iterations() == null) {
+            return cell;
+        }
+        IterationTimes.Summary summary = measured.iterations().summary();
+        return cell + PerformanceTable.iterations(summary.min(), summary.max(), summary.p99(), summary.cv());
+    }
+
+    private void foot(boolean right, Processes processes) {
         print(table.footer() + (leastBandwidth() <= 0 ? "" : fastEnough() ? "OK" : "FAILED"));
         print("#");
         print("# Collective test concluded: " + PROGRAM + collective.label());
+        if (memory != null) {
+            print(memory.line(processes));
+        }
         if (isMain() && !right) {
             System.err.println("nccl4j perf: elements were wrong");
         }

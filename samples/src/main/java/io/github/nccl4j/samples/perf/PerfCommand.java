@@ -170,6 +170,10 @@ public final class PerfCommand implements Callable<Integer> {
             throw new ParameterException(
                     spec.commandLine(), "--against needs -N of at least 1, and no -S: " + settings.cycles);
         }
+        if (settings.memory != 0) {
+            throw new ParameterException(
+                    spec.commandLine(), "--against shows times alone, not the report of -M: " + settings.memory);
+        }
         // So that the same library is found here, and handed to the other program.
         EngineSetting setting = launch.decide(launch.ranks(), true);
         setting.apply();
@@ -179,7 +183,11 @@ public final class PerfCommand implements Callable<Integer> {
         theirs.addAll(settings.forNcclTests());
         List<String> ours = new ArrayList<>(starter());
         ours.addAll(JavaCommand.ofOuterLauncher(launch.jvmOptions(), Main.class.getName(), arguments));
-        SideBySide sideBySide = new SideBySide(collective, against, rounds);
+        SideBySide sideBySide = new SideBySide(
+                collective,
+                against,
+                rounds,
+                settings.perIteration == 0 ? SideBySide.COLUMNS : SideBySide.COLUMNS_WITH_ITERATIONS);
         int code = sideBySide.run(
                 new SideBySide.Program(theirs, Map.of("LD_PRELOAD", preloaded())),
                 new SideBySide.Program(ours, setting.environment()));

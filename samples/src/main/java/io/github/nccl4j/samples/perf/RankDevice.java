@@ -2,10 +2,6 @@ package io.github.nccl4j.samples.perf;
 
 import com.google.gson.stream.JsonWriter;
 import io.github.nccl4j.highlevel.Device;
-import io.github.nccl4j.highlevel.DeviceBuffer;
-import io.github.nccl4j.highlevel.Element.Uint8;
-import io.github.nccl4j.highlevel.ElementType;
-import io.github.nccl4j.highlevel.Group;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
@@ -60,37 +56,19 @@ record RankDevice(int rank, long pid, String host, int device, String bus, Strin
     }
 
     /** Those of all ranks, by rank. Collective. */
-    static List<RankDevice> ofAll(List<Member> members) {
-        int ranks = members.get(0).size();
-        List<DeviceBuffer<Uint8>> buffers = new ArrayList<>();
-        try {
-            for (Member member : members) {
-                DeviceBuffer<Uint8> all =
-                        member.communicator.device().allocate(ElementType.UINT8, (long) BYTES * ranks);
-                buffers.add(all);
-                byte[] bytes = new byte[BYTES];
-                byte[] text = of(member).text().getBytes(StandardCharsets.UTF_8);
-                System.arraycopy(text, 0, bytes, 0, Math.min(text.length, BYTES - 1));
-                all.slice((long) BYTES * member.rank(), BYTES).copyFrom(bytes);
-            }
-            Group.run(() -> {
-                for (int i = 0; i < buffers.size(); i++) {
-                    Member member = members.get(i);
-                    member.communicator.allGather(
-                            buffers.get(i).slice((long) BYTES * member.rank(), BYTES), buffers.get(i), member.stream);
-                }
-            });
-            members.forEach(member -> member.communicator.work(member.stream).await());
-            byte[] all = new byte[BYTES * ranks];
-            buffers.get(0).copyTo(all);
-            List<RankDevice> devices = new ArrayList<>();
-            for (int rank = 0; rank < ranks; rank++) {
-                devices.add(parse(new String(all, rank * BYTES, BYTES, StandardCharsets.UTF_8)));
-            }
-            return devices;
-        } finally {
-            buffers.forEach(DeviceBuffer::close);
+    static List<RankDevice> ofAll(List<Member> members, Processes processes) {
+        byte[] own = new byte[BYTES * members.size()];
+        for (int i = 0; i < members.size(); i++) {
+            byte[] text = of(members.get(i)).text().getBytes(StandardCharsets.UTF_8);
+            System.arraycopy(text, 0, own, BYTES * i, Math.min(text.length, BYTES - 1));
         }
+        List<RankDevice> devices = new ArrayList<>();
+        for (byte[] all : processes.gather(own)) {
+            for (int at = 0; at < all.length; at += BYTES) {
+                devices.add(parse(new String(all, at, BYTES, StandardCharsets.UTF_8)));
+            }
+        }
+        return devices;
     }
 
     private String text() {

@@ -14,6 +14,10 @@ final class Settings {
     private static final long MOST_BYTES = 1L << 50;
 
     private static final int MOST_RANKS = 1 << 12;
+    /** With -I, which has an event for each. */
+    private static final int MOST_ITERATIONS = 100_000;
+
+    private static final int MOST_CTAS = 128;
 
     @Option(
             names = {"-t", "--nthreads"},
@@ -89,6 +93,13 @@ final class Settings {
     long cycles;
 
     @Option(
+            names = {"-p", "--parallel_init"},
+            paramLabel = "0|1",
+            defaultValue = "0",
+            description = "1: each thread makes its own communicators and buffers, all at the same time.")
+    int parallelInit;
+
+    @Option(
             names = {"-c", "--check"},
             paramLabel = "N",
             defaultValue = "1",
@@ -155,6 +166,22 @@ final class Settings {
     int cpuTime;
 
     @Option(
+            names = {"-I", "--per_iter_timing"},
+            paramLabel = "0|1",
+            defaultValue = "0",
+            description =
+                    "1: time each iteration by events in its stream, too; columns of the table, and all times in the file "
+                            + "of -J. With less than 100 iterations i_p99 is i_max.")
+    int perIteration;
+
+    @Option(
+            names = {"-K", "--per_iter_skip"},
+            paramLabel = "N",
+            defaultValue = "0",
+            description = "-I: leave the first N iterations out of the summary. Default: ${DEFAULT-VALUE}.")
+    int skipped;
+
+    @Option(
             names = {"-a", "--average"},
             paramLabel = "0..3",
             defaultValue = "1",
@@ -175,6 +202,26 @@ final class Settings {
             paramLabel = "0..2",
             description = "The CTA policy: default, efficiency or zero. Default: none is set.")
     Integer ctaPolicy;
+
+    @Option(
+            names = {"-D", "--device_implementation"},
+            paramLabel = "0",
+            defaultValue = "0",
+            description = "0: NCCL's own implementation. Others would be kernels in CUDA C++, and nccl4j has none.")
+    int deviceImplementation;
+
+    @Option(
+            names = {"-V", "--device_cta_count"},
+            paramLabel = "N",
+            description = "How many CTAs another implementation than -D 0 has; refused, as there is none.")
+    Integer deviceCtas;
+
+    @Option(
+            names = {"-M", "--memory"},
+            paramLabel = "0|1",
+            defaultValue = "0",
+            description = "1: report how much memory of the GPUs was taken, and by what.")
+    int memory;
 
     @Option(
             names = {"-u", "--unalign"},
@@ -248,6 +295,10 @@ final class Settings {
         requireFlag("-y", defaultStream);
         requireFlag("-C", cpuTime);
         requireFlag("-S", timestamps);
+        requireFlag("-p", parallelInit);
+        requireFlag("-M", memory);
+        requireIterations();
+        requireOwnImplementation();
         require(
                 timeout >= 0 && graphLaunches >= 0 && unalign >= 0,
                 "-T, -G and -u must not be negative: " + timeout + ", " + graphLaunches + ", " + unalign);
@@ -264,6 +315,37 @@ final class Settings {
                     minBytes == maxBytes,
                     "a matrix has its own sizes, so -b and -e must be the same: " + minBytes + ", " + maxBytes);
         }
+    }
+
+    private void requireIterations() {
+        requireFlag("-I", perIteration);
+        require(
+                perIteration == 0 || graphLaunches == 0,
+                "-I times each iteration by itself, and -G launches all of them as one: -I " + perIteration + ", -G "
+                        + graphLaunches);
+        require(
+                perIteration == 0 || iterations <= MOST_ITERATIONS,
+                "with -I 1, -n must be at most " + MOST_ITERATIONS + ": " + iterations);
+        require(
+                skipped >= 0 && skipped < iterations,
+                "-K must be at least 0 and less than -n: " + skipped + ", -n " + iterations);
+        require(
+                skipped == 0 || perIteration == 1,
+                "-K leaves iterations out of the summary of -I 1: -K " + skipped + ", -I " + perIteration);
+    }
+
+    private void requireOwnImplementation() {
+        require(
+                deviceImplementation == 0,
+                "-D must be 0, NCCL's own implementation: " + deviceImplementation
+                        + " would be a kernel in CUDA C++ that calls NCCL's device API, and nccl4j has none");
+        require(
+                deviceCtas == null || (deviceCtas >= 1 && deviceCtas <= MOST_CTAS),
+                "-V must be from 1 to " + MOST_CTAS + ": " + deviceCtas);
+        require(
+                deviceCtas == null,
+                "-V is the number of CTAs of another implementation than NCCL's own, and there is none: -V "
+                        + deviceCtas + ", -D " + deviceImplementation);
     }
 
     private static void require(boolean fine, String message) {
@@ -302,6 +384,9 @@ final class Settings {
         add(options, "-C", cpuTime, 0);
         add(options, "-R", register, 0);
         add(options, "-u", unalign, 0);
+        add(options, "-p", parallelInit, 0);
+        add(options, "-I", perIteration, 0);
+        add(options, "-K", skipped, 0);
         if (ctaPolicy != null) {
             add(options, "-x", ctaPolicy, -1);
         }

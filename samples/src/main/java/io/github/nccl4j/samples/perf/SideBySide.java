@@ -24,6 +24,10 @@ import java.util.concurrent.TimeUnit;
  */
 final class SideBySide {
     private static final long LIMIT_MINUTES = 10;
+    /** Time, two bandwidths and wrong elements; with -I four columns more. */
+    static final int COLUMNS = 4;
+
+    static final int COLUMNS_WITH_ITERATIONS = 8;
 
     /**
      * One of the two that are compared.
@@ -62,13 +66,20 @@ final class SideBySide {
     private final Collective collective;
     private final Path program;
     private final int rounds;
+    private final int columns;
     private final Map<Key, Times> times = new LinkedHashMap<>();
     private final List<String> versions = new ArrayList<>();
 
-    SideBySide(Collective collective, Path program, int rounds) {
+    /**
+     * A comparison.
+     *
+     * @param columns how many columns a row has for out of place, and as many for in place
+     */
+    SideBySide(Collective collective, Path program, int rounds, int columns) {
         this.collective = collective;
         this.program = program;
         this.rounds = rounds;
+        this.columns = columns;
     }
 
     /** Runs all rounds and prints the comparison. */
@@ -114,7 +125,7 @@ final class SideBySide {
                 System.out.println(line);
             }
         }
-        Map<Key, List<Double>> run = rows(table);
+        Map<Key, List<Double>> run = rows(table, columns);
         if (run.isEmpty()) {
             throw new PerfException((isTheirs ? program.toString() : "nccl4j perf") + " printed no results:\n" + table);
         }
@@ -125,31 +136,31 @@ final class SideBySide {
     }
 
     /** The times of a run, which has several rows of a size with -N. */
-    static Map<Key, List<Double>> rows(String table) {
+    static Map<Key, List<Double>> rows(String table, int columns) {
         Map<Key, List<Double>> rows = new LinkedHashMap<>();
         for (String line : table.lines().toList()) {
-            times(line).forEach((key, micros) -> rows.computeIfAbsent(key, k -> new ArrayList<>())
+            times(line, columns).forEach((key, micros) -> rows.computeIfAbsent(key, k -> new ArrayList<>())
                     .add(micros));
         }
         return rows;
     }
 
-    /** The two times of a row: it ends with two times four columns, of which the first is the time. */
-    static Map<Key, Double> times(String line) {
+    /** The two times of a row: it ends with two times so many columns, of which the first is the time. */
+    static Map<Key, Double> times(String line, int columns) {
         Map<Key, Double> found = new LinkedHashMap<>();
         String[] words = line.strip().split("\\s+");
-        int first = words.length - 8;
+        int first = words.length - 2 * columns;
         if (line.startsWith("#") || first < 4 || !words[0].chars().allMatch(Character::isDigit)) {
             return found;
         }
-        for (int i : new int[] {first + 3, first + 7}) {
+        for (int i : new int[] {first + 3, first + columns + 3}) {
             if (!words[i].equals("0") && !words[i].equals("N/A")) {
                 throw new PerfException("wrong elements: " + line);
             }
         }
-        String columns = String.join(" ", Arrays.copyOf(words, first));
-        found.put(new Key(columns, false), Double.valueOf(words[first]));
-        found.put(new Key(columns, true), Double.valueOf(words[first + 4]));
+        String before = String.join(" ", Arrays.copyOf(words, first));
+        found.put(new Key(before, false), Double.valueOf(words[first]));
+        found.put(new Key(before, true), Double.valueOf(words[first + columns]));
         return found;
     }
 

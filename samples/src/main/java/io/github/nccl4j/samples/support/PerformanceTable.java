@@ -5,7 +5,10 @@ import java.util.Locale;
 /** The table that the programs of nccl-tests print, with the average bandwidth of all that is in it. Not thread-safe. */
 public final class PerformanceTable {
 
+    private static final String ITERATIONS = "  %7s  %7s  %7s  %7s";
+
     private final boolean cpuTime;
+    private final boolean perIteration;
     private double busSum;
     private int busCount;
     private int wrongResults;
@@ -16,22 +19,38 @@ public final class PerformanceTable {
      * @param cpuTime whether the times are those of the calls, not of the work
      */
     public PerformanceTable(boolean cpuTime) {
+        this(cpuTime, false);
+    }
+
+    /**
+     * Begins a table.
+     *
+     * @param cpuTime whether the times are those of the calls, not of the work
+     * @param perIteration true for columns of the iterations behind each measurement
+     */
+    public PerformanceTable(boolean cpuTime, boolean perIteration) {
         this.cpuTime = cpuTime;
+        this.perIteration = perIteration;
     }
 
     /** {@return the lines above the first row} */
     public String header() {
-        String empty = format("# %10s  %12s  %8s  %6s  %6s", "", "", "", "", "");
+        String left = "# %10s  %12s  %8s  %6s  %6s";
+        String names = format("  %7s  %6s  %6s  %6s", cpuTime ? "cputime" : "time", "algbw", "busbw", "#wrong");
+        String units = format("  %7s  %6s  %6s  %6s", "(us)", "(GB/s)", "(GB/s)", "");
+        String placement = "           out-of-place                       in-place          ";
+        if (perIteration) {
+            names += format(ITERATIONS, "i_min", "i_max", "i_p99", "i_cv%");
+            units += format(ITERATIONS, "(us)", "(us)", "(us)", "(%)");
+            placement = "              out-of-place (+ per-iteration)"
+                    + "                                in-place (+ per-iteration)";
+        }
         return String.join(
                 System.lineSeparator(),
                 "#",
-                empty + "           out-of-place                       in-place          ",
-                format("# %10s  %12s  %8s  %6s  %6s", "size", "count", "type", "redop", "root")
-                        + format("  %7s  %6s  %6s  %6s", cpuTime ? "cputime" : "time", "algbw", "busbw", "#wrong")
-                                .repeat(2),
-                format("# %10s  %12s  %8s  %6s  %6s", "(B)", "(elements)", "", "", "")
-                        + format("  %7s  %6s  %6s  %6s", "(us)", "(GB/s)", "(GB/s)", "")
-                                .repeat(2));
+                format(left, "", "", "", "", "") + placement,
+                format(left, "size", "count", "type", "redop", "root") + names.repeat(2),
+                format(left, "(B)", "(elements)", "", "", "") + units.repeat(2));
     }
 
     /**
@@ -66,6 +85,19 @@ public final class PerformanceTable {
         return format(
                 "  %7s  %6s  %6s  %6s",
                 number(micros, 7), number(algorithm, 6), number(bus, 6), wrong == null ? "N/A" : wrong);
+    }
+
+    /**
+     * What a row has behind a {@linkplain #cell cell} about the iterations of its measurement.
+     *
+     * @param min the least time of a call in microseconds
+     * @param max the most
+     * @param p99 the time that 99 percent do not exceed
+     * @param variation the standard deviation, in percent of the average
+     * @return the columns
+     */
+    public static String iterations(double min, double max, double p99, double variation) {
+        return format(ITERATIONS, number(min, 7), number(max, 7), number(p99, 7), number(variation, 7));
     }
 
     /** As many digits as fit. */

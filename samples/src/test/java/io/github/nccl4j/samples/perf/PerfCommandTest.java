@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.google.gson.JsonArray;
+import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import io.github.nccl4j.samples.launch.ChildProcesses;
@@ -17,6 +18,8 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
+import java.util.stream.StreamSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -42,10 +45,17 @@ class PerfCommandTest {
     }
 
     private static Outcome run(List<String> arguments) throws IOException, InterruptedException {
+        return run(arguments, Map.of());
+    }
+
+    private static Outcome run(List<String> arguments, Map<String, String> environment)
+            throws IOException, InterruptedException {
         List<String> words = new ArrayList<>(List.of("perf"));
         words.addAll(arguments);
         words.addAll(List.of("--engine", "host"));
-        Process process = ChildProcesses.start(SamplesJar.command(words));
+        ProcessBuilder command = SamplesJar.command(words);
+        command.environment().putAll(environment);
+        Process process = ChildProcesses.start(command);
         List<String> lines = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8)
                 .lines()
                 .toList();
@@ -71,6 +81,9 @@ class PerfCommandTest {
                 "sendrecv_perf -np 3 -b 1K -e 1K -n 2 -w 0 | 1",
                 "hypercube -np 4 -b 1K -e 1K -n 2 | 1",
                 "hypercube -t 2 -b 1K -e 1K -n 2 --api raw | 1",
+                "all_reduce -np 2 -t 2 -g 2 -p 1 -R 2 -b 1K -e 1K -n 2 | 1",
+                "all_gather -t 3 -b 1K -e 1K -n 3 -m 2 -I 1 -K 2 -y 1 --api raw | 1",
+                "scatter -np 2 -p 1 -b 1K -e 1K -n 2 -I 1 -z 1 -D 0 -M 0 | 1",
             })
     void everyElementIsRight(String arguments, int rows) throws Exception {
         Outcome outcome = run(arguments + " --jit-warmup 0");
@@ -118,6 +131,91 @@ class PerfCommandTest {
         assertEquals(0, outOfPlace.get("nwrong").getAsInt());
         assertTrue(second.getAsJsonObject("in_place").get("nwrong").isJsonNull());
         assertEquals("true", json.getAsJsonObject("out_of_bounds").get("okay").getAsString());
+    }
+
+    /** The iteration at which a rank is late by a second, and the others. */
+    private static final int LATE = 3;
+
+    private static final int ITERATIONS = 5;
+    private static final double HALF_A_SECOND = 5e5;
+
+    /** Measures one size with a delay at rank 1 in one iteration out of place; the result of the file. */
+    private JsonObject late(String collective, String call, String options) throws Exception {
+        Path file = Files.createTempFile(folder, "late", ".json");
+        Files.delete(file);
+        String arguments =
+                collective + " -b 1K -e 1K -n " + ITERATIONS + " --jit-warmup 0 -I 1 -J " + file + " " + options;
+        // Before the iterations come one to warm up, and one with which the ranks begin.
+        String fault = "delay=1,rank=1,call=" + call + ",op=" + (2 + LATE + 1);
+        Outcome outcome = run(List.of(arguments.split(" ")), Map.of("NCCL4J_HOST_FAULT", fault));
+        String text = String.join("\n", outcome.lines());
+        assertEquals(0, outcome.code(), text);
+        assertEquals(5 + 2 * 8, outcome.rows().get(0).strip().split("\\s+").length, text);
+        return JsonParser.parseString(Files.readString(file)).getAsJsonObject();
+    }
+
+    private static JsonObject result(JsonObject json) {
+        return json.getAsJsonArray("results").get(0).getAsJsonObject();
+    }
+
+    private static double[] numbers(JsonElement array) {
+        return StreamSupport.stream(array.getAsJsonArray().spliterator(), false)
+                .mapToDouble(JsonElement::getAsDouble)
+                .toArray();
+    }
+
+    @Test
+    void eachIterationHasItsTime() throws Exception {
+        JsonObject json = late("all_reduce -np 2", "AllReduce", "-p 1 -K " + (LATE + 1));
+        JsonObject config = json.getAsJsonObject("config");
+        assertEquals("true", config.get("per_iter_timing").getAsString());
+        assertEquals(LATE + 1, config.get("per_iter_skip").getAsInt());
+        assertEquals("true", config.get("parallel_init").getAsString());
+        JsonObject iterations = result(json).getAsJsonObject("out_of_place_per_iter");
+        double[] slowest = numbers(iterations.get("times_us"));
+        JsonArray byProcess = iterations.getAsJsonArray("per_process_max_times_us");
+        assertEquals(ITERATIONS, slowest.length);
+        assertEquals(2, byProcess.size());
+        for (int i = 0; i < ITERATIONS; i++) {
+            double first = numbers(byProcess.get(0))[i];
+            double second = numbers(byProcess.get(1))[i];
+            assertEquals(Math.max(first, second), slowest[i], iterations.toString());
+            assertEquals(i == LATE, first > HALF_A_SECOND && second > HALF_A_SECOND, iterations.toString());
+        }
+        // The summary leaves out all but the last.
+        assertEquals(LATE + 1, iterations.get("skipped_iterations").getAsInt());
+        for (String name : List.of("min_us", "max_us", "avg_us", "p50_us", "p95_us", "p99_us")) {
+            assertEquals(slowest[ITERATIONS - 1], iterations.get(name).getAsDouble(), 1e-9, name);
+        }
+        assertEquals(0, iterations.get("stdev_us").getAsDouble(), 1e-9);
+        assertEquals(0, iterations.get("cv_pct").getAsDouble(), 1e-9);
+        JsonObject inPlace = result(json).getAsJsonObject("in_place_per_iter");
+        assertEquals(ITERATIONS, inPlace.getAsJsonArray("times_us").size());
+        assertTrue(inPlace.get("max_us").getAsDouble() < HALF_A_SECOND, inPlace.toString());
+    }
+
+    /** In a ring the last rank need not wait for the second, which is late, except at the barrier. */
+    @Test
+    void aBarrierThatIsNotTimedIsNotInTheTimeOfTheIteration() throws Exception {
+        JsonObject iterations = result(late("sendrecv -np 4", "Send", "-z 3")).getAsJsonObject("out_of_place_per_iter");
+        JsonArray byProcess = iterations.getAsJsonArray("per_process_max_times_us");
+        assertTrue(numbers(byProcess.get(2))[LATE] > HALF_A_SECOND, iterations.toString());
+        assertTrue(numbers(byProcess.get(3))[LATE] < HALF_A_SECOND, iterations.toString());
+    }
+
+    @Test
+    void withoutTheOptionAFileHasNoIterations() throws Exception {
+        Path file = folder.resolve("plain.json");
+        assertEquals(
+                0,
+                run("broadcast -b 8 -e 8 -n 2 --jit-warmup 0 -np 1 -J " + file).code());
+        JsonObject json = JsonParser.parseString(Files.readString(file)).getAsJsonObject();
+        assertEquals(
+                "false", json.getAsJsonObject("config").get("per_iter_timing").getAsString());
+        assertEquals(
+                "false", json.getAsJsonObject("config").get("parallel_init").getAsString());
+        assertTrue(result(json).has("in_place"), json.toString());
+        assertTrue(!result(json).has("in_place_per_iter"), json.toString());
     }
 
     /** Starts processes as mpirun does, and writes its arguments into a file. */
@@ -168,6 +266,28 @@ class PerfCommandTest {
     }
 
     @Test
+    void bothProgramsTimeTheirIterationsAndTheirRowsAreRead() throws Exception {
+        Path program = script("""
+                echo "8 2 float sum -1 1e9 0.00 0.00 0 1.0 2.0 2.0 3.0 1e9 0.00 0.00 0 1.0 2.0 2.0 3.0"
+                """);
+        List<String> arguments = new ArrayList<>(
+                List.of("all_reduce -np 1 -b 8 -e 8 -n 3 -I 1 -K 1 -p 1 --jit-warmup 0 --rounds 1".split(" ")));
+        arguments.addAll(List.of("--against", program.toString()));
+        Outcome outcome = run(arguments);
+        String text = String.join("\n", outcome.lines());
+        assertEquals(0, outcome.code(), text);
+        assertTrue(text.contains(program + " -t 1 -g 1 -b 8 -e 8"), text);
+        assertTrue(text.contains(" -p 1 -I 1 -K 1"), text);
+        assertTrue(text.contains("8 2 float sum -1 in place"), text);
+        arguments.addAll(List.of("-M", "1"));
+        Outcome refused = run(arguments);
+        assertEquals(2, refused.code());
+        assertTrue(
+                refused.lines().contains("nccl4j: --against shows times alone, not the report of -M: 1"),
+                refused.lines()::toString);
+    }
+
+    @Test
     void nothingIsComparedWhereNothingIsSent() throws Exception {
         Path program = script("""
                 [ "$OMPI_COMM_WORLD_RANK" = 0 ] || exit 0
@@ -201,6 +321,17 @@ class PerfCommandTest {
                 "all_reduce -d float16 | no such type: 'float16'; there are [int8,",
                 "all_reduce -np 0 | -np must be at least 1: 0",
                 "hypercube -g 2 | hypercube needs a thread for each GPU",
+                "all_reduce -p 2 | -p must be 0 or 1: 2",
+                "all_reduce -M -1 | -M must be 0 or 1: -1",
+                "all_reduce -I 2 | -I must be 0 or 1: 2",
+                "all_reduce -I 1 -G 3 | -G launches all of them as one: -I 1, -G 3",
+                "all_reduce -I 1 -n 100001 | with -I 1, -n must be at most 100000: 100001",
+                "all_reduce -I 1 -n 5 -K 5 | -K must be at least 0 and less than -n: 5, -n 5",
+                "all_reduce -I 1 -K -1 | -K must be at least 0 and less than -n: -1, -n 20",
+                "all_reduce -K 2 | -K leaves iterations out of the summary of -I 1: -K 2, -I 0",
+                "all_reduce -D 1 -R 2 | -D must be 0, NCCL's own implementation: 1 would be a kernel in CUDA C++",
+                "all_reduce -V 129 | -V must be from 1 to 128: 129",
+                "all_reduce -V 16 | -V is the number of CTAs of another implementation than NCCL's own, and there is none",
             })
     void wrongOptionsAreNamed(String line) {
         String[] parts = line.split(" \\| ");
@@ -217,6 +348,7 @@ class PerfCommandTest {
                 "hypercube -np 3 -b 8 -e 8 | hypercube needs 2, 4, 8 ... ranks, and there are 3",
                 "reduce -np 2 -r 2 -b 8 -e 8 | -r must be less than the number of ranks: 2 >= 2",
                 "all_reduce -np 2 -G 1 -b 8 -e 8 | a graph needs a CUDA device",
+                "all_reduce -np 1 -M 1 -b 8 -e 8 | -M reports memory of GPUs, and the host engine uses none: -M 1, engine host",
             })
     void whatCannotBeMeasuredFails(String line) throws Exception {
         String[] parts = line.split(" \\| ");

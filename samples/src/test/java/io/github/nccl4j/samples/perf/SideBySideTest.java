@@ -20,21 +20,33 @@ class SideBySideTest {
                 "           8             2     float                -1     9.87    0.00    0.00       0    10.02    0.00    0.00     N/A",
             })
     void bothTimesOfARowAreRead(String row) {
-        assertEquals(List.of(9.87, 10.02), List.copyOf(SideBySide.times(row).values()));
+        assertEquals(
+                List.of(9.87, 10.02),
+                List.copyOf(SideBySide.times(row, SideBySide.COLUMNS).values()));
+    }
+
+    @Test
+    void theTimesOfIterationsAreLeftOut() {
+        String row = "8  2  float  sum  -1  9.87  0.00  0.00  0  8.10  11.2  11.2  7.00"
+                + "  10.02  0.00  0.00  N/A  8.20  12.5  12.5  6.10";
+        assertEquals(
+                List.of(9.87, 10.02),
+                List.copyOf(SideBySide.times(row, SideBySide.COLUMNS_WITH_ITERATIONS)
+                        .values()));
     }
 
     @Test
     void onlyRowsAreRead() {
-        assertTrue(SideBySide.times("#  Rank  0 Group  0 Pid  6 on host device  0 [0000:1b:00] NVIDIA H200")
+        assertTrue(SideBySide.times("#  Rank  0 Group  0 Pid  6 on host device  0 [0000:1b:00] NVIDIA H200", 4)
                 .isEmpty());
-        assertTrue(SideBySide.times("").isEmpty());
-        assertTrue(SideBySide.times("NCCL version 2.28.3+cuda13.0").isEmpty());
+        assertTrue(SideBySide.times("", 4).isEmpty());
+        assertTrue(SideBySide.times("NCCL version 2.28.3+cuda13.0", 4).isEmpty());
     }
 
     @Test
     void aRowWithWrongElementsIsRefused() {
         String row = "8  2  float  sum  -1  9.87  0.00  0.00  3  10.02  0.00  0.00  0";
-        assertTrue(assertThrows(PerfException.class, () -> SideBySide.times(row))
+        assertTrue(assertThrows(PerfException.class, () -> SideBySide.times(row, SideBySide.COLUMNS))
                 .getMessage()
                 .contains(row));
     }
@@ -56,7 +68,7 @@ class SideBySideTest {
                 String.format(Locale.ROOT, row, "9.3", "1.2"));
         assertEquals(
                 List.of(List.of(9.1, 50.0, 9.3), List.of(1.1, 1.3, 1.2)),
-                List.copyOf(SideBySide.rows(table).values()));
+                List.copyOf(SideBySide.rows(table, SideBySide.COLUMNS).values()));
     }
 
     @Test
