@@ -24,6 +24,70 @@ public final class FakeCuda {
     public static final String NOTHING_LEFT = "fake CUDA left: 0 allocations, 0 host allocations, 0 streams, 0 events,"
             + " 0 graphs, 0 executable graphs, 0 pushed contexts, 0 implicit contexts";
 
+    private static final String NCCL = """
+            #include <cstddef>
+            #include <cstring>
+            #include <dlfcn.h>
+            extern "C" int ncclGetVersion(int* version) { *version = 23007; return 0; }
+            extern "C" const char* ncclGetErrorString(int) { return "unhandled cuda error"; }
+            extern "C" const char* ncclGetLastError(void*) { return ""; }
+            struct Id { char bytes[128]; };
+            struct Comm { void* context; void* event; int device; bool connected; void* memory[2]; };
+            template <class... Arguments> static int cuda(const char* name, Arguments... arguments) {
+              auto call = (int (*)(Arguments...))dlsym(RTLD_DEFAULT, name);
+              return call && call(arguments...) == 0 ? 0 : 1;
+            }
+            static Comm* used;
+            static thread_local int depth;
+            static int groupEnd() {
+              int before;
+              if (depth > 0 || !used) return 0;
+              return cuda("cudaGetDevice", &before) || cuda("cudaSetDevice", used->device) || cuda("cudaSetDevice", before);
+            }
+            extern "C" int ncclMemAlloc(void** memory, size_t bytes) { return cuda("cudaMalloc", memory, bytes); }
+            extern "C" int ncclMemFree(void* memory) { return cuda("cudaFree", memory); }
+            extern "C" int ncclGetUniqueId(Id* id) { memset(id, 1, sizeof *id); return 0; }
+            // So many bytes at the first step, twice as many at the second.
+            static int take([[maybe_unused]] Comm* comm, [[maybe_unused]] int step) {
+            #ifdef MEMORY
+              return cuda("cudaMalloc", &comm->memory[step], size_t(MEMORY) << step);
+            #else
+              return 0;
+            #endif
+            }
+            extern "C" int ncclCommInitRank(Comm** comm, int, Id, int) {
+              *comm = new Comm{};
+              used = *comm;
+              cuda("cudaGetDevice", &used->device);
+              return take(used, 0) || groupEnd() || cuda("cuCtxGetCurrent", &(*comm)->context) || cuda("cudaEventCreateWithFlags", &(*comm)->event, 2u);
+            }
+            #ifdef MEMORY
+            extern "C" int ncclCommInitRankConfig(Comm** comm, int size, Id id, int rank, void*) { return ncclCommInitRank(comm, size, id, rank); }
+            #endif
+            extern "C" int ncclCommGetAsyncError(Comm*, int* error) { *error = 0; return 0; }
+            extern "C" int ncclCommFinalize(Comm*) { return 0; }
+            extern "C" int ncclCommDestroy(Comm* comm) {
+              int result = cuda("cudaEventDestroy", comm->event);
+              for (void* memory : comm->memory) if (memory) result |= cuda("cudaFree", memory);
+              delete comm;
+              return result;
+            }
+            extern "C" int ncclCommAbort(Comm* comm) { return ncclCommDestroy(comm); }
+            extern "C" int ncclGroupStart() { return depth++, 0; }
+            extern "C" int ncclGroupEnd() { return depth--, groupEnd(); }
+            extern "C" int ncclAllReduce(const void*, void*, size_t, int, int, Comm* comm, void*) {
+              used = comm;
+              if (groupEnd()) return 1;
+              if (comm->connected) return 0;
+              if (take(comm, 1)) return 1;
+              void* popped;
+              cuda("cuCtxPushCurrent_v2", comm->context);
+              comm->connected = !cuda("cudaEventQuery", comm->event);
+              cuda("cuCtxPopCurrent_v2", &popped);
+              return !comm->connected;
+            }
+            """;
+
     private final Path folder;
     private final int major;
 
@@ -66,56 +130,15 @@ public final class FakeCuda {
      */
     public Path nccl() throws IOException {
         Path made = folder.resolve("libnccl_of_fake_cuda.so");
-        return Files.exists(made) ? made : Cxx.library(folder, "nccl_of_fake_cuda", """
-                #include <cstddef>
-                #include <cstring>
-                #include <dlfcn.h>
-                extern "C" int ncclGetVersion(int* version) { *version = 23007; return 0; }
-                extern "C" const char* ncclGetErrorString(int) { return "unhandled cuda error"; }
-                extern "C" const char* ncclGetLastError(void*) { return ""; }
-                struct Id { char bytes[128]; };
-                struct Comm { void* context; void* event; int device; bool connected; };
-                template <class... Arguments> static int cuda(const char* name, Arguments... arguments) {
-                  auto call = (int (*)(Arguments...))dlsym(RTLD_DEFAULT, name);
-                  return call && call(arguments...) == 0 ? 0 : 1;
-                }
-                static Comm* used;
-                static thread_local int depth;
-                static int groupEnd() {
-                  int before;
-                  if (depth > 0 || !used) return 0;
-                  return cuda("cudaGetDevice", &before) || cuda("cudaSetDevice", used->device) || cuda("cudaSetDevice", before);
-                }
-                extern "C" int ncclMemAlloc(void** memory, size_t bytes) { return cuda("cudaMalloc", memory, bytes); }
-                extern "C" int ncclMemFree(void* memory) { return cuda("cudaFree", memory); }
-                extern "C" int ncclGetUniqueId(Id* id) { memset(id, 1, sizeof *id); return 0; }
-                extern "C" int ncclCommInitRank(Comm** comm, int, Id, int) {
-                  *comm = new Comm{};
-                  used = *comm;
-                  cuda("cudaGetDevice", &used->device);
-                  return groupEnd() || cuda("cuCtxGetCurrent", &(*comm)->context) || cuda("cudaEventCreateWithFlags", &(*comm)->event, 2u);
-                }
-                extern "C" int ncclCommGetAsyncError(Comm*, int* error) { *error = 0; return 0; }
-                extern "C" int ncclCommFinalize(Comm*) { return 0; }
-                extern "C" int ncclCommDestroy(Comm* comm) {
-                  int result = cuda("cudaEventDestroy", comm->event);
-                  delete comm;
-                  return result;
-                }
-                extern "C" int ncclCommAbort(Comm* comm) { return ncclCommDestroy(comm); }
-                extern "C" int ncclGroupStart() { return depth++, 0; }
-                extern "C" int ncclGroupEnd() { return depth--, groupEnd(); }
-                extern "C" int ncclAllReduce(const void*, void*, size_t, int, int, Comm* comm, void*) {
-                  used = comm;
-                  if (groupEnd()) return 1;
-                  if (comm->connected) return 0;
-                  void* popped;
-                  cuda("cuCtxPushCurrent_v2", comm->context);
-                  comm->connected = !cuda("cudaEventQuery", comm->event);
-                  cuda("cuCtxPopCurrent_v2", &popped);
-                  return !comm->connected;
-                }
-                """);
+        return Files.exists(made) ? made : Cxx.library(folder, "nccl_of_fake_cuda", NCCL);
+    }
+
+    /**
+     * As {@link #nccl}, with {@code ncclCommInitRankConfig} as well. Its communicator takes so many bytes of the device when it is
+     * created, and twice as many with the first all-reduce.
+     */
+    public Path ncclThatTakes(long bytes) throws IOException {
+        return Cxx.library(folder, "nccl_that_takes_" + bytes, NCCL, "-DMEMORY=" + bytes);
     }
 
     /** Where the libraries are; what {@code LD_LIBRARY_PATH} must have. */

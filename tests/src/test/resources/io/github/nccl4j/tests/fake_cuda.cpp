@@ -196,6 +196,12 @@ API int cuDeviceGetUuid_v2(unsigned char* uuid, int device) {
   return 0;
 }
 
+API int cuDeviceGetName(char* name, int length, int device) {
+  ENTER("cuDeviceGetName");
+  snprintf(name, length, "Fake GPU %d", device);
+  return 0;
+}
+
 API int cuDeviceGetUuid(unsigned char* uuid, int device) { return cuDeviceGetUuid_v2(uuid, device); }
 
 API int cuDevicePrimaryCtxRetain(void** context, int device) {
@@ -393,6 +399,12 @@ API int cudaSetDevice(int device) {
   if (contexts.empty()) contexts.push_back(nullptr);
   contexts.back() = &state().devices[device];
   contexts.back()->hasContext = true;
+  return 0;
+}
+
+API int cudaDeviceGetPCIBusId(char* id, int length, int device) {
+  ENTER("cudaDeviceGetPCIBusId");
+  snprintf(id, length, "0000:%02X:00.0", device + 0x1a);
   return 0;
 }
 
