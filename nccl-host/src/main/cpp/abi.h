@@ -16,4 +16,5 @@
   extern "C" decltype(name) p##name __attribute__((alias(#name), visibility("default")));
 
 static_assert(sizeof(void*) == 8, "the host engine is written for 64-bit Linux");
-static_assert(sizeof(ncclConfig_t) == 96, "layout of ncclConfig_t");
+static_assert(sizeof(ncclConfig_t) == 120, "layout of ncclConfig_t");
+static_assert(sizeof(ncclCollConfig_t) == 72, "layout of ncclCollConfig_t");

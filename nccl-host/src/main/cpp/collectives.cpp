@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "collconfig.h"
 #include "reduce.h"
 #include "task.h"
 
@@ -301,12 +302,23 @@ class Collective : public Task {
         theirs.op != mine_.op || theirs.root != mine_.root || theirs.count != mine_.count) {
       failMismatch(peer, theirs, mine_);
     }
+    if (isConfigurable(mine_.call)) verifyConfig(peer);
     if (mine_.call == Call::AlltoAllv) verifyMatrices(peer, frameFor(peer));
     if (exchangesPairs(mine_.call)) {
       (*operation_.heard)[static_cast<size_t>(peer.rank)] = {
           static_cast<int64_t>(theirs.extra[0]), static_cast<int64_t>(theirs.extra[1])};
     }
     pairOf(peer).scalar = theirs.scalar;
+  }
+
+  void verifyConfig(const Peer& peer) const {
+    ConfigWords theirs;
+    std::copy_n(peer.frame.extra, theirs.size(), theirs.begin());
+    if (theirs == operation_.config) return;
+    auto [their, my] = configDifference(theirs, operation_.config);
+    fail(
+        ncclInvalidUsage, "rank %d called %s with %s in its configuration while rank %d called it with %s", peer.rank,
+        callName(mine_.call), their.c_str(), comm_.rank, my.c_str());
   }
 
   void verifyMatrices(const Peer& peer, const Frame& mine) const {

@@ -42,6 +42,13 @@ void forgetNewerFields(ncclConfig_t& config) {
   }
   if (config.version < NCCL_VERSION(2, 30, 0)) config.maxP2pPeers = unset.maxP2pPeers;
   if (config.version < NCCL_VERSION(2, 30, 5)) config.graphStreamOrdering = unset.graphStreamOrdering;
+  if (config.version < NCCL_VERSION(2, 31, 0)) {
+    config.launchOrderImplicit = unset.launchOrderImplicit;
+    config.numRmaSig = unset.numRmaSig;
+    config.rmaEagerInit = unset.rmaEagerInit;
+    config.hostCftMode = unset.hostCftMode;
+    config.nvlsHostMode = unset.nvlsHostMode;
+  }
 }
 
 }  // namespace
@@ -83,6 +90,11 @@ ncclConfig_t readConfig(const ncclConfig_t* given, const char* call) {
   check("numRmaCtx", config.numRmaCtx, 0, INT_MAX);
   check("maxP2pPeers", config.maxP2pPeers, 1, INT_MAX);
   check("graphStreamOrdering", config.graphStreamOrdering, 0, 1);
+  check("launchOrderImplicit", config.launchOrderImplicit, 0, 1);
+  check("numRmaSig", config.numRmaSig, 0, INT_MAX);
+  check("rmaEagerInit", config.rmaEagerInit, 0, 1);
+  check("hostCftMode", config.hostCftMode, ncclHostCftEnable, ncclHostCftFallback);
+  if (config.nvlsHostMode != ncclNvlsHostModeDisable) check("nvlsHostMode", config.nvlsHostMode, 0, 3);
   if (config.minCTAs != NCCL_CONFIG_UNDEF_INT && config.maxCTAs != NCCL_CONFIG_UNDEF_INT &&
       config.minCTAs > config.maxCTAs) {
     fail(

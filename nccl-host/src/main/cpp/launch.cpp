@@ -30,6 +30,17 @@ void checkMessagesToOneself(const Comm& comm, const std::vector<Operation>& mess
   }
 }
 
+void checkLaunchEvents(const Comm& comm, const std::vector<Operation>& collectives) {
+  long events = std::count_if(collectives.begin(), collectives.end(), [](const Operation& operation) {
+    return operation.launchEvent != nullptr;
+  });
+  if (events > 1) {
+    fail(
+        ncclInvalidUsage, "rank %d gave %ld collectives of one group a launchCompletionEvent, only 1 may have one",
+        comm.rank, events);
+  }
+}
+
 /** The operations of one communicator in the order in which they run. */
 struct Part {
   CommRef comm;
@@ -106,6 +117,15 @@ struct Unit {
       streams.push_back(queued.stream);
     }
     partOf(queued.comm).add(std::move(queued.operation));
+  }
+
+  /** Records the events that this rank's operations have for their launch. */
+  void recordLaunches() const {
+    for (const Part& part : parts) {
+      for (const Operation& collective : part.collectives) {
+        if (collective.launchEvent != nullptr) recordLaunch(collective.launchEvent, streams, comms());
+      }
+    }
   }
 
   std::vector<CommRef> comms() const {
@@ -256,7 +276,10 @@ ncclResult_t launch(std::vector<QueuedOperation> operations) {
   }
   if (units.front().parts.empty()) units.clear();
   for (Unit& unit : unitsOf(std::move(rest))) {
-    for (const Part& part : unit.parts) checkMessagesToOneself(*part.comm, part.messages);
+    for (const Part& part : unit.parts) {
+      checkMessagesToOneself(*part.comm, part.messages);
+      checkLaunchEvents(*part.comm, part.collectives);
+    }
     units.push_back(std::move(unit));
   }
 
@@ -265,6 +288,7 @@ ncclResult_t launch(std::vector<QueuedOperation> operations) {
   std::unique_ptr<Failure> first;
   try {
     for (Unit& unit : units) {
+      unit.recordLaunches();
       if (unit.runsInCall()) {
         ofCall.push_back(std::make_unique<OfCall>(std::move(unit)));
       } else {

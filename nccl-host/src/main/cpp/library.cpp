@@ -1,7 +1,9 @@
 // library.cpp: exported functions about the library itself, memory and registrations.
 
 #include <stdlib.h>
+#include <string.h>
 
+#include <algorithm>
 #include <mutex>
 #include <set>
 
@@ -31,6 +33,37 @@ extern "C" ncclResult_t ncclGetVersion(int* version) {
   return ncclSuccess;
 }
 HOST_PROFILER_ALIAS(ncclGetVersion)
+
+// Nothing of this engine is encrypted: it says so instead of accepting a key.
+extern "C" ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t* config) {
+  return guarded([&]() -> ncclResult_t {
+    if (config == nullptr) return ncclSuccess;
+    ncclEncryptionConfig_t known = NCCL_ENCRYPTION_CONFIG_INITIALIZER;
+    size_t size;
+    memcpy(&size, config, sizeof size);
+    if (config->magic != NCCL_API_MAGIC || size < offsetof(ncclEncryptionConfig_t, mode)) {
+      fail(
+          ncclInvalidArgument,
+          "SetEncryption : config was not initialized with NCCL_ENCRYPTION_CONFIG_INITIALIZER (size %zu, magic 0x%x, "
+          "expected magic 0x%x)",
+          size, config->magic, NCCL_API_MAGIC);
+    }
+    memcpy(&known, config, std::min(size, sizeof known));
+    if (known.mode == NCCL_ENCRYPTION_MODE_NONE) return ncclSuccess;
+    if (known.mode != NCCL_ENCRYPTION_MODE_PSK) {
+      fail(ncclInvalidArgument, "SetEncryption : config->mode is %d, but must be in 0..1", known.mode);
+    }
+    constexpr size_t kLeast = 32;
+    size_t length = known.psk == nullptr ? 0 : strnlen(known.psk, kLeast);
+    if (length < kLeast) {
+      fail(
+          ncclInvalidArgument, "SetEncryption : config->psk has %zu characters, but must have at least %zu", length,
+          kLeast);
+    }
+    fail(ncclInvalidUsage, "SetEncryption : the host engine has no TLS, its connections would not be encrypted");
+  });
+}
+HOST_PROFILER_ALIAS(ncclSetEncryption)
 
 extern "C" ncclResult_t ncclMemAlloc(void** ptr, size_t size) {
   return guarded([&]() -> ncclResult_t {

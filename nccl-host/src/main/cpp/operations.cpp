@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "collconfig.h"
 #include "group.h"
 
 using namespace host;
@@ -20,6 +21,7 @@ struct Arguments {
   int root = 0;
   ncclComm_t comm = nullptr;
   cudaStream_t stream = nullptr;
+  const ncclCollConfig_t* config = nullptr;
 };
 
 void checkType(const char* name, int type) {
@@ -53,7 +55,7 @@ void checkReduction(const char* name, const Arguments& arguments, Comm& comm, Op
   if (made.onDevice) operation.scalarAt = made.address;
 }
 
-ncclResult_t run(const Arguments& arguments) {
+ncclResult_t runChecked(const Arguments& arguments, const ncclCollConfig_t& config) {
   return guardedCall([&]() -> ncclResult_t {
     const char* name = callName(arguments.call);
     std::shared_ptr<Comm> comm = requireReadyComm(arguments.comm, name);
@@ -97,7 +99,18 @@ ncclResult_t run(const Arguments& arguments) {
       if (sends && arguments.send == nullptr) missing("sendbuff");
       if (receives && arguments.recv == nullptr) missing("recvbuff");
     }
+    if (isConfigurable(arguments.call)) {
+      applyCollConfig(config, *comm, operation);
+      if (operation.launchEvent != nullptr) checkEvent(operation.launchEvent, name);
+    }
     return submit(comm, std::move(operation), std::move(stream));
+  });
+}
+
+/** As NCCL: the configuration comes first, and one that is refused leaves the open group as it was. */
+ncclResult_t run(const Arguments& arguments) {
+  return guarded([&]() -> ncclResult_t {
+    return runChecked(arguments, readCollConfig(arguments.config, callName(arguments.call)));
   });
 }
 
@@ -185,6 +198,62 @@ extern "C" ncclResult_t ncclScatter(
   return run({Call::Scatter, sendbuff, recvbuff, count, datatype, 0, root, comm, stream});
 }
 HOST_PROFILER_ALIAS(ncclScatter)
+
+extern "C" ncclResult_t ncclAllReduceConfig(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+    cudaStream_t stream, const ncclCollConfig_t* config) {
+  return run({Call::AllReduce, sendbuff, recvbuff, count, datatype, op, 0, comm, stream, config});
+}
+HOST_PROFILER_ALIAS(ncclAllReduceConfig)
+
+extern "C" ncclResult_t ncclBroadcastConfig(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+    cudaStream_t stream, const ncclCollConfig_t* config) {
+  return run({Call::Broadcast, sendbuff, recvbuff, count, datatype, 0, root, comm, stream, config});
+}
+HOST_PROFILER_ALIAS(ncclBroadcastConfig)
+
+extern "C" ncclResult_t ncclReduceConfig(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, int root,
+    ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config) {
+  return run({Call::Reduce, sendbuff, recvbuff, count, datatype, op, root, comm, stream, config});
+}
+HOST_PROFILER_ALIAS(ncclReduceConfig)
+
+extern "C" ncclResult_t ncclAllGatherConfig(
+    const void* sendbuff, void* recvbuff, size_t sendcount, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t
+    stream, const ncclCollConfig_t* config) {
+  return run({Call::AllGather, sendbuff, recvbuff, sendcount, datatype, 0, 0, comm, stream, config});
+}
+HOST_PROFILER_ALIAS(ncclAllGatherConfig)
+
+extern "C" ncclResult_t ncclReduceScatterConfig(
+    const void* sendbuff, void* recvbuff, size_t recvcount, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t
+    comm, cudaStream_t stream, const ncclCollConfig_t* config) {
+  return run({Call::ReduceScatter, sendbuff, recvbuff, recvcount, datatype, op, 0, comm, stream, config});
+}
+HOST_PROFILER_ALIAS(ncclReduceScatterConfig)
+
+extern "C" ncclResult_t ncclAlltoAllConfig(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t
+    stream, const ncclCollConfig_t* config) {
+  return run({Call::AlltoAll, sendbuff, recvbuff, count, datatype, 0, 0, comm, stream, config});
+}
+HOST_PROFILER_ALIAS(ncclAlltoAllConfig)
+
+extern "C" ncclResult_t ncclGatherConfig(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+    cudaStream_t stream, const ncclCollConfig_t* config) {
+  return run({Call::Gather, sendbuff, recvbuff, count, datatype, 0, root, comm, stream, config});
+}
+HOST_PROFILER_ALIAS(ncclGatherConfig)
+
+extern "C" ncclResult_t ncclScatterConfig(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+    cudaStream_t stream, const ncclCollConfig_t* config) {
+  return run({Call::Scatter, sendbuff, recvbuff, count, datatype, 0, root, comm, stream, config});
+}
+HOST_PROFILER_ALIAS(ncclScatterConfig)
 
 extern "C" ncclResult_t ncclSend(
     const void* sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream) {

@@ -225,6 +225,22 @@ StreamRef requireStream(cudaStream_t handle, const char* call) {
   return found->second;
 }
 
+void checkEvent(cudaEvent_t handle, const char* call) {
+  Lock lock(scheduler().mutex);
+  requireEvent(reinterpret_cast<nccl4jHostEvent_t>(handle), call, false);
+}
+
+void recordLaunch(cudaEvent_t handle, const std::vector<StreamRef>& streams, const std::vector<CommRef>& comms) {
+  Lock lock(scheduler().mutex);
+  auto found = scheduler().events.find(reinterpret_cast<uintptr_t>(handle));
+  if (found == scheduler().events.end()) return;
+  found->second.item = join([&](const ItemRef& item) {
+    for (const StreamRef& stream : streams) follow(item, stream->tail);
+    for (const CommRef& comm : comms) follow(item, comm->lastItem);
+  });
+  found->second.recorded = now();
+}
+
 ItemRef enqueue(
     const std::vector<StreamRef>& streams, const std::vector<CommRef>& comms, RunBy by, Body body) {
   auto item = std::make_shared<Item>();

@@ -48,6 +48,12 @@ using StreamRef = std::shared_ptr<Stream>;
 /** The stream of a call; throws when there is none with this handle. */
 StreamRef requireStream(cudaStream_t handle, const char* call);
 
+/** Throws when there is no event with this handle. */
+void checkEvent(cudaEvent_t handle, const char* call);
+
+/** Records an event, if there still is one, at the place in the streams that is right before the next item of all of them. */
+void recordLaunch(cudaEvent_t handle, const std::vector<StreamRef>& streams, const std::vector<CommRef>& comms);
+
 /** What an item does; the communicators that failed are those that streams behind it report. */
 using Body = std::function<std::vector<CommRef>()>;
 

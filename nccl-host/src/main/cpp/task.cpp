@@ -2,6 +2,10 @@
 
 #include "task.h"
 
+#include <algorithm>
+
+#include "collconfig.h"
+
 namespace host {
 
 Frame Operation::frame() const {
@@ -19,6 +23,7 @@ Frame Operation::frame() const {
     frame.extra[0] = static_cast<uint64_t>(told.first);
     frame.extra[1] = static_cast<uint64_t>(told.second);
   }
+  if (isConfigurable(call)) std::copy(config.begin(), config.end(), frame.extra);
   return frame;
 }
 

@@ -48,6 +48,9 @@ struct Operation {
 
   std::vector<Fault> faults;  // before it begins
 
+  ConfigWords config = {};           // of a configurable call
+  cudaEvent_t launchEvent = nullptr;  // of this rank alone, to be recorded when the operation is launched
+
   size_t bytes() const { return count * typeSize(type); }
   Frame frame() const;
 };

@@ -4,6 +4,7 @@
 // since puts come at any time. Both ends run on one machine and come from the same build, so plain structs are sent.
 #pragma once
 
+#include <array>
 #include <string>
 #include <utility>
 
@@ -20,6 +21,9 @@ enum class FrameKind : uint8_t {
   Data,        // the elements of the next matched Send follow
 };
 
+/** What is set in the configuration of one collective; all 0 when nothing is. See collconfig.cpp. */
+using ConfigWords = std::array<uint64_t, 3>;
+
 /** A signature of a call, sent before its elements. */
 struct Frame {
   uint32_t magic = kWireMagic;
@@ -32,7 +36,8 @@ struct Frame {
   uint64_t count = 0;
   uint64_t bytes = 0;   // Data: how many bytes follow
   uint64_t scalar = 0;  // PreMulSum: this rank's scalar
-  uint64_t extra[5] = {};  // AlltoAllv: see AlltoAllvExtra; calls that exchange a pair of numbers: those
+  // AlltoAllv: see AlltoAllvExtra; calls that exchange a pair of numbers: those; configurable calls: their ConfigWords.
+  uint64_t extra[5] = {};
 };
 static_assert(sizeof(Frame) == 80, "no padding in frames");
 

@@ -419,23 +419,25 @@ class UniqueIdAt {
   operator const ncclUniqueId&() const { return *id; }
 };
 
-#ifdef NCCL_CONFIG_INITIALIZER
 /** What `new ncclConfig_t()` makes in Java: a zeroed one would be refused for its magic, and zeros are not "unset". */
-struct InitializedConfig : ncclConfig_t {
-  InitializedConfig() : ncclConfig_t(NCCL_CONFIG_INITIALIZER) {}
-};
-inline void initializeConfig(long long at) { new ((void*)at) InitializedConfig; }
-#else
-inline void initializeConfig(long long) { throw std::runtime_error("nccl.h of the build has no ncclConfig_t"); }
-#endif
-#ifdef NCCL_SIM_INFO_INITIALIZER
-struct InitializedSimInfo : ncclSimInfo_t {
-  InitializedSimInfo() : ncclSimInfo_t(NCCL_SIM_INFO_INITIALIZER) {}
-};
-inline void initializeSimInfo(long long at) { new ((void*)at) InitializedSimInfo; }
-#else
-inline void initializeSimInfo(long long) { throw std::runtime_error("nccl.h of the build has no ncclSimInfo_t"); }
-#endif
+#define NCCL4J_STRUCT(type, initializer) \
+  struct Initialized_##type : type { \
+    Initialized_##type() : type(initializer) {} \
+  };
+#include "nccl_structs.inc"
+#undef NCCL4J_STRUCT
+
+/** Applies the initializer of a struct type to memory that there is already. */
+inline void initialize(const char* name, long long at) {
+#define NCCL4J_STRUCT(type, initializer) \
+  if (strcmp(name, #type) == 0) { \
+    new ((void*)at) Initialized_##type; \
+    return; \
+  }
+#include "nccl_structs.inc"
+#undef NCCL4J_STRUCT
+  throw std::runtime_error(std::string("the nccl.h of the build has no initializer of ") + name);
+}
 
 }  // namespace nccl4j
 
@@ -482,12 +484,5 @@ inline ncclResult_t alltoAllv(const void* sendbuff, const size_t* sendcounts, co
 
 #define ncclAlltoAllv nccl4j::alltoAllv<nccl4j::SLOT_ncclAlltoAllv>
 #define pncclAlltoAllv nccl4j::alltoAllv<nccl4j::SLOT_pncclAlltoAllv>
-
-#ifdef NCCL_CONFIG_INITIALIZER
-#define ncclConfig_t nccl4j::InitializedConfig
-#endif
-#ifdef NCCL_SIM_INFO_INITIALIZER
-#define ncclSimInfo_t nccl4j::InitializedSimInfo
-#endif
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The C API of NCCL 2.30.7, written down for nccl4j: declarations, constants and layouts, with comments of our own.
+ * The C API of NCCL 2.32.3, written down for nccl4j: declarations, constants and layouts, with comments of our own.
  * No CUDA header is needed. `nccl4j check-header FILE` compares this file with the nccl.h of an installation.
  * NVIDIA's manual: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api.html
  *
@@ -16,12 +16,12 @@
 #include <stdint.h>
 
 #define NCCL_MAJOR 2
-#define NCCL_MINOR 30
-#define NCCL_PATCH 7
+#define NCCL_MINOR 32
+#define NCCL_PATCH 3
 #define NCCL_SUFFIX ""
 
 /* The version this header describes; ncclGetVersion tells that of the loaded library. */
-#define NCCL_VERSION_CODE 23007
+#define NCCL_VERSION_CODE 23203
 #define NCCL_VERSION(X, Y, Z) \
   (((X) <= 2 && (Y) <= 8) ? (X) * 1000 + (Y) * 100 + (Z) : (X) * 10000 + (Y) * 100 + (Z))
 
@@ -30,6 +30,7 @@ extern "C" {
 #endif
 
 typedef struct CUstream_st* cudaStream_t;
+typedef struct CUevent_st* cudaEvent_t;
 
 /* Handles: opaque, owned by the library. */
 typedef struct ncclComm* ncclComm_t;
@@ -77,6 +78,8 @@ typedef enum {
 #define NCCL_WIN_DEFAULT 0x00 /* 2.27.3 */
 #define NCCL_WIN_COLL_SYMMETRIC 0x01 /* 2.27.3 */
 #define NCCL_WIN_STRICT_ORDERING 0x02 /* 2.29.7 */
+#define NCCL_WIN_GIN_ONLY 0x04 /* 2.32.3 */
+#define NCCL_WIN_CFT_COUNTED 0x08 /* 2.32.3 */
 #define NCCL_WIN_REQUIRED_ALIGNMENT 4096 /* 2.28.3 */
 
 /* Policies for the use of the GPU's multiprocessors. */
@@ -93,10 +96,36 @@ typedef enum {
 #define NCCL_API_MAGIC 0xcafebeef /* 2.29.2 */
 
 /**
- * Configuration of a communicator: 96 bytes. It only ever grows at its end; size tells a library how much of it to
- * read. A field beyond what the loaded library knows is ignored by it. Start from NCCL_CONFIG_INITIALIZER.
+ * Values of hostCftMode: whether the host can ask for the endpoints of NVIDIA's compute fabric. Fallback goes on without
+ * them where Enable fails. The same on every rank.
+ * @since NCCL 2.31.2
  */
-typedef struct ncclConfig_v23000 {
+typedef enum {
+  ncclHostCftDefault = NCCL_CONFIG_UNDEF_INT,
+  ncclHostCftEnable = 1,
+  ncclHostCftDisable = 2,
+  ncclHostCftFallback = 3
+} ncclHostCftMode_t;
+
+/**
+ * Values of nvlsHostMode: bits of what a communicator goes without, to leave the NVLink switch's multicast memory to
+ * others. Disable is all bits, also those of releases to come.
+ * @since NCCL 2.32.3
+ */
+typedef enum {
+  ncclNvlsHostModeDefault = NCCL_CONFIG_UNDEF_INT,
+  ncclNvlsHostModeEnable = 0,
+  ncclNvlsHostModeDisableTransport = 1,
+  ncclNvlsHostModeDisableSymmetricMultimem = 2,
+  ncclNvlsHostModeDisable = INT_MAX
+} ncclNvlsHostMode_t;
+
+/**
+ * Configuration of a communicator: 120 bytes. It only ever grows at its end; size tells a library how much of it to
+ * read. A field beyond what the loaded library knows is ignored by it. Start from NCCL_CONFIG_INITIALIZER, and leave
+ * size, magic and version as they are.
+ */
+typedef struct ncclConfig_v23100 {
   size_t size;
   unsigned int magic;
   unsigned int version;
@@ -118,6 +147,11 @@ typedef struct ncclConfig_v23000 {
   int numRmaCtx;           /* 2.29.2: from 1; 0 from 2.30.7 */
   int maxP2pPeers;         /* 2.30.3: from 1 */
   int graphStreamOrdering; /* 2.30.7: 0 or 1 */
+  int launchOrderImplicit; /* 2.31.2: 0 or 1 */
+  int numRmaSig;           /* 2.31.2: from 0 */
+  int rmaEagerInit;        /* 2.31.2: 0 or 1 */
+  int hostCftMode;         /* 2.31.2: ncclHostCftMode_t */
+  int nvlsHostMode;        /* 2.32.3: bits of ncclNvlsHostMode_t */
 } ncclConfig_t;
 
 #define NCCL_CONFIG_INITIALIZER { \
@@ -140,6 +174,92 @@ typedef struct ncclConfig_v23000 {
   NCCL_CONFIG_UNDEF_INT, /* numRmaCtx */ \
   NCCL_CONFIG_UNDEF_INT, /* maxP2pPeers */ \
   NCCL_CONFIG_UNDEF_INT, /* graphStreamOrdering */ \
+  NCCL_CONFIG_UNDEF_INT, /* launchOrderImplicit */ \
+  NCCL_CONFIG_UNDEF_INT, /* numRmaSig */ \
+  NCCL_CONFIG_UNDEF_INT, /* rmaEagerInit */ \
+  NCCL_CONFIG_UNDEF_INT, /* hostCftMode */ \
+  NCCL_CONFIG_UNDEF_INT, /* nvlsHostMode */ \
+}
+
+/**
+ * An option of a vendor's library in a list, in any order, no key twice. NVIDIA's library reads none of it.
+ * @since NCCL 2.31.2
+ */
+typedef struct ncclConfigExt {
+  struct ncclConfigExt* next; /* NULL in the last */
+  struct {
+    int vendorId; /* from 1 to 2^24-1 */
+    int optionId;
+  } key;
+  union {
+    int i;
+    const char* s;
+    void* raw;
+  } val;
+} ncclConfigExt_t;
+
+/**
+ * Configuration of one collective: 72 bytes, 64 until 2.31. It grows as ncclConfig_t does; a library copies what it
+ * knows, and 2.31 goes by size and version for that, so leave size, magic and version as NCCL_COLLCONFIG_INITIALIZER
+ * sets them. All ranks pass the same, but for the event, which is each rank's own; NCCL does not compare. The struct, its
+ * texts and its list must live until the call, or the group around it, has been launched.
+ * @since NCCL 2.31.2
+ */
+typedef struct ncclCollConfig_v23200 {
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  ncclConfigExt_t* ext;              /* 2.31.2 */
+  int minCTAs;                       /* 2.31.2: 1 to 64; other values are ignored */
+  int maxCTAs;                       /* 2.31.2: 1 to 64, not over the communicator's */
+  int nvlsCTAs;                      /* 2.31.2: 1 to 64 */
+  int cgaClusterSize;                /* 2.31.2: 0 to 8, the same in all of a group */
+  const char* algSelection;          /* 2.31.2: starts of algorithms' names, with "," for or, "+" for and, "^" for not */
+  int forceAlgSelection;             /* 2.31.2: 1, or 0 to choose freely where the selection can't be had */
+  int CTAPolicy;                     /* 2.31.2: NCCL_CTA_POLICY_... */
+  uint64_t userProfilerTag;          /* 2.31.2: for profilers; the highest bit is NCCL's */
+  cudaEvent_t launchCompletionEvent; /* 2.32.3: without timing; on all ranks or none, one per group and communicator */
+} ncclCollConfig_t;
+
+#define NCCL_COLLCONFIG_INITIALIZER { /* 2.31.2 */ \
+  sizeof(ncclCollConfig_t), NCCL_API_MAGIC, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), \
+  NCCL_CONFIG_UNDEF_PTR, /* ext */ \
+  NCCL_CONFIG_UNDEF_INT, /* minCTAs */ \
+  NCCL_CONFIG_UNDEF_INT, /* maxCTAs */ \
+  NCCL_CONFIG_UNDEF_INT, /* nvlsCTAs */ \
+  NCCL_CONFIG_UNDEF_INT, /* cgaClusterSize */ \
+  NCCL_CONFIG_UNDEF_PTR, /* algSelection */ \
+  1, /* forceAlgSelection */ \
+  NCCL_CONFIG_UNDEF_INT, /* CTAPolicy */ \
+  0, /* userProfilerTag */ \
+  NCCL_CONFIG_UNDEF_PTR, /* launchCompletionEvent */ \
+}
+
+/**
+ * Whether NCCL's TCP connections are encrypted: not at all, or with a key that all ranks share.
+ * @since NCCL 2.32.3
+ */
+typedef enum {
+  NCCL_ENCRYPTION_MODE_NONE = 0,
+  NCCL_ENCRYPTION_MODE_PSK = 1
+} ncclEncryptionMode_t;
+
+/**
+ * What ncclSetEncryption takes: 32 bytes. Start from NCCL_ENCRYPTION_CONFIG_INITIALIZER.
+ * @since NCCL 2.32.3
+ */
+typedef struct ncclEncryptionConfig_v23200 {
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  int mode;        /* 2.32.3: ncclEncryptionMode_t */
+  const char* psk; /* 2.32.3: 32 characters or more */
+} ncclEncryptionConfig_t;
+
+#define NCCL_ENCRYPTION_CONFIG_INITIALIZER { /* 2.32.3 */ \
+  sizeof(ncclEncryptionConfig_t), NCCL_API_MAGIC, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), \
+  NCCL_ENCRYPTION_MODE_NONE, /* mode */ \
+  NCCL_CONFIG_UNDEF_PTR, /* psk */ \
 }
 
 /**
@@ -248,6 +368,14 @@ const char* pncclGetLastError(ncclComm_t comm);
  */
 void ncclResetDebugInit();
 void pncclResetDebugInit();
+
+/**
+ * Asks for encrypted TCP connections, before the first unique id and communicator of the process. A library that was built
+ * without TLS takes the call all the same.
+ * @since NCCL 2.32.3
+ */
+ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t* config);
+ncclResult_t pncclSetEncryption(const ncclEncryptionConfig_t* config);
 
 /* Memory. */
 
@@ -572,6 +700,96 @@ ncclResult_t ncclScatter(
 ncclResult_t pncclScatter(
     const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
     cudaStream_t stream);
+
+/* Collectives with a configuration of their own: the arguments of the plain call, and config. NULL is the plain call. */
+
+/**
+ * As ncclAllReduce, with a configuration for this call; the same on every rank.
+ * @since NCCL 2.31.2
+ */
+ncclResult_t ncclAllReduceConfig(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+    cudaStream_t stream, const ncclCollConfig_t* config);
+ncclResult_t pncclAllReduceConfig(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+    cudaStream_t stream, const ncclCollConfig_t* config);
+
+/**
+ * As ncclBroadcast, with a configuration for this call; the same on every rank.
+ * @since NCCL 2.31.2
+ */
+ncclResult_t ncclBroadcastConfig(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+    cudaStream_t stream, const ncclCollConfig_t* config);
+ncclResult_t pncclBroadcastConfig(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+    cudaStream_t stream, const ncclCollConfig_t* config);
+
+/**
+ * As ncclReduce, with a configuration for this call; the same on every rank.
+ * @since NCCL 2.31.2
+ */
+ncclResult_t ncclReduceConfig(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, int root,
+    ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config);
+ncclResult_t pncclReduceConfig(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, int root,
+    ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config);
+
+/**
+ * As ncclAllGather, with a configuration for this call; the same on every rank.
+ * @since NCCL 2.31.2
+ */
+ncclResult_t ncclAllGatherConfig(
+    const void* sendbuff, void* recvbuff, size_t sendcount, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t
+    stream, const ncclCollConfig_t* config);
+ncclResult_t pncclAllGatherConfig(
+    const void* sendbuff, void* recvbuff, size_t sendcount, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t
+    stream, const ncclCollConfig_t* config);
+
+/**
+ * As ncclReduceScatter, with a configuration for this call; the same on every rank.
+ * @since NCCL 2.31.2
+ */
+ncclResult_t ncclReduceScatterConfig(
+    const void* sendbuff, void* recvbuff, size_t recvcount, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t
+    comm, cudaStream_t stream, const ncclCollConfig_t* config);
+ncclResult_t pncclReduceScatterConfig(
+    const void* sendbuff, void* recvbuff, size_t recvcount, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t
+    comm, cudaStream_t stream, const ncclCollConfig_t* config);
+
+/**
+ * As ncclAlltoAll, with a configuration for this call; the same on every rank.
+ * @since NCCL 2.31.2
+ */
+ncclResult_t ncclAlltoAllConfig(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t
+    stream, const ncclCollConfig_t* config);
+ncclResult_t pncclAlltoAllConfig(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t
+    stream, const ncclCollConfig_t* config);
+
+/**
+ * As ncclGather, with a configuration for this call; the same on every rank.
+ * @since NCCL 2.31.2
+ */
+ncclResult_t ncclGatherConfig(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+    cudaStream_t stream, const ncclCollConfig_t* config);
+ncclResult_t pncclGatherConfig(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+    cudaStream_t stream, const ncclCollConfig_t* config);
+
+/**
+ * As ncclScatter, with a configuration for this call; the same on every rank.
+ * @since NCCL 2.31.2
+ */
+ncclResult_t ncclScatterConfig(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+    cudaStream_t stream, const ncclCollConfig_t* config);
+ncclResult_t pncclScatterConfig(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+    cudaStream_t stream, const ncclCollConfig_t* config);
 
 /* Point to point. */
 

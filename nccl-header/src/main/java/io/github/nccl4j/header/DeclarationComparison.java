@@ -89,7 +89,7 @@ final class DeclarationComparison {
     }
 
     private void macro(Macro our, Macro their) {
-        if (!our.functionLike() && !Known.INITIALIZERS.containsKey(our.name())) {
+        if (!our.functionLike() && !ours.initializers().containsKey(our.name())) {
             String ourValue = value(our);
             String theirValue = value(their);
             if (!ourValue.equals(theirValue)) {

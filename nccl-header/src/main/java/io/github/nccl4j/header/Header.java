@@ -7,6 +7,8 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /**
  * An {@code nccl.h}, parsed: ours, or that of any NCCL from 2.18 on and of VCCL. It holds what a program for Linux sees.
@@ -30,6 +32,8 @@ public record Header(
         Map<String, EnumType> enums,
         Map<String, StructType> structs,
         Map<String, Alias> aliases) {
+    private static final Pattern INITIALIZER = Pattern.compile("\\{\\s*sizeof\\s*\\(\\s*(\\w+)\\s*\\)");
+
     /**
      * Copies the maps, keeping their order.
      *
@@ -89,6 +93,22 @@ public record Header(
 
     private String text(String macro) {
         return macros.containsKey(macro) ? macros.get(macro).text() : "";
+    }
+
+    /**
+     * The macros that initialise a structure: brace lists that begin with its size.
+     *
+     * @return the typedef name of the structure by the name of the macro, in the order of the header
+     */
+    public Map<String, String> initializers() {
+        Map<String, String> initializers = new LinkedHashMap<>();
+        macros.forEach((name, macro) -> {
+            Matcher size = INITIALIZER.matcher(macro.text());
+            if (!macro.functionLike() && size.lookingAt() && structs.containsKey(size.group(1))) {
+                initializers.put(name, size.group(1));
+            }
+        });
+        return initializers;
     }
 
     /**

@@ -29,6 +29,10 @@ final class HeaderParser {
             "enum",
             "union");
 
+    /** Of {@code limits.h}. */
+    private static final Map<String, Long> LIMITS =
+            Map.of("INT_MIN", (long) Integer.MIN_VALUE, "INT_MAX", (long) Integer.MAX_VALUE);
+
     private final List<Token> tokens;
     private final Map<String, Macro> macros;
     private final Map<String, Function> functions = new LinkedHashMap<>();
@@ -239,8 +243,16 @@ final class HeaderParser {
         List<Member> members = new ArrayList<>();
         List<Token> code = new ArrayList<>();
         boolean behind = false;
+        int depth = 0;
         for (Token token : all.subList(indexOf(all, "{") + 1, all.size())) {
-            if (token.kind() == Token.Kind.COMMENT) {
+            if (token.is("{")) {
+                depth++;
+            }
+            if (depth > 0) {
+                // A structure inside of a structure is one member.
+                code.add(token);
+                depth -= token.is("}") ? 1 : 0;
+            } else if (token.kind() == Token.Kind.COMMENT) {
                 String since = Comments.release(token.text());
                 // The last enumerator has no comma before its comment.
                 boolean last = separator.equals(",") && !code.isEmpty();
@@ -289,16 +301,36 @@ final class HeaderParser {
 
     private OptionalLong evaluate(List<Token> expression) {
         try {
-            return OptionalLong.of(Expression.value(expression, constants::get));
+            return OptionalLong.of(Expression.value(expression, this::constant));
         } catch (IllegalArgumentException e) {
             return OptionalLong.empty();
         }
     }
 
+    /** The value of an enumerator before this one, of a limit of C, or of a macro that stands for one of these. */
+    private Long constant(String name) {
+        Macro macro = macros.get(name);
+        String word = macro == null || macro.functionLike() ? name : macro.text();
+        return constants.containsKey(word) ? constants.get(word) : LIMITS.get(word);
+    }
+
+    /** The fields; those of a structure or union inside, one by one, as {@code key.vendorId}. */
     private static List<Field> fields(List<Member> members) {
         List<Field> fields = new ArrayList<>();
         for (Member member : members) {
-            List<Token> code = member.code();
+            List<Token> code =
+                    member.code().stream().filter(HeaderParser::isCode).toList();
+            if (indexOf(code, "{") >= 0) {
+                Token last = code.get(code.size() - 1);
+                String prefix = last.isWord() ? last.text() + "." : "";
+                fields(members(member.code(), ";"))
+                        .forEach(field -> fields.add(new Field(
+                                field.type(),
+                                prefix + field.name(),
+                                field.array(),
+                                field.since().isEmpty() ? member.since() : field.since())));
+                continue;
+            }
             int bracket = indexOf(code, "[");
             int end = bracket < 0 ? code.size() : bracket;
             String array = bracket < 0 ? "" : text(code.subList(bracket + 1, code.size() - 1));

@@ -66,11 +66,13 @@ final class JavaForms {
                 });
         header.structs().keySet().stream()
                 .filter(name -> !name.equals("ncclUniqueId"))
-                .forEach(name -> rules.add("struct\t" + name));
+                .forEach(name -> rules.add(String.join("\t", "struct", name, name)));
         header.structs().values().stream()
                 .filter(struct -> !struct.tag().isEmpty() && !struct.tag().equals(struct.name()))
-                .forEach(struct -> rules.add(String.join("\t", "class", struct.tag(), struct.name())));
+                .forEach(struct -> rules.add(String.join("\t", "struct", struct.tag(), struct.name())));
         header.enums().keySet().stream().filter(name -> !name.isEmpty()).forEach(name -> rules.add("enum\t" + name));
+        // What they give is what `new ncclConfig_t()` gives in Java.
+        header.initializers().keySet().forEach(name -> rules.add("skip\t" + name));
         header.functions().values().stream().filter(this::isWritten).forEach(function -> texts(function)
                 .forEach(text -> rules.add(String.join("\t", "function", function.name(), text))));
         return rules.stream().map(rule -> rule + "\n").collect(Collectors.joining());

@@ -10,18 +10,14 @@ final class Known {
     static final Set<String> VERSION_MACROS =
             Set.of("NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH", "NCCL_SUFFIX", "NCCL_VERSION_CODE", "NCCL_H_");
 
-    /** Ours alone: the forward typedef in place of CUDA's header. */
-    static final Set<String> OWN_ALIASES = Set.of("cudaStream_t");
+    /** Ours alone: the forward typedefs in place of CUDA's header. */
+    static final Set<String> OWN_ALIASES = Set.of("cudaStream_t", "cudaEvent_t");
 
     /** One more than the largest value before it, so it grows with the enumeration. */
     static final Set<String> COUNTS = Set.of("ncclNumResults", "ncclNumOps", "ncclNumTypes");
 
     /** The upper bound of an enumeration; no count follows from it. */
     static final Set<String> BOUNDS = Set.of("ncclMaxRedOp");
-
-    /** The macros that initialise a structure. */
-    static final Map<String, String> INITIALIZERS =
-            Map.of("NCCL_CONFIG_INITIALIZER", "ncclConfig_t", "NCCL_SIM_INFO_INITIALIZER", "ncclSimInfo_t");
 
     /** The fields whose initial value tells size or release. */
     static final Set<String> RELEASE_FIELDS = Set.of("size", "version");

@@ -18,7 +18,7 @@ public final class Layout {
     private static final int SECONDS_TO_COMPILE = 120;
 
     /** A version of NCCL before, at and after each change of the formula. */
-    private static final List<String> VERSIONS = List.of("2, 4, 8", "2, 8, 4", "2, 9, 6", "2, 18, 1", "2, 30, 7");
+    private static final List<String> VERSIONS = List.of("2, 4, 8", "2, 8, 4", "2, 9, 6", "2, 18, 1", "2, 32, 3");
 
     private static final String START = """
             #include <stddef.h>
@@ -138,7 +138,7 @@ public final class Layout {
     }
 
     private static void macro(StringBuilder text, Header header, Header names, Macro macro) {
-        String initialized = Known.INITIALIZERS.get(macro.name());
+        String initialized = header.initializers().get(macro.name());
         if (initialized != null) {
             text.append(String.format(Locale.ROOT, "  { %s value = %s;%n", initialized, macro.name()));
             for (Field field :

@@ -108,6 +108,13 @@ public final class NativeImageConfig {
         for (String exception : thrown(natives)) {
             entries.put(exception, MESSAGE);
         }
+        // Of CUDA's presets, which have no configuration; JavaCPP's own classes come with its.
+        natives.stream()
+                .map(Method::getReturnType)
+                .filter(NativeImageConfig::isPointer)
+                .map(Class::getName)
+                .filter(name -> !name.startsWith(prefix) && !name.startsWith("org.bytedeco.javacpp."))
+                .forEach(name -> entries.putIfAbsent(name, CONSTRUCTORS));
     }
 
     /** Adds the only method of that name. */

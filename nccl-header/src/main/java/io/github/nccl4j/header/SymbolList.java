@@ -3,16 +3,19 @@ package io.github.nccl4j.header;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Set;
 
 /**
  * Writes the list of functions that the native code needs, from the header that it is built against:
  * {@code nccl_functions.inc}, one line {@code NCCL4J_FUNCTION(name, "release")} per function, and
- * {@code nccl_redirect.inc}, which sends every call of a function to its slot of the table. Beside them
- * {@code nccl_rules.txt}, what the preset must know of the header's types.
+ * {@code nccl_redirect.inc}, which sends every call of a function to its slot of the table, and every structure to a type
+ * whose constructor initializes it; {@code nccl_structs.inc} lists these, {@code NCCL4J_STRUCT(type, initializer)}. Beside
+ * them {@code nccl_rules.txt}, what the preset must know of the header.
  */
 public final class SymbolList {
     /** The functions that have two forms under one name, and so their own redirection. */
@@ -47,6 +50,7 @@ public final class SymbolList {
         SymbolList list = new SymbolList(header, Header.parse(arguments.path("reference")));
         Files.createDirectories(output);
         GeneratedFile.write(output.resolve("nccl_functions.inc"), list.functions());
+        GeneratedFile.write(output.resolve("nccl_structs.inc"), list.structs());
         GeneratedFile.write(output.resolve("nccl_redirect.inc"), list.redirections());
         GeneratedFile.write(output.resolve("nccl_rules.txt"), new JavaForms(header).rules());
     }
@@ -77,9 +81,32 @@ public final class SymbolList {
     }
 
     /**
+     * The text of {@code nccl_structs.inc}. A structure for which the header has no initializer gets zeros: pointers in it
+     * must not be what the memory held before.
+     *
+     * @return one line per structure
+     */
+    public String structs() {
+        Map<String, String> initializers = new LinkedHashMap<>();
+        structNames().forEach(type -> initializers.put(type, "{}"));
+        header.initializers().forEach((initializer, type) -> initializers.put(type, initializer));
+        StringBuilder text = new StringBuilder();
+        initializers.forEach((type, initializer) ->
+                text.append(String.format(Locale.ROOT, "NCCL4J_STRUCT(%s, %s)%n", type, initializer)));
+        return text.toString();
+    }
+
+    /** All structures but the one that is passed by value. */
+    private List<String> structNames() {
+        return header.structs().keySet().stream()
+                .filter(name -> !name.equals("ncclUniqueId"))
+                .toList();
+    }
+
+    /**
      * The text of {@code nccl_redirect.inc}. A name may be a macro already: some headers have empty ones.
      *
-     * @return two lines per function
+     * @return two lines per function, and one per structure
      */
     public String redirections() {
         StringBuilder text = new StringBuilder();
@@ -88,6 +115,9 @@ public final class SymbolList {
                 text.append(
                         String.format(Locale.ROOT, "#undef %s%n#define %s (NCCL4J_SYMBOL(%s))%n", name, name, name));
             }
+        }
+        for (String type : structNames()) {
+            text.append(String.format(Locale.ROOT, "#define %s nccl4j::Initialized_%s%n", type, type));
         }
         return text.toString();
     }

@@ -30,7 +30,7 @@ class HeaderCheckTest {
         HeaderCheck.Report report = check(OurHeader.text());
         assertTrue(report.passed());
         assertEquals(1, report.lines().size(), report.lines().toString());
-        assertTrue(report.lines().get(0).startsWith("nccl.h 2.30.7: 0 differences, "));
+        assertTrue(report.lines().get(0).startsWith("nccl.h 2.32.3: 0 differences, "));
     }
 
     @ParameterizedTest
@@ -59,10 +59,16 @@ class HeaderCheckTest {
                 "#define NCCL_API_MAGIC 0xcafebeef|#define NCCL_API_MAGIC 0xcafebabe|"
                         + "initial ncclConfig_t.magic: ours 3405692655, theirs 3405691582",
                 "0x74685283|0x74685284|initial ncclSimInfo_t.magic: ours 1952993923, theirs 1952993924",
-                "X) * 10000|X) * 100000|NCCL_VERSION(2, 30, 7): ours 23007, theirs 203007",
+                "X) * 10000|X) * 100000|NCCL_VERSION(2, 32, 3): ours 23203, theirs 203203",
                 "ncclScalarDevice = 0|ncclScalarDevice = 1|enumerator ncclScalarDevice: ours 0, theirs 1",
                 "ncclNumResults = 9|ncclNumResults = 10|"
                         + "enumerator ncclNumResults is 10, expected 9 from the comments in ours",
+                "int optionId;|long optionId;|"
+                        + "field ncclConfigExt_t.key.optionId: ours int key.optionId, theirs long key.optionId",
+                "int optionId;|long optionId;|offset ncclConfigExt_t.key.optionId: ours 12, theirs 16",
+                "void* raw;|void* raw; double d;|field ncclConfigExt_t.val.d is not in ours",
+                "1, /* forceAlgSelection */|0, /* forceAlgSelection */|"
+                        + "initial ncclCollConfig_t.forceAlgSelection: ours 1, theirs 0",
                 "struct ncclComm*|struct ncclCommunicator*|"
                         + "type ncclComm_t: ours struct ncclComm*, theirs struct ncclCommunicator*",
             })
@@ -76,8 +82,8 @@ class HeaderCheckTest {
 
     @Test
     void swappedFieldsAreReported() throws Exception {
-        HeaderCheck.Report report = check(OurHeader.with("int minCTAs; ", "int maxCTAs;")
-                .replaceFirst("int maxCTAs;( +/\\* 2.17.1: from 1 \\*/)", "int minCTAs;$1"));
+        HeaderCheck.Report report = check(OurHeader.with("int numRmaCtx; ", "int maxP2pPeers;")
+                .replaceFirst("int maxP2pPeers;( +/\\* 2.30.3: from 1 \\*/)", "int numRmaCtx;$1"));
         assertTrue(
                 report.lines().stream().anyMatch(line -> line.contains("order of the fields of ncclConfig_t")),
                 () -> String.join("\n", report.lines()));
@@ -93,7 +99,7 @@ class HeaderCheckTest {
 
     @Test
     void commentsInOursAreHeldAgainstOlderReleases() throws Exception {
-        HeaderCheck.Report report = check(OurHeader.with("NCCL_MINOR 30", "NCCL_MINOR 29"));
+        HeaderCheck.Report report = check(OurHeader.with("NCCL_MINOR 32", "NCCL_MINOR 29"));
         assertTrue(report.lines().stream()
                 .anyMatch(line -> line.endsWith("function ncclParamGet is there, but ours says that 2.30.4 added it")));
         assertTrue(report.lines().stream()
@@ -103,11 +109,11 @@ class HeaderCheckTest {
 
     @Test
     void additionsOfANewerReleaseAreNoFault() throws Exception {
-        HeaderCheck.Report report = check(OurHeader.with("NCCL_MINOR 30", "NCCL_MINOR 31")
+        HeaderCheck.Report report = check(OurHeader.with("NCCL_MINOR 32", "NCCL_MINOR 33")
                 .replace("void ncclParamDumpAll(void);", "void ncclParamDumpAll(void); void ncclNew(int a);")
                 .replace("ncclNumResults = 9", "ncclAnother = 9, ncclNumResults = 10"));
         assertTrue(report.passed(), report.lines().toString());
-        assertTrue(report.lines().contains("nccl.h 2.31.7: newer than nccl4j: function ncclNew is not in ours"));
+        assertTrue(report.lines().contains("nccl.h 2.33.3: newer than nccl4j: function ncclNew is not in ours"));
         assertEquals(3, report.differences().size(), report.lines().toString());
     }
 

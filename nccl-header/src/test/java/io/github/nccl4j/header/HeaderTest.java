@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
@@ -17,7 +18,7 @@ class HeaderTest {
         List<String> names = header.functions().keySet().stream()
                 .filter(name -> name.startsWith("nccl"))
                 .toList();
-        assertEquals(65, names.size(), "64 of NCCL and the all-to-all-v of VCCL");
+        assertEquals(74, names.size(), "73 of NCCL and the all-to-all-v of VCCL");
         for (String name : names) {
             Function twin = header.functions().get("p" + name);
             assertEquals(header.functions().get(name).signature(), twin.signature(), name);
@@ -25,7 +26,7 @@ class HeaderTest {
             assertEquals(header.since(name), header.since("p" + name));
         }
         assertEquals(2 * names.size(), header.functions().size());
-        assertEquals(Optional.of(new Release(2, 30, 7)), header.release());
+        assertEquals(Optional.of(new Release(2, 32, 3)), header.release());
     }
 
     @Test
@@ -35,7 +36,7 @@ class HeaderTest {
         assertEquals("NCCL 2.29.7", header.macros().get("NCCL_SUSPEND_MEM").since());
         assertTrue(header.macros().get("NCCL_VERSION").functionLike());
         StructType config = header.structs().get("ncclConfig_t");
-        assertEquals(21, config.fields().size());
+        assertEquals(26, config.fields().size());
         assertEquals(
                 new Field("const char*", "commName", "", "NCCL 2.27.3"),
                 config.fields().get(10));
@@ -46,6 +47,41 @@ class HeaderTest {
         assertEquals("ncclMaxRedOp", last.name());
         assertEquals(0x7fffffff, last.value().orElseThrow());
         assertEquals("struct ncclComm*", header.aliases().get("ncclComm_t").type());
+    }
+
+    @Test
+    void structuresInsideOfStructuresGiveTheirFields() throws Exception {
+        Header header = Header.parse(OurHeader.FILE);
+        assertEquals(
+                List.of(
+                        "struct ncclConfigExt* next",
+                        "int key.vendorId",
+                        "int key.optionId",
+                        "int val.i",
+                        "const char* val.s",
+                        "void* val.raw"),
+                header.structs().get("ncclConfigExt_t").fields().stream()
+                        .map(Field::toString)
+                        .toList());
+    }
+
+    @Test
+    void initializersTellTheirStructure() throws Exception {
+        assertEquals(
+                Map.of(
+                        "NCCL_CONFIG_INITIALIZER", "ncclConfig_t",
+                        "NCCL_COLLCONFIG_INITIALIZER", "ncclCollConfig_t",
+                        "NCCL_ENCRYPTION_CONFIG_INITIALIZER", "ncclEncryptionConfig_t",
+                        "NCCL_SIM_INFO_INITIALIZER", "ncclSimInfo_t"),
+                Header.parse(OurHeader.FILE).initializers());
+    }
+
+    @Test
+    void limitsAndMacrosAreValuesOfEnumerators() throws Exception {
+        List<Enumerator> modes =
+                Header.parse(OurHeader.FILE).enums().get("ncclNvlsHostMode_t").enumerators();
+        assertEquals(Integer.MIN_VALUE, modes.get(0).value().orElseThrow());
+        assertEquals(Integer.MAX_VALUE, modes.get(4).value().orElseThrow());
     }
 
     @Test

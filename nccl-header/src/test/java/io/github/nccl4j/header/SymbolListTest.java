@@ -32,7 +32,21 @@ class SymbolListTest {
         String text = new SymbolList(ours, ours).redirections();
         assertTrue(text.contains("#undef ncclSend\n#define ncclSend (NCCL4J_SYMBOL(ncclSend))\n"));
         assertFalse(text.contains("AlltoAllv"));
-        assertEquals(2 * 128, text.lines().count());
+        assertTrue(text.contains("#define ncclCollConfig_t nccl4j::Initialized_ncclCollConfig_t\n"));
+        assertEquals(2 * 2 * 73 + 6, text.lines().count());
+    }
+
+    @Test
+    void structuresWithoutInitializerGetZeros() {
+        Header header = Header.parse("""
+                typedef struct { int a; } ncclOne_t;
+                typedef struct { size_t size; int a; } ncclTwo_t;
+                #define NCCL_TWO_INITIALIZER { sizeof(ncclTwo_t), 1 }
+                typedef struct { char internal[128]; } ncclUniqueId;
+                """);
+        assertEquals(
+                "NCCL4J_STRUCT(ncclOne_t, {})\nNCCL4J_STRUCT(ncclTwo_t, NCCL_TWO_INITIALIZER)\n",
+                new SymbolList(header, header).structs());
     }
 
     @Test

@@ -5,9 +5,11 @@ import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.util.Collections;
 import java.util.EnumMap;
+import java.util.EnumSet;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 
 /**
  * How a communicator is to be. What is not set is left to NCCL, whose environment variables win over all of it.
@@ -48,7 +50,8 @@ public final class CommunicatorConfig {
     /**
      * The fields that were set, by their names in C.
      *
-     * @return an immutable map in the order of {@code ncclConfig_t}; values are of the types that the builder takes
+     * @return an immutable map in the order of {@code ncclConfig_t}; values are of the types that the builder takes, or sets
+     *     of them
      */
     public Map<String, Object> values() {
         Map<String, Object> named = new LinkedHashMap<>();
@@ -344,6 +347,75 @@ public final class CommunicatorConfig {
          */
         public Builder graphStreamOrdering(boolean enable) {
             return set(ConfigField.GRAPH_STREAM_ORDERING, enable);
+        }
+
+        /**
+         * Whether kernels of this communicator may run beside those of others that have it too, in the order in which this
+         * process launches them. They must not run beside those of communicators that do without.
+         *
+         * <p>Default: false. Since NCCL 2.31.2.
+         *
+         * @param enable whether the order of launches counts
+         * @return this builder
+         */
+        public Builder launchOrderImplicit(boolean enable) {
+            return set(ConfigField.LAUNCH_ORDER_IMPLICIT, enable);
+        }
+
+        /**
+         * How many signals for put and wait each context has. 0 is none.
+         *
+         * <p>Default: 1. Since NCCL 2.31.2.
+         *
+         * @param count from 0
+         * @return this builder
+         * @throws IllegalArgumentException if the value is out of range
+         */
+        public Builder numRmaSig(int count) {
+            return setNumber(ConfigField.NUM_RMA_SIG, count);
+        }
+
+        /**
+         * Whether signals are set up with the communicator. If not, they are with its first window, and cannot be used
+         * before.
+         *
+         * <p>Default: false. Since NCCL 2.31.2.
+         *
+         * @param enable whether it is done at once
+         * @return this builder
+         */
+        public Builder rmaEagerInit(boolean enable) {
+            return set(ConfigField.RMA_EAGER_INIT, enable);
+        }
+
+        /**
+         * Whether the endpoints of NVIDIA's compute fabric can be asked for on the host. The same on every rank.
+         *
+         * <p>Default: NCCL chooses. Since NCCL 2.31.2.
+         *
+         * @param mode the mode
+         * @return this builder
+         */
+        public Builder hostCftMode(HostCftMode mode) {
+            return set(ConfigField.HOST_CFT_MODE, Objects.requireNonNull(mode, "mode"));
+        }
+
+        /**
+         * For what the communicator does without reductions and multicast in the NVLink switch.
+         *
+         * <p>Default: {@link NvlsHostMode#ENABLE}. Since NCCL 2.32.3.
+         *
+         * @param mode the mode
+         * @param more further ones, which come on top of it
+         * @return this builder
+         * @throws IllegalArgumentException if {@link NvlsHostMode#ENABLE} is among several
+         */
+        public Builder nvlsHostMode(NvlsHostMode mode, NvlsHostMode... more) {
+            Set<NvlsHostMode> modes = Collections.unmodifiableSet(EnumSet.of(mode, more));
+            if (modes.size() > 1 && modes.contains(NvlsHostMode.ENABLE)) {
+                throw new IllegalArgumentException("nvlsHostMode ENABLE must be alone: " + modes);
+            }
+            return set(ConfigField.NVLS_HOST_MODE, modes);
         }
 
         /**

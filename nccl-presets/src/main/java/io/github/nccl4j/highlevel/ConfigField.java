@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.nccl.ncclConfig_t;
+import java.util.Set;
 import java.util.function.ObjIntConsumer;
 
 /**
@@ -30,7 +31,12 @@ enum ConfigField {
     GRAPH_USAGE_MODE("graphUsageMode", new Version(2, 29, 2), 0, 2, ncclConfig_t::graphUsageMode),
     NUM_RMA_CTX("numRmaCtx", new Version(2, 29, 2), 0, Integer.MAX_VALUE, ncclConfig_t::numRmaCtx),
     MAX_P2P_PEERS("maxP2pPeers", new Version(2, 30, 3), 1, Integer.MAX_VALUE, ncclConfig_t::maxP2pPeers),
-    GRAPH_STREAM_ORDERING("graphStreamOrdering", new Version(2, 30, 7), 0, 1, ncclConfig_t::graphStreamOrdering);
+    GRAPH_STREAM_ORDERING("graphStreamOrdering", new Version(2, 30, 7), 0, 1, ncclConfig_t::graphStreamOrdering),
+    LAUNCH_ORDER_IMPLICIT("launchOrderImplicit", new Version(2, 31, 2), 0, 1, ncclConfig_t::launchOrderImplicit),
+    NUM_RMA_SIG("numRmaSig", new Version(2, 31, 2), 0, Integer.MAX_VALUE, ncclConfig_t::numRmaSig),
+    RMA_EAGER_INIT("rmaEagerInit", new Version(2, 31, 2), 0, 1, ncclConfig_t::rmaEagerInit),
+    HOST_CFT_MODE("hostCftMode", new Version(2, 31, 2), 1, 3, ncclConfig_t::hostCftMode),
+    NVLS_HOST_MODE("nvlsHostMode", new Version(2, 32, 3), 0, Integer.MAX_VALUE, ncclConfig_t::nvlsHostMode);
 
     /** The name in C. */
     final String cName;
@@ -81,6 +87,12 @@ enum ConfigField {
             number = flag ? 1 : 0;
         } else if (value instanceof CtaPolicy policy) {
             number = policy.code();
+        } else if (value instanceof HostCftMode mode) {
+            number = mode.code();
+        } else if (value instanceof Set<?> modes) {
+            number = modes.stream()
+                    .mapToInt(mode -> ((NvlsHostMode) mode).code())
+                    .reduce(0, (a, b) -> a | b);
         } else {
             number = (Integer) value;
         }

@@ -18,7 +18,13 @@ public enum WindowFlag {
     COLL_SYMMETRIC(nccl.NCCL_WIN_COLL_SYMMETRIC, new Version(2, 27, 3)),
 
     /** Writes to the window arrive in the order in which they were made. */
-    STRICT_ORDERING(nccl.NCCL_WIN_STRICT_ORDERING, new Version(2, 29, 7));
+    STRICT_ORDERING(nccl.NCCL_WIN_STRICT_ORDERING, new Version(2, 29, 7)),
+
+    /** The window is for communication that kernels start over the network (GIN), and for nothing else. */
+    GIN_ONLY(nccl.NCCL_WIN_GIN_ONLY, new Version(2, 32, 3)),
+
+    /** The window is for counted writes over NVIDIA's compute fabric (CFT), and for no others of it. */
+    CFT_COUNTED(nccl.NCCL_WIN_CFT_COUNTED, new Version(2, 32, 3));
 
     /** What the address of a window must be a multiple of, in bytes. Its size need not. */
     public static final int REQUIRED_ALIGNMENT = nccl.NCCL_WIN_REQUIRED_ALIGNMENT;

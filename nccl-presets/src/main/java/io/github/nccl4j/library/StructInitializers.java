@@ -1,6 +1,5 @@
 package io.github.nccl4j.library;
 
-import org.bytedeco.javacpp.annotation.Name;
 import org.bytedeco.javacpp.annotation.Namespace;
 import org.bytedeco.javacpp.annotation.Properties;
 
@@ -18,16 +17,37 @@ public final class StructInitializers {
      *
      * @param address where there is memory for a {@code ncclConfig_t}
      */
-    @Namespace("nccl4j")
-    @Name("initializeConfig")
-    public static native void config(long address);
+    public static void config(long address) {
+        initialize("ncclConfig_t", address);
+    }
+
+    /**
+     * Writes {@code NCCL_COLLCONFIG_INITIALIZER}.
+     *
+     * @param address where there is memory for a {@code ncclCollConfig_t}
+     */
+    public static void collConfig(long address) {
+        initialize("ncclCollConfig_t", address);
+    }
+
+    /**
+     * Writes {@code NCCL_ENCRYPTION_CONFIG_INITIALIZER}.
+     *
+     * @param address where there is memory for a {@code ncclEncryptionConfig_t}
+     */
+    public static void encryptionConfig(long address) {
+        initialize("ncclEncryptionConfig_t", address);
+    }
 
     /**
      * Writes {@code NCCL_SIM_INFO_INITIALIZER}.
      *
      * @param address where there is memory for a {@code ncclSimInfo_t}
      */
+    public static void simInfo(long address) {
+        initialize("ncclSimInfo_t", address);
+    }
+
     @Namespace("nccl4j")
-    @Name("initializeSimInfo")
-    public static native void simInfo(long address);
+    private static native void initialize(String type, long address);
 }

@@ -139,9 +139,14 @@ public class nccl implements InfoMapper {
                 case "handle" -> handle(map, name, parts[2]);
                 case "opaque" -> map.put(new Info(name).pointerTypes(parts[2], "@Cast(\"" + name + "*\") long"));
                 case "class" -> map.put(new Info(name).pointerTypes(parts[2]));
-                case "struct" -> map.put(new Info(name).pointerTypes(name, "@Cast(\"" + name + "*\") long"));
+                // The cast, because a struct's name stands for a type of our own in C++, and pointers in structs don't.
+                case "struct" ->
+                    map.put(new Info(name)
+                            .pointerTypes(
+                                    "@Cast(\"" + parts[2] + "*\") " + parts[2], "@Cast(\"" + parts[2] + "*\") long"));
                 // C enums are ints: libraries may return codes that no enum lists, and programs create operators.
                 case "enum" -> number(map, name, "int", "Int");
+                case "skip" -> map.put(new Info(name).skip());
                 case "function" -> functions.merge(name, parts[2] + "\n", String::concat);
                 default -> throw new IllegalStateException("no kind of rule: " + rule);
             }
@@ -163,6 +168,7 @@ public class nccl implements InfoMapper {
 
     private static void constants(InfoMap map) {
         map.put(new Info("NCCL_UNDEF_FLOAT").cppTypes("float"));
+        map.put(new Info("INT_MAX").javaNames("Integer.MAX_VALUE"));
         map.put(new Info("NCCL_CONFIG_UNDEF_INT")
                 .javaText("public static final int NCCL_CONFIG_UNDEF_INT = Integer.MIN_VALUE;\n"));
         map.put(new Info("NCCL_CONFIG_UNDEF_PTR")
@@ -174,7 +180,5 @@ public class nccl implements InfoMapper {
                         + "public static int NCCL_VERSION(int X, int Y, int Z) {\n"
                         + "    return X <= 2 && Y <= 8 ? X * 1000 + Y * 100 + Z : X * 10000 + Y * 100 + Z;\n"
                         + "}\n"));
-        // Brace lists: what they give is what `new ncclConfig_t()` and `new ncclSimInfo_t()` give.
-        map.put(new Info("NCCL_CONFIG_INITIALIZER", "NCCL_SIM_INFO_INITIALIZER").skip());
     }
 }

@@ -14,6 +14,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.PointerPointer;
 import org.junit.jupiter.api.Test;
@@ -59,6 +60,11 @@ class NativeConfigTest {
                 .numRmaCtx(9)
                 .maxP2pPeers(8)
                 .graphStreamOrdering(false)
+                .launchOrderImplicit(true)
+                .numRmaSig(10)
+                .rmaEagerInit(true)
+                .hostCftMode(HostCftMode.FALLBACK)
+                .nvlsHostMode(NvlsHostMode.DISABLE_TRANSPORT, NvlsHostMode.DISABLE_SYMMETRIC_MULTIMEM)
                 .build();
         try (NativeConfig filled = new NativeConfig(config, NcclLibrary.get())) {
             for (Map.Entry<String, Object> set : config.values().entrySet()) {
@@ -68,6 +74,10 @@ class NativeConfigTest {
                     expected = flag ? 1 : 0;
                 } else if (expected instanceof CtaPolicy policy) {
                     expected = policy.code();
+                } else if (expected instanceof HostCftMode mode) {
+                    expected = mode.code();
+                } else if (expected instanceof Set<?>) {
+                    expected = 3;
                 } else if (expected instanceof String) {
                     written = ((BytePointer) written).getString(StandardCharsets.UTF_8);
                 }

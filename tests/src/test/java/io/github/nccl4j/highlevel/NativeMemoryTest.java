@@ -5,7 +5,9 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.library.StructInitializers;
+import io.github.nccl4j.nccl.ncclCollConfig_t;
 import io.github.nccl4j.nccl.ncclConfig_t;
+import io.github.nccl4j.nccl.ncclEncryptionConfig_t;
 import io.github.nccl4j.nccl.ncclSimInfo_t;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
@@ -86,8 +88,12 @@ class NativeMemoryTest {
     @Test
     void structsBeginAsTheirClassesDo() throws ReflectiveOperationException {
         try (ncclConfig_t config = new ncclConfig_t();
+                ncclCollConfig_t call = new ncclCollConfig_t();
+                ncclEncryptionConfig_t encryption = new ncclEncryptionConfig_t();
                 ncclSimInfo_t info = new ncclSimInfo_t()) {
             assertInitialized(StructInitializers::config, config, ncclConfig_t::new);
+            assertInitialized(StructInitializers::collConfig, call, ncclCollConfig_t::new);
+            assertInitialized(StructInitializers::encryptionConfig, encryption, ncclEncryptionConfig_t::new);
             assertInitialized(StructInitializers::simInfo, info, ncclSimInfo_t::new);
         }
     }

@@ -2,6 +2,7 @@ package io.github.nccl4j.tests;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assertions.fail;
 
@@ -14,7 +15,10 @@ import io.github.nccl4j.header.Layout;
 import io.github.nccl4j.header.Parameter;
 import io.github.nccl4j.header.StructType;
 import io.github.nccl4j.library.NcclLibraryException;
+import io.github.nccl4j.nccl.ncclCollConfig_t;
+import io.github.nccl4j.nccl.ncclConfigExt_t;
 import io.github.nccl4j.nccl.ncclConfig_t;
+import io.github.nccl4j.nccl.ncclEncryptionConfig_t;
 import io.github.nccl4j.nccl.ncclSimInfo_t;
 import java.io.IOException;
 import java.io.InputStream;
@@ -29,6 +33,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
+import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.IntPointer;
 import org.bytedeco.javacpp.LongPointer;
 import org.bytedeco.javacpp.Pointer;
@@ -43,6 +48,8 @@ class BindingsTest {
     /** Handles, structs and pointers, by what the raw-address form has for them: a long. */
     private static final Set<String> HANDLES =
             Set.of("ncclComm_t", "ncclWindow_t", "ncclParamHandle_t", "cudaStream_t", "ncclUniqueId");
+
+    private static final int FUNCTIONS = 73;
 
     @TempDir
     static Path folder;
@@ -88,17 +95,21 @@ class BindingsTest {
 
     @Test
     void theHeaderHasAllFunctionsOfNcclAndTheirTwins() {
-        assertEquals(
-                64 + 1,
-                header.functions().keySet().stream()
-                        .filter(f -> f.startsWith("nccl"))
-                        .count());
+        // And VCCL's, which NVIDIA's header has not.
+        assertEquals(FUNCTIONS + 1, count(header.functions().keySet(), "nccl"));
+        assertEquals(FUNCTIONS + 1, count(header.functions().keySet(), "pnccl"));
         for (Function function : header.functions().values()) {
             if (function.name().startsWith("nccl")) {
                 Function twin = header.functions().get("p" + function.name());
                 assertEquals(function.signature(), twin.signature(), function.name());
             }
         }
+    }
+
+    private static long count(Set<String> functions, String prefix) {
+        return functions.stream()
+                .filter(name -> name.matches(prefix + "[A-Z].*"))
+                .count();
     }
 
     @Test
@@ -151,6 +162,8 @@ class BindingsTest {
         Set<String> declared = new TreeSet<>(header.functions().keySet());
         declared.add("NCCL_VERSION");
         assertEquals(declared, bound);
+        assertEquals(FUNCTIONS + 1, count(bound, "nccl"));
+        assertEquals(FUNCTIONS + 1, count(bound, "pnccl"));
     }
 
     /** Constants whose value comes from C have a native method of their name. */
@@ -235,7 +248,14 @@ class BindingsTest {
     @Test
     void structsHaveTheLayoutOfC() throws ReflectiveOperationException {
         assertEquals(
-                Set.of("ncclConfig_t", "ncclSimInfo_t", "ncclUniqueId", "ncclWaitSignalDesc_t"),
+                Set.of(
+                        "ncclCollConfig_t",
+                        "ncclConfigExt_t",
+                        "ncclConfig_t",
+                        "ncclEncryptionConfig_t",
+                        "ncclSimInfo_t",
+                        "ncclUniqueId",
+                        "ncclWaitSignalDesc_t"),
                 header.structs().keySet());
         for (StructType struct : header.structs().values()) {
             Class<?> type = Class.forName("io.github.nccl4j.nccl." + struct.name());
@@ -247,7 +267,7 @@ class BindingsTest {
                             layout.get("offset " + struct.name() + "." + field.name()),
                             Long.toString(instance.offsetof(field.name())),
                             struct.name() + "." + field.name());
-                    accessors.add(field.name());
+                    accessors.add(accessor(field));
                 }
                 Set<String> bound = Arrays.stream(type.getDeclaredMethods())
                         .filter(method ->
@@ -257,10 +277,18 @@ class BindingsTest {
                 assertEquals(accessors, bound, struct.name());
             }
         }
-        assertEquals("96", layout.get("sizeof ncclConfig_t"));
+        assertEquals("120", layout.get("sizeof ncclConfig_t"));
+        assertEquals("72", layout.get("sizeof ncclCollConfig_t"));
+        assertEquals("24", layout.get("sizeof ncclConfigExt_t"));
+        assertEquals("32", layout.get("sizeof ncclEncryptionConfig_t"));
         assertEquals("24", layout.get("sizeof ncclSimInfo_t"));
         assertEquals("16", layout.get("sizeof ncclWaitSignalDesc_t"));
         assertEquals("128", layout.get("sizeof ncclUniqueId"));
+    }
+
+    /** The name of a field in Java; that of one in a structure inside has a dot in C. */
+    private static String accessor(Field field) {
+        return field.name().replace('.', '_');
     }
 
     @Test
@@ -268,7 +296,7 @@ class BindingsTest {
         try (ncclConfig_t config = new ncclConfig_t();
                 ncclConfig_t two = new ncclConfig_t(2)) {
             for (ncclConfig_t one : List.of(config, two, two.getPointer(1))) {
-                assertEquals(96, one.size());
+                assertEquals(120, one.size());
                 assertEquals(0xcafebeef, one.magic());
                 assertEquals(nccl.NCCL_VERSION_CODE, one.version());
                 for (Field field : header.structs().get("ncclConfig_t").fields()) {
@@ -281,11 +309,72 @@ class BindingsTest {
                 }
             }
         }
+        try (ncclCollConfig_t call = new ncclCollConfig_t();
+                ncclCollConfig_t two = new ncclCollConfig_t(2)) {
+            for (ncclCollConfig_t one : List.of(call, two, two.getPointer(1))) {
+                assertEquals(72, one.size());
+                assertEquals(0xcafebeef, one.magic());
+                // What NCCL 2.31 decides by, how much of it it reads.
+                assertEquals(nccl.NCCL_VERSION_CODE, one.version());
+                for (int number :
+                        new int[] {one.minCTAs(), one.maxCTAs(), one.nvlsCTAs(), one.cgaClusterSize(), one.CTAPolicy()
+                        }) {
+                    assertEquals(nccl.NCCL_CONFIG_UNDEF_INT, number);
+                }
+                assertEquals(1, one.forceAlgSelection());
+                assertEquals(0, one.userProfilerTag());
+                assertNull(one.ext());
+                assertNull(one.algSelection());
+                assertNull(one.launchCompletionEvent());
+            }
+        }
+        try (ncclEncryptionConfig_t encryption = new ncclEncryptionConfig_t()) {
+            assertEquals(32, encryption.size());
+            assertEquals(0xcafebeef, encryption.magic());
+            assertEquals(nccl.NCCL_VERSION_CODE, encryption.version());
+            assertEquals(nccl.NCCL_ENCRYPTION_MODE_NONE, encryption.mode());
+            assertNull(encryption.psk());
+        }
         try (ncclSimInfo_t info = new ncclSimInfo_t()) {
             assertEquals(24, info.size());
             assertEquals(0x74685283, info.magic());
             assertEquals(nccl.NCCL_VERSION_CODE, info.version());
             assertEquals(nccl.NCCL_UNDEF_FLOAT, info.estimatedTime());
+        }
+    }
+
+    /** NCCL has no initializer for these; what the memory held before must not be taken for pointers. */
+    @Test
+    void otherStructsBeginWithZeros() {
+        // Fills what the next ones get from malloc.
+        for (int i = 0; i < 100; i++) {
+            try (BytePointer used = new BytePointer(24)) {
+                Pointer.memset(used, 0x7f, 24);
+            }
+        }
+        for (int i = 0; i < 100; i++) {
+            try (ncclConfigExt_t option = new ncclConfigExt_t()) {
+                assertNull(option.next());
+                assertEquals(0, option.key_vendorId());
+                assertEquals(0, option.key_optionId());
+                assertNull(option.val_raw());
+                Pointer.memset(option, 0x7f, option.sizeof());
+            }
+        }
+    }
+
+    @Test
+    void optionsAreListed() {
+        try (ncclCollConfig_t call = new ncclCollConfig_t();
+                ncclConfigExt_t first = new ncclConfigExt_t();
+                ncclConfigExt_t second = new ncclConfigExt_t();
+                BytePointer text = new BytePointer("text")) {
+            call.ext(first.key_vendorId(7).key_optionId(1).val_i(42).next(second));
+            second.key_vendorId(7).key_optionId(2).val_s(text);
+            assertEquals(42, call.ext().val_i());
+            assertEquals(2, call.ext().next().key_optionId());
+            assertEquals("text", call.ext().next().val_s().getString());
+            assertNull(call.ext().next().next());
         }
     }
 

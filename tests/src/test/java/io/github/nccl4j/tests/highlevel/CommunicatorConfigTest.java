@@ -9,7 +9,9 @@ import io.github.nccl4j.header.Field;
 import io.github.nccl4j.highlevel.CommunicatorConfig;
 import io.github.nccl4j.highlevel.CommunicatorConfig.Builder;
 import io.github.nccl4j.highlevel.CtaPolicy;
+import io.github.nccl4j.highlevel.HostCftMode;
 import io.github.nccl4j.highlevel.NcclLibrary;
+import io.github.nccl4j.highlevel.NvlsHostMode;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.PackagedHeader;
 import io.github.nccl4j.tests.StubLibraries;
@@ -51,6 +53,11 @@ class CommunicatorConfigTest {
                 .numRmaCtx(0)
                 .maxP2pPeers(8)
                 .graphStreamOrdering(false)
+                .launchOrderImplicit(false)
+                .numRmaSig(0)
+                .rmaEagerInit(true)
+                .hostCftMode(HostCftMode.DISABLE)
+                .nvlsHostMode(NvlsHostMode.DISABLE)
                 .build();
     }
 
@@ -60,7 +67,7 @@ class CommunicatorConfigTest {
                 .map(Field::name)
                 .filter(name -> !List.of("size", "magic", "version").contains(name))
                 .toList();
-        assertEquals(18, fields.size());
+        assertEquals(23, fields.size());
         assertEquals(fields, new ArrayList<>(full().values().keySet()));
         full().requireSupportedBy(NcclLibrary.get());
     }
@@ -115,6 +122,10 @@ class CommunicatorConfigTest {
                 refused(
                         b -> b.graphStreamOrdering(false).graphUsageMode(2),
                         "graphStreamOrdering false needs graphUsageMode 0 or 1: graphUsageMode is 2"),
+                refused(b -> b.numRmaSig(-1), "numRmaSig must be >= 0: -1"),
+                refused(
+                        b -> b.nvlsHostMode(NvlsHostMode.DISABLE_TRANSPORT, NvlsHostMode.ENABLE),
+                        "nvlsHostMode ENABLE must be alone: [ENABLE, DISABLE_TRANSPORT]"),
                 refused(b -> b.netName(" "), "netName must not be blank and have no NUL character: ' '"),
                 refused(b -> b.commName("a\0b"), "commName must not be blank and have no NUL character: 'a\\0b'"));
     }
@@ -134,6 +145,8 @@ class CommunicatorConfigTest {
         assertThrows(NullPointerException.class, () -> builder.netName(null));
         assertThrows(NullPointerException.class, () -> builder.commName(null));
         assertThrows(NullPointerException.class, () -> builder.ctaPolicy(null));
+        assertThrows(NullPointerException.class, () -> builder.hostCftMode(null));
+        assertThrows(NullPointerException.class, () -> builder.nvlsHostMode(null));
         assertThrows(NullPointerException.class, () -> full().requireSupportedBy(null));
     }
 
@@ -159,7 +172,9 @@ class CommunicatorConfigTest {
                 "numRmaCtx needs NCCL 2.29.2",
                 "numRmaCtx 0 needs NCCL 2.30.7",
                 "maxP2pPeers needs NCCL 2.30.3",
-                "graphStreamOrdering needs NCCL 2.30.7")) {
+                "graphStreamOrdering needs NCCL 2.30.7",
+                "numRmaSig needs NCCL 2.31.2",
+                "nvlsHostMode needs NCCL 2.32.3")) {
             expected.add("NcclLibraryException: " + needs + loaded);
         }
         assertEquals(expected, output.subList(0, expected.size()));
@@ -182,6 +197,8 @@ class CommunicatorConfigTest {
         assertEquals(7, taken(22902));
         assertEquals(8, taken(23003));
         assertEquals(10, taken(23007));
+        assertEquals(11, taken(23102));
+        assertEquals(12, taken(23203));
         // VCCL's own version is one of 2.26.
         assertEquals(2, taken(22662));
     }

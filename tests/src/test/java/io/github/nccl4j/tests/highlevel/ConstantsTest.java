@@ -13,7 +13,9 @@ import io.github.nccl4j.header.Header;
 import io.github.nccl4j.header.Macro;
 import io.github.nccl4j.highlevel.CtaPolicy;
 import io.github.nccl4j.highlevel.DataType;
+import io.github.nccl4j.highlevel.HostCftMode;
 import io.github.nccl4j.highlevel.MemoryStatistic;
+import io.github.nccl4j.highlevel.NvlsHostMode;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.Result;
 import io.github.nccl4j.highlevel.RevokeFlag;
@@ -193,6 +195,13 @@ class ConstantsTest {
         assertEquals(macros("NCCL_SHRINK_"), constants(ShrinkFlag.class, ShrinkFlag::code));
         assertEquals(macros("NCCL_REVOKE_"), constants(RevokeFlag.class, RevokeFlag::code));
         assertEquals(macros("NCCL_SUSPEND_"), constants(SuspendFlag.class, SuspendFlag::code));
+        // Default is the value of a field that is not set.
+        assertEquals(
+                enumerators("ncclHostCftMode_t", "ncclHostCft", "ncclHostCftDefault"),
+                constants(HostCftMode.class, HostCftMode::code));
+        assertEquals(
+                enumerators("ncclNvlsHostMode_t", "ncclNvlsHostMode", "ncclNvlsHostModeDefault"),
+                constants(NvlsHostMode.class, NvlsHostMode::code));
         assertEquals(
                 enumerators("ncclCommMemStat_t", "ncclStat"), constants(MemoryStatistic.class, MemoryStatistic::code));
         assertEquals(
@@ -221,7 +230,7 @@ class ConstantsTest {
         assertEquals(new Version(2, 26, 62), Version.of(22662));
         assertEquals(new Version(0, 0, 0), Version.of(0));
         assertEquals(new Version(3, 1, 0), Version.of(30100));
-        assertEquals("2.30.7", Version.of(nccl.NCCL_VERSION_CODE).toString());
+        assertEquals("2.32.3", Version.of(nccl.NCCL_VERSION_CODE).toString());
         assertTrue(Version.of(22803).isAtLeast(Version.of(22803)));
         assertTrue(Version.of(21005).isAtLeast(Version.of(2908)));
         assertFalse(Version.of(22803).isAtLeast(Version.of(22807)));

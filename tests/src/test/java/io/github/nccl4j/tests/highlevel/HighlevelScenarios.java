@@ -5,6 +5,7 @@ import io.github.nccl4j.highlevel.CommunicatorConfig;
 import io.github.nccl4j.highlevel.CtaPolicy;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.NcclResultException;
+import io.github.nccl4j.highlevel.NvlsHostMode;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NcclException;
@@ -97,7 +98,9 @@ final class HighlevelScenarios {
                 CommunicatorConfig.builder().numRmaCtx(2).build(),
                 CommunicatorConfig.builder().numRmaCtx(0).build(),
                 CommunicatorConfig.builder().maxP2pPeers(4).build(),
-                CommunicatorConfig.builder().graphStreamOrdering(true).build());
+                CommunicatorConfig.builder().graphStreamOrdering(true).build(),
+                CommunicatorConfig.builder().numRmaSig(2).build(),
+                CommunicatorConfig.builder().nvlsHostMode(NvlsHostMode.ENABLE).build());
         for (CommunicatorConfig config : newer) {
             attempt(() -> config.requireSupportedBy(NcclLibrary.get()));
         }

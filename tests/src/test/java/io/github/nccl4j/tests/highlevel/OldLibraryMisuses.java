@@ -8,7 +8,9 @@ import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Float8e4m3;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.Group;
+import io.github.nccl4j.highlevel.HostCftMode;
 import io.github.nccl4j.highlevel.MemoryStatistic;
+import io.github.nccl4j.highlevel.NvlsHostMode;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.RevokeFlag;
 import io.github.nccl4j.highlevel.ShrinkFlag;
@@ -111,5 +113,10 @@ final class OldLibraryMisuses {
         field("numRmaCtx", "2.29.2", CommunicatorConfig.builder().numRmaCtx(1));
         field("maxP2pPeers", "2.30.3", CommunicatorConfig.builder().maxP2pPeers(1));
         field("graphStreamOrdering", "2.30.7", CommunicatorConfig.builder().graphStreamOrdering(true));
+        field("launchOrderImplicit", "2.31.2", CommunicatorConfig.builder().launchOrderImplicit(true));
+        field("numRmaSig", "2.31.2", CommunicatorConfig.builder().numRmaSig(1));
+        field("rmaEagerInit", "2.31.2", CommunicatorConfig.builder().rmaEagerInit(false));
+        field("hostCftMode", "2.31.2", CommunicatorConfig.builder().hostCftMode(HostCftMode.ENABLE));
+        field("nvlsHostMode", "2.32.3", CommunicatorConfig.builder().nvlsHostMode(NvlsHostMode.ENABLE));
     }
 }

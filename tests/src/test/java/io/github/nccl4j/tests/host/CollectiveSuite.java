@@ -1,6 +1,7 @@
 package io.github.nccl4j.tests.host;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.nccl.ncclCollConfig_t;
 import io.github.nccl4j.tests.oracle.ElementFormat;
 import io.github.nccl4j.tests.oracle.Reduction;
 import java.math.BigInteger;
@@ -28,10 +29,38 @@ final class CollectiveSuite {
 
     private final Rank self;
     private final Map<ElementFormat, BytePointer> scalars = new EnumMap<>(ElementFormat.class);
+    private final ncclCollConfig_t unset = new ncclCollConfig_t();
+    private final ncclCollConfig_t set = new ncclCollConfig_t()
+            .minCTAs(2)
+            .maxCTAs(8)
+            .cgaClusterSize(2)
+            .CTAPolicy(1)
+            .userProfilerTag(7);
+    // A field too: the structure alone would not keep the text.
+    private final BytePointer ring = new BytePointer("ring");
+    private final ncclCollConfig_t selecting = new ncclCollConfig_t().algSelection(ring);
     private int cases;
 
     CollectiveSuite(Rank self) {
         this.self = self;
+    }
+
+    /**
+     * Of five cases, one is a plain call, and the others have a configuration: NULL, nothing set, something set, an algorithm
+     * selected. Five has no factor in common with the cases of a type and count, so that each collective meets each.
+     */
+    private boolean isPlain() {
+        return cases % 5 == 0;
+    }
+
+    /** The configuration of this case, the same on all ranks. */
+    private long config(boolean hasAlgorithms) {
+        return switch (cases % 5) {
+            case 1 -> 0;
+            case 2 -> unset.address();
+            case 3 -> set.address();
+            default -> (hasAlgorithms ? selecting : set).address();
+        };
     }
 
     /** Runs all cases; the number of cases that were checked. */
@@ -61,14 +90,28 @@ final class CollectiveSuite {
             long stream = 0;
             try (Buffers b = new Buffers(type, count, count, inPlace ? 0 : -1)) {
                 check(
-                        nccl.ncclAllReduce(b.send, b.recv, count, type.code, code, self.comm(), stream),
+                        isPlain()
+                                ? nccl.ncclAllReduce(b.send, b.recv, count, type.code, code, self.comm(), stream)
+                                : nccl.ncclAllReduceConfig(
+                                        b.send, b.recv, count, type.code, code, self.comm(), stream, config(true)),
                         "AllReduce " + what);
                 b.expectReduced(op, 0, count, "AllReduce " + what);
             }
             int root = cases % n;
             try (Buffers b = new Buffers(type, count, count, inPlace ? 0 : -1)) {
                 check(
-                        nccl.ncclReduce(b.send, b.recv, count, type.code, code, root, self.comm(), stream),
+                        isPlain()
+                                ? nccl.ncclReduce(b.send, b.recv, count, type.code, code, root, self.comm(), stream)
+                                : nccl.ncclReduceConfig(
+                                        b.send,
+                                        b.recv,
+                                        count,
+                                        type.code,
+                                        code,
+                                        root,
+                                        self.comm(),
+                                        stream,
+                                        config(true)),
                         "Reduce " + what);
                 if (self.rank() == root) {
                     b.expectReduced(op, 0, count, "Reduce " + what);
@@ -76,7 +119,10 @@ final class CollectiveSuite {
             }
             try (Buffers b = new Buffers(type, n * count, count, inPlace ? self.rank() * count : -1)) {
                 check(
-                        nccl.ncclReduceScatter(b.send, b.recv, count, type.code, code, self.comm(), stream),
+                        isPlain()
+                                ? nccl.ncclReduceScatter(b.send, b.recv, count, type.code, code, self.comm(), stream)
+                                : nccl.ncclReduceScatterConfig(
+                                        b.send, b.recv, count, type.code, code, self.comm(), stream, config(true)),
                         "ReduceScatter " + what);
                 b.expectReduced(op, self.rank() * count, count, "ReduceScatter " + what);
             }
@@ -91,7 +137,10 @@ final class CollectiveSuite {
         for (int place : new int[] {-1, 0}) {
             try (Buffers b = new Buffers(type, HUGE, HUGE, place)) {
                 check(
-                        nccl.ncclAllReduce(b.send, b.recv, HUGE, type.code, nccl.ncclSum, self.comm(), 0),
+                        isPlain()
+                                ? nccl.ncclAllReduce(b.send, b.recv, HUGE, type.code, nccl.ncclSum, self.comm(), 0)
+                                : nccl.ncclAllReduceConfig(
+                                        b.send, b.recv, HUGE, type.code, nccl.ncclSum, self.comm(), 0, config(true)),
                         "AllReduce of " + HUGE);
                 b.expectReduced(Reduction.SUM, 0, HUGE, "AllReduce of " + HUGE);
             }
@@ -130,7 +179,10 @@ final class CollectiveSuite {
             long stream = 0;
             try (Buffers b = new Buffers(type, count, count, inPlace ? 0 : -1)) {
                 check(
-                        nccl.ncclBroadcast(b.send, b.recv, count, type.code, root, self.comm(), stream),
+                        isPlain()
+                                ? nccl.ncclBroadcast(b.send, b.recv, count, type.code, root, self.comm(), stream)
+                                : nccl.ncclBroadcastConfig(
+                                        b.send, b.recv, count, type.code, root, self.comm(), stream, config(true)),
                         "Broadcast " + what);
                 b.expectCopied(root, 0, 0, count, "Broadcast " + what);
             }
@@ -139,25 +191,44 @@ final class CollectiveSuite {
                 b.expectCopied(root, 0, 0, count, "Bcast " + what);
             }
             try (Buffers b = new Buffers(type, count, n * count, inPlace ? -2 - me * count : -1)) {
-                check(nccl.ncclAllGather(b.send, b.recv, count, type.code, self.comm(), stream), "AllGather " + what);
+                check(
+                        isPlain()
+                                ? nccl.ncclAllGather(b.send, b.recv, count, type.code, self.comm(), stream)
+                                : nccl.ncclAllGatherConfig(
+                                        b.send, b.recv, count, type.code, self.comm(), stream, config(true)),
+                        "AllGather " + what);
                 for (int r = 0; r < n; r++) {
                     b.expectCopied(r, 0, r * count, count, "AllGather " + what);
                 }
             }
             try (Buffers b = new Buffers(type, count, n * count, inPlace && me == root ? -2 - me * count : -1)) {
-                check(nccl.ncclGather(b.send, b.recv, count, type.code, root, self.comm(), stream), "Gather " + what);
+                check(
+                        isPlain()
+                                ? nccl.ncclGather(b.send, b.recv, count, type.code, root, self.comm(), stream)
+                                : nccl.ncclGatherConfig(
+                                        b.send, b.recv, count, type.code, root, self.comm(), stream, config(false)),
+                        "Gather " + what);
                 for (int r = 0; r < n && me == root; r++) {
                     b.expectCopied(r, 0, r * count, count, "Gather " + what);
                 }
             }
             try (Buffers b = new Buffers(type, n * count, count, inPlace && me == root ? me * count : -1)) {
-                check(nccl.ncclScatter(b.send, b.recv, count, type.code, root, self.comm(), stream), "Scatter " + what);
+                check(
+                        isPlain()
+                                ? nccl.ncclScatter(b.send, b.recv, count, type.code, root, self.comm(), stream)
+                                : nccl.ncclScatterConfig(
+                                        b.send, b.recv, count, type.code, root, self.comm(), stream, config(false)),
+                        "Scatter " + what);
                 b.expectCopied(root, me * count, 0, count, "Scatter " + what);
             }
         }
         String what = type + " of " + count;
         try (Buffers b = new Buffers(type, n * count, n * count, -1)) {
-            check(nccl.ncclAlltoAll(b.send, b.recv, count, type.code, self.comm(), 0), "AlltoAll " + what);
+            check(
+                    isPlain()
+                            ? nccl.ncclAlltoAll(b.send, b.recv, count, type.code, self.comm(), 0)
+                            : nccl.ncclAlltoAllConfig(b.send, b.recv, count, type.code, self.comm(), 0, config(false)),
+                    "AlltoAll " + what);
             for (int r = 0; r < n; r++) {
                 b.expectCopied(r, me * count, r * count, count, "AlltoAll " + what);
             }

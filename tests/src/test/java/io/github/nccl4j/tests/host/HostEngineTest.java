@@ -494,7 +494,7 @@ class HostEngineTest {
         }
     }
 
-    /** Size and version of the caller's header, one field by its offset, and what comes of it; behind 96 bytes all are 0x7f. */
+    /** Size and version of the caller's header, one field by its offset, and what comes of it; behind 120 bytes all are 0x7f. */
     @ParameterizedTest
     @CsvSource({
         "96, 23007, 16, 0, ncclInProgress",
@@ -510,7 +510,15 @@ class HostEngineTest {
         "96, 23003, 88, 0, ncclInvalidArgument",
         "96, 23004, 92, 99, ncclSuccess", // padding that became graphStreamOrdering
         "96, 23007, 92, 99, ncclInvalidArgument",
-        "112, 23100, 16, 1, ncclSuccess", // newer than the engine
+        "120, 23007, 112, 99, ncclSuccess", // nvlsHostMode
+        "112, 23102, 96, 2, ncclInvalidArgument", // launchOrderImplicit
+        "112, 23102, 100, -1, ncclInvalidArgument", // numRmaSig
+        "112, 23102, 108, 0, ncclInvalidArgument", // hostCftMode
+        "112, 23102, 108, 3, ncclSuccess",
+        "120, 23203, 112, 3, ncclSuccess",
+        "120, 23203, 112, 4, ncclInvalidArgument",
+        "120, 23203, 112, 2147483647, ncclSuccess",
+        "128, 23300, 16, 1, ncclSuccess", // newer than the engine
         "8, 23007, 16, 1, ncclInvalidArgument"
     })
     void aConfigurationIsReadAsItsHeaderSays(long size, int version, int offset, int value, String expected)
