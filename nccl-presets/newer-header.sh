@@ -1,6 +1,7 @@
 #!/bin/sh
-# Writes an nccl.h as a release to come may have it: newer-header.sh FOLDER. It is ours with what no release has: an opaque
-# handle, functions with void** and with numbers of each kind, and ncclAlltoAllv with the nine arguments that RCCL's has.
+# Writes an nccl.h as a release to come, 2.33.1, may have it: newer-header.sh FOLDER. It is ours with what no release has: an
+# opaque handle, functions with void** and with numbers of each kind, a structure with an initializer, functions that have no
+# counterpart in Java, and ncclAlltoAllv with the nine arguments that RCCL's has.
 set -eu
 header=$(dirname "$0")/src/main/native/include/nccl.h
 mkdir -p "$1"
@@ -15,14 +16,19 @@ ncclResult_t ${p}ncclAlltoAllv(
 HEADER
   done
   cat <<'HEADER'
-typedef struct ncclFuture_v29900* ncclFuture_t;
+typedef struct ncclFuture_v23300* ncclFuture_t;
 typedef void* ncclToken_t;
 typedef enum { ncclFutureFast = 0, ncclFutureSafe = 1 } ncclFutureMode_t;
-typedef struct ncclFutureConfig_v29900 {
+typedef struct ncclFutureConfig_v23300 {
   size_t size;
   ncclFutureMode_t mode;
   ncclFuture_t parent;
+  struct ncclFutureConfig_v23300* next;
+  struct { int low; int high; } range;
 } ncclFutureConfig_t;
+#define NCCL_FUTURE_CONFIG_INITIALIZER { \
+  sizeof(ncclFutureConfig_t), ncclFutureSafe, NULL, NULL, { -1, INT_MAX } \
+}
 HEADER
   for p in '' p; do
     cat <<HEADER
@@ -32,8 +38,10 @@ ncclResult_t ${p}ncclFutureGetAll(ncclFuture_t** futures, int* count, void* scra
 ncclResult_t ${p}ncclFutureWait(const ncclFuture_t future, uint64_t timeout, unsigned int flags, ncclFutureMode_t mode);
 ncclResult_t ${p}ncclFutureToken(ncclFuture_t future, ncclToken_t* token, ncclToken_t previous);
 const char* ${p}ncclFutureName(ncclFuture_t future);
+ncclResult_t ${p}ncclFutureMake(ncclFutureConfig_t config, ncclFuture_t* future);
+ncclResult_t ${p}ncclFutureThen(ncclFuture_t future, void (*call)(void* data, ncclResult_t result), void* data);
 HEADER
   done
   printf '#ifdef __cplusplus\n}\n#endif\n#endif\n'
-} | sed 's/^typedef struct CUstream_st\* cudaStream_t;/&\
-typedef struct CUevent_st* cudaEvent_t;/' >"$1/nccl.h"
+} | sed -e 's/^\(#define NCCL_MINOR\) .*/\1 33/' -e 's/^\(#define NCCL_PATCH\) .*/\1 1/' \
+    -e 's/^\(#define NCCL_VERSION_CODE\) .*/\1 23301/' >"$1/nccl.h"

@@ -22,7 +22,8 @@ import java.util.stream.Collectors;
  * JavaCPP's native code would add the position of such a pointer as bytes, whatever the size of its elements: a wrong
  * address, and no error. It is faster, too, by a JNI field access for each parameter.
  *
- * <p>Every function of the headers must have its overloads, as {@link JavaForms} tells them, and no others.
+ * <p>Every function of the headers must have its overloads, as {@link JavaForms} tells them, and no others; but for those
+ * that {@link SymbolList} has left out.
  *
  * <p>Running it twice changes nothing more.
  */
@@ -55,11 +56,13 @@ public final class GeneratedJava {
                 "GeneratedJava --source FILE.java --exception CLASS --header FILE --overloads FILE", args);
         Path source = arguments.path("source");
         Header header = Header.parse(arguments.path("header"));
+        JavaForms forms = new JavaForms(header);
         List<Function> functions = new ArrayList<>(header.functions().values());
+        functions.removeIf(function -> forms.leftOut().containsKey(function.name()));
         functions.addAll(HeaderParser.prototypes(Files.readString(arguments.path("overloads"))));
         try {
             String finished = finish(Files.readString(source), arguments.text("exception"));
-            requireFunctions(finished, new JavaForms(header), functions);
+            requireFunctions(finished, forms, functions);
             GeneratedFile.write(source, finished);
         } catch (IllegalArgumentException e) {
             throw new IllegalStateException(source + ": " + e.getMessage(), e);

@@ -196,11 +196,14 @@ final class HeaderParser {
         }
         List<Parameter> parameters = new ArrayList<>();
         List<Token> parameter = new ArrayList<>();
+        int depth = 0;
         for (Token token : code.subList(open + 1, close + 1)) {
-            if (token.is(",") || token == code.get(close)) {
+            if (token == code.get(close) || (token.is(",") && depth == 0)) {
                 addParameter(parameters, parameter);
                 parameter.clear();
             } else {
+                // A parameter that is a function has parameters itself.
+                depth += token.is("(") ? 1 : token.is(")") ? -1 : 0;
                 parameter.add(token);
             }
         }

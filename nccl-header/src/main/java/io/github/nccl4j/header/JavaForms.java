@@ -2,12 +2,14 @@ package io.github.nccl4j.header;
 
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /**
  * The Java overloads of the functions of a header. JavaCPP makes an overload for each alternative of a type, the same
@@ -73,9 +75,28 @@ final class JavaForms {
         header.enums().keySet().stream().filter(name -> !name.isEmpty()).forEach(name -> rules.add("enum\t" + name));
         // What they give is what `new ncclConfig_t()` gives in Java.
         header.initializers().keySet().forEach(name -> rules.add("skip\t" + name));
-        header.functions().values().stream().filter(this::isWritten).forEach(function -> texts(function)
+        leftOut().keySet().forEach(name -> rules.add("skip\t" + name));
+        bound().filter(this::isWritten).forEach(function -> texts(function)
                 .forEach(text -> rules.add(String.join("\t", "function", function.name(), text))));
         return rules.stream().map(rule -> rule + "\n").collect(Collectors.joining());
+    }
+
+    /** The functions that have types for which nothing in Java is known, and the reason for each. */
+    Map<String, String> leftOut() {
+        Map<String, String> reasons = new LinkedHashMap<>();
+        header.functions().values().forEach(function -> {
+            try {
+                of(function);
+            } catch (IllegalArgumentException e) {
+                reasons.put(function.name(), e.getMessage());
+            }
+        });
+        return reasons;
+    }
+
+    private Stream<Function> bound() {
+        Set<String> leftOut = leftOut().keySet();
+        return header.functions().values().stream().filter(function -> !leftOut.contains(function.name()));
     }
 
     /** The types of the parameters of each overload, without annotations. */
@@ -153,7 +174,7 @@ final class JavaForms {
         Alias alias = aliasOf(base);
         if (alias != null && isHandle(alias)) {
             return stars == 0 ? List.of(classOf(alias), LONG) : List.of(CELL, LONG);
-        } else if (stars > 1) {
+        } else if (stars > 1 && !type.contains("(")) {
             return List.of(CELL, LONG);
         } else if (alias != null && isOpaque(alias) && stars == 1) {
             return List.of(classOf(alias), LONG);

@@ -15,7 +15,8 @@ import java.util.Set;
  * {@code nccl_functions.inc}, one line {@code NCCL4J_FUNCTION(name, "release")} per function, and
  * {@code nccl_redirect.inc}, which sends every call of a function to its slot of the table, and every structure to a type
  * whose constructor initializes it; {@code nccl_structs.inc} lists these, {@code NCCL4J_STRUCT(type, initializer)}. Beside
- * them {@code nccl_rules.txt}, what the preset must know of the header.
+ * them {@code nccl_rules.txt}, what the preset must know of the header. A function with a type that has no counterpart in
+ * Java is not bound, which the program prints: a release to come may have such.
  */
 public final class SymbolList {
     /** The functions that have two forms under one name, and so their own redirection. */
@@ -52,7 +53,9 @@ public final class SymbolList {
         GeneratedFile.write(output.resolve("nccl_functions.inc"), list.functions());
         GeneratedFile.write(output.resolve("nccl_structs.inc"), list.structs());
         GeneratedFile.write(output.resolve("nccl_redirect.inc"), list.redirections());
-        GeneratedFile.write(output.resolve("nccl_rules.txt"), new JavaForms(header).rules());
+        JavaForms forms = new JavaForms(header);
+        GeneratedFile.write(output.resolve("nccl_rules.txt"), forms.rules());
+        forms.leftOut().values().forEach(reason -> System.out.println("not bound: " + reason));
     }
 
     /**

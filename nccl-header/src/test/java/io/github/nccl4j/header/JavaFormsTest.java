@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
 
@@ -63,6 +64,32 @@ class JavaFormsTest {
         var failure = assertThrows(IllegalArgumentException.class, () -> new JavaForms(header)
                 .of(header.functions().get("ncclOdd")));
         assertEquals("ncclOdd: no Java type is known for ncclOdd_t", failure.getMessage());
+    }
+
+    @Test
+    void whatHasNoJavaTypeIsLeftOut() {
+        Header header = Header.parse("""
+                typedef struct { int a; } ncclOdd_t;
+                int ncclByValue(ncclOdd_t odd);
+                int ncclCallback(int a, void (*call)(void* data, int status), void* data);
+                int ncclPlain(const ncclOdd_t* odd, int a);
+                """);
+        JavaForms forms = new JavaForms(header);
+        assertEquals(
+                Map.of(
+                        "ncclByValue", "ncclByValue: no Java type is known for ncclOdd_t",
+                        "ncclCallback",
+                                "ncclCallback: no Java type is known for void(* call)( void* data, int status)"),
+                forms.leftOut());
+        assertTrue(forms.rules().contains("skip\tncclByValue\nskip\tncclCallback\n"), forms.rules());
+        assertEquals(
+                Set.of(List.of("ncclOdd_t", "int"), List.of("long", "int")),
+                forms.of(header.functions().get("ncclPlain")));
+    }
+
+    @Test
+    void ourHeaderIsBoundAsAWhole() throws Exception {
+        assertEquals(Map.of(), new JavaForms(Header.parse(OurHeader.FILE)).leftOut());
     }
 
     @Test
