@@ -159,12 +159,12 @@ extern "C" ncclResult_t ncclCommSplit(
     if (color < 0 && color != NCCL_SPLIT_NOCOLOR) {
       fail(ncclInvalidArgument, "CommSplit : invalid color %d, expected at least 0, or NCCL_SPLIT_NOCOLOR", color);
     }
-    bool blocking = isBlocking(readConfig(config, "CommSplit"), parent->blocking);
+    CommSettings settings = settingsOf(config, parent->settings, "CommSplit");
     InitJob job;
-    job.comm = std::make_shared<Comm>(0, 0, parent->device, blocking);
+    job.comm = std::make_shared<Comm>(0, 0, parent->device, settings);
     job.parent = parent;
     job.ordered = !parent->revoked;
-    job.background = !blocking;
+    job.background = !settings.blocking;
     job.hasHandle = color != NCCL_SPLIT_NOCOLOR;
     job.out = newcomm;
     job.connect = [parent, color, key](Comm& child) { connectSplit(parent, color, key, child); };
@@ -201,7 +201,7 @@ extern "C" ncclResult_t ncclCommShrink(
         fail(ncclInvalidArgument, "%s : rank %d is in excludeRanksList more than once", call, rank);
       }
     }
-    bool blocking = isBlocking(readConfig(config, call), parent->blocking);
+    CommSettings settings = settingsOf(config, parent->settings, call);
     *newcomm = nullptr;
     if (abort) parent->interrupt("ncclCommShrink with NCCL_SHRINK_ABORT");
     std::vector<int> members;
@@ -211,10 +211,10 @@ extern "C" ncclResult_t ncclCommShrink(
     auto place = std::find(members.begin(), members.end(), parent->rank) - members.begin();
     InitJob job;
     job.comm = std::make_shared<Comm>(
-        static_cast<int>(place), static_cast<int>(members.size()), parent->device, blocking);
+        static_cast<int>(place), static_cast<int>(members.size()), parent->device, settings);
     job.parent = parent;
     job.ordered = !abort && !parent->revoked;
-    job.background = !blocking;
+    job.background = !settings.blocking;
     job.out = newcomm;
     job.connect = [parent, members](Comm& child) { connectShrink(parent, members, child); };
     return initOne(std::move(job));
@@ -255,8 +255,8 @@ extern "C" ncclResult_t ncclCommGrow(
     *newcomm = nullptr;
     if (comm == nullptr) {
       if (uniqueId == nullptr) fail(ncclInvalidArgument, "%s : uniqueId argument of a new rank is NULL", call);
-      bool blocking = isBlocking(readConfig(config, call), true);
-      InitJob job = initJob(newcomm, nRanks, *uniqueId, rank, 0, blocking, call);
+      CommSettings settings = settingsOf(config, {}, call);
+      InitJob job = initJob(newcomm, nRanks, *uniqueId, rank, 0, settings, call);
       // As at the ranks that were there before.
       job.comm->faults.reset();
       return initOne(std::move(job));
@@ -268,17 +268,17 @@ extern "C" ncclResult_t ncclCommGrow(
           parent->ranks);
     }
     if (rank != -1) fail(ncclInvalidArgument, "%s : invalid rank %d, existing ranks pass -1", call, rank);
-    bool blocking = isBlocking(readConfig(config, call), parent->blocking);
+    CommSettings settings = settingsOf(config, parent->settings, call);
     std::shared_ptr<ncclUniqueId> given;
     if (uniqueId != nullptr) {
       checkUniqueId(*uniqueId, call);
       given = std::make_shared<ncclUniqueId>(*uniqueId);
     }
     InitJob job;
-    job.comm = std::make_shared<Comm>(parent->rank, nRanks, parent->device, blocking);
+    job.comm = std::make_shared<Comm>(parent->rank, nRanks, parent->device, settings);
     job.parent = parent;
     job.ordered = !parent->revoked;
-    job.background = !blocking;
+    job.background = !settings.blocking;
     job.out = newcomm;
     job.connect = [parent, given](Comm& child) { connectGrow(parent, given.get(), child); };
     return initOne(std::move(job));

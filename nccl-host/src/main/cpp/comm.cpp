@@ -48,13 +48,14 @@ void Peer::queue(const void* data, size_t size) {
   out.back().size = size;
 }
 
-Comm::Comm(int rankOfComm, int ranksOfComm, int deviceOfComm, bool isBlocking)
+Comm::Comm(int rankOfComm, int ranksOfComm, int deviceOfComm, const CommSettings& settingsOfComm)
     : serial(nextSerial++),
       pid(getpid()),
       rank(rankOfComm),
       ranks(ranksOfComm),
       device(deviceOfComm),
-      blocking(isBlocking),
+      settings(settingsOfComm),
+      blocking(settings.blocking),
       operationTimeout(operationTimeoutSetting.value()),
       sharesMemory(sharedMemorySetting.value() != 0),
       wake(newEvent()) {}

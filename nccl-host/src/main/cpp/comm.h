@@ -93,9 +93,16 @@ struct Window {
   std::vector<size_t> sizes;  // by rank
 };
 
+/** What this engine uses of a communicator's configuration. */
+struct CommSettings {
+  bool blocking = true;
+  int rmaContexts = 1;
+  int rmaSignals = 1;  // of each context
+};
+
 class Comm {
  public:
-  Comm(int rank, int ranks, int device, bool blocking);
+  Comm(int rank, int ranks, int device, const CommSettings& settings);
   ~Comm();
   Comm(const Comm&) = delete;
 
@@ -104,6 +111,7 @@ class Comm {
   int rank;
   int ranks;
   int device;
+  const CommSettings settings;
   const bool blocking;
   const double operationTimeout;  // seconds, 0 for none
   const bool sharesMemory;        // with lower ranks

@@ -61,23 +61,34 @@ bool Inbox::ended(int from) const {
   return lane.ended || !lane.fd.valid();
 }
 
-void Inbox::raise(int from) {
+void Inbox::raise(const SignalKey& signal) {
   std::lock_guard<std::mutex> lock(mutex_);
-  lanes_[static_cast<size_t>(from)].signals++;
+  signals_[signal]++;
   raiseEvent(news_);
 }
 
-uint64_t Inbox::signals(int from) const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return lanes_[static_cast<size_t>(from)].signals;
+/** Needs the lock. */
+uint64_t Inbox::count(const SignalKey& signal) const {
+  auto found = signals_.find(signal);
+  return found == signals_.end() ? 0 : found->second;
 }
 
-bool Inbox::take(const std::vector<uint64_t>& wanted) {
+bool Inbox::lacks(const SignalCounts& wanted, int from) const {
   std::lock_guard<std::mutex> lock(mutex_);
-  for (size_t rank = 0; rank < lanes_.size(); rank++) {
-    if (lanes_[rank].signals < wanted[rank]) return false;
+  return std::any_of(wanted.begin(), wanted.end(), [&](const auto& one) {
+    return one.first.rank == from && count(one.first) < one.second;
+  });
+}
+
+bool Inbox::take(const SignalCounts& wanted) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [signal, least] : wanted) {
+    if (count(signal) < least) return false;
   }
-  for (size_t rank = 0; rank < lanes_.size(); rank++) lanes_[rank].signals -= wanted[rank];
+  for (const auto& [signal, least] : wanted) {
+    // What is counted out is forgotten, so that it takes memory only while signals wait.
+    if ((signals_[signal] -= least) == 0) signals_.erase(signal);
+  }
   return true;
 }
 
@@ -184,7 +195,7 @@ void Inbox::finishPut(int from, Lane& lane) {
                               "rank %d put %llu bytes into a window that rank %d had deregistered", from,
                               static_cast<unsigned long long>(lane.frame.bytes), rank_));
   } else {
-    lane.signals++;
+    signals_[{from, lane.frame.context, lane.frame.signal}]++;
   }
   lane.frameBytes = 0;
   lane.received = 0;

@@ -32,10 +32,11 @@ class Inbox {
   /** True when no more signals of this rank can come. */
   bool ended(int from) const;
 
-  void raise(int from);
-  uint64_t signals(int from) const;
-  /** Takes the signals of all ranks if all are there; else none. */
-  bool take(const std::vector<uint64_t>& wanted);
+  void raise(const SignalKey& signal);
+  /** True if signals of this rank are wanted that have not come yet. */
+  bool lacks(const SignalCounts& wanted, int from) const;
+  /** Takes the signals if all are there; else none. */
+  bool take(const SignalCounts& wanted);
 
   /** Throws when a put came that no window of this rank can take. */
   void throwIfFaulty() const;
@@ -53,7 +54,6 @@ class Inbox {
     PutFrame frame;
     size_t frameBytes = 0;
     uint64_t received = 0;
-    uint64_t signals = 0;
     bool dropped = false;
   };
   struct Window {
@@ -67,10 +67,12 @@ class Inbox {
   void receive(int from, Lane& lane);
   char* targetOf(const Lane& lane) const;
   void finishPut(int from, Lane& lane);
+  uint64_t count(const SignalKey& signal) const;
 
   const int rank_;
   mutable std::mutex mutex_;
-  std::vector<Lane> lanes_;  // by rank; the own one has only signals
+  std::vector<Lane> lanes_;  // by rank; the own one is not used
+  SignalCounts signals_;     // that came and were not taken
   std::map<uint64_t, Window> windows_;
   std::unique_ptr<Failure> fault_;
   bool stopping_ = false;

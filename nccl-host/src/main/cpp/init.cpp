@@ -51,11 +51,9 @@ void forgetNewerFields(ncclConfig_t& config) {
   }
 }
 
-}  // namespace
-
+/** The caller's configuration, read only as far as its size and version say; the rest keeps the values for "not set". */
 ncclConfig_t readConfig(const ncclConfig_t* given, const char* call) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  if (given == nullptr) return config;
   constexpr size_t kHeader = offsetof(ncclConfig_t, blocking);
   size_t size;
   memcpy(&size, given, sizeof size);
@@ -104,12 +102,21 @@ ncclConfig_t readConfig(const ncclConfig_t* given, const char* call) {
   return config;
 }
 
-bool isBlocking(const ncclConfig_t& config, bool inherited) {
-  return config.blocking == NCCL_CONFIG_UNDEF_INT ? inherited : config.blocking != 0;
+}  // namespace
+
+CommSettings settingsOf(const ncclConfig_t* given, const CommSettings& inherited, const char* call) {
+  if (given == nullptr) return inherited;
+  ncclConfig_t config = readConfig(given, call);
+  CommSettings settings;
+  settings.blocking = config.blocking == NCCL_CONFIG_UNDEF_INT ? inherited.blocking : config.blocking != 0;
+  if (config.numRmaCtx != NCCL_CONFIG_UNDEF_INT) settings.rmaContexts = config.numRmaCtx;
+  if (config.numRmaSig != NCCL_CONFIG_UNDEF_INT) settings.rmaSignals = config.numRmaSig;
+  return settings;
 }
 
 InitJob initJob(
-    ncclComm_t* out, int ranks, const ncclUniqueId& id, int rank, int device, bool blocking, const char* call) {
+    ncclComm_t* out, int ranks, const ncclUniqueId& id, int rank, int device, const CommSettings& settings,
+    const char* call) {
   if (out == nullptr) fail(ncclInvalidArgument, "%s : comm argument is NULL", call);
   if (ranks < 1) fail(ncclInvalidArgument, "%s : invalid nranks %d, expected at least 1", call, ranks);
   if (rank < 0 || rank >= ranks) {
@@ -117,9 +124,9 @@ InitJob initJob(
   }
   checkUniqueId(id, call);
   InitJob job;
-  job.comm = std::make_shared<Comm>(rank, ranks, device, blocking);
+  job.comm = std::make_shared<Comm>(rank, ranks, device, settings);
   job.comm->faults = Faults::fromEnvironment(rank);
-  job.background = !blocking;
+  job.background = !settings.blocking;
   job.out = out;
   job.connect = [id](Comm& comm) { connectRanks(comm, id); };
   return job;
@@ -161,15 +168,15 @@ extern "C" ncclResult_t ncclGetUniqueId(ncclUniqueId* uniqueId) {
 HOST_PROFILER_ALIAS(ncclGetUniqueId)
 
 extern "C" ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank) {
-  return guardedCall([&] { return initOne(initJob(comm, nranks, commId, rank, 0, true, "CommInitRank")); });
+  return guardedCall([&] { return initOne(initJob(comm, nranks, commId, rank, 0, {}, "CommInitRank")); });
 }
 HOST_PROFILER_ALIAS(ncclCommInitRank)
 
 extern "C" ncclResult_t ncclCommInitRankConfig(
     ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t* config) {
   return guardedCall([&] {
-    bool blocking = isBlocking(readConfig(config, "CommInitRankConfig"), true);
-    return initOne(initJob(comm, nranks, commId, rank, 0, blocking, "CommInitRankConfig"));
+    CommSettings settings = settingsOf(config, {}, "CommInitRankConfig");
+    return initOne(initJob(comm, nranks, commId, rank, 0, settings, "CommInitRankConfig"));
   });
 }
 HOST_PROFILER_ALIAS(ncclCommInitRankConfig)
@@ -183,8 +190,8 @@ extern "C" ncclResult_t ncclCommInitRankScalable(
       fail(ncclInvalidArgument, "%s : invalid nId %d (nId should be in the 1..%d range)", call, nId, nranks);
     }
     for (int i = 0; i < nId; i++) checkUniqueId(commIds[i], call);
-    bool blocking = isBlocking(readConfig(config, call), true);
-    InitJob job = initJob(newcomm, nranks, commIds[0], myrank, 0, blocking, call);
+    CommSettings settings = settingsOf(config, {}, call);
+    InitJob job = initJob(newcomm, nranks, commIds[0], myrank, 0, settings, call);
     // On one machine a single rendezvous is enough: the first id's. The servers of the others end.
     for (int i = 1; i < nId && myrank == 0; i++) cancelUniqueId(commIds[i]);
     return initOne(std::move(job));
@@ -206,7 +213,7 @@ extern "C" ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* d
     ncclUniqueId id = makeUniqueId();
     std::vector<InitJob> jobs;
     for (int i = 0; i < ndev; i++) {
-      jobs.push_back(initJob(comm + i, ndev, id, i, devlist != nullptr ? devlist[i] : i, true, "CommInitAll"));
+      jobs.push_back(initJob(comm + i, ndev, id, i, devlist != nullptr ? devlist[i] : i, {}, "CommInitAll"));
     }
     return submit(std::move(jobs));
   });

@@ -5,14 +5,13 @@
 
 namespace host {
 
-/** The caller's configuration, read only as far as its size and version say; the rest keeps the values for "not set". */
-ncclConfig_t readConfig(const ncclConfig_t* given, const char* call);
-
-bool isBlocking(const ncclConfig_t& config, bool inherited);
+/** The settings of a new communicator: `inherited` where there is no configuration. */
+CommSettings settingsOf(const ncclConfig_t* given, const CommSettings& inherited, const char* call);
 
 /** A job that meets the other ranks at an id. */
 InitJob initJob(
-    ncclComm_t* out, int ranks, const ncclUniqueId& id, int rank, int device, bool blocking, const char* call);
+    ncclComm_t* out, int ranks, const ncclUniqueId& id, int rank, int device, const CommSettings& settings,
+    const char* call);
 
 ncclResult_t initOne(InitJob job);
 

@@ -117,7 +117,7 @@ class OneSided : public Task {
         if (operation.recv != operation.send && operation.bytes() > 0) {
           memmove(operation.recv, operation.send, operation.bytes());
         }
-        comm_.inbox->raise(comm_.rank);
+        comm_.inbox->raise({comm_.rank, operation.context, operation.signal});
         done = true;
       } else {
         size_t before = sent_;
@@ -154,7 +154,7 @@ class OneSided : public Task {
     if (complete()) return false;
     const Operation& operation = operations_[at_];
     if (operation.call != Call::WaitSignal) return peer.rank == operation.root;
-    return comm_.inbox->signals(peer.rank) < operation.signals[static_cast<size_t>(peer.rank)];
+    return comm_.inbox->lacks(operation.signals, peer.rank);
   }
 
   bool drained(Peer& peer) const override {
@@ -181,11 +181,11 @@ class OneSided : public Task {
   std::string description() const override {
     if (current().call != Call::WaitSignal) return describe(current().frame());
     std::string text;
-    for (size_t rank = 0; rank < current().signals.size(); rank++) {
-      if (current().signals[rank] == 0) continue;
+    for (const auto& [signal, least] : current().signals) {
       text += format(
-          "%s%llu from rank %zu", text.empty() ? "" : ", ", static_cast<unsigned long long>(current().signals[rank]),
-          rank);
+          "%s%llu from rank %d", text.empty() ? "" : ", ", static_cast<unsigned long long>(least), signal.rank);
+      if (signal.context != 0) text += format(" in context %d", signal.context);
+      if (signal.index != 0) text += format(" at index %d", signal.index);
     }
     return "WaitSignal(" + text + ")";
   }
@@ -199,6 +199,8 @@ class OneSided : public Task {
     Peer& peer = target();
     if (peer.laneBroken || !comm_.openLane(peer)) return false;
     PutFrame frame;
+    frame.context = operation.context;
+    frame.signal = operation.signal;
     frame.window = operation.windowNumber;
     frame.offset = operation.windowOffset;
     frame.bytes = operation.bytes();

@@ -41,10 +41,12 @@ struct Operation {
   int windowFlags = 0;
   ncclWindow_t* windowOut = nullptr;
 
-  // PutSignal: the target; WaitSignal: how many signals of each rank.
+  // PutSignal: the target; PutSignal and Signal: context and index; WaitSignal: how many signals of which.
   uint64_t windowNumber = 0;
   size_t windowOffset = 0;
-  std::vector<uint64_t> signals;
+  int context = 0;
+  int signal = 0;
+  SignalCounts signals;
 
   std::vector<Fault> faults;  // before it begins
 

@@ -1,5 +1,6 @@
 // windows.cpp: exported functions of windows and one-sided communication. The rules are NCCL's: a window starts on a page
-// of 4096 bytes; what is put must lie in a window with NCCL_WIN_COLL_SYMMETRIC; signal index, context and flags are 0.
+// of 4096 bytes; what is put must lie in a window with NCCL_WIN_COLL_SYMMETRIC; context and signal index are below the numbers
+// in the communicator's configuration, which are 1 if it says nothing; flags are 0.
 // NCCL does not look whether a put stays inside the windows of both sides; this engine does.
 
 #include <string.h>
@@ -12,6 +13,18 @@ namespace {
 
 void checkZero(const char* call, const char* name, long long value) {
   if (value != 0) fail(ncclInvalidArgument, "%s : invalid %s %lld, expected 0", call, name, value);
+}
+
+/** Context and index of signals. */
+void checkSignal(const char* call, int context, int index, const Comm& comm) {
+  auto check = [&](const char* name, int value, const char* field, int count) {
+    if (value >= 0 && value < count) return;
+    fail(
+        ncclInvalidArgument, "%s : invalid %s %d, expected at least 0 and less than config.%s of the communicator, %d",
+        call, name, value, field, count);
+  };
+  check("ctx", context, "numRmaCtx", comm.settings.rmaContexts);
+  check("sigIdx", index, "numRmaSig", comm.settings.rmaSignals);
 }
 
 void checkPeer(const char* call, int peer, const Comm& comm) {
@@ -117,8 +130,7 @@ extern "C" ncclResult_t ncclPutSignal(
       fail(ncclInvalidArgument, "%s : invalid type %d, expected 0 to %d", call, datatype, ncclNumTypes - 1);
     }
     checkPeer(call, peer, *known);
-    checkZero(call, "ctx", ctx);
-    checkZero(call, "sigIdx", sigIdx);
+    checkSignal(call, ctx, sigIdx, *known);
     checkZero(call, "flags", flags);
     if (localbuff == nullptr) fail(ncclInvalidArgument, "%s : localbuff argument is NULL", call);
     size_t bytes;
@@ -133,6 +145,8 @@ extern "C" ncclResult_t ncclPutSignal(
     operation.type = datatype;
     operation.root = peer;
     operation.windowOffset = peerWinOffset;
+    operation.context = ctx;
+    operation.signal = sigIdx;
     {
       std::lock_guard<std::mutex> lock(known->windowsMutex);
       const Window& window = requireWindow(call, "peerWin", *known, peerWin);
@@ -158,12 +172,13 @@ extern "C" ncclResult_t ncclSignal(int peer, int sigIdx, int ctx, unsigned int f
     std::shared_ptr<Comm> known = requireReadyComm(comm, call);
     StreamRef stream = requireStream(cudaStream, call);
     checkPeer(call, peer, *known);
-    checkZero(call, "ctx", ctx);
-    checkZero(call, "sigIdx", sigIdx);
+    checkSignal(call, ctx, sigIdx, *known);
     checkZero(call, "flags", flags);
     Operation operation;
     operation.call = Call::Signal;
     operation.root = peer;
+    operation.context = ctx;
+    operation.signal = sigIdx;
     return submit(known, std::move(operation), std::move(stream));
   });
 }
@@ -179,7 +194,6 @@ extern "C" ncclResult_t ncclWaitSignal(
     if (nDesc < 1) fail(ncclInvalidArgument, "%s : invalid nDesc %d, expected at least 1", call, nDesc);
     Operation operation;
     operation.call = Call::WaitSignal;
-    operation.signals.resize(static_cast<size_t>(known->ranks));
     for (int i = 0; i < nDesc; i++) {
       const ncclWaitSignalDesc_t& descriptor = signalDescs[i];
       if (descriptor.opCnt <= 0) {
@@ -187,9 +201,8 @@ extern "C" ncclResult_t ncclWaitSignal(
             ncclInvalidArgument, "%s : signalDescs[%d].opCnt is %d, expected at least 1", call, i, descriptor.opCnt);
       }
       checkPeer(call, descriptor.peer, *known);
-      checkZero(call, "sigIdx", descriptor.sigIdx);
-      checkZero(call, "ctx", descriptor.ctx);
-      operation.signals[static_cast<size_t>(descriptor.peer)] += static_cast<uint64_t>(descriptor.opCnt);
+      checkSignal(call, descriptor.ctx, descriptor.sigIdx, *known);
+      operation.signals[{descriptor.peer, descriptor.ctx, descriptor.sigIdx}] += static_cast<uint64_t>(descriptor.opCnt);
     }
     return submit(known, std::move(operation), std::move(stream));
   });

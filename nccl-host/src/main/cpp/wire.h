@@ -5,7 +5,9 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "types.h"
@@ -44,15 +46,28 @@ static_assert(sizeof(Frame) == 80, "no padding in frames");
 /** Meaning of Frame::extra for AlltoAllv: hashes of matrices that must agree, and the two counts of this pair. */
 enum AlltoAllvExtra { kHashSendCounts, kHashRecvCounts, kHashRecvDisplacements, kSendCount, kRecvCount };
 
+/** Which signals are counted together: those of one rank, for one context and index. */
+struct SignalKey {
+  int rank = 0;
+  int context = 0;
+  int index = 0;
+  bool operator<(const SignalKey& other) const {
+    return std::tie(rank, context, index) < std::tie(other.rank, other.context, other.index);
+  }
+};
+using SignalCounts = std::map<SignalKey, uint64_t>;
+
 /** Head of a put or a signal, on a lane of its own; its bytes follow. */
 struct PutFrame {
   uint32_t magic = kWireMagic;
+  int32_t context = 0;
+  int32_t signal = 0;
   uint32_t unused = 0;
   uint64_t window = 0;  // counted by each communicator
   uint64_t offset = 0;
   uint64_t bytes = 0;
 };
-static_assert(sizeof(PutFrame) == 32, "no padding in frames");
+static_assert(sizeof(PutFrame) == 40, "no padding in frames");
 
 enum class ControlKind : uint32_t {
   Bye = 1,

@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.nccl.ncclComm;
+import io.github.nccl4j.nccl.ncclConfig_t;
+import io.github.nccl4j.nccl.ncclUniqueId;
 import io.github.nccl4j.nccl.ncclWaitSignalDesc_t;
 import io.github.nccl4j.tests.ChildJvm;
 import java.util.ArrayList;
@@ -102,6 +104,67 @@ class HostEngineWindowTest {
             self.destroy();
             return null;
         });
+    }
+
+    /** There are as many as the configuration says, and a child without one takes that over. */
+    @Test
+    void signalsAreCountedByContextAndIndex() throws Exception {
+        String id = Rank.newId();
+        CompletableFuture<NativeWait> waits = new CompletableFuture<>();
+        HostEngineTest.together(List.of(() -> countApart(id, 0, waits), () -> countApart(id, 1, waits)));
+    }
+
+    private static Void countApart(String id, int rank, CompletableFuture<NativeWait> waits) throws Exception {
+        int peer = 1 - rank;
+        try (ncclConfig_t config = new ncclConfig_t();
+                ncclUniqueId uniqueId = Rank.uniqueId(id);
+                PointerPointer<ncclComm> cell = new PointerPointer<>(1)) {
+            config.numRmaCtx(2).numRmaSig(3);
+            Rank.check(nccl.ncclCommInitRankConfig(cell, 2, uniqueId, rank, config), "ncclCommInitRankConfig");
+            Rank self = new Rank(rank, 2, cell.get(ncclComm.class).address());
+            try (OneSided mine = OneSided.open(self, 4096)) {
+                if (rank == 0) {
+                    Rank.check(nccl.ncclSignal(peer, 2, 1, 0, self.comm(), 0L), "ncclSignal");
+                    Rank.check(nccl.ncclSignal(peer, 1, 1, 0, self.comm(), 0L), "ncclSignal");
+                    Rank.check(
+                            nccl.ncclPutSignal(
+                                    mine.memory(), 1, nccl.ncclInt8, peer, mine.window(), 0, 2, 0, 0, self.comm(), 0L),
+                            "ncclPutSignal");
+                    // Rank 1 would not wait if one of these counted.
+                    waits.get().await("ncclWaitSignal");
+                    Rank.check(nccl.ncclSignal(peer, 1, 0, 0, self.comm(), 0L), "ncclSignal");
+                } else {
+                    waits.complete(NativeWait.ofThisThread());
+                    awaitOne(self, peer, 1, 0);
+                    awaitOne(self, peer, 2, 0);
+                    awaitOne(self, peer, 1, 1);
+                    awaitOne(self, peer, 2, 1);
+                }
+                invalid(nccl.ncclSignal(peer, 3, 0, 0, self.comm(), 0L), "sigIdx 3, expected at least 0 and less than");
+                invalid(nccl.ncclSignal(peer, -1, 0, 0, self.comm(), 0L), "sigIdx -1");
+                invalid(nccl.ncclSignal(peer, 0, 2, 0, self.comm(), 0L), "config.numRmaCtx of the communicator, 2");
+            }
+            Rank.check(nccl.ncclCommSplit(self.comm(), 0, rank, cell.address(), 0), "ncclCommSplit");
+            Rank heir = new Rank(rank, 2, cell.get(ncclComm.class).address());
+            Rank.check(nccl.ncclSignal(peer, 2, 1, 0, heir.comm(), 0L), "ncclSignal");
+            awaitOne(heir, peer, 2, 1);
+            config.numRmaCtx(nccl.NCCL_CONFIG_UNDEF_INT).numRmaSig(0);
+            Rank.check(nccl.ncclCommSplit(self.comm(), 0, rank, cell.address(), config.address()), "ncclCommSplit");
+            Rank other = new Rank(rank, 2, cell.get(ncclComm.class).address());
+            invalid(nccl.ncclSignal(peer, 0, 1, 0, other.comm(), 0L), "config.numRmaCtx of the communicator, 1");
+            invalid(nccl.ncclSignal(peer, 0, 0, 0, other.comm(), 0L), "config.numRmaSig of the communicator, 0");
+            other.destroy();
+            heir.destroy();
+            self.destroy();
+            return null;
+        }
+    }
+
+    private static void awaitOne(Rank self, int peer, int index, int context) {
+        try (ncclWaitSignalDesc_t descriptor = new ncclWaitSignalDesc_t()) {
+            descriptor.opCnt(1).peer(peer).sigIdx(index).ctx(context);
+            Rank.check(nccl.ncclWaitSignal(1, descriptor.address(), self.comm(), 0L), "ncclWaitSignal");
+        }
     }
 
     @Test
