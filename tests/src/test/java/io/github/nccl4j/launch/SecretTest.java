@@ -64,6 +64,14 @@ class SecretTest {
                 failure(Map.of("NCCL4J_STORE_SECRET", TEXT, "NCCL4J_STORE_SECRET_FILE", file.toString())));
     }
 
+    @Test
+    void aFileOfLineEndsAloneIsTooShort(@TempDir Path folder) throws IOException {
+        Path file = Files.writeString(folder.resolve("secret"), "\r\n\n");
+        assertEquals(
+                file + " (NCCL4J_STORE_SECRET_FILE) must have at least 16 bytes: it has 0",
+                failure(Map.of("NCCL4J_STORE_SECRET_FILE", file.toString())));
+    }
+
     private static String failure(Map<String, String> environment) {
         return assertThrows(IllegalArgumentException.class, () -> Secret.of(environment))
                 .getMessage();
@@ -125,5 +133,28 @@ class SecretTest {
         }
         Seal next = secret.seal(true, CLIENT_NONCE, CLIENT_NONCE);
         assertThrows(IOException.class, () -> next.open(first), "of another conversation");
+    }
+
+    @Test
+    void aConversationGoesOnInBothDirections() throws IOException {
+        Secret secret = of(TEXT);
+        Seal server = secret.seal(true, SERVER_NONCE, CLIENT_NONCE);
+        Seal client = secret.seal(false, SERVER_NONCE, CLIENT_NONCE);
+        for (byte i = 0; i < 3; i++) {
+            byte[] plain = {i};
+            assertArrayEquals(plain, server.open(client.seal(plain)));
+            assertArrayEquals(plain, client.open(server.seal(plain)));
+        }
+    }
+
+    /** By AES-GCM and HMAC-SHA256 of an implementation that is not Java's: the next release must understand this one. */
+    @Test
+    void framesAreThoseOfTheStandard() throws IOException {
+        Seal client = of(TEXT).seal(false, SERVER_NONCE, CLIENT_NONCE);
+        byte[] plain = "frame".getBytes(StandardCharsets.UTF_8);
+        assertEquals(
+                "db88b5411ce5f006c25bad37fac35eebc7f731f64f", HexFormat.of().formatHex(client.seal(plain)));
+        assertEquals(
+                "8d95da7b46909e7d341c6602ae1187d0b43da530a6", HexFormat.of().formatHex(client.seal(plain)));
     }
 }
