@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 
 /** Blocks of a buffer by counts and displacements: bounds, and overlap of blocks that are written. */
 class BlocksTest {
@@ -47,5 +48,37 @@ class BlocksTest {
         assertThrows(IndexOutOfBoundsException.class, () -> written(new long[] {1}, new long[] {-1}));
         assertThrows(IndexOutOfBoundsException.class, () -> written(new long[] {Long.MAX_VALUE}, new long[] {9}));
         assertThrows(IllegalArgumentException.class, () -> written(new long[] {-1}, new long[] {0}));
+    }
+
+    private static String refused(Executable call) {
+        return assertThrows(IllegalArgumentException.class, call).getMessage();
+    }
+
+    @Test
+    void eachRankHasABlock() {
+        long[] one = {1};
+        long[] two = {1, 1};
+        assertEquals(
+                "recvCounts must have an element for each rank: 1, size 2",
+                refused(() -> Blocks.checked("recv", one, two, 2, LENGTH, true)));
+        assertEquals(
+                "recvDisplacements must have an element for each rank: 1, size 2",
+                refused(() -> Blocks.checked("recv", two, one, 2, LENGTH, true)));
+        assertEquals(
+                "counts must have an element for each rank: 1, size 2",
+                refused(() -> Blocks.consecutive("send", one, 2, 1)));
+    }
+
+    @Test
+    void consecutiveBlocksFillTheBuffer() {
+        Blocks blocks = Blocks.consecutive("send", new long[] {4, 0, 6}, 3, LENGTH);
+        assertArrayEquals(new long[] {4, 0, 6}, blocks.counts());
+        assertArrayEquals(new long[] {0, 4, 4}, blocks.displacements());
+        assertEquals(
+                "send.length() must be the sum of the counts: 10 != 9",
+                refused(() -> Blocks.consecutive("send", new long[] {4, 0, 5}, 3, LENGTH)));
+        assertEquals(
+                "counts[1] must be >= 0: -1",
+                refused(() -> Blocks.consecutive("send", new long[] {5, -1, 6}, 3, LENGTH)));
     }
 }

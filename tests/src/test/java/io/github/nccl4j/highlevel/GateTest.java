@@ -2,6 +2,7 @@ package io.github.nccl4j.highlevel;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -13,6 +14,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 
@@ -116,6 +118,82 @@ class GateTest {
             state.set("open");
         });
         assertEquals(1, late.get(LIMIT.toSeconds(), TimeUnit.SECONDS));
+    }
+
+    @Test
+    void theThreadThatIsInsideIsKnown() throws Exception {
+        assertNull(gate.lastHolder());
+        assertNull(gate.inside());
+        assertFalse(gate.isInside());
+        Gate.Pass pass = gate.enter();
+        assertSame(pass, gate.inside());
+        assertTrue(gate.isInside());
+        assertFalse(inAnotherThread(gate::isInside));
+        pass.leave();
+        assertSame(Thread.currentThread(), gate.lastHolder());
+        assertNull(gate.inside());
+        assertFalse(gate.isInside());
+    }
+
+    @Test
+    void aThreadIsStillInsideAfterTheGateIsBarred() throws Exception {
+        Gate.Pass pass = gate.enter();
+        gate.bar(() -> new IllegalStateException("barred"), () -> {});
+        assertSame(pass, gate.inside());
+        assertTrue(gate.isInside());
+        assertFalse(inAnotherThread(gate::isInside));
+        assertSame(pass, gate.bar(() -> new IllegalStateException("barred again"), () -> {}));
+        IllegalStateException inUse = assertThrows(IllegalStateException.class, gate::enterBarred);
+        assertEquals("in use by " + Thread.currentThread(), inUse.getMessage());
+        pass.leave();
+        assertNull(gate.inside());
+        assertFalse(gate.isInside());
+        gate.enterBarred().leave();
+        assertSame(Thread.currentThread(), gate.lastHolder());
+    }
+
+    /** A thread that ends in an open group never goes out. */
+    @Test
+    void aThreadThatHasEndedIsNotInside() throws Exception {
+        Gate.Pass left = inAnotherThread(gate::enter);
+        left.holder().join();
+        assertTrue(left.isInside());
+        assertNull(gate.inside());
+        assertEquals(1, operate());
+    }
+
+    @Test
+    void aThreadThatWasNotInLastIsPrepared() throws Exception {
+        AtomicInteger prepared = new AtomicInteger();
+        Gate counting = new Gate(other -> new IllegalStateException(), prepared::incrementAndGet);
+        counting.enter().leave();
+        assertEquals(1, prepared.get());
+        counting.enter().leave();
+        assertEquals(1, prepared.get());
+        inAnotherThread(() -> {
+            counting.enter().leave();
+            return null;
+        });
+        assertEquals(2, prepared.get());
+        counting.enterBarred().leave();
+        assertEquals(3, prepared.get());
+    }
+
+    @Test
+    void theThreadThatWasInLastGoesInWithTheSamePass() {
+        Gate.Pass pass = gate.enter();
+        assertFalse(gate.enterAgain(pass, pass.counted()));
+        pass.leave();
+        assertTrue(gate.enterAgain(pass, pass.counted()));
+        assertTrue(pass.isInside());
+        pass.leave();
+        assertSame(pass, gate.enter());
+        pass.leave();
+        // Taken away, it is refused, and leaves nobody inside.
+        gate.bar(() -> new IllegalStateException("barred"), () -> {});
+        gate.open(() -> {});
+        assertFalse(gate.enterAgain(pass, pass.counted()));
+        assertFalse(pass.isInside());
     }
 
     /** Until it is done, or waits for the gate. */
