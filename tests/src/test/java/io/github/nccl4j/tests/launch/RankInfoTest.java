@@ -478,4 +478,126 @@ class RankInfoTest {
                 assertThrows(IllegalArgumentException.class, () -> self.device(0))
                         .getMessage());
     }
+
+    /* Limits, each at the last value that is good and the first that is not. */
+
+    private static RankInfo info(int rank, int world, int localRank, int localWorld, int port, int restart) {
+        return new RankInfo(rank, world, localRank, localWorld, "node0", port, "job", restart, Source.MPI);
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "7,8,3,4,65535,0,''",
+        "0,1,0,1,1,2147483647,''",
+        "7,8,7,-1,1,0,''",
+        "7,8,-1,8,1,0,''",
+        "0,0,-1,-1,1,0,worldSize must be from 1 to 2147483647: 0",
+        "8,8,-1,-1,1,0,rank must be from 0 to 7: 8",
+        "-1,8,-1,-1,1,0,rank must be from 0 to 7: -1",
+        "7,8,-1,9,1,0,localWorldSize must be from 1 to 8: 9",
+        "7,8,-1,0,1,0,localWorldSize must be from 1 to 8: 0",
+        "7,8,4,4,1,0,localRank must be from 0 to 3: 4",
+        "7,8,8,-1,1,0,localRank must be from 0 to 7: 8",
+        "7,8,0,4,0,0,masterPort must be from 1 to 65535: 0",
+        "7,8,0,4,65536,0,masterPort must be from 1 to 65535: 65536",
+        "7,8,0,4,1,-1,restart must be from 0 to 2147483647: -1"
+    })
+    void numbersAreWithinTheirLimits(
+            int rank, int world, int localRank, int localWorld, int port, int restart, String refusal) {
+        if (refusal.isEmpty()) {
+            assertEquals(
+                    localRank,
+                    info(rank, world, localRank, localWorld, port, restart).localRank());
+        } else {
+            assertEquals(
+                    refusal,
+                    assertThrows(
+                                    IllegalArgumentException.class,
+                                    () -> info(rank, world, localRank, localWorld, port, restart))
+                            .getMessage());
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "PET_NODE_RANK=2 PET_NNODES=2 PET_MASTER_ADDR=a|PET_NODE_RANK must be a number from 0 to 1 (PET_NNODES=2): 2",
+                "JOB_COMPLETION_INDEX=1 WORLD_SIZE=12 JOB_GLOBAL_INDEX=0 PODS_PER_JOB=1|"
+                        + "PODS_PER_JOB must be a number from 2 to 12: 1",
+                "JOB_COMPLETION_INDEX=1 WORLD_SIZE=12 JOB_GLOBAL_INDEX=4 PODS_PER_JOB=3|"
+                        + "JOB_GLOBAL_INDEX must be a number from 0 to 3: 4",
+                "JOB_COMPLETION_INDEX=6 WORLD_SIZE=12 LOCAL_WORLD_SIZE=2 LOCAL_RANK=0|"
+                        + "WORLD_SIZE must be at least 14, since this is pod 6 with LOCAL_WORLD_SIZE 2: 12",
+                "JOB_COMPLETION_INDEX=5 WORLD_SIZE=12 LOCAL_WORLD_SIZE=2 LOCAL_RANK=2|"
+                        + "LOCAL_RANK must be a number from 0 to 1 (LOCAL_WORLD_SIZE=2): 2"
+            })
+    void aNumberBeyondItsLimitIsNamed(String environment, String message) {
+        assertEquals(message, failure(environment + AT));
+    }
+
+    @Test
+    void aTaskOfSlurmBeyondItsStepIsNamed() {
+        assertEquals(
+                "SLURM_PROCID must be a number from 0 to 7 (SLURM_STEP_NUM_TASKS=8): 8",
+                failure(SLURM.replace("PROCID=5", "PROCID=8")));
+        assertEquals(
+                "SLURM_LOCALID must be a number from 0 to 3 (SLURM_STEP_TASKS_PER_NODE=4(x2)): 4",
+                failure(SLURM.replace("LOCALID=1", "LOCALID=4")));
+    }
+
+    /** From 0xfffffff0 on the numbers of steps are names of things that are none. */
+    @Test
+    void theLargestNumberOfAStepIsOne() {
+        assertEquals(
+                Source.SLURM,
+                of(SLURM.replace("STEP_ID=0", "STEP_ID=4294967279")).source());
+        assertTrue(of(SLURM.replace("STEP_ID=0", "STEP_ID=4294967280")).isSingle());
+    }
+
+    @Test
+    void podsOfTheLastJobAreTheLastRanks() {
+        String pod = "JOB_COMPLETION_INDEX=1 WORLD_SIZE=12 PODS_PER_JOB=3" + AT;
+        assertEquals(7, of(pod + " JOB_GLOBAL_INDEX=2").rank());
+        assertEquals(10, of(pod + " JOB_GLOBAL_INDEX=3").rank());
+        assertEquals(
+                11,
+                of("JOB_COMPLETION_INDEX=5 WORLD_SIZE=12 LOCAL_WORLD_SIZE=2 LOCAL_RANK=1" + AT)
+                        .rank());
+    }
+
+    @Test
+    void theTrainersOwnPortWins() {
+        String trainer = "PET_NODE_RANK=0 PET_NNODES=2 PET_MASTER_ADDR=a MASTER_PORT=4712";
+        assertEquals(4711, of(trainer + " PET_MASTER_PORT=4711").masterPort());
+        assertEquals(4712, of(trainer).masterPort());
+    }
+
+    @Test
+    void theFileOfLsfNamesAHostForEachRank(@TempDir Path folder) throws Exception {
+        assertTrue(failure(LSF).startsWith("MASTER_ADDR is not set, and LSF does not tell it to rank 5 of 8"));
+        Path hosts = Files.writeString(folder.resolve("ranks"), "batch1\n\n  h41n08 \n");
+        assertEquals("h41n08", of(LSF + " LSB_DJOB_RANKFILE=" + hosts).masterAddress());
+        Files.writeString(hosts, "batch1\n\n");
+        assertEquals(
+                "LSB_DJOB_RANKFILE must name the host of jsrun and those of the ranks: " + hosts + " has 1 lines",
+                failure(LSF + " LSB_DJOB_RANKFILE=" + hosts));
+    }
+
+    @Test
+    void aRankOfALauncherIsNotSingleEvenIfItIsAlone() {
+        assertFalse(of("RANK=0 WORLD_SIZE=1").isSingle());
+    }
+
+    @Test
+    void theProcessHasPropertiesOfItsOwn() {
+        Map<String, String> own = map("nccl4j.rank=0 nccl4j.worldSize=1 nccl4j.masterPort=4711");
+        own.forEach(System::setProperty);
+        try {
+            assertEquals(
+                    new RankInfo(0, 1, 0, 1, "127.0.0.1", 4711, "", 0, Source.PROPERTIES), RankInfo.fromEnvironment());
+        } finally {
+            own.keySet().forEach(System::clearProperty);
+        }
+    }
 }

@@ -1,0 +1,242 @@
+package io.github.nccl4j.launch;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
+
+/** What goes to the store and comes from it: keys, values, times, and how they are written; limits at the last good value. */
+class KeysTest {
+    private static String refused(Executable call) {
+        return assertThrows(IllegalArgumentException.class, call).getMessage();
+    }
+
+    @Test
+    void aKeyHasNoSlashAndAtMostItsBytes() {
+        assertEquals("job/0/a", Keys.full("job/0/", "a"));
+        assertEquals("job/0/", Keys.prefix("job/", "0"));
+        assertEquals("a", Keys.require("a"));
+        assertEquals("a key must not be empty", refused(() -> Keys.full("job/", "")));
+        assertEquals("a key must not have a slash: a/b", refused(() -> Keys.require("a/b")));
+        assertEquals("the name of a scope must not be empty", refused(() -> Keys.prefix("", "")));
+        assertEquals("the name of a scope must not have a slash: a/b", refused(() -> Keys.prefix("", "a/b")));
+        String longest = "x".repeat(1024 - 2);
+        assertEquals("j/" + longest, Keys.full("j/", longest));
+        assertEquals(
+                "a key must have <= 1024 bytes, with its scopes: 1025", refused(() -> Keys.full("j/", longest + "y")));
+        // Bytes, not characters.
+        assertEquals(
+                "a key must have <= 1024 bytes, with its scopes: 1026", refused(() -> Keys.full("", "é".repeat(513))));
+    }
+
+    @Test
+    void aValueHasAtMostItsBytes() {
+        byte[] longest = new byte[Rendezvous.LONGEST_VALUE];
+        assertSame(longest, Keys.requireShort(longest));
+        assertEquals(
+                "a value must have <= " + longest.length + " bytes: " + (longest.length + 1),
+                refused(() -> Keys.requireShort(new byte[longest.length + 1])));
+    }
+
+    @Test
+    void aTimeoutIsNotNegativeAndEnds() {
+        assertEquals(0, Keys.nanoseconds(Duration.ZERO));
+        assertEquals(1_500_000_000, Keys.nanoseconds(Duration.ofMillis(1500)));
+        assertEquals(Keys.LONGEST_NANOSECONDS, Keys.nanoseconds(Duration.ofNanos(Keys.LONGEST_NANOSECONDS)));
+        assertEquals(Keys.LONGEST_NANOSECONDS, Keys.nanoseconds(Duration.ofSeconds(Long.MAX_VALUE)));
+        assertEquals("timeout must be >= 0: PT-1S", refused(() -> Keys.nanoseconds(Duration.ofSeconds(-1))));
+    }
+
+    @Test
+    void addressesOfIpv6HaveBrackets() {
+        assertEquals("node0:29500", Endpoint.text("node0", 29500));
+        assertEquals("[::1]:29500", Endpoint.text("::1", 29500));
+        assertEquals("::1", Endpoint.bare(" [::1] "));
+        assertEquals("node0", Endpoint.bare("node0"));
+        assertEquals("[::1", Endpoint.bare("[::1"));
+        assertEquals("::1]", Endpoint.bare("::1]"));
+        assertEquals("late", Endpoint.reason(new IOException("late")));
+        assertEquals("java.io.IOException", Endpoint.reason(new IOException()));
+    }
+
+    /* Frames. */
+
+    private static ByteBuffer frame(Wire.Frame frame) {
+        return ByteBuffer.wrap(frame.done());
+    }
+
+    @Test
+    void whatIsWrittenIsRead() throws IOException {
+        ByteBuffer frame = frame(new Wire.Frame()
+                .operation(Wire.Operation.LEAVE)
+                .number8(-2)
+                .number32(-3)
+                .number64(1L << 40)
+                .text("é")
+                .bytes(new byte[0])
+                .numbers(List.of(4, -5))
+                .raw(new byte[] {6}));
+        assertEquals(Wire.Operation.LEAVE, Wire.Operation.read(frame));
+        assertEquals(-2, frame.get());
+        assertEquals(-3, frame.getInt());
+        assertEquals(1L << 40, frame.getLong());
+        assertEquals("é", Wire.text(frame));
+        assertEquals(0, Wire.bytes(frame).length);
+        assertEquals(List.of(4, -5), Wire.numbers(frame));
+        assertEquals(6, frame.get());
+        assertEquals(0, frame.remaining());
+    }
+
+    @Test
+    void eachOperationHasItsNumber() throws IOException {
+        for (Wire.Operation operation : Wire.Operation.values()) {
+            assertSame(operation, Wire.Operation.read(ByteBuffer.wrap(new byte[] {(byte) operation.ordinal()})));
+        }
+        for (byte code : new byte[] {-1, (byte) Wire.Operation.values().length}) {
+            assertEquals(
+                    "no such operation: " + code,
+                    assertThrows(IOException.class, () -> Wire.Operation.read(ByteBuffer.wrap(new byte[] {code})))
+                            .getMessage());
+        }
+    }
+
+    private static String unreadable(Wire.Frame frame, Wire.Reader<?> reader) {
+        return assertThrows(IOException.class, () -> Wire.read(frame(frame), reader))
+                .getMessage();
+    }
+
+    @Test
+    void aLengthBeyondTheFrameIsRefused() throws IOException {
+        assertEquals(
+                "a value of 2 bytes in a frame of 1",
+                unreadable(new Wire.Frame().number32(2).number8(1), Wire::bytes));
+        assertEquals("a value of -1 bytes in a frame of 0", unreadable(new Wire.Frame().number32(-1), Wire::bytes));
+        assertEquals(
+                "a list of 2 numbers in a frame of 7 bytes",
+                unreadable(new Wire.Frame().number32(2).raw(new byte[7]), Wire::numbers));
+        assertEquals(
+                "a list of -1 numbers in a frame of 0 bytes", unreadable(new Wire.Frame().number32(-1), Wire::numbers));
+        assertEquals("a frame ends too early", unreadable(new Wire.Frame().number8(1), Wire::bytes));
+        assertEquals(List.of(), Wire.read(frame(new Wire.Frame().number32(0)), Wire::numbers));
+    }
+
+    /* Answers of the store. */
+
+    private static byte[] content(Wire.Frame answer) {
+        return Answers.content(frame(answer), 3);
+    }
+
+    @Test
+    void anAnswerIsAContentOrAFailure() {
+        assertArrayEquals(
+                new byte[] {1, 2}, content(new Wire.Frame().number8(Wire.OK).raw(new byte[] {1, 2})));
+        assertEquals(
+                "gone",
+                assertThrows(
+                                RendezvousException.class,
+                                () -> content(
+                                        new Wire.Frame().number8(Wire.FAILED).text("gone")))
+                        .getMessage());
+        RendezvousTimeoutException late = assertThrows(
+                RendezvousTimeoutException.class,
+                () -> content(
+                        new Wire.Frame().number8(Wire.TIMED_OUT).text("late").numbers(List.of(1, 2))));
+        assertEquals(List.of(1, 2), late.missing());
+        assertEquals(
+                "the store answered rank 3 with nonsense",
+                assertThrows(RendezvousException.class, () -> content(new Wire.Frame()))
+                        .getMessage());
+    }
+
+    @Test
+    void eachRankHasAValueInAnAnswer() {
+        byte[] two = new Wire.Frame().text("a").text("b").done();
+        List<byte[]> values = Answers.values(two, 2);
+        assertEquals(2, values.size());
+        assertArrayEquals(new byte[] {'b'}, values.get(1));
+        assertEquals(
+                "the store answered with fewer than 3 values",
+                assertThrows(RendezvousException.class, () -> Answers.values(two, 3))
+                        .getMessage());
+    }
+
+    /* What a root tells the others. */
+
+    @Test
+    void theOthersGetWhatTheRootHasMade() {
+        List<byte[]> sent = new ArrayList<>();
+        byte[] value = {7, 8};
+        assertSame(value, Broadcast.atRoot(() -> value, sent::add));
+        assertArrayEquals(value, Broadcast.unwrap(sent.get(0), 2));
+        Broadcast.requireRoot(0, 2);
+        Broadcast.requireRoot(1, 2);
+        assertEquals("root must be >= 0 and < size: 2, size 2", refused(() -> Broadcast.requireRoot(2, 2)));
+        assertEquals("root must be >= 0 and < size: -1, size 2", refused(() -> Broadcast.requireRoot(-1, 2)));
+        assertEquals(
+                "rank 2 does not know that it is the root",
+                assertThrows(RendezvousException.class, () -> Broadcast.unwrap(new byte[0], 2))
+                        .getMessage());
+    }
+
+    @Test
+    void theOthersGetTheReasonWhyTheRootHasNothing() {
+        List<byte[]> sent = new ArrayList<>();
+        IllegalStateException failure = new IllegalStateException("é".repeat(Broadcast.LONGEST_REASON + 1));
+        assertSame(
+                failure,
+                assertThrows(
+                        IllegalStateException.class,
+                        () -> Broadcast.atRoot(
+                                () -> {
+                                    throw failure;
+                                },
+                                sent::add)));
+        assertEquals(
+                "rank 2 failed: " + "é".repeat(Broadcast.LONGEST_REASON),
+                assertThrows(RendezvousException.class, () -> Broadcast.unwrap(sent.get(0), 2))
+                        .getMessage());
+        byte[] tooLong = new byte[Rendezvous.LONGEST_VALUE];
+        assertEquals(
+                "a value must have < " + tooLong.length + " bytes: " + tooLong.length,
+                refused(() -> Broadcast.atRoot(() -> tooLong, sent::add)));
+        assertEquals(2, sent.size());
+        byte[] longest = new byte[tooLong.length - 1];
+        Broadcast.atRoot(() -> longest, sent::add);
+        assertArrayEquals(longest, Broadcast.unwrap(sent.get(2), 2));
+        // What the others do not hear does not hide the reason.
+        IllegalStateException unheard = new IllegalStateException("unheard");
+        assertThrows(
+                IllegalStateException.class,
+                () -> Broadcast.atRoot(
+                        () -> {
+                            throw failure;
+                        },
+                        message -> {
+                            throw unheard;
+                        }));
+        assertArrayEquals(new Throwable[] {unheard}, failure.getSuppressed());
+    }
+
+    @Test
+    void aCounterIsANumberInDigits() {
+        assertEquals("-12", new String(Counter.bytes(-12), StandardCharsets.US_ASCII));
+        assertEquals(Long.MIN_VALUE, Counter.value(Counter.bytes(Long.MIN_VALUE)));
+        for (String none : new String[] {"", "x", "0".repeat(21)}) {
+            assertEquals(
+                    "the value is no number",
+                    assertThrows(
+                                    IllegalStateException.class,
+                                    () -> Counter.value(none.getBytes(StandardCharsets.US_ASCII)))
+                            .getMessage());
+        }
+    }
+}
