@@ -11,6 +11,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -23,6 +24,8 @@ import javax.xml.parsers.DocumentBuilderFactory;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.w3c.dom.Element;
 import org.w3c.dom.NodeList;
 
@@ -167,5 +170,134 @@ class PlotTest {
             }
         }
         assertTrue(image.getWidth() > 2 * image.getHeight() && colors.size() > 10, colors.size() + " colors");
+    }
+
+    /* The vector picture, point by point. */
+
+    private static String line(String first, String second) {
+        return "polyline points=\"" + first + "\" fill=\"none\" stroke=\"" + second + "\"";
+    }
+
+    @Test
+    void eachPointIsWhereItsValueIs() {
+        Map<Long, Double> bus = new TreeMap<>(Map.of(8L, 1.0, 1024L, 2.0, 1L << 20, 3.0));
+        Map<Long, Double> micros = new TreeMap<>(Map.of(8L, 2.0, 1024L, 30.0, 1L << 20, 4000.0));
+        String svg = SvgPlot.of(
+                "t",
+                List.of(new ResultFile("one", micros, bus), new ResultFile("two", Map.of(8L, 2.0), Map.of(8L, 1.0))));
+        // 8 bytes to 1 MiB are 17 powers of 2 on 550 points; 0 to 3 GB/s, and 1 to 10000 us, are 320 points.
+        for (String element : List.of(
+                "viewBox=\"0 0 1280 484\" width=\"1280\" height=\"484\"",
+                line("70.0,273.3 296.5,166.7 620.0,60.0", "#0072b2"),
+                line("710.0,355.9 936.5,261.8 1260.0,91.8", "#0072b2"),
+                line("70.0,273.3", "#d55e00"),
+                line("710.0,355.9", "#d55e00"),
+                "circle cx=\"936.5\" cy=\"261.8\" r=\"3\" fill=\"#0072b2\"",
+                "line class=\"grid\" x1=\"231.8\" y1=\"60\" x2=\"231.8\" y2=\"380\"",
+                "text x=\"231.8\" y=\"400.0\" text-anchor=\"middle\" class=\"\">256 B<",
+                "line class=\"grid\" x1=\"70\" y1=\"326.7\" x2=\"620\" y2=\"326.7\"",
+                "text x=\"62.0\" y=\"331.7\" text-anchor=\"end\" class=\"\">0.5<",
+                "line class=\"grid\" x1=\"710\" y1=\"300.0\" x2=\"1260\" y2=\"300.0\"",
+                "text x=\"702.0\" y=\"305.0\" text-anchor=\"end\" class=\"\">10<",
+                "rect class=\"frame\" x=\"70\" y=\"60\" width=\"550\" height=\"320\"",
+                "rect class=\"frame\" x=\"710\" y=\"60\" width=\"550\" height=\"320\"",
+                "text x=\"345.0\" y=\"422.0\" text-anchor=\"middle\" class=\"\">size<",
+                "text x=\"985.0\" y=\"422.0\" text-anchor=\"middle\" class=\"\">size<",
+                "text x=\"70.0\" y=\"50.0\" text-anchor=\"start\" class=\"\">bus bandwidth (GB/s)<",
+                "text x=\"710.0\" y=\"50.0\" text-anchor=\"start\" class=\"\">time (us)<",
+                "line x1=\"70\" y1=\"435.0\" x2=\"100\" y2=\"435.0\" stroke=\"#0072b2\"",
+                "text x=\"110.0\" y=\"440.0\" text-anchor=\"start\" class=\"\">one<",
+                "line x1=\"70\" y1=\"457.0\" x2=\"100\" y2=\"457.0\" stroke=\"#d55e00\"",
+                "text x=\"110.0\" y=\"462.0\" text-anchor=\"start\" class=\"\">two<")) {
+            assertTrue(svg.contains("<" + element) || svg.contains(element), element + " in " + svg);
+        }
+    }
+
+    /** The labels of an axis: those of sizes, of bandwidths, or of times. */
+    private static List<String> labels(String place, Map<Long, Double> micros, Map<Long, Double> bus) {
+        String svg = SvgPlot.of("t", List.of(new ResultFile("one", micros, bus)));
+        Matcher labels = Pattern.compile("<text x=\"" + place + " class=\"\">([^<]*)</text>")
+                .matcher(svg);
+        List<String> found = new ArrayList<>();
+        while (labels.find()) {
+            found.add(labels.group(1));
+        }
+        return found;
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "0,0 0.2 0.4 0.6 0.8 1",
+        "0.8,0 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8",
+        "8,0 1 2 3 4 5 6 7 8",
+        "9,0 2 4 6 8 10",
+        "16,0 2 4 6 8 10 12 14 16",
+        "17,0 5 10 15 20",
+        "40,0 5 10 15 20 25 30 35 40",
+        "41,0 10 20 30 40 50",
+        "4100,0 1000 2000 3000 4000 5000"
+    })
+    void bandwidthsHaveRoundLabelsFromZero(double most, String expected) {
+        Map<Long, Double> bus = new TreeMap<>(Map.of(8L, most / 2, 16L, most));
+        assertEquals(List.of(expected.split(" ")), labels("62\\.0\" y=\"[0-9.]+\" text-anchor=\"end\"", bus, bus));
+    }
+
+    @Test
+    void anAxisBeginsBelowWhatIsNegative() {
+        Map<Long, Double> bus = new TreeMap<>(Map.of(8L, -5.0, 16L, 9.0));
+        assertEquals(
+                List.of("-6", "-4", "-2", "0", "2", "4", "6", "8", "10"),
+                labels("62\\.0\" y=\"[0-9.]+\" text-anchor=\"end\"", Map.of(8L, 1.0), bus));
+    }
+
+    @Test
+    void timesAndSizesHavePowersAsLabels() {
+        String times = "702\\.0\" y=\"[0-9.]+\" text-anchor=\"end\"";
+        String sizes = "[0-9.]+\" y=\"400\\.0\" text-anchor=\"middle\"";
+        Map<Long, Double> one = Map.of(8L, 10.0);
+        assertEquals(List.of("10", "100"), labels(times, one, one));
+        assertEquals(List.of("8 B", "16 B", "8 B", "16 B"), labels(sizes, one, one));
+        Map<Long, Double> wide = new TreeMap<>(Map.of(8L, 0.05, 9L, 2e8));
+        assertEquals(List.of("0.01", "1", "100", "10000", "1000000", "100000000"), labels(times, wide, wide));
+        // None of what can't be shown.
+        Map<Long, Double> none = Map.of(8L, 0.0);
+        assertEquals(List.of("1", "10"), labels(times, none, none));
+    }
+
+    @Test
+    void sizesAreNamedFromOneByteOn() {
+        assertEquals(
+                List.of("1 B", "512 B", "512 TiB", "", "", "1 KiB", ""),
+                List.of(
+                        SvgPlot.size(0),
+                        SvgPlot.size(9),
+                        SvgPlot.size(49),
+                        SvgPlot.size(50),
+                        SvgPlot.size(-1),
+                        SvgPlot.size(10.009),
+                        SvgPlot.size(10.011)));
+    }
+
+    @Test
+    void manyFilesShareTheColours() {
+        Map<Long, Double> values = Map.of(8L, 1.0);
+        String svg = SvgPlot.of("t", Collections.nCopies(8, new ResultFile("one", values, values)));
+        assertEquals(2 * 2 + 2, svg.split("stroke=\"#0072b2\"", -1).length - 1);
+    }
+
+    /** A hypercube moves all but a rank's own share. */
+    @Test
+    void aComparisonOfAHypercubeIsRead() throws IOException {
+        Path file = results("cube.json", """
+                {"collective": "hypercube", "ranks": 4, "theirs": "mpirun", "results": [
+                  {"size": 4000, "in_place": false, "theirs_us": [2], "ours_us": [3]}]}
+                """);
+        assertEquals(
+                List.of(Map.of(4000L, 1.5), Map.of(4000L, 1.0)),
+                ResultFile.readAll(file, false).stream().map(ResultFile::bus).toList());
+        Path one = results("one.json", """
+                {"results": [{"size": 8, "out_of_place": {"time": 5.5, "bus_bw": 0.25}, "in_place": null}]}
+                """);
+        assertEquals(List.of(new ResultFile("one", Map.of(8L, 5.5), Map.of(8L, 0.25))), ResultFile.readAll(one, false));
     }
 }

@@ -1,9 +1,13 @@
 package io.github.nccl4j.samples.support;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
 import org.junit.jupiter.api.Test;
 
@@ -37,5 +41,29 @@ class EngineSettingTest {
                 "no such engine: 'cuda' (nccl, rccl, host or auto)",
                 assertThrows(IllegalArgumentException.class, () -> EngineSetting.of("cuda", null, properties, Map.of()))
                         .getMessage());
+    }
+
+    @Test
+    void aLibraryOrAnEngineThatIsNamedIsNotChosen() {
+        EngineSetting automatic = new EngineSetting("auto", null);
+        EngineSetting host = new EngineSetting("host", null);
+        EngineSetting library = new EngineSetting("auto", "/libnccl.so");
+        assertTrue(automatic.automatic() && !automatic.onHost());
+        assertTrue(!host.automatic() && host.onHost());
+        assertTrue(!library.automatic() && !library.onHost());
+        assertFalse(new EngineSetting("host", "/libnccl.so").onHost());
+        for (EngineSetting named : List.of(host, library)) {
+            assertEquals(new EngineSetting.Decision(named, Optional.empty()), named.decide(4));
+        }
+    }
+
+    /** The child of a launcher gets both, so that none of the launcher's own is left. */
+    @Test
+    void theEnvironmentOfARankHasBoth() {
+        assertEquals(
+                Map.of("NCCL4J_ENGINE", "host", "NCCL4J_LIBRARY", ""), new EngineSetting("host", null).environment());
+        assertEquals(
+                Map.of("NCCL4J_ENGINE", "auto", "NCCL4J_LIBRARY", "/libnccl.so"),
+                new EngineSetting("auto", "/libnccl.so").environment());
     }
 }
