@@ -39,6 +39,52 @@ class LifetimeTest {
     }
 
     @Test
+    void pinsAreCounted() {
+        assertEquals(0, lifetime.pins());
+        lifetime.pin();
+        lifetime.pin();
+        assertEquals(2, lifetime.pins());
+        close();
+        assertEquals(2, lifetime.pins());
+        lifetime.unpin();
+        assertEquals(1, lifetime.pins());
+    }
+
+    @Test
+    void theOlderComesFirst() {
+        Lifetime younger = new Lifetime("another thing");
+        assertTrue(lifetime.isBefore(younger));
+        assertFalse(younger.isBefore(lifetime));
+        assertFalse(lifetime.isBefore(lifetime));
+    }
+
+    @Test
+    void closingWaitsForAUseAndThenLetsOthersSeeIt() throws InterruptedException {
+        lifetime.acquire();
+        Thread closing = new Thread(this::close, "who closes");
+        closing.start();
+        while (closing.getState() != Thread.State.WAITING) {
+            assertTrue(closing.isAlive(), "closed during a use");
+            Thread.onSpinWait();
+        }
+        assertTrue(lifetime.isOpen());
+        lifetime.release();
+        closing.join(30_000);
+        assertEquals(1, freed.get());
+        Thread other = new Thread(() -> assertThrows(IllegalStateException.class, lifetime::acquire), "another");
+        other.setDaemon(true);
+        other.start();
+        other.join(30_000);
+        assertFalse(other.isAlive());
+        // What was refused holds no lock either.
+        Thread again = new Thread(this::close, "who closes again");
+        again.setDaemon(true);
+        again.start();
+        again.join(30_000);
+        assertFalse(again.isAlive());
+    }
+
+    @Test
     void theLastPinFreesWhatIsClosed() {
         lifetime.pin();
         lifetime.pin();

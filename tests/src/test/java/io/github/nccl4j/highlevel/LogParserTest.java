@@ -44,6 +44,9 @@ class LogParserTest {
                 "NCCL version 2.28.3+cuda13.0 | INFO | -1 | -1 | '' | NCCL version 2.28.3+cuda13.0"
             })
     void partsOfALine(String line, Level level, long thread, int device, String place, String text) {
+        // A line without a device is that of the only communicator without one, if there is one: here are two.
+        KnownCommunicators.add(HANDLE, new KnownCommunicators.Member(2, "train", -1));
+        KnownCommunicators.add(HANDLE + 1, new KnownCommunicators.Member(3, "", -1));
         assertEquals(new Line(level, thread, device, place, text, -1, ""), parse(line));
     }
 

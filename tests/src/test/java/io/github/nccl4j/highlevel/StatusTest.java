@@ -2,6 +2,7 @@ package io.github.nccl4j.highlevel;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -11,6 +12,8 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
+import java.time.Duration;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 
 /** Results become exceptions, on the host engine. */
@@ -66,5 +69,52 @@ class StatusTest {
             assertEquals(e.libraryPath(), copy.libraryPath());
             assertEquals(e.libraryVersion(), copy.libraryVersion());
         }
+    }
+
+    private static NcclLog.Line warning(String text) {
+        return new NcclLog.Line(NcclLog.Level.WARN, 4711, 0, "init.cc:1", text, -1, "");
+    }
+
+    @Test
+    void aTimeoutTellsItsLimitAndTheRanksThatAreSilent() {
+        NcclLibrary library = NcclLibrary.get();
+        LastError.Said said =
+                new LastError.Said("connection closed", List.of(warning("connection closed"), warning("no route")));
+        NcclResultException e = Status.timeout(
+                "ncclAllReduce",
+                "allReduce of 3 floats",
+                Duration.ofSeconds(2),
+                1,
+                "train",
+                said,
+                library,
+                "Rank 2 is silent.",
+                List.of(2));
+        assertEquals(List.of(2), assertInstanceOf(NcclTimeoutException.class, e).silentRanks());
+        assertEquals(
+                "allReduce of 3 floats was not done after PT2S at rank 1 of communicator 'train': " + Result.TIMEOUT
+                        + ", "
+                        + Result.TIMEOUT.meaning() + ". NCCL says: connection closed [" + library + "]\n"
+                        + Result.TIMEOUT.advice() + "\nNCCL warned: "
+                        + said.warnings().get(1) + "\nRank 2 is silent.",
+                e.getMessage());
+        assertEquals("ncclAllReduce", e.operation());
+        assertEquals(said.warnings(), e.warnings());
+        NcclResultException plain = Status.timeout(
+                "ncclAllReduce", "allReduce", Duration.ofSeconds(2), -1, "", LastError.Said.NOTHING, library);
+        assertEquals(
+                List.of(), assertInstanceOf(NcclTimeoutException.class, plain).silentRanks());
+        assertEquals(List.of(), plain.warnings());
+        assertEquals(
+                "allReduce was not done after PT2S: " + Result.TIMEOUT + ", " + Result.TIMEOUT.meaning() + ". ["
+                        + library + "]\n" + Result.TIMEOUT.advice(),
+                plain.getMessage());
+    }
+
+    @Test
+    void resultsOfDifferentCodesHaveDifferentHashes() {
+        assertEquals(
+                Result.known().size(),
+                Result.known().stream().map(Result::hashCode).distinct().count());
     }
 }
