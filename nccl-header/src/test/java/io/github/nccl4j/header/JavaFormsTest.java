@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -102,5 +103,80 @@ class JavaFormsTest {
                         List.of("Pointer", "String"),
                         List.of("long", "String")),
                 new JavaForms(header).of(header.functions().get("ncclTwo")));
+    }
+
+    /** A line for each declaration that JavaCPP would take for something else. */
+    @Test
+    void rulesAreThoseOfTheDeclarations() {
+        Header header = Header.parse("""
+                typedef struct CUstream_st* cudaStream_t;
+                typedef struct ncclComm* ncclComm_t;
+                typedef struct ncclWindow_v1* ncclWindow_t;
+                typedef struct ncclOpaque ncclOpaque_t;
+                typedef void* ncclAny_t;
+                typedef unsigned long ncclSize_t;
+                typedef struct { char internal[128]; } ncclUniqueId;
+                typedef struct ncclConfig_v1 { int a; } ncclConfig_t;
+                typedef struct same { int a; } same;
+                typedef enum { ncclA } ncclEnum_t;
+                enum { ncclB };
+                int ncclPlain(ncclComm_t comm, ncclOpaque_t* opaque);
+                const char* ncclText(ncclEnum_t e, ncclUniqueId id, const char*);
+                void ncclTwo(void** a, ncclConfig_t* config, cudaStream_t stream, int* n, float x);
+                """);
+        assertEquals("""
+                handle	ncclComm_t	ncclComm
+                handle	ncclWindow_t	ncclWindow
+                class	ncclWindow_v1	ncclWindow
+                opaque	ncclOpaque_t	ncclOpaque
+                handle	ncclAny_t	Pointer
+                struct	ncclConfig_t
+                struct	same
+                class	ncclConfig_v1	ncclConfig_t
+                enum	ncclEnum_t
+                function	ncclText	public static native String ncclText(@Cast("ncclEnum_t") int e, @ByVal ncclUniqueId id, String arg2);
+                function	ncclText	public static native String ncclText(@Cast("ncclEnum_t") int e, @Cast("nccl4j::UniqueIdAt") long id, @Cast("const char*") long arg2);
+                function	ncclTwo	public static native void ncclTwo(@Cast("void**") PointerPointer a, @Cast("ncclConfig_t*") ncclConfig_t config, CUstream_st stream, @Cast("int*") int[] n, float x);
+                function	ncclTwo	public static native void ncclTwo(@Cast("void**") long a, @Cast("ncclConfig_t*") long config, @Cast("cudaStream_t") long stream, @Cast("int*") long n, float x);
+                """, new JavaForms(header).rules());
+    }
+
+    @Test
+    void eachTypeHasItsAlternatives() {
+        Header header = Header.parse("""
+                typedef struct ncclComm* ncclComm_t;
+                typedef struct ncclOpaque ncclOpaque_t;
+                typedef void* ncclAny_t;
+                typedef struct { char internal[128]; } ncclUniqueId;
+                typedef struct { int a; } ncclConfig_t;
+                typedef enum { ncclA } ncclEnum_t;
+                int f(ncclComm_t a, ncclComm_t* b, ncclOpaque_t* c, void* d, size_t e, size_t* f, ncclEnum_t* g,
+                    ncclConfig_t* h, ncclUniqueId i, ncclAny_t j, ncclUniqueId* k);
+                int g(ncclConfig_t a);
+                int h(ncclOpaque_t a);
+                int i(ncclOpaque_t** a);
+                """);
+        JavaForms forms = new JavaForms(header);
+        // The number's buffers and arrays go with the Pointer form and with the raw-address form.
+        List<String> expected = new ArrayList<>();
+        for (String number : List.of("IntPointer", "IntBuffer", "int[]")) {
+            expected.add("[ncclComm, PointerPointer, ncclOpaque, Pointer, long, SizeTPointer, " + number
+                    + ", ncclConfig_t, ncclUniqueId, Pointer, ncclUniqueId]");
+            expected.add("[long, long, long, long, long, long, " + (number.endsWith("Pointer") ? "long" : number)
+                    + ", long, long, long, long]");
+        }
+        assertEquals(expected.toString(), forms.of(header.functions().get("f")).toString());
+        for (String name : List.of("g", "h")) {
+            String type = header.functions().get(name).parameters().get(0).type();
+            assertEquals(
+                    name + ": no Java type is known for " + type,
+                    assertThrows(
+                                    IllegalArgumentException.class,
+                                    () -> forms.of(header.functions().get(name)))
+                            .getMessage());
+        }
+        assertEquals(
+                "[[PointerPointer], [long]]",
+                forms.of(header.functions().get("i")).toString());
     }
 }
