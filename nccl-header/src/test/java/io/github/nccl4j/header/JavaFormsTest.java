@@ -130,9 +130,9 @@ class JavaFormsTest {
                 class	ncclWindow_v1	ncclWindow
                 opaque	ncclOpaque_t	ncclOpaque
                 handle	ncclAny_t	Pointer
-                struct	ncclConfig_t
-                struct	same
-                class	ncclConfig_v1	ncclConfig_t
+                struct	ncclConfig_t	ncclConfig_t
+                struct	same	same
+                struct	ncclConfig_v1	ncclConfig_t
                 enum	ncclEnum_t
                 function	ncclText	public static native String ncclText(@Cast("ncclEnum_t") int e, @ByVal ncclUniqueId id, String arg2);
                 function	ncclText	public static native String ncclText(@Cast("ncclEnum_t") int e, @Cast("nccl4j::UniqueIdAt") long id, @Cast("const char*") long arg2);

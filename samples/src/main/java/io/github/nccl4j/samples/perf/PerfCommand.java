@@ -192,7 +192,12 @@ public final class PerfCommand implements Callable<Integer> {
                 new SideBySide.Program(theirs, Map.of("LD_PRELOAD", preloaded())),
                 new SideBySide.Program(ours, setting.environment()));
         if (settings.json != null) {
-            sideBySide.write(settings.json, launch.ranks() * settings.threads * settings.gpus, theirs, arguments);
+            sideBySide.write(
+                    settings.json,
+                    launch.ranks() * settings.threads * settings.gpus,
+                    NativeLibrary.path(),
+                    theirs,
+                    arguments);
         }
         return code;
     }

@@ -1,7 +1,6 @@
 package io.github.nccl4j.samples.perf;
 
 import com.google.gson.stream.JsonWriter;
-import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.samples.launch.ChildProcesses;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -264,7 +263,8 @@ final class SideBySide {
     }
 
     /** All times, for those who want to look at them in another way. */
-    void write(Path file, int ranks, List<String> theirCommand, List<String> arguments) throws IOException {
+    void write(Path file, int ranks, String library, List<String> theirCommand, List<String> arguments)
+            throws IOException {
         try (JsonWriter json = new JsonWriter(Files.newBufferedWriter(file))) {
             json.setIndent(" ");
             json.beginObject();
@@ -278,7 +278,7 @@ final class SideBySide {
             json.endArray();
             json.name("theirs").value(String.join(" ", theirCommand));
             json.name("ours").value("nccl4j " + String.join(" ", arguments));
-            json.name("library").value(NativeLibrary.path());
+            json.name("library").value(library);
             json.name("results").beginArray();
             for (Map.Entry<Key, Times> entry : times.entrySet()) {
                 json.beginObject();

@@ -123,7 +123,8 @@ class SideBySideTest {
         ByteArrayOutputStream printed = new ByteArrayOutputStream();
         System.setOut(new PrintStream(printed, true, StandardCharsets.UTF_8));
         try {
-            SideBySide comparison = new SideBySide(Collective.ALL_REDUCE, Path.of("all_reduce_perf"), rounds);
+            SideBySide comparison =
+                    new SideBySide(Collective.ALL_REDUCE, Path.of("all_reduce_perf"), rounds, SideBySide.COLUMNS);
             int code = comparison.run(theirs, ours);
             return new Outcome(
                     code, printed.toString(StandardCharsets.UTF_8).lines().toList());
@@ -221,7 +222,8 @@ class SideBySideTest {
 
     @Test
     void allTimesAreWritten() throws Exception {
-        SideBySide comparison = new SideBySide(Collective.ALL_REDUCE, Path.of("all_reduce_perf"), 1);
+        SideBySide comparison =
+                new SideBySide(Collective.ALL_REDUCE, Path.of("all_reduce_perf"), 1, SideBySide.COLUMNS);
         PrintStream before = System.out;
         System.setOut(new PrintStream(OutputStream.nullOutputStream(), true, StandardCharsets.UTF_8));
         try {
@@ -232,14 +234,15 @@ class SideBySideTest {
             System.setOut(before);
         }
         Path file = folder.resolve("times.json");
-        comparison.write(file, 2, List.of("mpirun", "all_reduce_perf"), List.of("perf", "all_reduce"));
+        comparison.write(file, 2, "libnccl.so.2", List.of("mpirun", "all_reduce_perf"), List.of("perf", "all_reduce"));
         JsonObject json = JsonParser.parseString(Files.readString(file)).getAsJsonObject();
         assertEquals("all_reduce", json.get("collective").getAsString());
         assertEquals(2, json.get("ranks").getAsInt());
         assertEquals("[\"NCCL version 2.30.7\"]", json.get("nccl_tests").toString());
         assertEquals("mpirun all_reduce_perf", json.get("theirs").getAsString());
         assertEquals("nccl4j perf all_reduce", json.get("ours").getAsString());
-        assertTrue(json.has("time") && json.has("library"), json::toString);
+        assertEquals("libnccl.so.2", json.get("library").getAsString());
+        assertTrue(json.has("time"), json::toString);
         assertEquals(
                 "[{\"size\":8,\"row\":\"8 2 float sum -1\",\"in_place\":false,\"theirs_us\":[3.0],\"ours_us\":[3.0],"
                         + "\"theirs_fast_us\":2.0,\"ours_fast_us\":3.0},"
