@@ -167,6 +167,14 @@ class RealLibrariesTest {
                 "ncclCommFinalize(null)", "0",
                 "ncclCommCount(null)", "4",
                 "ncclAllReduce(null)", "4 AllReduce : comm argument is NULL"));
+        if (provided.contains("ncclAllReduceConfig")) {
+            expected.put("ncclAllReduceConfig(null)", "4 AllReduce : comm argument is NULL");
+            expected.put("ncclAllReduceConfig(forceAlgSelection 7)", "4 named: true");
+        }
+        if (provided.contains("ncclSetEncryption")) {
+            expected.put("ncclSetEncryption(none)", "0");
+            expected.put("ncclSetEncryption(mode 7)", "4 named: true");
+        }
         if (seen.get("gpus").equals("0")) {
             expected.put("ncclCommInitRank", "1");
             if (provided.contains("ncclMemAlloc")) {

@@ -4,6 +4,8 @@ import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclLibraryException;
+import io.github.nccl4j.nccl.ncclCollConfig_t;
+import io.github.nccl4j.nccl.ncclEncryptionConfig_t;
 import io.github.nccl4j.nccl.ncclUniqueId;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
@@ -99,6 +101,7 @@ final class RealLibraryScenario {
         result("ncclCommCount(null)", nccl.ncclCommCount(0L, new int[1]));
         int result = nccl.ncclAllReduce(0L, 0L, 1, nccl.ncclFloat, nccl.ncclSum, 0L, 0L);
         print("result ncclAllReduce(null)", result + " " + nccl.ncclGetLastError(0L));
+        configurations();
         if (NativeLibrary.gpuCount() == 0) {
             try (PointerPointer<Pointer> cell = new PointerPointer<>(1);
                     ncclUniqueId id = new ncclUniqueId()) {
@@ -109,6 +112,33 @@ final class RealLibraryScenario {
                 }
             }
         }
+    }
+
+    /** Our structures, which may be larger than the library's, and what it reads of them. */
+    private static void configurations() {
+        if (NativeLibrary.provides("ncclAllReduceConfig")) {
+            try (ncclCollConfig_t config = new ncclCollConfig_t()) {
+                // The communicator is looked at when the configuration is right.
+                print("result ncclAllReduceConfig(null)", allReduce(config) + " " + nccl.ncclGetLastError(0L));
+                config.forceAlgSelection(7);
+                int result = allReduce(config);
+                boolean named = nccl.ncclGetLastError(0L).contains("forceAlgSelection=7");
+                print("result ncclAllReduceConfig(forceAlgSelection 7)", result + " named: " + named);
+            }
+        }
+        if (NativeLibrary.provides("ncclSetEncryption")) {
+            try (ncclEncryptionConfig_t config = new ncclEncryptionConfig_t()) {
+                result("ncclSetEncryption(none)", nccl.ncclSetEncryption(config));
+                config.mode(7);
+                int result = nccl.ncclSetEncryption(config);
+                boolean named = nccl.ncclGetLastError(0L).contains("mode=7");
+                print("result ncclSetEncryption(mode 7)", result + " named: " + named);
+            }
+        }
+    }
+
+    private static int allReduce(ncclCollConfig_t config) {
+        return nccl.ncclAllReduceConfig(0L, 0L, 1, nccl.ncclFloat, nccl.ncclSum, 0L, 0L, config.address());
     }
 
     private static void result(String call, int result) {
