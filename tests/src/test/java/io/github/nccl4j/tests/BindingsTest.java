@@ -343,22 +343,21 @@ class BindingsTest {
         }
     }
 
-    /** NCCL has no initializer for these; what the memory held before must not be taken for pointers. */
+    /** NCCL has no initializer for these; what the memory held before must not be taken for pointers, in arrays either. */
     @Test
     void otherStructsBeginWithZeros() {
-        // Fills what the next ones get from malloc.
+        // From the second round on, malloc gives the memory of the round before.
         for (int i = 0; i < 100; i++) {
-            try (BytePointer used = new BytePointer(24)) {
-                Pointer.memset(used, 0x7f, 24);
-            }
-        }
-        for (int i = 0; i < 100; i++) {
-            try (ncclConfigExt_t option = new ncclConfigExt_t()) {
-                assertNull(option.next());
-                assertEquals(0, option.key_vendorId());
-                assertEquals(0, option.key_optionId());
-                assertNull(option.val_raw());
-                Pointer.memset(option, 0x7f, option.sizeof());
+            try (ncclConfigExt_t one = new ncclConfigExt_t();
+                    ncclConfigExt_t two = new ncclConfigExt_t(2)) {
+                for (ncclConfigExt_t option : List.of(one, two, two.getPointer(1))) {
+                    assertNull(option.next());
+                    assertEquals(0, option.key_vendorId());
+                    assertEquals(0, option.key_optionId());
+                    assertNull(option.val_raw());
+                }
+                Pointer.memset(one, 0x7f, one.sizeof());
+                Pointer.memset(two, 0x7f, 2L * two.sizeof());
             }
         }
     }
