@@ -5,9 +5,11 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.samples.launch.ChildProcesses;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -40,13 +42,13 @@ class HostEngineRawTest {
         ProcessBuilder builder = new ProcessBuilder(program.toString(), scenario).redirectErrorStream(true);
         builder.environment().keySet().removeIf(name -> name.startsWith("NCCL4J_"));
         builder.environment().putAll(environment);
-        Process process = builder.start();
+        Process process = ChildProcesses.start(builder);
         try {
             String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
             assertEquals(0, process.waitFor(), scenario + ": " + output);
             return output.lines().toList();
         } finally {
-            process.destroyForcibly();
+            ChildProcesses.kill(process);
         }
     }
 
@@ -149,8 +151,13 @@ class HostEngineRawTest {
         Map<String, String> environment = new HashMap<>(CommaLocale.in(folder));
         environment.put("NCCL4J_HOST_INIT_TIMEOUT", "0.5");
         environment.put("NCCL4J_HOST_FAULT", "delay=0.1,op=0");
-        List<String> lines = lines("in-locale", environment);
+        List<String> lines = new ArrayList<>(lines("in-locale", environment));
         assumeTrue(lines.get(0).equals(","), "the C library did not take the locale of this test");
+        // The deadline, and what a busy machine adds to it.
+        assertTrue(
+                lines.get(5).matches(nccl.ncclTimeout + " waited (0\\.[5-9]|\\d+\\.\\d) s for rank 1 of 2"),
+                lines.get(5));
+        lines.set(5, "waited");
         assertEquals(
                 List.of(
                         ",",
@@ -158,7 +165,7 @@ class HostEngineRawTest {
                         "NCCL4J_HOST_INIT_TIMEOUT=0.5 (default 60)",
                         "NCCL4J_HOST_OP_TIMEOUT=0 (default 0)",
                         "NCCL4J_HOST_SHARED_MEMORY=1 (default 1)",
-                        nccl.ncclTimeout + " waited 0.5 s for rank 1 of 2",
+                        "waited",
                         "soon",
                         ","),
                 lines);
