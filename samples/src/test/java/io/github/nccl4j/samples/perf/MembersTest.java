@@ -29,6 +29,7 @@ class MembersTest {
         // In a JVM of its own: a process chooses its library once.
         ProcessBuilder builder = new ProcessBuilder(
                         Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                        "--enable-native-access=ALL-UNNAMED",
                         "-Dnccl4j.engine=host",
                         "-cp",
                         System.getProperty("java.class.path"),

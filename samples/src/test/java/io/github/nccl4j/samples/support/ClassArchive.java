@@ -23,13 +23,17 @@ public final class ClassArchive {
      * The archive for a class path.
      *
      * @param classPath the beginning of the class path of the JVMs that use the archive; has jars alone, the samples' among them
-     * @return the file; nothing if this Java cannot archive classes
+     * @return the file; nothing if this Java cannot archive classes without a word
      */
     public static Optional<Path> of(String classPath) {
         return MADE.computeIfAbsent(classPath, ClassArchive::make);
     }
 
     private static Optional<Path> make(String classPath) {
+        // A newer Java prints errors when an archive is used with --enable-native-access, which JavaCPP needs.
+        if (Runtime.version().feature() > 21) {
+            return Optional.empty();
+        }
         try {
             Path file = Files.createTempFile(Files.createDirectories(Path.of("target")), "classes", ".jsa")
                     .toAbsolutePath();
