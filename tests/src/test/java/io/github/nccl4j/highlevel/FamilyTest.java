@@ -1,7 +1,9 @@
 package io.github.nccl4j.highlevel;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotSame;
 import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.tests.Threads;
 import java.time.Duration;
@@ -111,6 +113,80 @@ class FamilyTest {
                 });
         assertEquals(
                 "nccl4j end", freeing.get(LIMIT.toSeconds(), TimeUnit.SECONDS).getName());
+    }
+
+    @Test
+    void keysAreWrittenByTheirOrigin() {
+        assertEquals("unknown", Family.text(Family.UNKNOWN));
+        UniqueId id = UniqueId.create();
+        assertEquals(id.fingerprint(), Family.text(id));
+        Family.Child child = new Family.Child(id, 3, 1);
+        assertEquals(id.fingerprint() + ".3.1", Family.text(child));
+        assertEquals(id.fingerprint() + ".3.1.0.2", Family.text(new Family.Child(child, 0, 2)));
+    }
+
+    @Test
+    void whenAllHaveLeftTheNextOfTheSameKeyBeginAnew() {
+        Object key = new Object();
+        CommunicatorCore first = member();
+        CommunicatorCore second = member();
+        Family family = Family.join(key, first);
+        assertSame(family, Family.join(key, second));
+        family.leave(first, true, () -> {});
+        assertSame(family, Family.join(key, first), "one is still there");
+        family.leave(first, true, () -> {});
+        family.leave(second, true, () -> {});
+        assertNotSame(family, Family.join(key, first));
+    }
+
+    @Test
+    void ranksOfUnknownOriginAreFreedInTheBackground() throws Exception {
+        CommunicatorCore member = member();
+        Family family = Family.join(Family.UNKNOWN, member);
+        assertNotSame(family, Family.join(Family.UNKNOWN, member()));
+        CompletableFuture<Thread> freeing = new CompletableFuture<>();
+        family.leave(member, true, () -> freeing.complete(Thread.currentThread()));
+        Thread thread = freeing.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+        assertEquals("nccl4j end", thread.getName());
+        assertTrue(thread.isDaemon());
+    }
+
+    @Test
+    void aRankThatDoesNotWaitIsFreedInTheBackground() throws Exception {
+        CompletableFuture<Thread> freeing = new CompletableFuture<>();
+        CountDownLatch secondIsFree = new CountDownLatch(1);
+        inThreads(
+                (family, member) -> {
+                    family.leave(member, false, () -> freeing.complete(Thread.currentThread()));
+                    secondIsFree.await();
+                },
+                (family, member) -> {
+                    freeing.join();
+                    family.leave(member, true, secondIsFree::countDown);
+                });
+        assertEquals("nccl4j end", freeing.join().getName());
+        // Alone it has nobody to wait for.
+        CommunicatorCore alone = member();
+        List<Thread> here = new ArrayList<>();
+        Family.join(new Object(), alone).leave(alone, false, () -> here.add(Thread.currentThread()));
+        assertEquals(List.of(Thread.currentThread()), here);
+    }
+
+    @Test
+    void anInterruptIsKeptForLater() throws Exception {
+        CountDownLatch firstLeaves = new CountDownLatch(1);
+        CompletableFuture<Boolean> interrupted = new CompletableFuture<>();
+        inThreads(
+                (family, member) -> {
+                    Thread.currentThread().interrupt();
+                    family.leave(member, true, firstLeaves::countDown);
+                    interrupted.complete(Thread.interrupted());
+                },
+                (family, member) -> {
+                    firstLeaves.await();
+                    family.leave(member, true, () -> {});
+                });
+        assertTrue(interrupted.join());
     }
 
     private static void await(CountDownLatch latch) {

@@ -215,6 +215,8 @@ class FlightRecorderTest {
         String message = failureOfRank0();
         assertTrue(message.contains("\nLast operations of this rank:\n"), message);
         assertTrue(message.contains("ncclAllReduce of 4 int32 (operation 1), called "), message);
+        // Within the limit of the test.
+        assertTrue(message.matches("(?s).*, called [0-9]{1,2}\\.[0-9] s ago, done\n.*"), message);
         assertTrue(message.contains(" ago, done\n"), message);
         assertTrue(message.contains("ncclAllReduce of 4 int32 (operation 2), called "), message);
         assertTrue(message.endsWith(" ago, not seen done"), message);

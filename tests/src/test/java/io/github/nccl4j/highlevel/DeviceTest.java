@@ -1,0 +1,84 @@
+package io.github.nccl4j.highlevel;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+/** Host memory as a device, devices that are not there, and operators by their codes. */
+class DeviceTest {
+    private static final Device HOST = Device.host();
+
+    @Test
+    void hostMemoryIsNoGpu() {
+        assertSame(HOST, Device.host());
+        assertTrue(HOST.isHost());
+        assertFalse(HOST.isCuda());
+        assertEquals("host memory", HOST.toString());
+        assertEquals(
+                "host memory has no device index",
+                assertThrows(IllegalStateException.class, HOST::index).getMessage());
+        assertEquals(HOST, Device.host());
+        assertFalse(HOST.equals(null));
+        assertFalse(HOST.equals("host memory"));
+        assertNotEquals(0, HOST.hashCode());
+        assertEquals(0, HOST.place());
+        assertEquals("CUDA device 3", Device.cudaName(3));
+    }
+
+    @Test
+    void onTheHostEngineItIsTheCurrentOne() {
+        assertSame(HOST, Device.current());
+    }
+
+    @Test
+    void aDeviceThatIsNotThereIsNamedWithTheirNumber() {
+        int count = Device.cudaCount();
+        String range = "index must be >= 0 and < the number of CUDA devices that this process sees: ";
+        assertEquals(
+                range + "-1 < 0",
+                assertThrows(IndexOutOfBoundsException.class, () -> Device.cuda(-1))
+                        .getMessage());
+        assertEquals(
+                range + count + " >= " + count,
+                assertThrows(IndexOutOfBoundsException.class, () -> Device.cuda(count))
+                        .getMessage());
+    }
+
+    @Test
+    void memoryIsThatOfTheDevice() {
+        try (DeviceBuffer<Element.Int32> plain = HOST.allocate(ElementType.INT32, 3);
+                DeviceBuffer<Element.Int32> window = HOST.allocateForWindow(ElementType.INT32, 4);
+                DeviceBuffer<Element.Int32> pinned = HOST.allocatePinned(ElementType.INT32, 5)) {
+            assertEquals(List.of(3L, 4L, 5L), List.of(plain.length(), window.length(), pinned.length()));
+            assertSame(HOST, plain.device());
+            assertSame(HOST, window.device());
+        }
+    }
+
+    @Test
+    void operatorsAreKnownByTheirCode() {
+        List<ReduceOp> all = ReduceOp.builtIn();
+        for (ReduceOp op : all) {
+            assertEquals(op.toString(), ReduceOp.name(op.code()));
+            assertTrue(op.isBuiltIn());
+            assertEquals(op == ReduceOp.AVG, op.mayBeRefused());
+        }
+        assertEquals("PreMulSum", ReduceOp.name(all.size()));
+        assertEquals("PreMulSum", ReduceOp.name(-1));
+        ReduceOp own = new ReduceOp(all.size(), "own");
+        assertFalse(own.isBuiltIn());
+        assertTrue(own.mayBeRefused());
+    }
+
+    @Test
+    void releasesOfFourDigitsEndAtTenThousand() {
+        assertEquals(new Version(9, 9, 99), Version.of(9999));
+        assertEquals(new Version(1, 0, 0), Version.of(10_000));
+    }
+}
