@@ -42,6 +42,13 @@ class BlocksTest {
     }
 
     @Test
+    void theBlockOfRankZeroMustNotBeOverlappedEither() {
+        assertEquals(
+                "recv blocks must not overlap: that of rank 0 is at 0 with 5 elements, that of rank 1 at 4",
+                refused(() -> written(new long[] {5, 5}, new long[] {0, 4})));
+    }
+
+    @Test
     void aBlockMustBeWithinTheBuffer() {
         assertDoesNotThrow(() -> written(new long[] {1}, new long[] {9}));
         assertThrows(IndexOutOfBoundsException.class, () -> written(new long[] {1}, new long[] {10}));

@@ -127,6 +127,37 @@ class RingTest {
         assertEquals(new Ring.Entry(1, 0, Operations.ALL_REDUCE, -1, 11, 0xffff, 0, Long.MIN_VALUE, 0, 0), ring.last());
     }
 
+    /** Peer and group of the long form stay in the memory of its place. */
+    @Test
+    void aShortOneInThePlaceOfALongOneHasNoneOfIt() {
+        Ring ring = new Ring(1, gate);
+        record(ring, 4, 1);
+        assertEquals(4, ring.last().peer());
+        operate(ring);
+        operate(ring);
+        Ring.Entry entry = ring.last();
+        assertEquals(List.of(3L, 0L, 0L), List.of(entry.sequence(), (long) entry.peer(), (long) entry.group()));
+    }
+
+    private void operate(Ring ring) {
+        Gate.Pass pass = gate.enter();
+        ring.record(pass.next(), Operations.ALL_REDUCE, 1, 7, 0, 0, 0, 0);
+        pass.countAndLeave();
+    }
+
+    @Test
+    void aShortOneUnderWayIsTheLast() {
+        Ring ring = new Ring(3, gate);
+        operate(ring);
+        Gate.Pass pass = gate.enter();
+        assertEquals(1, ring.recorded());
+        ring.record(pass.next(), Operations.BROADCAST, 1, 7, 0, 0, 0, 0);
+        assertEquals(2, ring.recorded());
+        assertEquals(Operations.BROADCAST, ring.last().operation());
+        pass.countAndLeave();
+        assertEquals(2, ring.recorded());
+    }
+
     @Test
     void whatIsBeforeInTheStreamIsDone() {
         Ring ring = filled(7, 6);
