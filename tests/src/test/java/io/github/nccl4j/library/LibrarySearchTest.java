@@ -91,4 +91,72 @@ class LibrarySearchTest {
         int found = places.indexOf(packages + "/nvidia/nccl/lib/" + NCCL);
         assertTrue(found > places.indexOf("/usr/local/nccl/lib/" + NCCL), () -> "" + places);
     }
+
+    @Test
+    void rocmIsWhereItsVariableSays() {
+        assertEquals(
+                List.of("librccl.so.1", "librccl.so", "/opt/rocm/lib/librccl.so.1"),
+                new LibrarySearch(Map.of()).rccl());
+        assertEquals(
+                List.of("librccl.so.1", "librccl.so", "/homes/rocm/lib/librccl.so.1"),
+                new LibrarySearch(Map.of("ROCM_PATH", "/homes/rocm")).rccl());
+        assertEquals(
+                "/opt/rocm/lib/librccl.so.1",
+                new LibrarySearch(Map.of("ROCM_PATH", "")).rccl().get(2));
+    }
+
+    private static Path packages(Path prefix, String kind) throws IOException {
+        return Files.createDirectories(prefix.resolve("lib/python3.12").resolve(kind))
+                .toRealPath();
+    }
+
+    /** An interpreter on the PATH, and the one that it is a link to; others are none. */
+    @Test
+    void packagesOfInterpretersOnThePathAreSearched(@TempDir Path folder) throws IOException {
+        Path environment = packages(folder.resolve("environment"), "site-packages");
+        Path installation = packages(folder.resolve("installation"), "dist-packages");
+        Path none = packages(folder.resolve("none"), "site-packages");
+        Path python = Files.createFile(
+                Files.createDirectories(folder.resolve("installation/bin")).resolve("python3"));
+        assertTrue(python.toFile().setExecutable(true));
+        Path bin = Files.createDirectories(folder.resolve("environment/bin"));
+        Files.createSymbolicLink(bin.resolve("python3"), python);
+        Files.createFile(Files.createDirectories(folder.resolve("none/bin")).resolve("python3"));
+        Path home = packages(folder.resolve("home/.local"), "site-packages");
+        List<String> places = new LibrarySearch(Map.of(
+                        "PATH",
+                        folder.resolve("none/bin") + ":" + bin + "::/nowhere",
+                        "HOME",
+                        folder.resolve("home").toString()))
+                .nccl();
+        List<String> found = places.stream()
+                .filter(place -> place.startsWith(folder.toString()))
+                .toList();
+        assertEquals(
+                List.of(
+                        environment + "/nvidia/nccl/lib/" + NCCL,
+                        installation + "/nvidia/nccl/lib/" + NCCL,
+                        home + "/nvidia/nccl/lib/" + NCCL),
+                found);
+        assertTrue(places.stream().noneMatch(place -> place.startsWith(none.toString())), places::toString);
+    }
+
+    @Test
+    void packagesOfCudaAreNamedByItsVersion(@TempDir Path folder) throws IOException {
+        Path packages = packages(folder, "site-packages");
+        List<String> places = new LibrarySearch(Map.of("CONDA_PREFIX", folder.toString())).cuda(CUDART);
+        assertEquals(
+                List.of(packages + "/nvidia/cu13/lib/" + CUDART, packages + "/nvidia/cuda_runtime/lib/" + CUDART),
+                places.stream()
+                        .filter(place -> place.startsWith(packages.toString()))
+                        .toList());
+    }
+
+    @Test
+    void aFolderThatHasNoNameIsSkippedWithTheReason() {
+        List<String> places = new LibrarySearch(Map.of("VIRTUAL_ENV", "/a\0b")).nccl();
+        String last = places.get(places.size() - 1);
+        assertTrue(last.startsWith("/a\0b" + LibrarySearch.SKIPPED), places::toString);
+        assertTrue(last.length() > ("/a\0b" + LibrarySearch.SKIPPED).length(), places::toString);
+    }
 }
