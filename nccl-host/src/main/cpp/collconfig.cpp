@@ -77,7 +77,7 @@ uint64_t startingWith(const std::string& start) {
   });
 }
 
-/** Those that every machine has; NCCL may refuse the others for lack of hardware, windows or plugins, as this engine does. */
+/** Those that every machine has. NCCL refuses the others where hardware, windows or plugins are missing. */
 uint64_t available() { return startingWith("RING") | startingWith("TREE"); }
 
 std::vector<std::string> split(const std::string& text, char separator) {

@@ -51,7 +51,7 @@ StreamRef requireStream(cudaStream_t handle, const char* call);
 /** Throws when there is no event with this handle. */
 void checkEvent(cudaEvent_t handle, const char* call);
 
-/** Records an event, if there still is one, at the place in the streams that is right before the next item of all of them. */
+/** Records an event, if it still exists, behind all that is in the streams and that the communicators were given. */
 void recordLaunch(cudaEvent_t handle, const std::vector<StreamRef>& streams, const std::vector<CommRef>& comms);
 
 /** What an item does; the communicators that failed are those that streams behind it report. */

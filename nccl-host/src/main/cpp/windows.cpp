@@ -1,6 +1,6 @@
 // windows.cpp: exported functions of windows and one-sided communication. The rules are NCCL's: a window starts on a page
-// of 4096 bytes; what is put must lie in a window with NCCL_WIN_COLL_SYMMETRIC; context and signal index are below the numbers
-// in the communicator's configuration, which are 1 if it says nothing; flags are 0.
+// of 4096 bytes; what is put must lie in a window with NCCL_WIN_COLL_SYMMETRIC; there are as many contexts and signal indexes
+// as the communicator's configuration says, 1 if it says nothing; flags are 0.
 // NCCL does not look whether a put stays inside the windows of both sides; this engine does.
 
 #include <string.h>

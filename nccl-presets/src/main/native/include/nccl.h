@@ -199,7 +199,7 @@ typedef struct ncclConfigExt {
 } ncclConfigExt_t;
 
 /**
- * Configuration of one collective: 72 bytes, 64 until 2.31. It grows as ncclConfig_t does; a library copies what it
+ * Configuration of one collective: 72 bytes, 64 in 2.31. It grows as ncclConfig_t does; a library copies what it
  * knows, and 2.31 goes by size and version for that, so leave size, magic and version as NCCL_COLLCONFIG_INITIALIZER
  * sets them. All ranks pass the same, but for the event, which is each rank's own; NCCL does not compare. The struct, its
  * texts and its list must live until the call, or the group around it, has been launched.
