@@ -90,6 +90,9 @@ class SideBySideTest {
         runs.cycles.add(List.of(6.3, 6.2, 6.1, 9.0, 6.4, 9.1));
         assertEquals(List.of(8.0, 6.35), runs.medians());
         assertEquals(6.1, runs.fast(), "the second of eleven");
+        SideBySide.Runs ten = new SideBySide.Runs();
+        ten.cycles.add(List.of(10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0));
+        assertEquals(1.0, ten.fast(), "the first of ten");
     }
 
     /* Whole comparisons, of programs that print what they are to have measured. */
