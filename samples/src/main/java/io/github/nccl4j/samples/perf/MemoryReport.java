@@ -1,14 +1,10 @@
 package io.github.nccl4j.samples.perf;
 
 import io.github.nccl4j.highlevel.Device;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
+import io.github.nccl4j.samples.support.GpuMemory;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
-import org.bytedeco.cuda.global.cudart;
-import org.bytedeco.javacpp.BytePointer;
-import org.bytedeco.javacpp.SizeTPointer;
 
 /**
  * How much memory of a GPU the steps of a measurement take (-M): the most of all GPUs of all processes. It is what CUDA tells to be
@@ -66,29 +62,9 @@ final class MemoryReport {
     private static long[] freeOf(List<Device> devices) {
         long[] free = new long[devices.size()];
         for (int i = devices.size() - 1; i >= 0; i--) {
-            free[i] = freeOf(devices.get(i).index());
+            free[i] = GpuMemory.free(devices.get(i).index());
         }
         return free;
-    }
-
-    private static long freeOf(int device) {
-        check(cudart.cudaSetDevice(device), "cudaSetDevice");
-        // Not allocated by JavaCPP, which refuses to in a process that has more memory than some multiple of Java's
-        // heap.
-        ByteBuffer free = ByteBuffer.allocateDirect(Long.BYTES).order(ByteOrder.nativeOrder());
-        ByteBuffer total = ByteBuffer.allocateDirect(Long.BYTES);
-        check(
-                cudart.cudaMemGetInfo(
-                        new SizeTPointer(new BytePointer(free)), new SizeTPointer(new BytePointer(total))),
-                "cudaMemGetInfo");
-        return free.getLong(0);
-    }
-
-    private static void check(int result, String call) {
-        if (result != 0) {
-            throw new PerfException(
-                    call + ": " + cudart.cudaGetErrorString(result).getString());
-        }
     }
 
     /** The line of the report. Collective. */

@@ -98,14 +98,14 @@ public final class CyclesCommand implements Callable<Integer> {
     /** What this process holds, and how much memory of the GPUs is free. */
     private record Seen(Held held, List<Long> freeOfGpus) {
         static Seen now(int gpus) throws InterruptedException {
-            return new Seen(Held.now(), GpuMemory.free(gpus));
+            return new Seen(Held.now(), FreeGpuMemory.free(gpus));
         }
 
         boolean moreThan(Seen before) {
             return held.files() > before.held.files()
                     || held.threads() > before.held.threads()
                     || held.memory() > before.held.memory() + MORE_MEMORY
-                    || GpuMemory.lost(before.freeOfGpus, freeOfGpus) > MORE_GPU_MEMORY;
+                    || FreeGpuMemory.lost(before.freeOfGpus, freeOfGpus) > MORE_GPU_MEMORY;
         }
     }
 
@@ -159,7 +159,7 @@ public final class CyclesCommand implements Callable<Integer> {
         System.out.println("after " + cycles + " cycles, " + aborts + " aborted: " + after.held
                 + (gpus == 0
                         ? ""
-                        : "; GPU memory in use: " + GpuMemory.difference(before.freeOfGpus, after.freeOfGpus)));
+                        : "; GPU memory in use: " + FreeGpuMemory.difference(before.freeOfGpus, after.freeOfGpus)));
         System.out.printf(
                 Locale.ROOT,
                 "%d cycles, %d with graphs, %d aborted, %s, %.1f s%n",

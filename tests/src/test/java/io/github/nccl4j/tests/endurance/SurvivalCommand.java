@@ -138,7 +138,7 @@ public final class SurvivalCommand implements Callable<Integer> {
         Random random = new Random(start);
         Death death = stop ? Death.STOP : Death.KILL;
         long limit = (gpus == 0 && !stop ? 0 : deadline * 1000L) + SLACK_MILLIS;
-        List<Long> freeBefore = GpuMemory.free(gpus);
+        List<Long> freeBefore = FreeGpuMemory.free(gpus);
         Set<String> filesBefore = Leftovers.now();
         int failed = 0;
         long slowest = 0;
@@ -192,14 +192,14 @@ public final class SurvivalCommand implements Callable<Integer> {
                 wrong.add("left: " + files);
             }
             List<Long> free = settled(gpus, freeBefore);
-            if (GpuMemory.lost(freeBefore, free) > LOST_GPU_BYTES) {
+            if (FreeGpuMemory.lost(freeBefore, free) > LOST_GPU_BYTES) {
                 wrong.add("GPU memory is lost");
             }
             System.out.printf(
                     Locale.ROOT,
                     "  in %.1f s%s; %s%n",
                     (System.nanoTime() - began) / 1e9,
-                    gpus == 0 ? "" : "; GPU memory in use " + GpuMemory.difference(freeBefore, free),
+                    gpus == 0 ? "" : "; GPU memory in use " + FreeGpuMemory.difference(freeBefore, free),
                     wrong.isEmpty() ? "right" : "WRONG: " + String.join("; ", wrong));
             if (!wrong.isEmpty()) {
                 failed++;
@@ -213,10 +213,10 @@ public final class SurvivalCommand implements Callable<Integer> {
     /** The driver may need a moment to take back what a killed process had. */
     private static List<Long> settled(int gpus, List<Long> before) throws InterruptedException {
         long start = System.nanoTime();
-        List<Long> free = GpuMemory.free(gpus);
-        while (GpuMemory.lost(before, free) > LOST_GPU_BYTES && System.nanoTime() - start < SETTLE_NANOS) {
+        List<Long> free = FreeGpuMemory.free(gpus);
+        while (FreeGpuMemory.lost(before, free) > LOST_GPU_BYTES && System.nanoTime() - start < SETTLE_NANOS) {
             Thread.sleep(100);
-            free = GpuMemory.free(gpus);
+            free = FreeGpuMemory.free(gpus);
         }
         return free;
     }
