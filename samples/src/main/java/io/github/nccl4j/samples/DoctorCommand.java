@@ -18,21 +18,20 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/** {@code nccl4j doctor}: why NCCL does not work here. */
+/** {@code nccl4j doctor}: finds problems with NCCL on this machine. */
 @Command(
         name = "doctor",
         description = {
-            "Looks for what keeps NCCL from working on this machine, and says what to do about it.",
+            "Finds problems with NCCL on this machine, and suggests remedies.",
             "",
-            "The library and why it was chosen, GPUs and their links, RDMA, network interfaces, settings, limits, the "
-                    + "container, the launcher, and a test with ranks of their own processes. Works without a GPU and without "
-                    + "NCCL, and takes the library that an application would take. Exit code 0 if there is no problem "
-                    + "(warnings are none), 1 if there is one.",
+            "Checks the library that an application would load, GPUs and their links, RDMA, network interfaces, settings, "
+                    + "limits, the container and the launcher, and runs a test with several ranks. Needs neither a GPU nor "
+                    + "NCCL. The exit code is 1 if there is a problem, else 0, even with warnings.",
             ""
         })
 final class DoctorCommand implements Callable<Integer> {
 
-    /** Small, and still more than one chunk of NCCL's protocols. */
+    /** Small sizes; the largest exceeds a chunk of NCCL's protocols. */
     private static final List<String> SELF_TEST = List.of(
             Main.class.getName(),
             "run",
@@ -66,20 +65,23 @@ final class DoctorCommand implements Callable<Integer> {
     @Option(
             names = "--library",
             paramLabel = "PATH",
-            description = "The library to look at. Default: -Dnccl4j.library or NCCL4J_LIBRARY.")
+            description = "The library to examine. Default: -Dnccl4j.library or NCCL4J_LIBRARY.")
     private String library;
 
-    @Option(names = "--pid", paramLabel = "PID", description = "A running process: which copies of NCCL it has loaded.")
+    @Option(
+            names = "--pid",
+            paramLabel = "PID",
+            description = "List the copies of NCCL that a running process has loaded.")
     private Long pid;
 
-    @Option(names = "--no-self-test", description = "Start no ranks.")
+    @Option(names = "--no-self-test", description = "Omit the test with several ranks.")
     private boolean noSelfTest;
 
     @Option(
             names = "--timeout",
             paramLabel = "SECONDS",
             defaultValue = "60",
-            description = "How long the self test may take. Default: ${DEFAULT-VALUE}.")
+            description = "Time limit of the self-test. Default: ${DEFAULT-VALUE}.")
     private int timeout;
 
     @Spec

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** {@code doctor} as users start it, with what every machine has: the host engine, and files that are no library. */
+/** Runs {@code doctor} as users do, with libraries of every machine: the host engine, and a file that is not a library. */
 @Timeout(600)
 class DoctorCommandTest {
 
@@ -33,21 +33,21 @@ class DoctorCommandTest {
     }
 
     @Test
-    void theHostEngineHasNoLibraryProblemAndPassesTheSelfTest() throws Exception {
+    void hostEnginePassesTheSelfTest() throws Exception {
         Outcome outcome = doctor("--engine", "host");
         assertContains(outcome, "ok       the host engine, with the functions of NCCL ");
         assertContains(outcome, "chosen by --engine host");
-        assertContains(outcome, "ok       the host engine needs none");
+        assertContains(outcome, "ok       the host engine needs no GPU");
         assertContains(outcome, "ok       2 ranks on the host engine: every element of the all-reduces was right");
     }
 
     @Test
-    void aLibraryThatCannotBeLoadedIsNamedWithTheReason(@TempDir Path folder) throws Exception {
+    void unusableLibraryIsReportedWithTheReason(@TempDir Path folder) throws Exception {
         Path broken = Files.writeString(folder.resolve("libnccl.so.2"), "no library");
         Outcome outcome = doctor("--library", broken.toString(), "--no-self-test");
         assertEquals(1, outcome.code(), outcome.output());
-        assertContains(outcome, "problem  --library names no library that can be loaded");
-        assertContains(outcome, broken + ": passed over, not a shared library (no ELF header)");
+        assertContains(outcome, "problem  --library does not name a loadable library");
+        assertContains(outcome, broken + ": not loaded: not a shared library (no ELF header)");
         assertContains(outcome, "-> Correct the path");
     }
 
@@ -60,7 +60,7 @@ class DoctorCommandTest {
     }
 
     @Test
-    void wrongArgumentsAreNamed() throws Exception {
+    void wrongArgumentsAreReported() throws Exception {
         assertEquals(2, doctor("--timeout", "0").code());
         assertContains(doctor("--engine", "cuda", "--no-self-test"), "it must be nccl, rccl, host or auto");
     }

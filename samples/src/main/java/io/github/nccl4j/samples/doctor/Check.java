@@ -2,12 +2,12 @@ package io.github.nccl4j.samples.doctor;
 
 import java.util.List;
 
-/** Looks at one subject. Reads what it was made with, and nothing else. */
+/** A check of one subject. Reads only the inputs of its constructor. */
 interface Check {
 
-    /** The subject, as the report's heading. */
+    /** The subject: a heading of the report. */
     String name();
 
-    /** What was found; never empty. */
+    /** Runs the check and returns its findings, at least one. */
     List<Finding> run();
 }

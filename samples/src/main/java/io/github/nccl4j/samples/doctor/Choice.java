@@ -4,25 +4,26 @@ import java.util.Map;
 import java.util.Properties;
 
 /**
- * The setting that decides which library is loaded, as an application would take it.
+ * The setting that decides which library an application on this machine would load. Immutable.
  *
- * @param text the setting in words
- * @param environment the variables that hand it on to another process
+ * @param text the setting, for messages
+ * @param environment the environment variables that pass the setting to another process
  */
 public record Choice(String text, Map<String, String> environment) {
     private static final String ENGINE = "NCCL4J_ENGINE";
     private static final String LIBRARY = "NCCL4J_LIBRARY";
 
-    /** The host engine, whatever was set. */
+    /** The host engine, independent of all settings. */
     static final Choice HOST = engine("the host engine", "host");
 
     /**
-     * Finds the setting: an option wins over a system property, that over a variable, a library over an engine.
+     * Determines the setting. Sources, in order of precedence: the options, the library in a property, the library in a variable,
+     * the engine in a property, the engine in a variable; a library option precedes an engine option.
      *
-     * @param engineOption the value of an option, or null
-     * @param libraryOption the value of an option, or null
-     * @param properties usually {@link System#getProperties()}
-     * @param environment usually {@link System#getenv()}
+     * @param engineOption the value of {@code --engine}, or null
+     * @param libraryOption the value of {@code --library}, or null
+     * @param properties system properties, usually {@link System#getProperties()}
+     * @param environment environment variables, usually {@link System#getenv()}
      * @return the choice
      */
     public static Choice of(
@@ -49,12 +50,12 @@ public record Choice(String text, Map<String, String> environment) {
         return engine.isBlank() ? engine("the default, engine nccl", "nccl") : engine(ENGINE + "=" + engine, engine);
     }
 
-    /** The path of the library that is asked for, empty if an engine is. */
+    /** The path of the requested library, or empty if an engine is requested. */
     String library() {
         return environment.get(LIBRARY);
     }
 
-    /** The engine that is asked for, empty if a library is. */
+    /** The requested engine, or empty if a library is requested. */
     String engine() {
         return environment.get(ENGINE);
     }

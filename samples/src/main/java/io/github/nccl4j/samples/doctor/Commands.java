@@ -12,33 +12,33 @@ import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** Runs other programs. Tests put known answers in its place. */
+/** Runs other programs. Tests substitute known results. */
 @FunctionalInterface
 public interface Commands {
 
     /**
-     * What a program left.
+     * The result of a program.
      *
-     * @param code its exit code, 128 + signal if it was killed; {@link #MISSING} or {@link #LATE}
-     * @param out its output
-     * @param err its errors; why it could not be started, if so
+     * @param code its exit code (128 + signal number if it was killed), {@link #MISSING} or {@link #TIMED_OUT}
+     * @param out its standard output
+     * @param err its standard error, or the reason why it could not be started
      */
     record Result(int code, String out, String err) {
 
-        /** What a JVM prints of the function in which it crashed. */
+        /** The function in which a JVM crashed, in its output. */
         private static final Pattern CRASH = Pattern.compile("# Problematic frame:\\R# (.*)");
 
         /** The program could not be started. */
         static final int MISSING = -1;
 
-        /** It did not end in time, and was killed. */
-        static final int LATE = -2;
+        /** The program exceeded the time limit and was killed. */
+        static final int TIMED_OUT = -2;
 
-        /** Why there is no use in the output. */
+        /** Describes the failure; call only if {@code code} is not 0. */
         String failure() {
             return switch (code) {
                 case MISSING -> err;
-                case LATE -> "it did not end in time";
+                case TIMED_OUT -> "timed out";
                 default -> {
                     String last = err.strip();
                     last = last.substring(last.lastIndexOf('\n') + 1);
@@ -51,16 +51,16 @@ public interface Commands {
     }
 
     /**
-     * Runs a program to its end, or kills it.
+     * Runs a program and waits for its end; kills it when the time limit is over or the calling thread is interrupted.
      *
      * @param command the program and its arguments
-     * @param environment variables that it gets besides those of this process
-     * @param limit how long it may take
-     * @return what it left
+     * @param environment variables to add to those of this process
+     * @param limit the time limit
+     * @return the result
      */
     Result run(List<String> command, Map<String, String> environment, Duration limit);
 
-    /** {@return what really runs them} */
+    /** {@return the implementation that runs programs on this machine} */
     static Commands ofThisMachine() {
         return (command, environment, limit) -> {
             ProcessBuilder builder = new ProcessBuilder(command);
@@ -68,8 +68,8 @@ public interface Commands {
             Process process;
             try {
                 process = ChildProcesses.start(builder);
-            } catch (IOException missing) {
-                return new Result(Result.MISSING, "", missing.getMessage());
+            } catch (IOException e) {
+                return new Result(Result.MISSING, "", e.getMessage());
             }
             CompletableFuture<String> out = text(process.getInputStream());
             CompletableFuture<String> err = text(process.getErrorStream());
@@ -78,15 +78,15 @@ public interface Commands {
                 if (!ended) {
                     ChildProcesses.kill(process);
                 }
-                // What a descendant that lives on holds open is not waited for.
+                // With a timeout, because a surviving descendant may hold the streams open.
                 return new Result(
-                        ended ? process.exitValue() : Result.LATE,
+                        ended ? process.exitValue() : Result.TIMED_OUT,
                         out.completeOnTimeout("", 1, TimeUnit.SECONDS).join(),
                         err.completeOnTimeout("", 1, TimeUnit.SECONDS).join());
-            } catch (InterruptedException interrupted) {
+            } catch (InterruptedException e) {
                 ChildProcesses.kill(process);
                 Thread.currentThread().interrupt();
-                return new Result(Result.LATE, "", "interrupted");
+                return new Result(Result.TIMED_OUT, "", "interrupted");
             }
         };
     }
@@ -97,7 +97,7 @@ public interface Commands {
                 () -> {
                     try (stream) {
                         text.complete(new String(stream.readAllBytes(), StandardCharsets.UTF_8));
-                    } catch (IOException killed) {
+                    } catch (IOException e) {
                         text.complete("");
                     }
                 },

@@ -3,7 +3,7 @@ package io.github.nccl4j.samples.doctor;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Whether this is a container, and what it was given. */
+/** Reports the signs of a container and its resource limits. */
 final class ContainerCheck implements Check {
     private static final List<String> LIMITS = List.of("memory.max", "cpu.max", "pids.max");
 
@@ -23,7 +23,7 @@ final class ContainerCheck implements Check {
         List<String> signs = new ArrayList<>();
         for (String file : List.of("/.dockerenv", "/run/.containerenv", "/.singularity.d")) {
             if (machine.exists(file)) {
-                signs.add(file + " is there");
+                signs.add(file + " exists");
             }
         }
         for (String variable : List.of("KUBERNETES_SERVICE_HOST", "container", "SINGULARITY_NAME", "APPTAINER_NAME")) {
@@ -38,7 +38,7 @@ final class ContainerCheck implements Check {
                 .findFirst()
                 .ifPresent(line -> signs.add("the control group of process 1 is " + line));
         if (signs.isEmpty()) {
-            return List.of(Finding.ok("container.none", "no sign of one"));
+            return List.of(Finding.ok("container.none", "no sign of a container"));
         }
         for (String limit : LIMITS) {
             machine.read("/sys/fs/cgroup/" + limit)
@@ -46,7 +46,7 @@ final class ContainerCheck implements Check {
                     .ifPresent(value -> signs.add(limit + " " + value));
         }
         return List.of(Finding.ok(
-                        "container.found", "this is a container; GPUs, /dev/shm, limits and RDMA are what it was given")
+                        "container.found", "this is a container: its options decide on GPUs, /dev/shm, limits and RDMA")
                 .with(signs));
     }
 }

@@ -12,16 +12,16 @@ import java.util.Optional;
 import java.util.OptionalLong;
 
 /**
- * Looks at this machine as NCCL would: the library, GPUs, network, limits, and whether ranks can work together.
+ * Examines a machine for problems with NCCL: the library, GPUs, network, limits, and communication between ranks.
  *
- * <p>Native code is called in processes of their own, each with a deadline, so that nothing that is broken here can crash
- * or hang this one. An object may be used once, in any thread.
+ * <p>Child processes with a deadline make all calls of native code, so that a broken library or driver cannot crash or block this
+ * process. An instance is used once, in any thread.
  */
 public final class Doctor {
-    /** A crash is expected here, and is to leave nothing behind. */
-    private static final List<String> NO_TRACES = List.of("-XX:ErrorFile=/dev/null", "-XX:-CreateCoredumpOnCrash");
+    /** Probes may crash; suppress the error file and the core dump. */
+    private static final List<String> NO_CRASH_FILES = List.of("-XX:ErrorFile=/dev/null", "-XX:-CreateCoredumpOnCrash");
 
-    /** A driver that wakes up GPUs may take this long. */
+    /** Long enough for a driver that has to initialize its GPUs. */
     private static final Duration PROBE_LIMIT = Duration.ofSeconds(60);
 
     private final Machine machine;
@@ -29,11 +29,11 @@ public final class Doctor {
     private final List<String> selfTest;
 
     /**
-     * Prepares the examination.
+     * Creates an examination.
      *
-     * @param machine what is looked at
-     * @param choice which library is looked at
-     * @param selfTest a main class and its arguments that make a process one rank of a self test
+     * @param machine the machine to examine
+     * @param choice the library to examine
+     * @param selfTest the command of a self-test rank: a main class and its arguments
      */
     public Doctor(Machine machine, Choice choice, List<String> selfTest) {
         this.machine = machine;
@@ -42,12 +42,12 @@ public final class Doctor {
     }
 
     /**
-     * Looks at everything.
+     * Runs all checks.
      *
      * @param title the first line of the report
-     * @param selfTestLimit how long the self test may take; empty for none
-     * @param pid a process to look at besides; empty for none
-     * @return what was found
+     * @param selfTestLimit the time limit of the self-test, or empty to omit the self-test
+     * @param pid the id of a process to examine in addition, or empty
+     * @return the report
      */
     public Report examine(String title, Optional<Duration> selfTestLimit, OptionalLong pid) {
         ProbeAnswer library = probe("library");
@@ -65,7 +65,7 @@ public final class Doctor {
         checks.add(new LimitsCheck(machine));
         checks.add(new ContainerCheck(machine));
         checks.add(new LauncherCheck(machine));
-        selfTestLimit.ifPresent(limit -> checks.add(new SelfTest(this::ranks, choice, library, gpuCount, limit)));
+        selfTestLimit.ifPresent(limit -> checks.add(new SelfTest(this::runRanks, choice, library, gpuCount, limit)));
         return new Report(
                 title,
                 checks.stream()
@@ -73,8 +73,8 @@ public final class Doctor {
                         .toList());
     }
 
-    private ProbeAnswer probe(String what) {
-        List<String> command = JavaCommand.of(NO_TRACES, Probe.class.getName(), List.of(what));
+    private ProbeAnswer probe(String subject) {
+        List<String> command = JavaCommand.of(NO_CRASH_FILES, Probe.class.getName(), List.of(subject));
         return ProbeAnswer.of(machine.commands().run(command, choice.environment(), PROBE_LIMIT));
     }
 
@@ -83,7 +83,7 @@ public final class Doctor {
         return result.code() == 0 ? LinkTable.of(result.out()) : Optional.empty();
     }
 
-    private int ranks(int count, Map<String, String> environment, Duration limit, PrintStream out)
+    private int runRanks(int count, Map<String, String> environment, Duration limit, PrintStream out)
             throws IOException, InterruptedException {
         List<String> command = JavaCommand.of(List.of(), selfTest.get(0), selfTest.subList(1, selfTest.size()));
         return new Launcher(command, count, environment, limit, out, out).run();

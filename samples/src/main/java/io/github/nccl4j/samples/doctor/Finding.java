@@ -4,29 +4,29 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * One thing that was looked at, and what it means.
+ * The result of a check. Immutable.
  *
- * @param id its name for programs, such as {@code library.missing}; the same in every release
- * @param level how bad it is
- * @param text what was found, in one line
- * @param meaning what follows from it; empty for what is as it should be
- * @param advice what to do about it; empty where there is nothing to do
- * @param details further lines, such as the places that were tried
+ * @param id the identifier for programs, such as {@code library.missing}; stable across releases
+ * @param level the severity
+ * @param text the finding, in one line
+ * @param meaning the consequence; empty for {@link Level#OK}
+ * @param advice the remedy; empty for {@link Level#OK}
+ * @param details additional lines, such as the places that were searched
  */
 public record Finding(String id, Level level, String text, String meaning, String advice, List<String> details) {
 
-    /** How bad a finding is. */
+    /** The severity of a finding. */
     public enum Level {
-        /** As it should be, or plain information. */
+        /** No problem, or information. */
         OK,
 
-        /** NCCL works, but slower than it could, or not in every case. */
+        /** NCCL works, but slower than possible or not in every case. */
         WARNING,
 
         /** NCCL does not work here. */
         PROBLEM;
 
-        /** The level as reports spell it. */
+        /** The level as it appears in reports. */
         @Override
         public String toString() {
             return name().toLowerCase(Locale.ROOT);
@@ -45,7 +45,7 @@ public record Finding(String id, Level level, String text, String meaning, Strin
         return new Finding(id, Level.PROBLEM, text, meaning, advice, List.of());
     }
 
-    /** The same with details. */
+    /** A copy of this finding with details. */
     Finding with(List<String> lines) {
         return new Finding(id, level, text, meaning, advice, List.copyOf(lines));
     }

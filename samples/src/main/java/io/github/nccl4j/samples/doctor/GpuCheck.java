@@ -7,7 +7,7 @@ import java.util.Optional;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** The CUDA driver and runtime, and the GPUs with what connects them. */
+/** Reports the CUDA driver and runtime, the GPUs and the links between them. */
 final class GpuCheck implements Check {
     private static final String NVIDIA = "0x10de";
     private static final Pattern DRIVER_VERSION = Pattern.compile("\\b(\\d{3}(?:\\.\\d+){1,2})\\b");
@@ -33,25 +33,25 @@ final class GpuCheck implements Check {
     public List<Finding> run() {
         String flavor = library.first("flavor");
         if (flavor.equals("HOST")) {
-            return List.of(Finding.ok("gpu.unneeded", "the host engine needs none"));
+            return List.of(Finding.ok("gpu.unneeded", "the host engine needs no GPU"));
         }
         if (flavor.equals("RCCL")) {
-            return List.of(Finding.ok("gpu.amd", "those of AMD are not looked at"));
+            return List.of(Finding.ok("gpu.amd", "AMD GPUs are not examined"));
         }
         if (!gpus.death().isEmpty()) {
             return List.of(Finding.problem(
                     "gpu.crash",
                     "the process that called CUDA died: " + gpus.death(),
                     "The driver or CUDA's runtime library is broken here.",
-                    "Look at dmesg for NVRM and Xid lines; run nvidia-smi"));
+                    "Search dmesg for NVRM and Xid lines; run nvidia-smi"));
         }
         if (count() == 0) {
-            return List.of(none());
+            return List.of(causeOfNoGpu());
         }
         List<Finding> findings = new ArrayList<>();
         findings.add(driver());
         if (gpus.first("error").isEmpty()) {
-            findings.add(driverAndLibrary());
+            findings.add(cudaRelease());
             findings.add(list());
             if (count() > 1) {
                 findings.add(links());
@@ -68,29 +68,29 @@ final class GpuCheck implements Check {
         return count.isEmpty() ? 0 : Integer.parseInt(count);
     }
 
-    /** The nearest cause, from the machine's hardware up to this process. */
-    private Finding none() {
+    /** The first obstacle between the hardware and this process. */
+    private Finding causeOfNoGpu() {
         String hidden = machine.environment().get("CUDA_VISIBLE_DEVICES");
         boolean module = machine.exists("/proc/driver/nvidia/version");
         boolean device = machine.list("/dev").stream().anyMatch(name -> name.matches("nvidia\\d+"));
         if (module && device && hidden != null) {
             return noGpu(
                     "CUDA_VISIBLE_DEVICES='" + hidden + "' hides every GPU",
-                    "Unset CUDA_VISIBLE_DEVICES, or name GPUs that are there");
+                    "Unset CUDA_VISIBLE_DEVICES, or name existing GPUs");
         }
         if (module && device) {
             return noGpu(
                     "the driver is loaded, but libcuda.so.1 shows no GPU to this process",
-                    "Look at nvidia-smi and dmesg; in a container, start it with --gpus all and"
+                    "Check nvidia-smi and dmesg; start a container with --gpus all and"
                             + " NVIDIA_DRIVER_CAPABILITIES=compute,utility");
         }
         if (module) {
             return noGpu(
                     "the driver is loaded, but there is no /dev/nvidia0",
-                    "In a container, start it with --gpus all (Docker) or nvidia.com/gpu (Kubernetes); else run"
+                    "Start a container with --gpus all (Docker) or nvidia.com/gpu (Kubernetes); otherwise run"
                             + " nvidia-modprobe");
         }
-        if (nvidiaHardware()) {
+        if (hasNvidiaGpu()) {
             return noGpu("there is an NVIDIA device, but its driver is not loaded", "Install NVIDIA's driver");
         }
         return noGpu(
@@ -102,7 +102,8 @@ final class GpuCheck implements Check {
         return Finding.problem("gpu.none", text, "NCCL needs a GPU for each rank.", advice);
     }
 
-    private boolean nvidiaHardware() {
+    private boolean hasNvidiaGpu() {
+        // PCI class 0x03 is a display controller; NVIDIA also makes network and sound devices.
         String folder = "/sys/bus/pci/devices";
         return machine.list(folder).stream()
                 .anyMatch(device -> machine.read(folder + "/" + device + "/vendor")
@@ -129,7 +130,7 @@ final class GpuCheck implements Check {
         return Finding.ok("gpu.driver", text.toString());
     }
 
-    /** CUDA writes 13010 for 13.1. */
+    /** The release of a CUDA version code: 13010 is 13.1. */
     private static String cuda(String code) {
         int number = Integer.parseInt(code);
         return number / 1000 + "." + number % 1000 / 10;
@@ -140,15 +141,15 @@ final class GpuCheck implements Check {
                 "gpu.runtime",
                 gpus.first("error").lines().findFirst().orElse(""),
                 "nccl4j's buffers and streams need CUDA's runtime library; NCCL itself does not.",
-                "Install what the message names");
+                "Install the library in the message");
     }
 
-    /** A library for a newer CUDA than the driver's needs a newer driver; within one major version it need not. */
-    private Finding driverAndLibrary() {
+    /** A library works with drivers of the same or a later major release of CUDA. */
+    private Finding cudaRelease() {
         String built = library.first("cuda");
         String driver = gpus.first("driver");
         if (built.isEmpty() || driver.isEmpty()) {
-            return Finding.ok("gpu.cuda", "whether the driver is new enough for the library can't be told");
+            return Finding.ok("gpu.cuda", "can't determine if the driver is new enough for the library");
         }
         int needed = Integer.parseInt(built.replaceFirst("\\..*", ""));
         if (Integer.parseInt(driver) / 1000 >= needed) {
@@ -182,9 +183,9 @@ final class GpuCheck implements Check {
         if (links.isEmpty()) {
             return Finding.warning(
                     "gpu.links",
-                    "how the GPUs are connected can't be told: nvidia-smi topo -m gives no table",
-                    "NCCL finds out by itself; only this report does not know.",
-                    "Put nvidia-smi on the PATH; in a container, NVIDIA_DRIVER_CAPABILITIES=compute,utility");
+                    "can't determine the links between GPUs: nvidia-smi topo -m prints no table",
+                    "NCCL is not affected: it detects the links itself.",
+                    "Put nvidia-smi on the PATH; in a container, set NVIDIA_DRIVER_CAPABILITIES=compute,utility");
         }
         LinkTable table = links.get();
         List<String> lines = table.lines();
@@ -192,8 +193,8 @@ final class GpuCheck implements Check {
             return Finding.warning(
                             "gpu.links",
                             table.slowPairs() + " of " + table.pairs() + " pairs of GPUs are connected across CPUs",
-                            "Their data takes the way through two CPUs, often by host memory.",
-                            "Choose GPUs of one CPU by CUDA_VISIBLE_DEVICES where fewer are enough")
+                            "Their data passes through two CPUs, often through host memory.",
+                            "If fewer GPUs are enough, choose those of one CPU with CUDA_VISIBLE_DEVICES")
                     .with(lines);
         }
         return Finding.ok("gpu.links", table.summary()).with(lines);
@@ -210,8 +211,8 @@ final class GpuCheck implements Check {
         return Finding.warning(
                         "gpu.peer",
                         refused.size() + " pairs of GPUs can't access each other's memory",
-                        "NCCL takes the way by host memory (/dev/shm) between them.",
-                        "Virtual machines and PCI access control (ACS) forbid it; see NCCL's troubleshooting page")
+                        "NCCL sends through host memory (/dev/shm) between them.",
+                        "Virtual machines and PCI access control (ACS) prevent it; see NCCL's troubleshooting page")
                 .with(refused);
     }
 }

@@ -2,7 +2,7 @@ package io.github.nccl4j.samples.doctor;
 
 import java.util.Locale;
 
-/** Writes objects, arrays and strings, which is all that a report has. */
+/** Writes JSON objects, arrays and strings, and separates them by commas. Not thread-safe. */
 final class Json {
     private final StringBuilder text = new StringBuilder();
     private boolean first = true;

@@ -7,9 +7,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** The launchers whose variables this process sees, and the rank that it would be. */
+/** Reports the launchers whose variables are set, and the rank of a process that is started here. */
 final class LauncherCheck implements Check {
-    /** What a launcher's variables look like. */
+    /** Patterns of the variables' names, by launcher. */
     private static final Map<String, String> LAUNCHERS = new LinkedHashMap<>();
 
     static {
@@ -49,8 +49,8 @@ final class LauncherCheck implements Check {
                             .map(variable -> variable.getKey() + "=" + variable.getValue())
                             .toList();
             if (!seen.isEmpty()) {
-                findings.add(
-                        Finding.ok("launcher.seen", "variables of " + launcher).with(seen));
+                findings.add(Finding.ok("launcher.seen", "variables of " + launcher + " are set")
+                        .with(seen));
             }
         });
         findings.add(rank());
@@ -61,14 +61,14 @@ final class LauncherCheck implements Check {
         try {
             RankInfo rank = RankInfo.from(Map.of(), machine.environment());
             return rank.isSingle()
-                    ? Finding.ok("launcher.none", "a process started here is no rank of a launcher")
+                    ? Finding.ok("launcher.none", "a process started here is not a rank of a launcher")
                     : Finding.ok("launcher.rank", "a process started here is " + rank);
-        } catch (IllegalArgumentException incomplete) {
+        } catch (IllegalArgumentException e) {
             return Finding.problem(
                     "launcher.incomplete",
-                    incomplete.getMessage(),
-                    "A program started here can't tell its rank.",
-                    "Start it by the launcher, or unset its variables");
+                    e.getMessage(),
+                    "A program started here can't determine its rank.",
+                    "Start it with the launcher, or unset the launcher's variables");
         }
     }
 }

@@ -6,11 +6,11 @@ import java.nio.file.InvalidPathException;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Which libnccl would be loaded, and why. */
+/** Reports the library that an application would load, and the places that were searched. */
 final class LibraryCheck implements Check {
     private static final String INSTALL = "Install NVIDIA's package libnccl2 (RPM: libnccl), or run: pip install"
-            + " nvidia-nccl-cu13 (nvidia-nccl-cu12 for drivers before CUDA 13). If nccl4j does not find what is there, set"
-            + " NCCL4J_LIBRARY to the path of libnccl.so.2. Without a GPU, NCCL4J_ENGINE=host runs in host memory";
+            + " nvidia-nccl-cu13 (nvidia-nccl-cu12 for drivers before CUDA 13). If nccl4j does not find the installed library,"
+            + " set NCCL4J_LIBRARY to the path of libnccl.so.2. Without a GPU, NCCL4J_ENGINE=host runs in host memory";
 
     private static final String INSTALL_RCCL =
             "Install ROCm's RCCL (Debian: librccl1), or set NCCL4J_LIBRARY to the path of"
@@ -20,7 +20,6 @@ final class LibraryCheck implements Check {
     private final ProbeAnswer probe;
     private final Choice choice;
 
-    /** The choice is the setting that decides. */
     LibraryCheck(Machine machine, ProbeAnswer probe, Choice choice) {
         this.machine = machine;
         this.probe = probe;
@@ -42,8 +41,8 @@ final class LibraryCheck implements Check {
             findings.add(Finding.warning(
                     "library.preload",
                     "LD_PRELOAD names an NCCL library: " + preload,
-                    "It is in every process besides the one that nccl4j loads.",
-                    "Unset LD_PRELOAD, and name the library by NCCL4J_LIBRARY"));
+                    "Every process loads it in addition to the library that nccl4j loads.",
+                    "Unset LD_PRELOAD, and name the library in NCCL4J_LIBRARY"));
         }
         return findings;
     }
@@ -56,9 +55,9 @@ final class LibraryCheck implements Check {
             return Finding.problem(
                             "library.crash",
                             "the process that loaded the library died: " + probe.death(),
-                            "The library is broken, or is none for this machine.",
+                            "The library is broken, or is not for this machine.",
                             INSTALL)
-                    .with(tried());
+                    .with(candidates());
         }
         String error = probe.first("error");
         if (!error.isEmpty()) {
@@ -66,7 +65,7 @@ final class LibraryCheck implements Check {
                             "library.unusable",
                             error.lines().findFirst().orElse(""),
                             "Every call of NCCL will fail with this message.",
-                            "Correct what the message names")
+                            "Correct the setting in the message")
                     .with(error.lines().skip(1).toList());
         }
         return choice.library().isEmpty() ? missing() : unusable(choice.library());
@@ -77,30 +76,30 @@ final class LibraryCheck implements Check {
         return Finding.problem(
                         "library.missing",
                         "no " + (rccl ? "librccl" : "libnccl") + " was found (" + choice.text() + ")",
-                        "Every call of NCCL will fail with the list of these places.",
+                        "Every call of NCCL will fail with a list of these places.",
                         rccl ? INSTALL_RCCL : INSTALL)
-                .with(tried());
+                .with(candidates());
     }
 
-    /** A library that was asked for by its path: no other one is looked for. */
+    /** The library was requested by its path, so that nccl4j searches no other places. */
     private Finding unusable(String path) {
         String inside = path + "/libnccl.so.2";
         String advice = isFile(inside)
                 ? "Name the file: " + inside
-                : "Correct the path, which must be that of a file such as libnccl.so.2, or unset it: then nccl4j looks in"
-                        + " the usual places";
+                : "Correct the path, which must name a file such as libnccl.so.2, or unset it: then nccl4j searches the"
+                        + " usual places";
         return Finding.problem(
                         "library.missing",
-                        choice.text() + " names no library that can be loaded",
-                        "Every call of NCCL will fail with this reason; other places are not looked at.",
+                        choice.text() + " does not name a loadable library",
+                        "Every call of NCCL will fail with this reason; nccl4j does not search other places.",
                         advice)
-                .with(tried());
+                .with(candidates());
     }
 
     private static boolean isFile(String path) {
         try {
             return Files.exists(SystemText.path(path));
-        } catch (InvalidPathException unspellable) {
+        } catch (InvalidPathException e) {
             return false;
         }
     }
@@ -113,39 +112,41 @@ final class LibraryCheck implements Check {
         } else {
             text.append(flavor).append(' ').append(probe.first("version"));
             String cuda = probe.first("cuda");
-            text.append(cuda.isEmpty() ? ", which does not tell its CUDA" : ", built for CUDA " + cuda);
+            text.append(cuda.isEmpty() ? ", CUDA release unknown" : ", built for CUDA " + cuda);
         }
         text.append(", from ").append(probe.first("path"));
         List<String> details = new ArrayList<>();
         details.add("chosen by " + choice.text());
-        details.addAll(tried());
+        details.addAll(candidates());
         String form = probe.first("form");
         if (!form.isEmpty() && !form.equals("ABSENT")) {
             details.add("ncclAlltoAllv: " + form
-                    + (form.equals("UNKNOWN") ? ", NCCL4J_VCCL_ALLTOALLV declares it: 9, 10 or 11 arguments" : ""));
+                    + (form.equals("UNKNOWN")
+                            ? "; set NCCL4J_VCCL_ALLTOALLV to its number of arguments: 9, 10 or 11"
+                            : ""));
         }
         return Finding.ok("library.loaded", text.toString()).with(details);
     }
 
-    private List<String> tried() {
+    private List<String> candidates() {
         return probe.all("candidate").stream()
                 .map(candidate -> candidate.get(0) + ": "
-                        + (candidate.get(1).isEmpty() ? "loaded" : "passed over, " + candidate.get(1)))
+                        + (candidate.get(1).isEmpty() ? "loaded" : "not loaded: " + candidate.get(1)))
                 .toList();
     }
 
     private List<Finding> copies() {
         List<String> copies =
                 probe.all("copy").stream().map(copy -> copy.get(0)).toList();
-        return copies.size() < 2 ? List.of() : List.of(twoCopies("a process with nccl4j alone", copies));
+        return copies.size() < 2 ? List.of() : List.of(severalCopies("a process with only nccl4j", copies));
     }
 
-    /** What it means that a process has more than one NCCL. */
-    static Finding twoCopies(String process, List<String> copies) {
+    /** The finding for a process with several copies of NCCL. */
+    static Finding severalCopies(String process, List<String> copies) {
         return Finding.problem(
                         "library.copies",
                         process + " has " + copies.size() + " copies of NCCL",
-                        "Each has its own groups and errors; a communicator of one crashes the other.",
+                        "Each copy has its own groups and errors; passing a communicator of one to another one crashes.",
                         "Set NCCL4J_LIBRARY to the copy that the other user of NCCL in the process loads")
                 .with(copies);
     }

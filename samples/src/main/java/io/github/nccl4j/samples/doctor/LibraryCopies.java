@@ -5,17 +5,17 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
-/** The copies of NCCL that a process has mapped, by its {@code /proc/PID/maps}. */
+/** Finds the copies of NCCL in the lines of {@code /proc/PID/maps}. */
 final class LibraryCopies {
 
-    /** libnccl.so, but not the plugins, libnccl-net.so and others. */
-    private static final Pattern MAPPED =
+    /** Matches libnccl.so and librccl.so, but not plugins such as libnccl-net.so. */
+    private static final Pattern LIBRARY =
             Pattern.compile(".* (/\\S.*/(?:libnccl|librccl)\\.so[.\\d]*)( \\(deleted\\))?");
 
     private LibraryCopies() {}
 
     static List<String> of(Stream<String> maps) {
-        return maps.map(MAPPED::matcher)
+        return maps.map(LIBRARY::matcher)
                 .filter(Matcher::matches)
                 .map(line -> line.group(1))
                 .distinct()

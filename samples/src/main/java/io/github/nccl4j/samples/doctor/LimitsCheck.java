@@ -8,7 +8,7 @@ import java.util.OptionalLong;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** Shared memory and the limits of this process. */
+/** Reports the size of {@code /dev/shm} and the limits of this process. */
 final class LimitsCheck implements Check {
     private static final long ENOUGH_SHARED_MEMORY = 1L << 30;
     private static final long ENOUGH_FILES = 4096;
@@ -50,18 +50,18 @@ final class LimitsCheck implements Check {
                     "Ranks of one machine exchange data and handles there.",
                     "Mount a tmpfs at /dev/shm");
         }
-        // The last mount hides those before it.
+        // The last mount hides earlier ones.
         String options = mounts.get(mounts.size() - 1)[3];
         if (options.equals("ro") || options.startsWith("ro,")) {
             return Finding.problem(
                     "limits.shm",
                     "/dev/shm is read-only",
                     "Ranks of one machine exchange data and handles there.",
-                    "Mount it writable");
+                    "Mount /dev/shm writable");
         }
         OptionalLong bytes = size(options, machine.read("/proc/meminfo").orElse(""));
         if (bytes.isEmpty()) {
-            return Finding.ok("limits.shm", "/dev/shm is mounted; its size can't be told");
+            return Finding.ok("limits.shm", "/dev/shm is mounted; its size is unknown");
         }
         String text = "/dev/shm has " + size(bytes.getAsLong());
         return bytes.getAsLong() >= ENOUGH_SHARED_MEMORY
@@ -69,12 +69,12 @@ final class LimitsCheck implements Check {
                 : Finding.warning(
                         "limits.shm",
                         text,
-                        "Eight ranks of one machine may need more; NCCL fails with 'No space left on device' then.",
+                        "Eight ranks on one machine may need more; then NCCL fails with 'No space left on device'.",
                         "Start the container with --shm-size=1g or --ipc=host; in Kubernetes, mount an emptyDir with"
                                 + " medium Memory at /dev/shm");
     }
 
-    /** A tmpfs without a size has half of the memory. */
+    /** The size of a tmpfs by its mount options; the default is half of the memory. */
     private static OptionalLong size(String options, String meminfo) {
         Matcher size = SIZE.matcher(options);
         if (size.matches()) {
@@ -98,11 +98,11 @@ final class LimitsCheck implements Check {
                 : Finding.warning(
                         "limits.files",
                         text,
-                        "NCCL opens several for each other rank and channel; hundreds of ranks need thousands.",
+                        "NCCL opens several files per peer and channel; hundreds of ranks need thousands.",
                         "ulimit -n 65536");
     }
 
-    /** The soft limit, Long.MAX_VALUE if there is none. */
+    /** The soft limit; Long.MAX_VALUE if it is unlimited, empty if it is unknown. */
     private Optional<Long> limit(String name) {
         return machine.read("/proc/self/limits")
                 .orElse("")

@@ -6,18 +6,18 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/** How GPUs are connected: the table that {@code nvidia-smi topo -m} prints, in nvidia-smi's own numbers of GPUs. */
+/** The links between GPUs, parsed from the output of {@code nvidia-smi topo -m}, with nvidia-smi's GPU numbers. Immutable. */
 final class LinkTable {
     private static final String GPU = "GPU\\d+";
 
-    /** What stands for a pair of GPUs, by "GPU0 - GPU1". */
+    /** nvidia-smi's code of the link, by pair, such as "GPU0 - GPU1". */
     private final Map<String, String> links;
 
     private LinkTable(Map<String, String> links) {
         this.links = links;
     }
 
-    /** Empty if the text is no such table. */
+    /** Parses the output; empty if it contains no table. */
     static Optional<LinkTable> of(String text) {
         List<List<String>> rows = text.replaceAll("\u001b\\[[\\d;]*m", "")
                 .lines()
@@ -27,7 +27,7 @@ final class LinkTable {
                 rows.stream().filter(row -> row.get(0).matches(GPU)).findFirst();
         Map<String, String> links = new LinkedHashMap<>();
         for (List<String> row : rows) {
-            // A row has its own name before what the header has.
+            // A row has one column more than the header: its name, in front.
             for (int i = 1; header.isPresent() && row != header.get() && i < row.size(); i++) {
                 boolean named = row.get(0).matches(GPU) && i <= header.get().size();
                 String other = named ? header.get().get(i - 1) : "";
@@ -47,7 +47,7 @@ final class LinkTable {
         return links.size();
     }
 
-    /** Pairs whose way leads across CPUs. */
+    /** The number of pairs that are connected across CPUs. */
     long slowPairs() {
         return links.values().stream().filter("SYS"::equals).count();
     }

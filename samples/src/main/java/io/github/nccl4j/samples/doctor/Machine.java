@@ -16,10 +16,10 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * All that the checks read of a machine, so that tests can give them another one.
+ * The machine to examine. The checks read the system only through it, so that tests can substitute another machine. Immutable.
  *
- * @param root where the file system begins
- * @param environment the variables of the process
+ * @param root the root of the file system
+ * @param environment the environment variables
  * @param interfaces the network interfaces, in the order of the system
  * @param commands runs programs
  */
@@ -27,10 +27,10 @@ public record Machine(
         Path root, Map<String, String> environment, List<NetworkInterfaceInfo> interfaces, Commands commands) {
 
     /**
-     * What is known of a network interface.
+     * A network interface.
      *
      * @param name its name
-     * @param up whether it is up
+     * @param up true if it is up
      * @param addresses its addresses, without scopes
      */
     public record NetworkInterfaceInfo(String name, boolean up, List<String> addresses) {}
@@ -50,18 +50,18 @@ public record Machine(
                         .toList();
                 all.add(new NetworkInterfaceInfo(one.getName(), one.isUp(), addresses));
             }
-        } catch (SocketException unreadable) {
-            // Reported as a machine without interfaces, which is what NCCL would see too.
+        } catch (SocketException e) {
+            // Report a machine without interfaces, as NCCL sees it.
         }
         return List.copyOf(all);
     }
 
-    /** A variable, empty if it is not set. */
+    /** The value of an environment variable without surrounding spaces, or empty if it is not set. */
     String variable(String name) {
         return environment.getOrDefault(name, "").strip();
     }
 
-    /** A file of this machine by its absolute path. */
+    /** Resolves an absolute path of this machine. */
     Path path(String file) {
         return root.resolve(file.substring(1));
     }
@@ -69,26 +69,26 @@ public record Machine(
     boolean exists(String file) {
         try {
             return Files.exists(path(file));
-        } catch (InvalidPathException unspellable) {
+        } catch (InvalidPathException e) {
             return false;
         }
     }
 
-    /** The text of a file without the spaces around it; empty if it can't be read. */
+    /** The text of a file without surrounding spaces, or empty if it can't be read. */
     Optional<String> read(String file) {
         try {
             return Optional.of(Files.readString(path(file)).strip());
-        } catch (IOException | RuntimeException unreadable) {
+        } catch (IOException | RuntimeException e) {
             return Optional.empty();
         }
     }
 
-    /** The names in a folder, sorted; none if it can't be read. */
+    /** The sorted names of the entries of a folder; none if it can't be read. */
     List<String> list(String folder) {
         List<String> names = new ArrayList<>();
         try (DirectoryStream<Path> entries = Files.newDirectoryStream(path(folder))) {
             entries.forEach(entry -> names.add(entry.getFileName().toString()));
-        } catch (IOException | RuntimeException unreadable) {
+        } catch (IOException | RuntimeException e) {
             return List.of();
         }
         Collections.sort(names);

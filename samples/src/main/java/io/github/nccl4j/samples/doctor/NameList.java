@@ -4,8 +4,8 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * A choice of names as NCCL's variables write it: {@code eth,ib} by their beginnings, {@code =eth0} exactly, {@code ^docker}
- * all others, {@code ^=eth0} all but one. A port behind a colon is not looked at.
+ * A list of names in the syntax of NCCL's variables: {@code eth,ib} selects names by prefix, {@code =eth0} exact names,
+ * {@code ^docker} all other names, {@code ^=eth0} all names but one. A port after a colon is ignored. Immutable.
  */
 record NameList(boolean inverted, boolean exact, List<String> names) {
 

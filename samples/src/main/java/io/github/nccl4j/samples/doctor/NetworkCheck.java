@@ -6,9 +6,10 @@ import java.util.List;
 import java.util.function.Predicate;
 
 /**
- * The network interfaces that NCCL would take, by its own rule: those of NCCL_SOCKET_IFNAME; else those named ib*; else all
- * but docker*, lo* and virbr*; else docker*, lo*, virbr*, the first of these that there are. By them the ranks meet, and
- * without RDMA the data goes through them.
+ * Reports the network interfaces that NCCL would use for its bootstrap and, without RDMA, for data.
+ *
+ * <p>Applies NCCL's rules: the interfaces in NCCL_SOCKET_IFNAME; else the first nonempty group of: ib*; all except docker*, lo*
+ * and virbr*; docker*; lo*; virbr*.
  */
 final class NetworkCheck implements Check {
     private static final List<String> RULES = List.of("ib", "^docker,lo,virbr", "docker", "lo", "virbr");
@@ -26,31 +27,31 @@ final class NetworkCheck implements Check {
 
     @Override
     public List<Finding> run() {
-        String wanted = machine.variable("NCCL_SOCKET_IFNAME");
+        String selection = machine.variable("NCCL_SOCKET_IFNAME");
         List<Finding> findings = new ArrayList<>();
-        findings.add(wanted.isEmpty() ? byRules() : byVariable(wanted));
+        findings.add(selection.isEmpty() ? byRules() : byVariable(selection));
         String id = machine.variable("NCCL_COMM_ID");
         if (!id.isEmpty()) {
             findings.add(Finding.warning(
                     "network.comm-id",
                     "NCCL_COMM_ID=" + id,
-                    "Every communicator of every rank meets there, whatever unique id a program gives it.",
-                    "Unset NCCL_COMM_ID, unless a program is meant to have only one communicator"));
+                    "All communicators bootstrap at this address and ignore the unique ids of the program.",
+                    "Unset NCCL_COMM_ID, unless the program has only one communicator"));
         }
         return findings;
     }
 
-    private Finding byVariable(String wanted) {
-        List<NetworkInterfaceInfo> chosen = usable(NameList.of(wanted)::matches);
+    private Finding byVariable(String selection) {
+        List<NetworkInterfaceInfo> chosen = usable(NameList.of(selection)::matches);
         if (chosen.isEmpty()) {
             return Finding.problem(
                             "network.selection",
-                            "NCCL_SOCKET_IFNAME=" + wanted + " fits no interface that is up and has an address",
-                            "NCCL finds no way to the other ranks.",
+                            "NCCL_SOCKET_IFNAME=" + selection + " matches no interface that is up and has an address",
+                            "NCCL can't connect to other ranks.",
                             "Correct or unset NCCL_SOCKET_IFNAME")
                     .with(lines(machine.interfaces()));
         }
-        return Finding.ok("network.selection", "NCCL_SOCKET_IFNAME=" + wanted + ": " + names(chosen))
+        return Finding.ok("network.selection", "NCCL_SOCKET_IFNAME=" + selection + ": " + names(chosen))
                 .with(lines(machine.interfaces()));
     }
 
@@ -64,8 +65,8 @@ final class NetworkCheck implements Check {
         return Finding.problem(
                         "network.none",
                         "no interface is up and has an address",
-                        "NCCL finds no way to the other ranks, not even on this machine.",
-                        "Bring one up, be it lo")
+                        "NCCL can't connect to other ranks, not even on this machine.",
+                        "Bring an interface up, at least lo")
                 .with(lines(machine.interfaces()));
     }
 
@@ -74,15 +75,15 @@ final class NetworkCheck implements Check {
         if (rule.equals("lo")) {
             return Finding.warning(
                             "network.loopback",
-                            "NCCL would take " + names(chosen) + ", the only interface",
-                            "Ranks of this machine find each other, those of others don't.",
-                            "Start the container or machine with a network where there are several machines")
+                            "NCCL would use " + names(chosen) + ", the only interface",
+                            "Ranks can connect on this machine, but not to other machines.",
+                            "For several machines, start the container or machine with a network")
                     .with(lines);
         }
         if (rule.equals("docker") || rule.equals("virbr")) {
             return Finding.warning(
                             "network.bridge",
-                            "NCCL would take " + names(chosen) + ", a bridge of this machine",
+                            "NCCL would use " + names(chosen) + ", a bridge of this machine",
                             "Other machines can't reach it.",
                             "Set NCCL_SOCKET_IFNAME to the interface between the machines")
                     .with(lines);
@@ -90,28 +91,28 @@ final class NetworkCheck implements Check {
         if (chosen.size() > 1 && rule.startsWith("^")) {
             return Finding.warning(
                             "network.several",
-                            "NCCL would take " + names(chosen) + ", and meet by the first",
-                            "If the machines reach each other by only some of them, ranks wait for each other forever.",
+                            "NCCL would use " + names(chosen) + ", and the first one for its bootstrap",
+                            "If some of them do not connect the machines, ranks wait for each other forever.",
                             "Set NCCL_SOCKET_IFNAME to the interface between the machines")
                     .with(lines);
         }
-        return Finding.ok("network.selection", "NCCL would take " + names(chosen))
+        return Finding.ok("network.selection", "NCCL would use " + names(chosen))
                 .with(lines);
     }
 
-    private List<NetworkInterfaceInfo> usable(Predicate<String> wanted) {
+    private List<NetworkInterfaceInfo> usable(Predicate<String> selection) {
         String family = machine.variable("NCCL_SOCKET_FAMILY");
         return machine.interfaces().stream()
-                .filter(one -> one.up() && wanted.test(one.name()))
-                .filter(one -> one.addresses().stream().anyMatch(address -> fits(address, family)))
+                .filter(one -> one.up() && selection.test(one.name()))
+                .filter(one -> one.addresses().stream().anyMatch(address -> isOfFamily(address, family)))
                 .toList();
     }
 
-    private static boolean fits(String address, String family) {
-        boolean six = address.contains(":");
+    private static boolean isOfFamily(String address, String family) {
+        boolean ipv6 = address.contains(":");
         return switch (family) {
-            case "AF_INET" -> !six;
-            case "AF_INET6" -> six;
+            case "AF_INET" -> !ipv6;
+            case "AF_INET6" -> ipv6;
             default -> true;
         };
     }

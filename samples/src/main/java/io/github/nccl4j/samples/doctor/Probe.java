@@ -20,8 +20,9 @@ import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.SizeTPointer;
 
 /**
- * Calls native code in a process of its own, which may die of it: {@code main("library")} or {@code main("gpus")}. Prints
- * lines of a name and values, separated by tabs; a line is printed as soon as it is known.
+ * The program of a child process that calls native code, which may crash: {@code main("library")} or {@code main("gpus")}.
+ *
+ * <p>Prints each result at once, as a line of a name and values, separated by tabs; {@link ProbeAnswer} reads them.
  */
 final class Probe {
 
@@ -35,11 +36,11 @@ final class Probe {
             } else {
                 gpus();
             }
-        } catch (NcclException | LinkageError unusable) {
-            print("error", unusable.getMessage());
+        } catch (NcclException | LinkageError e) {
+            print("error", e.getMessage());
         }
         System.out.flush();
-        // Some drivers' threads go on.
+        // Threads of some drivers would delay a normal exit.
         Runtime.getRuntime().halt(0);
     }
 
@@ -53,7 +54,7 @@ final class Probe {
         System.out.println(line);
     }
 
-    /** Reverses what {@link #print} does to a value. */
+    /** Reverses the escaping of values by {@link #print}. */
     static String unescape(String value) {
         StringBuilder text = new StringBuilder();
         for (int i = 0; i < value.length(); i++) {
@@ -81,8 +82,8 @@ final class Probe {
         library.cudaVersion().ifPresent(cuda -> print("cuda", cuda));
         try (Stream<String> maps = Files.lines(Path.of("/proc/self/maps"), StandardCharsets.ISO_8859_1)) {
             LibraryCopies.of(maps).forEach(copy -> print("copy", copy));
-        } catch (IOException unreadable) {
-            // Then nothing is said of copies.
+        } catch (IOException e) {
+            // Report no copies.
         }
     }
 

@@ -4,10 +4,10 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * What a {@link Probe} printed.
+ * The output of a {@link Probe}. Immutable.
  *
- * @param lines a name and values each
- * @param death why the process did not end as it should; empty if it did
+ * @param lines the lines, each a name followed by values
+ * @param death the failure of the process, or empty if it succeeded
  */
 record ProbeAnswer(List<List<String>> lines, String death) {
 
@@ -20,7 +20,7 @@ record ProbeAnswer(List<List<String>> lines, String death) {
         return new ProbeAnswer(lines, result.code() == 0 ? "" : result.failure());
     }
 
-    /** The values of all lines of a name. */
+    /** The values of all lines with a name. */
     List<List<String>> all(String name) {
         return lines.stream()
                 .filter(line -> line.get(0).equals(name))
@@ -28,7 +28,7 @@ record ProbeAnswer(List<List<String>> lines, String death) {
                 .toList();
     }
 
-    /** The first value of the first line of a name; empty if there is none. */
+    /** The first value of the first line with a name, or empty if there is none. */
     String first(String name) {
         List<List<String>> found = all(name);
         return found.isEmpty() ? "" : found.get(0).get(0);

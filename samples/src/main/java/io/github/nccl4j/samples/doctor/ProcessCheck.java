@@ -3,7 +3,7 @@ package io.github.nccl4j.samples.doctor;
 import java.util.List;
 import java.util.Optional;
 
-/** Which copies of NCCL a running process has. */
+/** Reports the copies of NCCL that a running process has loaded. */
 final class ProcessCheck implements Check {
     private final Machine machine;
     private final long pid;
@@ -25,15 +25,15 @@ final class ProcessCheck implements Check {
             return List.of(Finding.problem(
                     "process.unreadable",
                     "/proc/" + pid + "/maps can't be read",
-                    "There is no such process, or it is another user's.",
-                    "Run this as the user of the process"));
+                    "The process does not exist or belongs to another user.",
+                    "Run this command as the user of the process"));
         }
         List<String> copies = LibraryCopies.of(maps.get().lines());
         return List.of(
                 switch (copies.size()) {
-                    case 0 -> Finding.ok("process.none", "has loaded no NCCL");
-                    case 1 -> Finding.ok("process.one", "has loaded " + copies.get(0));
-                    default -> LibraryCheck.twoCopies("the process", copies);
+                    case 0 -> Finding.ok("process.none", "the process has not loaded NCCL");
+                    case 1 -> Finding.ok("process.one", "the process has loaded " + copies.get(0));
+                    default -> LibraryCheck.severalCopies("the process", copies);
                 });
     }
 }

@@ -6,7 +6,7 @@ import java.util.Locale;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** InfiniBand and RoCE devices as the kernel shows them, and what a process needs besides to use them. */
+/** Reports the InfiniBand and RoCE devices of the kernel, and missing requirements of processes that use them. */
 final class RdmaCheck implements Check {
     private static final String DEVICES = "/sys/class/infiniband";
     private static final List<String> LIBRARY_FOLDERS = List.of(
@@ -30,8 +30,7 @@ final class RdmaCheck implements Check {
     public List<Finding> run() {
         List<String> devices = machine.list(DEVICES);
         if (devices.isEmpty()) {
-            return List.of(Finding.ok(
-                    "rdma.none", "no device; between machines NCCL sends through sockets or another plugin"));
+            return List.of(Finding.ok("rdma.none", "no device; between machines NCCL uses sockets or another plugin"));
         }
         List<Finding> findings = new ArrayList<>();
         int active = 0;
@@ -46,8 +45,8 @@ final class RdmaCheck implements Check {
             findings.add(Finding.warning(
                     "rdma.disabled", "NCCL_IB_DISABLE=1", "NCCL uses none of these devices.", "Unset NCCL_IB_DISABLE"));
         } else if (active > 0) {
-            findings.addAll(needs());
-            selection(devices, findings);
+            findings.addAll(missingRequirements());
+            addSelection(devices, findings);
         }
         return findings;
     }
@@ -65,13 +64,13 @@ final class RdmaCheck implements Check {
                 : Finding.warning(
                         "rdma.port",
                         text,
-                        "NCCL leaves the port out.",
+                        "NCCL does not use the port.",
                         layer.equals("InfiniBand")
                                 ? "Check the cable and the subnet manager (ibstat)"
                                 : "Check the cable and that its network interface is up");
     }
 
-    private List<Finding> needs() {
+    private List<Finding> missingRequirements() {
         List<Finding> findings = new ArrayList<>();
         if (machine.list("/dev/infiniband").stream().noneMatch(name -> name.startsWith("uverbs"))) {
             findings.add(Finding.problem(
@@ -100,29 +99,30 @@ final class RdmaCheck implements Check {
             findings.add(Finding.warning(
                     "rdma.gpudirect",
                     "the kernel module nvidia_peermem is not loaded",
-                    "Without it GPUDirect RDMA needs DMA-BUF (Linux 5.12 or newer, NVIDIA's open kernel modules); else"
-                            + " data takes the way through host memory.",
-                    "modprobe nvidia_peermem, or look for 'GDRDMA' in the lines of NCCL_DEBUG=INFO"));
+                    "Without it GPUDirect RDMA needs DMA-BUF (Linux 5.12 or newer, NVIDIA's open kernel modules); otherwise"
+                            + " data passes through host memory.",
+                    "modprobe nvidia_peermem, or search the output of NCCL_DEBUG=INFO for 'GDRDMA'"));
         }
         return findings;
     }
 
-    /** NCCL_IB_HCA is a list of beginnings of names, or whole names behind "=", or of what to leave out behind "^". */
-    private void selection(List<String> devices, List<Finding> findings) {
-        String wanted = machine.variable("NCCL_IB_HCA");
-        if (wanted.isEmpty()) {
+    /** Applies NCCL_IB_HCA, a {@link NameList}, to the devices. */
+    private void addSelection(List<String> devices, List<Finding> findings) {
+        String selection = machine.variable("NCCL_IB_HCA");
+        if (selection.isEmpty()) {
             return;
         }
-        NameList list = NameList.of(wanted);
+        NameList list = NameList.of(selection);
         List<String> chosen = devices.stream().filter(list::matches).toList();
         findings.add(
                 chosen.isEmpty()
                         ? Finding.problem(
                                 "rdma.selection",
-                                "NCCL_IB_HCA=" + wanted + " fits none of " + String.join(", ", devices),
-                                "NCCL uses sockets, or fails where NCCL_NET=IB demands RDMA.",
+                                "NCCL_IB_HCA=" + selection + " matches none of " + String.join(", ", devices),
+                                "NCCL uses sockets, or fails if NCCL_NET=IB is set.",
                                 "Correct NCCL_IB_HCA")
                         : Finding.ok(
-                                "rdma.selection", "NCCL_IB_HCA=" + wanted + " leaves " + String.join(", ", chosen)));
+                                "rdma.selection",
+                                "NCCL_IB_HCA=" + selection + " selects " + String.join(", ", chosen)));
     }
 }

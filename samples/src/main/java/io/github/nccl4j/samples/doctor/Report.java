@@ -5,10 +5,10 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * Everything that was found, in the order in which it is read.
+ * The findings of all checks. Immutable.
  *
  * @param title the first line: versions and the machine
- * @param sections the findings by subject
+ * @param sections the findings of each check, in the order of the report
  */
 public record Report(String title, List<Section> sections) {
     private static final int WIDTH = 110;
@@ -16,16 +16,16 @@ public record Report(String title, List<Section> sections) {
     /**
      * The findings of one check.
      *
-     * @param name the subject
-     * @param findings what was found
+     * @param name the subject of the check
+     * @param findings the findings
      */
     public record Section(String name, List<Finding> findings) {}
 
     /**
-     * Counts findings.
+     * Counts the findings of a level.
      *
-     * @param level of which
-     * @return how many have it
+     * @param level the level
+     * @return the number of findings
      */
     public long count(Level level) {
         return sections.stream()
@@ -34,12 +34,12 @@ public record Report(String title, List<Section> sections) {
                 .count();
     }
 
-    /** {@return the exit code: 0 without problems, else 1; warnings are none} */
+    /** {@return the exit code: 1 if there is a problem, else 0, even with warnings} */
     public int exitCode() {
         return count(Level.PROBLEM) == 0 ? 0 : 1;
     }
 
-    /** {@return the report for people} */
+    /** {@return the report as text} */
     public String text() {
         StringBuilder text = new StringBuilder(title).append('\n');
         for (Section section : sections) {
@@ -64,7 +64,7 @@ public record Report(String title, List<Section> sections) {
         }
     }
 
-    /** Words are not broken, so that paths can be copied. */
+    /** Wraps at spaces only, so that users can copy paths. */
     private static void wrap(StringBuilder text, String indent, String words) {
         int column = 0;
         for (String word : words.split(" ")) {
@@ -84,14 +84,14 @@ public record Report(String title, List<Section> sections) {
         if (problems == 0 && warnings == 0) {
             return "No problem was found.";
         }
-        return number(problems, "problem") + ", " + number(warnings, "warning") + ".";
+        return plural(problems, "problem") + ", " + plural(warnings, "warning") + ".";
     }
 
-    private static String number(long count, String what) {
-        return count + " " + what + (count == 1 ? "" : "s");
+    private static String plural(long count, String noun) {
+        return count + " " + noun + (count == 1 ? "" : "s");
     }
 
-    /** {@return the report for programs, a JSON object} */
+    /** {@return the report as a JSON object, in one line} */
     public String json() {
         Json json = new Json();
         json.open('{').field("title", title);

@@ -9,17 +9,17 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Lets ranks in processes of their own do a real operation, and checks what they computed. */
+/** Runs an all-reduce on ranks in child processes, which check every element. */
 final class SelfTest implements Check {
-    private static final int LINES_OF_FAILURE = 20;
+    private static final int MAX_OUTPUT_LINES = 20;
 
-    /** As {@code timeout(1)}. */
-    private static final int LATE = 124;
+    /** The exit code after a timeout, as that of {@code timeout(1)}. */
+    private static final int TIMED_OUT = 124;
 
-    /** Starts ranks that check an all-reduce. */
+    /** Starts ranks that run and check an all-reduce. */
     @FunctionalInterface
     interface Ranks {
-        /** Returns 0 if all ranks did, else the code of the first that failed, or 124 if they were not done in time. */
+        /** Returns 0 if all ranks succeeded, the exit code of the first rank that failed, or 124 after the time limit. */
         int run(int count, Map<String, String> environment, Duration limit, PrintStream out)
                 throws IOException, InterruptedException;
     }
@@ -53,7 +53,8 @@ final class SelfTest implements Check {
             return List.of(test("without a usable NCCL, 2 ranks on the host engine", 2, Choice.HOST));
         }
         if (flavor.equals("RCCL")) {
-            return List.of(Finding.ok("self-test.none", "none for RCCL: nccl4j has no access to memory of AMD's GPUs"));
+            return List.of(
+                    Finding.ok("self-test.none", "skipped for RCCL: nccl4j has no access to the memory of AMD GPUs"));
         }
         if (gpus == 0) {
             return List.of(test("without a GPU, 2 ranks on the host engine", 2, Choice.HOST));
@@ -62,8 +63,8 @@ final class SelfTest implements Check {
                 gpus == 1 ? test("1 rank on the only GPU", 1, choice) : test("2 ranks on GPUs 0 and 1", 2, choice));
     }
 
-    private Finding test(String what, int count, Choice with) {
-        Map<String, String> environment = new HashMap<>(with.environment());
+    private Finding test(String description, int count, Choice library) {
+        Map<String, String> environment = new HashMap<>(library.environment());
         environment.putIfAbsent("NCCL_DEBUG", System.getenv().getOrDefault("NCCL_DEBUG", "WARN"));
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         int code;
@@ -72,35 +73,35 @@ final class SelfTest implements Check {
         } catch (IOException e) {
             return Finding.problem(
                     "self-test.start",
-                    what + " could not be started: " + e.getMessage(),
+                    description + " could not be started: " + e.getMessage(),
                     "No program with several processes will work here.",
-                    "Look at the limit of processes (ulimit -u) and at free memory");
+                    "Check the limit of processes (ulimit -u) and the free memory");
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             return Finding.problem(
-                    "self-test.interrupted", what + ": interrupted", "It was not tested.", "Run it again");
+                    "self-test.interrupted", description + ": interrupted", "The test did not end.", "Run it again");
         }
         List<String> lines = bytes.toString(StandardCharsets.UTF_8).lines().toList();
         if (code == 0) {
-            return Finding.ok("self-test.passed", what + ": every element of the all-reduces was right")
+            return Finding.ok("self-test.passed", description + ": every element of the all-reduces was right")
                     .with(lines.stream()
                             .filter(line -> line.startsWith("[0] # nccl4j") || line.contains("NCCL WARN"))
                             .map(line -> line.replaceFirst("^\\[0] # ", ""))
                             .toList());
         }
-        List<String> last = lines.subList(Math.max(0, lines.size() - LINES_OF_FAILURE), lines.size());
-        return code == LATE
+        List<String> last = lines.subList(Math.max(0, lines.size() - MAX_OUTPUT_LINES), lines.size());
+        return code == TIMED_OUT
                 ? Finding.problem(
                                 "self-test.late",
-                                what + ": not done in " + limit.toSeconds() + " s",
-                                "The ranks wait for each other, or the GPUs do not answer.",
-                                "Look at what is said of the network and of /dev/shm; NCCL_DEBUG=INFO tells more")
+                                description + ": timed out after " + limit.toSeconds() + " s",
+                                "The ranks wait for each other, or the GPUs do not respond.",
+                                "Check the findings on the network and /dev/shm; NCCL_DEBUG=INFO prints more")
                         .with(last)
                 : Finding.problem(
                                 "self-test.failed",
-                                what + ": failed with exit code " + code,
+                                description + ": failed with exit code " + code,
                                 "Programs will fail in the same way.",
-                                "The last lines say why; NCCL_DEBUG=INFO tells more")
+                                "See the last lines for the reason; NCCL_DEBUG=INFO prints more")
                         .with(last);
     }
 }

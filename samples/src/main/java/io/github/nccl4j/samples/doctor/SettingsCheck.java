@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** What is set for NCCL and nccl4j, in the environment and in the files that NCCL reads besides. */
+/** Reports the settings of NCCL and nccl4j, in the environment and in NCCL's configuration files. */
 final class SettingsCheck implements Check {
     private final Machine machine;
 
@@ -32,17 +32,17 @@ final class SettingsCheck implements Check {
         findings.add(
                 variables.isEmpty()
                         ? Finding.ok("settings.variables", "no variable NCCL_*, NCCL4J_* or CUDA_* is set")
-                        : Finding.ok("settings.variables", "variables that NCCL, nccl4j or CUDA read are set")
+                        : Finding.ok("settings.variables", "variables of NCCL, nccl4j or CUDA are set")
                                 .with(variables));
         for (String file : files()) {
             machine.read(file)
-                    .ifPresent(text -> findings.add(Finding.ok("settings.file", file + " is read by NCCL, too")
+                    .ifPresent(text -> findings.add(Finding.ok("settings.file", "NCCL also reads " + file)
                             .with(text.lines().filter(line -> !line.isBlank()).toList())));
         }
         return findings;
     }
 
-    /** NCCL reads the system's file, and before it the user's or the one that a variable names. */
+    /** The configuration files: first that of NCCL_CONF_FILE, or else the user's; then the system's. */
     private List<String> files() {
         List<String> files = new ArrayList<>();
         String named = machine.variable("NCCL_CONF_FILE");

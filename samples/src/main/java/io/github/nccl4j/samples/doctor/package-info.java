@@ -1,2 +1,2 @@
-/** What {@code nccl4j doctor} looks at: each check is a class that is given all that it reads. */
+/** The checks of {@code nccl4j doctor}. Each check is a class that receives all its inputs, so that tests can replace them. */
 package io.github.nccl4j.samples.doctor;

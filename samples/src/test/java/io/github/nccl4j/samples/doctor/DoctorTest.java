@@ -21,14 +21,14 @@ class DoctorTest {
     Path root;
 
     @Test
-    void looksAtEverythingInOneReport() {
+    void reportHasAllSections() {
         Machine machine = new TestMachine(root)
-                .answer(
+                .result(
                         "library",
                         0,
                         "candidate\t/n.so\t\npath\t/n.so\nversion\t2.28.3\nflavor\tNCCL\nform\tABSENT\ncuda\t13.0\n")
-                .answer("gpus", 0, "count\t2\ndriver\t13000\nruntime\t13000\npeer\t0\t1\t1\n")
-                .answer("-m", 0, "\tGPU0\tGPU1\nGPU0\t X \tNV18\nGPU1\tNV18\t X \n")
+                .result("gpus", 0, "count\t2\ndriver\t13000\nruntime\t13000\npeer\t0\t1\t1\n")
+                .result("-m", 0, "\tGPU0\tGPU1\nGPU0\t X \tNV18\nGPU1\tNV18\t X \n")
                 .network("eth0", true, "10.0.0.1")
                 .file("/proc/mounts", "shm /dev/shm tmpfs rw,size=2g 0 0")
                 .build();
@@ -42,9 +42,9 @@ class DoctorTest {
         assertTrue(report.text().endsWith("\nNo problem was found.\n"), report.text());
     }
 
-    /** Nothing can be started at all: still a report. */
+    /** No program can be started on this machine. */
     @Test
-    void survivesAMachineWithNothing() {
+    void reportsEvenOnAnEmptyMachine() {
         Report report = new Doctor(new TestMachine(root).build(), Choice.HOST, List.of("Main"))
                 .examine("title", Optional.empty(), OptionalLong.of(1));
         assertEquals(1, report.exitCode());
@@ -52,7 +52,7 @@ class DoctorTest {
     }
 
     @Test
-    void theReportIsForPeopleAndPrograms() {
+    void formatsTextAndJson() {
         Report report = new Report(
                 "title",
                 List.of(new Section(
@@ -96,7 +96,7 @@ class DoctorTest {
     }
 
     @Test
-    void theChoiceIsThatOfAnApplication() {
+    void choiceEqualsThatOfAnApplication() {
         Properties properties = new Properties();
         Map<String, String> environment = Map.of("NCCL4J_LIBRARY", "/l.so", "NCCL4J_ENGINE", "rccl");
         assertEquals(
@@ -109,7 +109,7 @@ class DoctorTest {
                 Choice.of(null, null, properties, Map.of("NCCL4J_ENGINE", "rccl"))
                         .text());
         properties.setProperty("nccl4j.engine", "host");
-        // A library wins over an engine, wherever they are set.
+        // A library takes precedence over an engine from any other source than an option.
         assertEquals(
                 "NCCL4J_LIBRARY", Choice.of(null, null, properties, environment).text());
         assertEquals(
@@ -124,11 +124,11 @@ class DoctorTest {
     }
 
     @Test
-    void programsThatHangOrAreMissingAreNoHindrance() {
+    void commandsReportTimeoutsAndMissingPrograms() {
         Commands commands = Commands.ofThisMachine();
         Commands.Result late = commands.run(List.of("sleep", "50"), Map.of(), Duration.ofMillis(200));
-        assertEquals(Commands.Result.LATE, late.code());
-        assertEquals("it did not end in time", late.failure());
+        assertEquals(Commands.Result.TIMED_OUT, late.code());
+        assertEquals("timed out", late.failure());
         Commands.Result missing = commands.run(List.of("/no/such/program"), Map.of(), Duration.ofSeconds(5));
         assertEquals(Commands.Result.MISSING, missing.code());
         Commands.Result both = commands.run(
@@ -140,7 +140,7 @@ class DoctorTest {
     }
 
     @Test
-    void aProbesTextsKeepTabsAndLines() {
+    void unescapesTabsAndNewlines() {
         assertEquals("a\tb\nc\\n", Probe.unescape("a\\tb\\nc\\\\n"));
     }
 }

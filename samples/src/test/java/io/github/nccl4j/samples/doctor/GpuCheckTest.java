@@ -20,7 +20,7 @@ class GpuCheckTest {
             peer|0|1|1
             peer|1|0|1
             """;
-    /** As nvidia-smi prints it, the underlined heading included. */
+    /** Output of nvidia-smi, including the underlined heading. */
     private static final String TABLE = "\t\u001b[4mGPU0\tGPU1\tGPU2\tNIC0\tCPU Affinity\tNUMA Affinity\u001b[0m\n"
             + "GPU0\t X \tNV18\tSYS\tPIX\t0-47\t0\n"
             + "GPU1\tNV18\t X \tPXB\tSYS\t0-47\t0\n"
@@ -40,7 +40,7 @@ class GpuCheckTest {
     }
 
     @Test
-    void twoGpusWithLinksAndPeerAccess() {
+    void reportsTwoGpusWithLinksAndPeerAccess() {
         TestMachine machine = machine()
                 .file(
                         "/proc/driver/nvidia/version",
@@ -64,7 +64,7 @@ class GpuCheckTest {
     }
 
     @Test
-    void linksAreNamedPairByPair() {
+    void parsesLinksOfEachPair() {
         LinkTable table = LinkTable.of(TABLE).orElseThrow();
         assertEquals(
                 List.of(
@@ -85,7 +85,7 @@ class GpuCheckTest {
     }
 
     @Test
-    void aLibraryForANewerCudaThanTheDriverIsAProblem() {
+    void libraryForANewerCudaThanTheDriverIsAProblem() {
         List<Finding> findings = new GpuCheck(
                         machine().build(),
                         TestMachine.probe("flavor|NCCL\ncuda|13.0\n"),
@@ -100,14 +100,14 @@ class GpuCheckTest {
     }
 
     @Test
-    void aMissingRuntimeLibraryIsAProblem() {
+    void missingRuntimeLibraryIsAProblem() {
         assertEquals(
                 List.of("ok gpu.driver: driver", "problem gpu.runtime: CUDA can't be used: no libcudart"),
                 run(machine(), LIBRARY, "count|1\nerror|CUDA can't be used: no libcudart\n", ""));
     }
 
     @Test
-    void theNearestCauseOfNoGpuIsNamed() {
+    void reportsFirstCauseOfMissingGpus() {
         TestMachine machine = machine();
         assertEquals(List.of("problem gpu.none: this machine has no NVIDIA GPU"), run(machine, LIBRARY, "count|0", ""));
         machine.file("/sys/bus/pci/devices/0000:18:00.0/vendor", "0x10de")
@@ -129,9 +129,9 @@ class GpuCheckTest {
                 run(machine, LIBRARY, "count|0", ""));
     }
 
-    /** An NVIDIA network card or sound function is no GPU. */
+    /** Such as network cards and sound devices. */
     @Test
-    void otherNvidiaDevicesAreNoGpus() {
+    void otherNvidiaDevicesAreNotGpus() {
         TestMachine machine = machine()
                 .file("/sys/bus/pci/devices/0000:18:00.1/vendor", "0x10de")
                 .file("/sys/bus/pci/devices/0000:18:00.1/class", "0x040300");
@@ -139,18 +139,19 @@ class GpuCheckTest {
     }
 
     @Test
-    void aCrashInCudaIsAProblem() {
-        ProbeAnswer dead = ProbeAnswer.of(new Commands.Result(
+    void crashInCudaIsAProblem() {
+        ProbeAnswer crashed = ProbeAnswer.of(new Commands.Result(
                 134, "count\t2\n# SIGSEGV\n# Problematic frame:\n# C  [libcuda.so.1+0x1]\n#\n", "Aborted"));
         assertEquals(
                 List.of(
                         "problem gpu.crash: the process that called CUDA died: exit code 134: a crash in C  [libcuda.so.1+0x1]"),
-                TestMachine.run(new GpuCheck(machine().build(), TestMachine.probe(LIBRARY), dead, Optional.empty())));
+                TestMachine.run(
+                        new GpuCheck(machine().build(), TestMachine.probe(LIBRARY), crashed, Optional.empty())));
     }
 
     @Test
-    void theHostEngineNeedsNone() {
+    void hostEngineNeedsNoGpu() {
         assertEquals(
-                List.of("ok gpu.unneeded: the host engine needs none"), run(machine(), "flavor|HOST", "count|0", ""));
+                List.of("ok gpu.unneeded: the host engine needs no GPU"), run(machine(), "flavor|HOST", "count|0", ""));
     }
 }

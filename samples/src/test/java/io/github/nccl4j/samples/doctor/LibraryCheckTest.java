@@ -38,24 +38,24 @@ class LibraryCheckTest {
     }
 
     @Test
-    void namesWhatWouldBeLoadedAndWhatWasPassedOver() {
+    void listsLoadedLibraryAndOtherCandidates() {
         Finding finding = check(LOADED).run().get(0);
         assertEquals("NCCL 2.28.3, built for CUDA 13.0, from /opt/nccl/lib/libnccl.so.2", finding.text());
         assertEquals(Finding.Level.OK, finding.level());
         assertEquals(
                 List.of(
                         "chosen by the default, engine nccl",
-                        "libnccl.so.2: passed over, cannot open shared object file",
+                        "libnccl.so.2: not loaded: cannot open shared object file",
                         "/opt/nccl/lib/libnccl.so.2: loaded"),
                 finding.details());
     }
 
     @Test
-    void namesTheFormOfAllToAllV() {
+    void reportsFormOfAllToAllV() {
         String rccl = LOADED.replace("ABSENT", "NINE_ARGUMENTS");
         assertEquals("ncclAlltoAllv: NINE_ARGUMENTS", lastDetail(rccl));
         assertEquals(
-                "ncclAlltoAllv: UNKNOWN, NCCL4J_VCCL_ALLTOALLV declares it: 9, 10 or 11 arguments",
+                "ncclAlltoAllv: UNKNOWN; set NCCL4J_VCCL_ALLTOALLV to its number of arguments: 9, 10 or 11",
                 lastDetail(LOADED.replace("ABSENT", "UNKNOWN")));
     }
 
@@ -65,7 +65,7 @@ class LibraryCheckTest {
     }
 
     @Test
-    void namesTheHostEngine() {
+    void reportsHostEngine() {
         assertEquals(
                 List.of("ok library.loaded: the host engine, with the functions of NCCL 2.30.7, from /x/host.so"),
                 TestMachine.run(
@@ -73,33 +73,32 @@ class LibraryCheckTest {
     }
 
     @Test
-    void aMissingLibraryComesWithEveryPlaceAndWhatToInstall() {
+    void missingLibraryListsPlacesAndPackages() {
         Finding finding = check("candidate|libnccl.so.2|cannot open\ncandidate|/a/libnccl.so.2|truncated")
                 .run()
                 .get(0);
         assertEquals("library.missing", finding.id());
         assertEquals(Finding.Level.PROBLEM, finding.level());
         assertEquals(
-                List.of("libnccl.so.2: passed over, cannot open", "/a/libnccl.so.2: passed over, truncated"),
+                List.of("libnccl.so.2: not loaded: cannot open", "/a/libnccl.so.2: not loaded: truncated"),
                 finding.details());
         assertTrue(finding.advice().contains("pip install nvidia-nccl-cu13"), finding.advice());
     }
 
     @Test
-    void aMissingRcclIsNotLibnccl() {
+    void missingRcclIsReportedAsLibrccl() {
         Finding finding =
                 check("candidate|librccl.so.1|cannot open", "rccl", null).run().get(0);
         assertEquals("no librccl was found (--engine rccl)", finding.text());
         assertTrue(finding.advice().contains("librccl1"), finding.advice());
     }
 
-    /** Whoever names a path needs no list of packages, but what is wrong with the path. */
     @Test
-    void aPathThatIsNoLibraryIsWhatHasToBeCorrected() throws IOException {
+    void unusablePathAdvisesToCorrectThePath() throws IOException {
         Finding finding = check("candidate|/a/libnccl.so.2|No such file or directory", null, "/a/libnccl.so.2")
                 .run()
                 .get(0);
-        assertEquals("--library names no library that can be loaded", finding.text());
+        assertEquals("--library does not name a loadable library", finding.text());
         assertTrue(finding.advice().startsWith("Correct the path"), finding.advice());
 
         Path inside = Files.createFile(root.resolve("libnccl.so.2"));
@@ -110,7 +109,7 @@ class LibraryCheckTest {
     }
 
     @Test
-    void aWrongSettingIsNamed() {
+    void invalidSettingIsReported() {
         Finding finding =
                 check("error|nccl4j.engine is 'x'\\nsecond line").run().get(0);
         assertEquals("library.unusable", finding.id());
@@ -118,9 +117,9 @@ class LibraryCheckTest {
         assertEquals(List.of("second line"), finding.details());
     }
 
-    /** A library may kill the process at any place, also behind what is printed of it. */
+    /** A library may crash the process at any time, even after the probe has printed everything. */
     @Test
-    void aDeadProbeIsAProblem() {
+    void crashedProbeIsAProblem() {
         ProbeAnswer answer =
                 ProbeAnswer.of(new Commands.Result(134, LOADED.replace('|', '\t'), "first\nlibc++abi: terminating\n"));
         List<String> findings = TestMachine.run(new LibraryCheck(new TestMachine(root).build(), answer, Choice.HOST));
@@ -141,7 +140,7 @@ class LibraryCheckTest {
     }
 
     @Test
-    void aPreloadedLibraryIsAWarning() {
+    void preloadedLibraryIsAWarning() {
         Machine machine =
                 new TestMachine(root).variable("LD_PRELOAD", "/x/libnccl.so.2").build();
         assertEquals(
@@ -162,12 +161,13 @@ class LibraryCheckTest {
     }
 
     @Test
-    void looksAtAnotherProcess() {
+    void reportsCopiesInAnotherProcess() {
         TestMachine machine = new TestMachine(root)
                 .file("/proc/41/maps", "1-2 r-xp 0 0:0 1 /usr/lib/libc.so.6")
                 .file("/proc/42/maps", "1-2 r-xp 0 0:0 1 /a/libnccl.so.2\n3-4 r-xp 0 0:0 2 /b/libnccl.so.2");
         assertEquals(
-                List.of("ok process.none: has loaded no NCCL"), TestMachine.run(new ProcessCheck(machine.build(), 41)));
+                List.of("ok process.none: the process has not loaded NCCL"),
+                TestMachine.run(new ProcessCheck(machine.build(), 41)));
         assertEquals(
                 List.of("problem library.copies: the process has 2 copies of NCCL"),
                 TestMachine.run(new ProcessCheck(machine.build(), 42)));

@@ -22,57 +22,58 @@ class NetworkCheckTest {
     }
 
     @Test
-    void ibInterfacesComeFirstThenAllOthersButBridges() {
+    void prefersIbInterfacesThenOthersExceptBridges() {
         TestMachine machine = machine().network("docker0", true, "172.17.0.1").network("eth0", true, "10.0.0.1");
-        assertEquals(List.of("ok network.selection: NCCL would take eth0"), run(machine));
+        assertEquals(List.of("ok network.selection: NCCL would use eth0"), run(machine));
         machine.network("eth1", true, "10.1.0.1");
         assertEquals(
-                List.of("warning network.several: NCCL would take eth0, eth1, and meet by the first"), run(machine));
+                List.of("warning network.several: NCCL would use eth0, eth1, and the first one for its bootstrap"),
+                run(machine));
         machine.network("ib0", true, "10.2.0.1");
-        assertEquals(List.of("ok network.selection: NCCL would take ib0"), run(machine));
+        assertEquals(List.of("ok network.selection: NCCL would use ib0"), run(machine));
     }
 
     @Test
     void bridgesAndLoopbackAreTheLastResort() {
         assertEquals(
-                List.of("warning network.loopback: NCCL would take lo, the only interface"),
+                List.of("warning network.loopback: NCCL would use lo, the only interface"),
                 run(machine().network("eth0", false, "10.0.0.1").network("eth1", true)));
         assertEquals(
-                List.of("warning network.bridge: NCCL would take docker0, a bridge of this machine"),
+                List.of("warning network.bridge: NCCL would use docker0, a bridge of this machine"),
                 run(machine().network("docker0", true, "172.17.0.1")));
         assertEquals(
                 List.of("problem network.none: no interface is up and has an address"), run(new TestMachine(root)));
     }
 
     @Test
-    void theVariableDecides() {
+    void variableSelectsInterfaces() {
         TestMachine machine = machine().network("eth0", true, "10.0.0.1").network("eth10", true, "10.1.0.1");
         assertEquals(
                 List.of("ok network.selection: NCCL_SOCKET_IFNAME=eth1: eth10"),
                 run(machine.variable("NCCL_SOCKET_IFNAME", "eth1")));
         assertEquals(
-                List.of("problem network.selection: NCCL_SOCKET_IFNAME==eth1 fits no interface that is up and has an"
+                List.of("problem network.selection: NCCL_SOCKET_IFNAME==eth1 matches no interface that is up and has an"
                         + " address"),
                 run(machine.variable("NCCL_SOCKET_IFNAME", "=eth1")));
     }
 
     @Test
-    void theFamilyOfAddressesCounts() {
+    void variableSelectsAddressFamily() {
         TestMachine machine = machine().network("eth0", true, "10.0.0.1").network("eth1", true, "fd00:0:0:0:0:0:0:2");
         assertEquals(
-                List.of("ok network.selection: NCCL would take eth1"),
+                List.of("ok network.selection: NCCL would use eth1"),
                 run(machine.variable("NCCL_SOCKET_FAMILY", "AF_INET6")));
     }
 
     @Test
-    void aCommonMeetingPlaceIsAWarning() {
+    void commIdVariableIsAWarning() {
         assertEquals(
                 "warning network.comm-id: NCCL_COMM_ID=10.0.0.1:5000",
                 run(machine().variable("NCCL_COMM_ID", "10.0.0.1:5000")).get(1));
     }
 
     @Test
-    void listsOfNamesAreThoseOfNccl() {
+    void nameListFollowsTheSyntaxOfNccl() {
         assertTrue(NameList.of("eth,ib").matches("ib0"));
         assertFalse(NameList.of("=ib").matches("ib0"));
         assertTrue(NameList.of("^docker,lo").matches("eth0"));

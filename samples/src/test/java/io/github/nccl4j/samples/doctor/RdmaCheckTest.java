@@ -34,14 +34,14 @@ class RdmaCheckTest {
     }
 
     @Test
-    void noDeviceIsNoProblem() {
+    void missingDeviceIsNotAProblem() {
         assertEquals(
-                List.of("ok rdma.none: no device; between machines NCCL sends through sockets or another plugin"),
+                List.of("ok rdma.none: no device; between machines NCCL uses sockets or another plugin"),
                 run(new TestMachine(root)));
     }
 
     @Test
-    void portsAreNamedWithStateLinkLayerAndSpeed() {
+    void reportsStateLinkLayerAndSpeedOfPorts() {
         TestMachine machine = complete();
         port(machine, "mlx5_1", "1: DOWN", "InfiniBand", "10 Gb/sec (4X SDR)");
         port(machine, "mlx5_2", "4: ACTIVE", "Ethernet", "200 Gb/sec (4X HDR)");
@@ -53,9 +53,9 @@ class RdmaCheckTest {
                 run(machine));
     }
 
-    /** A container that sees the devices in /sys, and nothing of what uses them. */
+    /** A container that shows the devices in /sys, but lacks everything to use them. */
     @Test
-    void whatAProcessLacksIsNamed() {
+    void reportsMissingRequirements() {
         TestMachine machine = new TestMachine(root)
                 .file(
                         "/proc/self/limits",
@@ -72,19 +72,19 @@ class RdmaCheckTest {
     }
 
     @Test
-    void aVariableThatTurnsItOffIsAWarning() {
+    void disablingVariableIsAWarning() {
         assertEquals(
                 "warning rdma.disabled: NCCL_IB_DISABLE=1",
                 run(complete().variable("NCCL_IB_DISABLE", "1")).get(1));
     }
 
     @Test
-    void aSelectionThatFitsNothingIsAProblem() {
+    void selectionWithoutMatchIsAProblem() {
         assertEquals(
-                "problem rdma.selection: NCCL_IB_HCA==mlx5_1 fits none of mlx5_0",
+                "problem rdma.selection: NCCL_IB_HCA==mlx5_1 matches none of mlx5_0",
                 run(complete().variable("NCCL_IB_HCA", "=mlx5_1")).get(1));
         assertEquals(
-                "ok rdma.selection: NCCL_IB_HCA=mlx5:1 leaves mlx5_0",
+                "ok rdma.selection: NCCL_IB_HCA=mlx5:1 selects mlx5_0",
                 run(complete().variable("NCCL_IB_HCA", "mlx5:1")).get(1));
     }
 }

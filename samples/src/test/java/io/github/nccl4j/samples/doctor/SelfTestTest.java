@@ -29,7 +29,7 @@ class SelfTestTest {
                 .get(0);
     }
 
-    /** Which ranks are started follows from what there is; what was not tested is said. */
+    /** The library and the number of GPUs determine the ranks; the finding names the omitted parts. */
     @ParameterizedTest
     @CsvSource(
             delimiter = '|',
@@ -40,7 +40,7 @@ class SelfTestTest {
                 "flavor=HOST | 0 | 2 /x | 2 ranks on the host engine",
                 "error=no | 8 | 2  host | without a usable NCCL, 2 ranks on the host engine"
             })
-    void startsWhatTheMachineAllows(String library, int gpus, String ranks, String what) {
+    void startsRanksThatTheMachineSupports(String library, int gpus, String ranks, String what) {
         Finding finding = run(library.replace('=', '|'), gpus, 0, "[0] # nccl4j 1, engine nccl\n[0] table\n");
         assertEquals(what + ": every element of the all-reduces was right", finding.text());
         assertEquals(List.of("nccl4j 1, engine nccl"), finding.details());
@@ -59,10 +59,10 @@ class SelfTestTest {
     }
 
     @Test
-    void theDeadlineIsNamed() {
+    void timeoutIsReported() {
         Finding finding = run("flavor|NCCL", 2, 124, "");
         assertEquals("self-test.late", finding.id());
-        assertEquals("2 ranks on GPUs 0 and 1: not done in 7 s", finding.text());
+        assertEquals("2 ranks on GPUs 0 and 1: timed out after 7 s", finding.text());
     }
 
     @Test

@@ -10,7 +10,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Limits, the container, settings and the launcher. */
+/** The checks of limits, container, settings and launcher. */
 class SystemChecksTest {
     @TempDir
     Path root;
@@ -37,7 +37,7 @@ class SystemChecksTest {
     }
 
     @Test
-    void sharedMemoryThatIsNotMountedIsAProblem() {
+    void unmountedSharedMemoryIsAProblem() {
         assertEquals(
                 List.of("problem limits.shm: /dev/shm is not mounted"),
                 TestMachine.run(new LimitsCheck(machine().build())));
@@ -61,9 +61,9 @@ class SystemChecksTest {
     }
 
     @Test
-    void aContainerIsToldByItsSigns() {
+    void containerIsDetected() {
         assertEquals(
-                List.of("ok container.none: no sign of one"),
+                List.of("ok container.none: no sign of a container"),
                 TestMachine.run(new ContainerCheck(
                         machine().file("/proc/1/cgroup", "0::/init.scope").build())));
         TestMachine machine = machine()
@@ -80,7 +80,7 @@ class SystemChecksTest {
     }
 
     @Test
-    void settingsAreShownButNoSecrets() {
+    void settingsAreListedWithoutSecrets() {
         TestMachine machine = machine()
                 .variable("NCCL_DEBUG", "INFO")
                 .variable("NCCL4J_STORE_SECRET", "abc")
@@ -92,20 +92,20 @@ class SystemChecksTest {
         assertEquals(
                 List.of("NCCL4J_STORE_SECRET=(not shown)", "NCCL_DEBUG=INFO"),
                 findings.get(0).details());
-        assertEquals("/home/u/.nccl.conf is read by NCCL, too", findings.get(1).text());
+        assertEquals("NCCL also reads /home/u/.nccl.conf", findings.get(1).text());
         assertEquals(List.of("NCCL_IB_DISABLE=1"), findings.get(1).details());
-        assertEquals("/etc/nccl.conf is read by NCCL, too", findings.get(2).text());
+        assertEquals("NCCL also reads /etc/nccl.conf", findings.get(2).text());
     }
 
     @Test
-    void theLauncherIsNamedWithTheRank() {
+    void launcherAndRankAreReported() {
         TestMachine machine = machine();
         assertEquals(
-                List.of("ok launcher.none: a process started here is no rank of a launcher"),
+                List.of("ok launcher.none: a process started here is not a rank of a launcher"),
                 TestMachine.run(new LauncherCheck(machine.build())));
         machine.variable("RANK", "1");
         List<Finding> findings = new LauncherCheck(machine.build()).run();
-        assertEquals("variables of torchrun", findings.get(0).text());
+        assertEquals("variables of torchrun are set", findings.get(0).text());
         assertEquals("launcher.incomplete", findings.get(1).id());
         machine.variable("WORLD_SIZE", "4")
                 .variable("LOCAL_RANK", "1")
@@ -114,21 +114,21 @@ class SystemChecksTest {
                 .variable("MASTER_PORT", "29500");
         assertEquals(
                 List.of(
-                        "ok launcher.seen: variables of torchrun",
+                        "ok launcher.seen: variables of torchrun are set",
                         "ok launcher.rank: a process started here is rank 1 of 4 (1 of 2 on its host), meeting at"
                                 + " 10.0.0.1:29500, by torchrun"),
                 TestMachine.run(new LauncherCheck(machine.build())));
     }
 
     @Test
-    void launchersThatTellLessAreNamed() {
+    void launchersWithIncompleteVariablesAreReported() {
         TestMachine machine = machine()
                 .variable("FLUX_TASK_RANK", "1")
                 .variable("FLUX_JOB_SIZE", "4")
                 .variable("MASTER_ADDR", "10.0.0.1");
         assertEquals(
                 List.of(
-                        "ok launcher.seen: variables of Flux",
+                        "ok launcher.seen: variables of Flux are set",
                         "ok launcher.rank: a process started here is rank 1 of 4 (local rank not known yet), meeting at"
                                 + " 10.0.0.1:29500, by Flux"),
                 TestMachine.run(new LauncherCheck(machine.build())).stream()

@@ -11,12 +11,12 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** A machine that has what a test gives it. */
+/** Builds a {@link Machine} with the files, variables, interfaces and program results of a test. */
 final class TestMachine {
     private final Path root;
     private final Map<String, String> environment = new HashMap<>();
     private final List<NetworkInterfaceInfo> interfaces = new ArrayList<>();
-    private final Map<String, Commands.Result> answers = new HashMap<>();
+    private final Map<String, Commands.Result> results = new HashMap<>();
 
     TestMachine(Path root) {
         this.root = root;
@@ -43,9 +43,9 @@ final class TestMachine {
         return this;
     }
 
-    /** What a command says whose last argument is this one. */
-    TestMachine answer(String lastArgument, int code, String out) {
-        answers.put(lastArgument, new Commands.Result(code, out, ""));
+    /** Sets the result of commands with this last argument. Other commands can't be started. */
+    TestMachine result(String lastArgument, int code, String out) {
+        results.put(lastArgument, new Commands.Result(code, out, ""));
         return this;
     }
 
@@ -54,17 +54,17 @@ final class TestMachine {
     }
 
     private Commands.Result run(List<String> command, Map<String, String> variables, Duration limit) {
-        return answers.getOrDefault(
+        return results.getOrDefault(
                 command.get(command.size() - 1),
                 new Commands.Result(Commands.Result.MISSING, "", "No such file or directory"));
     }
 
-    /** What a probe prints: values separated by "|", lines by newlines. */
+    /** The answer of a successful probe: lines of values separated by "|". */
     static ProbeAnswer probe(String lines) {
         return ProbeAnswer.of(new Commands.Result(0, lines.replace('|', '\t'), ""));
     }
 
-    /** "level id: text" of each finding. */
+    /** Runs a check and returns each finding as "level id: text". */
     static List<String> run(Check check) {
         return check.run().stream()
                 .map(finding -> finding.level() + " " + finding.id() + ": " + finding.text())
