@@ -15,16 +15,16 @@ import java.util.stream.IntStream;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
-/** Sums float arrays over all ranks, in sizes from 8 bytes up, and prints the table that nccl-tests' all_reduce_perf prints. */
+/** Sums float arrays of growing size over all ranks and prints a table of times and bandwidths, as nccl-tests' all_reduce_perf. */
 @Command(
         name = "01-all-reduce",
         aliases = {"01", "1", "all-reduce"},
         sortOptions = false,
         description = {
-            "Sums float arrays over all ranks: each size is checked element by element and timed.",
+            "Sums float arrays over all ranks; checks each size element by element and measures its time.",
             "",
-            "The table is that of nccl-tests' all_reduce_perf, with the times and wrong elements of rank 0; a wrong element on "
-                    + "any rank fails the run.",
+            "Prints the table of nccl-tests' all_reduce_perf, with the times of rank 0. A wrong element on any rank fails the "
+                    + "run.",
             ""
         })
 final class AllReduce extends Sample {
@@ -37,7 +37,7 @@ final class AllReduce extends Sample {
             paramLabel = "SIZE",
             defaultValue = "8",
             converter = SizeConverter.class,
-            description = "Smallest size in bytes, with K, M or G. Default: ${DEFAULT-VALUE}.")
+            description = "Smallest size in bytes; suffixes K, M, G. Default: ${DEFAULT-VALUE}.")
     private long minBytes;
 
     @Option(
@@ -58,14 +58,14 @@ final class AllReduce extends Sample {
             names = {"-w", "--warmup-iters"},
             paramLabel = "N",
             defaultValue = "5",
-            description = "Calls before the clock starts. Default: ${DEFAULT-VALUE}.")
+            description = "Calls before the measurement. Default: ${DEFAULT-VALUE}.")
     private int warmup;
 
     @Option(
             names = {"-i", "--iters"},
             paramLabel = "N",
             defaultValue = "20",
-            description = "Calls that are timed. Default: ${DEFAULT-VALUE}.")
+            description = "Calls in the measurement. Default: ${DEFAULT-VALUE}.")
     private int iterations;
 
     @Override
@@ -107,13 +107,13 @@ final class AllReduce extends Sample {
                     break;
                 }
             }
-            // Each rank checks its own elements and fails if one is wrong: behind this, none is.
+            // A rank with a wrong element fails and does not reach this barrier.
             barrier(communicator, send, stream);
         }
         printAtRoot(communicator, table.footer());
     }
 
-    /** Whoever prints it has checked that no element is wrong. */
+    /** The number of wrong elements is 0: {@link #measure} throws if there are any. */
     private static String cell(PerformanceTable table, long bytes, double micros, Communicator communicator) {
         return table.cell(
                 micros,
@@ -126,7 +126,7 @@ final class AllReduce extends Sample {
         return Math.max(minBytes, device.isHost() ? LARGEST_ON_HOST : LARGEST_ON_GPU);
     }
 
-    /** Checks one call on fresh data, then times calls on whatever the data become; in microseconds. */
+    /** Checks one call on known data, then returns the average time of further calls in microseconds. */
     private double measure(
             Communicator communicator, DeviceBuffer<Float32> send, DeviceBuffer<Float32> receive, CudaStream stream) {
         receive.fill(Float.NaN);
@@ -148,7 +148,7 @@ final class AllReduce extends Sample {
         for (int i = 0; i < iterations; i++) {
             communicator.allReduce(send, receive, ReduceOp.SUM, stream);
         }
-        // Not work(stream).await(), which pauses between its looks at the stream: this returns at once.
+        // work(stream).await() polls with pauses, which would add to the time; synchronize() does not.
         stream.synchronize();
         return (System.nanoTime() - start) / 1e3 / iterations;
     }
@@ -157,7 +157,7 @@ final class AllReduce extends Sample {
         return Pattern.of(rank * 37L + count);
     }
 
-    /** Lets every rank wait for every other, by a tiny all-reduce behind what is in the stream. */
+    /** Waits for all ranks: an all-reduce of one element, after the work already in the stream. */
     private static void barrier(Communicator communicator, DeviceBuffer<Float32> buffer, CudaStream stream) {
         communicator.allReduce(buffer.slice(0, 1), ReduceOp.SUM, stream);
         communicator.work(stream).await();

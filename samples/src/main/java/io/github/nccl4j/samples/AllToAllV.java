@@ -17,22 +17,22 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
 /**
- * Sends each rank a different number of elements, also none, as programs do that hand rows or tokens to the rank that works on them.
+ * Sends a different number of elements, possibly none, to each rank, as programs do that distribute rows or tokens.
  *
- * <p>Each rank says how much it sends to and receives from each; the ranks compare that first. Where the same counts come again and
- * again, a plan does it once.
+ * <p>Each rank passes the counts that it sends to and receives from every other rank. Each call compares the counts of all ranks
+ * first; a plan compares them once, for repeated calls with the same counts.
  */
 @Command(
         name = "03-all-to-all-v",
         aliases = {"03", "3", "all-to-all-v"},
         sortOptions = false,
         description = {
-            "Sends every rank a different number of elements, also none, by a call and by a plan, checked element by element.",
+            "Sends a different number of elements to each rank, with a call and with a plan; checks every element.",
             ""
         })
 final class AllToAllV extends Sample {
 
-    /** In elements: every transport has its fastest way for buffers that begin at such a place. */
+    /** Alignment of buffers in elements; every transport is fastest with buffers aligned to it. */
     private static final long ALIGNMENT = 128;
 
     @Option(
@@ -40,12 +40,12 @@ final class AllToAllV extends Sample {
             paramLabel = "N",
             defaultValue = "10000",
             description =
-                    "Scale of the counts: a rank sends 0 to 3 times as many elements to another, and a few. Default: ${DEFAULT-VALUE}.")
+                    "Scale of the counts: a rank sends about 0 to 3 times as many elements to another. Default: ${DEFAULT-VALUE}.")
     private int scale;
 
     @Option(
             names = {"-w", "--window"},
-            description = "Use memory in a symmetric window, where VCCL has a call of its own for this.")
+            description = "Use memory in a symmetric window, which VCCL's native call needs.")
     private boolean inWindow;
 
     @Override
@@ -63,14 +63,14 @@ final class AllToAllV extends Sample {
                 IntStream.range(0, size).mapToLong(to -> count(rank, to)).toArray();
         long[] recvCounts =
                 IntStream.range(0, size).mapToLong(from -> count(from, rank)).toArray();
-        long[] sendDisplacements = oneAfterTheOther(sendCounts);
-        long[] recvDisplacements = oneAfterTheOther(recvCounts);
+        long[] sendDisplacements = displacements(sendCounts);
+        long[] recvDisplacements = displacements(recvCounts);
         long sent = Arrays.stream(sendCounts).sum();
         long received = Arrays.stream(recvCounts).sum();
         long half = largestBuffer(size);
 
         Device device = communicator.device();
-        String way;
+        String method;
         try (CudaStream stream = CudaStream.nonBlocking(device);
                 DeviceBuffer<Float32> memory = inWindow
                         ? device.allocateForWindow(ElementType.FLOAT32, 2 * half)
@@ -91,22 +91,23 @@ final class AllToAllV extends Sample {
                     send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements)) {
                 communicator.allToAllv(plan, stream);
                 communicator.work(stream).await();
-                way = (plan.usesNativeCall() ? "ncclAlltoAllv" : "grouped sends and receives")
+                method = (plan.usesNativeCall() ? "ncclAlltoAllv" : "grouped sends and receives")
                         + (window == null ? "" : " in a window");
             }
             verify(communicator, recv, recvCounts, recvDisplacements);
         }
-        System.out.println("rank " + rank + " sent " + sent + " elements and got " + received + " from " + size
-                + (size == 1 ? " rank" : " ranks") + " by " + way + ", without and with a plan, every element checked");
+        System.out.println("rank " + rank + " sent " + sent + " elements and received " + received + " from " + size
+                + (size == 1 ? " rank" : " ranks") + " with " + method
+                + ", without and with a plan, every element checked");
     }
 
-    /** Uneven, not symmetric, and zero for some pairs, also for a rank and itself. */
+    /** The number of elements between two ranks: uneven, asymmetric, and 0 for some pairs, including a rank and itself. */
     private long count(int from, int to) {
         int times = (from + 2 * to + 1) % 4;
         return times == 0 ? 0 : (long) times * scale + from + 3L * to;
     }
 
-    /** The elements of the largest buffer of any rank: a window has the same size and layout at all of them. */
+    /** The largest buffer of any rank, in elements: a symmetric window has the same size and layout on all ranks. */
     private long largestBuffer(int size) {
         long largest = 0;
         for (int rank = 0; rank < size; rank++) {
@@ -121,7 +122,8 @@ final class AllToAllV extends Sample {
         return IntStream.range(0, size).mapToLong(counts).sum();
     }
 
-    private static long[] oneAfterTheOther(long[] counts) {
+    /** Displacements of contiguous blocks. */
+    private static long[] displacements(long[] counts) {
         long[] displacements = new long[counts.length];
         for (int i = 1; i < counts.length; i++) {
             displacements[i] = displacements[i - 1] + counts[i - 1];

@@ -19,21 +19,22 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** {@code nccl4j check-header}: whether installations' headers say what the bindings were generated from. */
+/** {@code nccl4j check-header}: compares the headers of NCCL installations with the header of the bindings. */
 @Command(
         name = "check-header",
         description = {
-            "Compares nccl.h of NCCL installations with the one that nccl4j's bindings are made from.",
+            "Compares the nccl.h of NCCL installations with the header of nccl4j's bindings.",
             "",
-            "Every function, constant, enumeration and struct of theirs must be in ours with the same types, values and "
-                    + "offsets; what only ours has must be newer. Layouts are compared with a C++ compiler, g++ or the one that "
-                    + "NCCL4J_CXX names. Exit code 1 if there is a difference.",
+            "Each function, constant, enumeration and struct of an installation must be in nccl4j's header with the same types, "
+                    + "values and offsets. Declarations that only nccl4j's header has must be of a newer release. Needs a C++ "
+                    + "compiler for layouts: g++, or the one in NCCL4J_CXX. The exit code is 1 if there is a difference.",
             ""
         })
 final class CheckHeaderCommand implements Callable<Integer> {
-    /** Where the bindings' jar has the header, and stand-ins for the CUDA headers that others include. */
+    /** Folder of nccl4j's header and of the shims in the bindings' jar. */
     private static final String RESOURCES = "/io/github/nccl4j/";
 
+    /** Substitutes for the CUDA headers that nccl.h includes. */
     private static final List<String> SHIMS = List.of("cuda_runtime.h", "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h");
 
     @Option(
@@ -42,7 +43,7 @@ final class CheckHeaderCommand implements Callable<Integer> {
             description = "Show this help.")
     private boolean help;
 
-    @Parameters(paramLabel = "PATH", arity = "1..*", description = "An nccl.h, or the folder with it.")
+    @Parameters(paramLabel = "PATH", arity = "1..*", description = "An nccl.h, or a folder with one.")
     private List<Path> paths;
 
     @Spec
@@ -52,7 +53,7 @@ final class CheckHeaderCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         for (Path path : paths) {
             if (!Files.exists(path)) {
-                throw new ParameterException(spec.commandLine(), "there is no " + path);
+                throw new ParameterException(spec.commandLine(), "no such file or folder: " + path);
             }
         }
         PrintWriter out = spec.commandLine().getOut();
@@ -80,7 +81,7 @@ final class CheckHeaderCommand implements Callable<Integer> {
     private static Path extract(String resource, Path file) throws IOException {
         try (InputStream text = nccl.class.getResourceAsStream(RESOURCES + resource)) {
             if (text == null) {
-                throw new IOException("the jar of the bindings has no " + RESOURCES + resource);
+                throw new IOException("no such resource in the jar of the bindings: " + RESOURCES + resource);
             }
             Files.copy(text, file);
         }

@@ -14,9 +14,9 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
 /**
- * Captures a step once, copies and a collective, and replays it: the device gets all of it by one cheap call.
+ * Captures a step of two copies and a collective as a CUDA graph and replays it: one cheap call launches the whole step.
  *
- * <p>Every replay works on the same memory, into which the program puts new data before.
+ * <p>Every replay uses the same memory; the program writes new input there before each replay.
  */
 @Command(
         name = "06-cuda-graph",
@@ -25,7 +25,7 @@ import picocli.CommandLine.Option;
         description = {
             "Captures a step with an all-reduce as a CUDA graph and replays it with new data; needs GPUs.",
             "",
-            "Every replay is checked element by element. Without GPUs the sample says so and succeeds.",
+            "Checks every element of every replay. Without GPUs the sample prints that it is skipped, and succeeds.",
             ""
         })
 final class CudaGraphs extends Sample {
@@ -41,7 +41,7 @@ final class CudaGraphs extends Sample {
             names = {"-i", "--iters"},
             paramLabel = "N",
             defaultValue = "1000",
-            description = "Replays. Default: ${DEFAULT-VALUE}.")
+            description = "Number of replays. Default: ${DEFAULT-VALUE}.")
     private int replays;
 
     @Override
@@ -55,14 +55,14 @@ final class CudaGraphs extends Sample {
     void run(Communicator communicator) {
         Device device = communicator.device();
         if (device.isHost()) {
-            skip(communicator, "a CUDA graph needs GPUs, and the host engine does its work when it is called");
+            skip(communicator, "a CUDA graph needs GPUs; the host engine works in host memory");
             return;
         }
         try (CudaStream stream = CudaStream.nonBlocking(device);
                 DeviceBuffer<Float32> input = device.allocatePinned(ElementType.FLOAT32, count);
                 DeviceBuffer<Float32> data = device.allocate(ElementType.FLOAT32, count);
                 DeviceBuffer<Float32> output = device.allocatePinned(ElementType.FLOAT32, count);
-                // Opened last and closed first: NCCL keeps the communicator until no graph has operations of it.
+                // Last, so that it is closed first: NCCL keeps a communicator while a graph contains its operations.
                 CudaGraph step = CudaGraph.capture(stream, () -> {
                     data.copyFromAsync(input, stream);
                     communicator.allReduce(data, ReduceOp.SUM, stream);

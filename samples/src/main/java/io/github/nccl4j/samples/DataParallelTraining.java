@@ -16,20 +16,20 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
 /**
- * Trains a network, each rank on its share of the data: rank 0's parameters go to all, and before every step the ranks average their
- * gradients, so that all take the same step.
+ * Trains a neural network with data parallelism: each rank computes gradients on its share of the data.
  *
- * <p>Rank 0 then trains the same network alone on all data. Only the rounding of sums differs, and so both end alike.
+ * <p>Rank 0 broadcasts the initial parameters. In every step the ranks average their gradients, so that all keep the same
+ * parameters. Rank 0 then trains the same network alone on all data: the results differ only by rounding.
  */
 @Command(
         name = "05-data-parallel-training",
         aliases = {"05", "5", "data-parallel-training"},
         sortOptions = false,
         description = {
-            "Trains a network on shares of the data and averages the gradients, compared with training on one rank.",
+            "Trains a network on shares of the data, averages the gradients, and compares with training on one rank.",
             "",
-            "The network tells noisy pictures of digits apart. What it computes is plain Java; parameters and gradients travel "
-                    + "through device buffers.",
+            "The network classifies noisy pictures of digits. It computes in plain Java; device buffers carry parameters and "
+                    + "gradients between the ranks.",
             ""
         })
 final class DataParallelTraining extends Sample {
@@ -43,14 +43,14 @@ final class DataParallelTraining extends Sample {
             names = {"-p", "--pictures"},
             paramLabel = "N",
             defaultValue = "1000",
-            description = "Pictures to learn from, in all. Default: ${DEFAULT-VALUE}.")
+            description = "Training pictures of all ranks together. Default: ${DEFAULT-VALUE}.")
     private int pictures;
 
     @Option(
             names = {"-s", "--steps"},
             paramLabel = "N",
             defaultValue = "200",
-            description = "Steps. Default: ${DEFAULT-VALUE}.")
+            description = "Training steps. Default: ${DEFAULT-VALUE}.")
     private int steps;
 
     @Override
@@ -62,29 +62,29 @@ final class DataParallelTraining extends Sample {
 
     @Override
     void run(Communicator communicator) {
-        Digits digits = Digits.make(pictures, 1);
+        Digits digits = Digits.generate(pictures, 1);
         Perceptron network = new Perceptron(HIDDEN_UNITS);
-        // Each rank begins with other parameters: without the broadcast the comparison fails.
+        // The seed differs by rank, so that a missing broadcast makes the comparison below fail.
         float[] parameters = network.initialParameters(communicator.rank());
-        float[] first = parameters.clone();
+        float[] initial = parameters.clone();
         Device device = communicator.device();
         try (CudaStream stream = CudaStream.nonBlocking(device);
                 DeviceBuffer<Float32> buffer = device.allocate(ElementType.FLOAT32, parameters.length)) {
             broadcast(communicator, parameters, buffer, stream);
             train(communicator, network, parameters, digits, buffer, stream);
 
-            float[] ofRoot = parameters.clone();
-            broadcast(communicator, ofRoot, buffer, stream);
-            int different = Arrays.mismatch(parameters, ofRoot);
-            if (different >= 0) {
-                throw new Failure("rank " + communicator.rank() + ": parameter " + different + " is "
-                        + parameters[different] + ", at rank 0 it is " + ofRoot[different]);
+            float[] rootParameters = parameters.clone();
+            broadcast(communicator, rootParameters, buffer, stream);
+            int mismatch = Arrays.mismatch(parameters, rootParameters);
+            if (mismatch >= 0) {
+                throw new Failure("rank " + communicator.rank() + ": parameter " + mismatch
+                        + " differs from that of rank 0: " + parameters[mismatch] + ", " + rootParameters[mismatch]);
             }
         }
         System.out.println("rank " + communicator.rank() + " ended with the parameters of rank 0, every bit checked");
         if (communicator.rank() == 0) {
-            Score untrained = network.score(first, digits);
-            float[] alone = trainAlone(network, first, digits);
+            Score untrained = network.score(initial, digits);
+            float[] alone = trainAlone(network, initial, digits);
             compare(untrained, network.score(parameters, digits), network.score(alone, digits));
         }
     }
@@ -112,7 +112,7 @@ final class DataParallelTraining extends Sample {
             communicator.allReduce(buffer, ReduceOp.AVG, stream);
             communicator.work(stream).await();
             buffer.copyTo(gradient);
-            // The average of sums over shares, which may be of different sizes, is not yet that over pictures.
+            // Each gradient is a sum over a share: scale the average of the sums to the average over all pictures.
             descend(parameters, gradient, (float) communicator.size() / pictures);
         }
     }
@@ -137,14 +137,16 @@ final class DataParallelTraining extends Sample {
         boolean equal = Math.abs(together.loss() - alone.loss()) <= LOSS_TOLERANCE
                 && Math.abs(together.accuracy() - alone.accuracy()) <= ACCURACY_TOLERANCE;
         if (!equal || together.loss() >= untrained.loss()) {
-            throw new Failure("rank 0: the ranks together did not learn what one rank learns alone");
+            throw new Failure(
+                    "rank 0: all ranks together must learn the same as one rank alone: loss " + together.loss() + ", "
+                            + alone.loss() + "; accuracy " + together.accuracy() + ", " + alone.accuracy());
         }
         System.out.println(
                 steps + " steps with " + pictures + " pictures: all ranks together and one rank are equal within "
                         + LOSS_TOLERANCE + " in loss and " + ACCURACY_TOLERANCE + " in accuracy");
     }
 
-    private static String text(String who, Score score) {
-        return String.format(Locale.ROOT, "%-9s  loss %.6f  accuracy %.4f", who, score.loss(), score.accuracy());
+    private static String text(String name, Score score) {
+        return String.format(Locale.ROOT, "%-9s  loss %.6f  accuracy %.4f", name, score.loss(), score.accuracy());
     }
 }

@@ -17,9 +17,9 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
 /**
- * All ranks but the last work together; then the last one joins them, and all go on.
+ * Adds a rank to an existing communicator: all ranks but the last work together, then the last rank joins.
  *
- * <p>The communicator that all samples begin with only carries the new rank's id here; a program would take a {@link
+ * <p>The sample broadcasts the id that the new rank needs over the communicator of all ranks; a program would use a {@link
  * io.github.nccl4j.launch.TcpStore store}.
  */
 @Command(
@@ -27,9 +27,9 @@ import picocli.CommandLine.Option;
         aliases = {"09", "9", "grow"},
         sortOptions = false,
         description = {
-            "Sums arrays over all ranks but the last, lets that one join, and sums over all, checked element by element.",
+            "Sums arrays over all ranks but the last, adds the last rank, and sums over all; checks every element.",
             "",
-            "Where the library has no ncclCommGrow, which NCCL 2.29.2 has brought, the sample says so and succeeds.",
+            "Needs ncclCommGrow of NCCL 2.29.2. Without it the sample prints that it is skipped, and succeeds.",
             ""
         })
 final class Grow extends Sample {
@@ -52,13 +52,13 @@ final class Grow extends Sample {
     void run(Communicator world) {
         try {
             NcclLibrary.get().require("ncclCommGrow");
-        } catch (NcclLibraryException missing) {
-            // All ranks have the same library.
-            skip(world, missing.getMessage());
+        } catch (NcclLibraryException e) {
+            // All ranks skip alike: they have the same library.
+            skip(world, e.getMessage());
             return;
         }
         if (world.size() < 2) {
-            skip(world, "growing needs a rank that joins: -n 2 or more");
+            skip(world, "needs at least 2 ranks, one of which joins: -n 2");
             return;
         }
         int before = world.size() - 1;
@@ -71,13 +71,13 @@ final class Grow extends Sample {
                 small = world.split(0, world.rank());
                 sum(small, stream);
             }
-            UniqueId id = passOn(world, world.rank() == 0 ? small.growId() : null, stream);
+            UniqueId id = broadcast(world, world.rank() == 0 ? small.growId() : null, stream);
             CommunicatorBuilder builder = Communicator.builder().device(world.device());
             try (Communicator grown = joins ? builder.join(id, before, world.size()) : small.grow(world.size())) {
                 sum(grown, stream);
-                System.out.println("rank " + world.rank() + (joins ? ": joined as rank " : ": stayed rank ")
-                        + grown.rank() + " of " + grown.size() + ", which were " + before + "; sums of " + count
-                        + " elements, every element checked");
+                System.out.println("rank " + world.rank() + (joins ? ": joined as rank " : ": remained rank ")
+                        + grown.rank() + " when " + before + (before == 1 ? " rank" : " ranks") + " became "
+                        + grown.size() + "; sums of " + count + " elements, every element checked");
             }
             if (small != null) {
                 small.close();
@@ -85,9 +85,9 @@ final class Grow extends Sample {
         }
     }
 
-    /** Gives all ranks the id that rank 0 has. */
-    private static UniqueId passOn(Communicator world, UniqueId own, CudaStream stream) {
-        byte[] bytes = own == null ? new byte[UniqueId.BYTES] : own.toBytes();
+    /** Broadcasts the id of rank 0; {@code id} is null on other ranks. */
+    private static UniqueId broadcast(Communicator world, UniqueId id, CudaStream stream) {
+        byte[] bytes = id == null ? new byte[UniqueId.BYTES] : id.toBytes();
         try (DeviceBuffer<Uint8> buffer = world.device().allocate(ElementType.UINT8, bytes.length)) {
             buffer.copyFrom(bytes);
             world.broadcast(buffer, 0, stream);

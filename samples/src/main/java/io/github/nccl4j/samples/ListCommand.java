@@ -8,7 +8,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** {@code nccl4j list}: the samples. */
+/** {@code nccl4j list}: lists the samples. */
 @Command(name = "list", description = "Lists the samples.")
 final class ListCommand implements Runnable {
 

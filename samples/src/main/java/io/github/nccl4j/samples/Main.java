@@ -17,13 +17,14 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Spec;
 
 /**
- * The command {@code nccl4j}. Exit codes: 0 success, 1 failure, 2 wrong arguments; {@code run} returns that of the first rank that failed.
+ * The command {@code nccl4j}. Exit codes: 0 success, 1 failure, 2 wrong arguments; {@code run} and {@code perf} return the exit
+ * code of the first rank that failed.
  */
 @Command(
         name = "nccl4j",
         mixinStandardHelpOptions = true,
         versionProvider = Main.Version.class,
-        description = "Runs nccl4j's samples, one JVM per rank, measures collectives, and looks at NCCL installations.",
+        description = "Runs nccl4j's samples, one JVM per rank, measures collectives, and examines NCCL installations.",
         synopsisSubcommandLabel = "COMMAND",
         footer = {
             "",
@@ -56,10 +57,10 @@ public final class Main implements Callable<Integer> {
     }
 
     /**
-     * The command line, for {@code main} and for tests. If the arguments begin with a command, it has that alone: reading what
-     * a class declares takes time, which every rank would spend on all of them.
+     * Creates the command line. If the arguments begin with the name of a command, it has only that command: picocli reads each
+     * command's class by reflection, which would slow the start of every rank.
      *
-     * @param args the arguments that it will get; none for all commands
+     * @param args the arguments to be executed, or none for all commands
      * @return a new command line
      */
     static CommandLine commandLine(String... args) {
@@ -76,9 +77,9 @@ public final class Main implements Callable<Integer> {
         }
         CommandLine nccl4j = new CommandLine(new Main());
         commands.forEach((name, command) -> nccl4j.addSubcommand(name, command.get()));
-        // "-n 2" is a number of ranks also where 2 is the short name of a sample.
+        // Accept "-n 2" although 2 is an alias of a sample.
         nccl4j.setAllowSubcommandsAsOptionParameters(true);
-        return CommandErrors.reportedBy(nccl4j);
+        return CommandErrors.install(nccl4j);
     }
 
     private static CommandLine runWithSamples() {
@@ -102,19 +103,19 @@ public final class Main implements Callable<Integer> {
                 new WithPython());
     }
 
-    /** Without a command: the help. */
+    /** Without a command, prints the help. */
     @Override
     public Integer call() {
         spec.commandLine().usage(spec.commandLine().getOut());
         return CommandLine.ExitCode.OK;
     }
 
-    /** The samples' names, for messages. */
+    /** The names of all samples, separated by commas. */
     static String names() {
         return String.join(", ", samples().stream().map(Sample::name).toList());
     }
 
-    /** The version that the jar's manifest names. */
+    /** The version in the manifest of the jar. */
     static final class Version implements CommandLine.IVersionProvider {
 
         @Override

@@ -15,26 +15,23 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
 /**
- * Arranges the ranks in a grid, as programs do that divide both data and model, and sums along its rows and its columns.
+ * Arranges the ranks in a grid, as programs do that combine data and model parallelism, and sums along its rows and columns.
  *
- * <p>Splitting gives each rank a communicator of its row and one of its column. A sum along the row, followed by one along the column, is
- * that of all ranks.
+ * <p>Two splits give each rank a communicator of its row and one of its column. A sum along the rows, followed by one along the
+ * columns, is the sum over all ranks.
  */
 @Command(
         name = "04-multi-communicator",
         aliases = {"04", "4", "multi-communicator"},
         sortOptions = false,
-        description = {
-            "Splits a grid of ranks into rows and columns and sums along each, checked element by element.",
-            ""
-        })
+        description = {"Splits a grid of ranks into rows and columns and sums along each; checks every element.", ""})
 final class MultiCommunicator extends Sample {
 
     @Option(
             names = {"-r", "--rows"},
             paramLabel = "R",
             description =
-                    "Rows of the grid, a divisor of the number of ranks. Default: as near to a square as it can be.")
+                    "Rows of the grid; must divide the number of ranks. Default: the grid is as square as possible.")
     private Integer rows;
 
     @Option(
@@ -57,14 +54,13 @@ final class MultiCommunicator extends Sample {
     @Override
     void run(Communicator world) {
         int rank = world.rank();
-        int height = rows == null ? squarest(world.size()) : rows;
+        int height = rows == null ? rowsOfSquarestGrid(world.size()) : rows;
         if (world.size() % height != 0) {
             throw new Failure("-r must divide the number of ranks: " + world.size() + " ranks, " + height + " rows");
         }
         int width = world.size() / height;
         Device device = world.device();
-        // Ranks with the same color come together, in the order of their keys. The last that was opened is closed
-        // first.
+        // Ranks with the same color form a communicator, ordered by their keys.
         try (Communicator row = world.split(rank / width, rank);
                 Communicator column = world.split(rank % width, rank);
                 CudaStream stream = CudaStream.nonBlocking(device);
@@ -72,7 +68,7 @@ final class MultiCommunicator extends Sample {
                 DeviceBuffer<Float32> rowSum = device.allocate(ElementType.FLOAT32, count);
                 DeviceBuffer<Float32> columnSum = device.allocate(ElementType.FLOAT32, count)) {
             pattern(rank).write(own);
-            // Launched together; one after the other, all ranks would have to agree on the order.
+            // The group launches both together; without it, all ranks would have to use the same order.
             try (Group group = Group.open()) {
                 row.allReduce(own, rowSum, ReduceOp.SUM, stream);
                 column.allReduce(own, columnSum, ReduceOp.SUM, stream);
@@ -85,14 +81,15 @@ final class MultiCommunicator extends Sample {
             column.allReduce(rowSum, ReduceOp.SUM, stream);
             column.work(stream).await();
             check(sum(world, peer -> true).compare(rowSum), world, "sum of the rows");
-            System.out.println("rank " + rank + " is " + row.rank() + " of " + row.size() + " in row " + rank / width
-                    + " and " + column.rank() + " of " + column.size() + " in column " + rank % width
-                    + ": sums of the row, the column and the grid, " + count + " elements each, every element checked");
+            System.out.println("rank " + rank + " is rank " + row.rank() + " of " + row.size() + " in row "
+                    + rank / width + " and rank " + column.rank() + " of " + column.size() + " in column "
+                    + rank % width + ": sums of the row, the column and the grid, " + count
+                    + " elements each, every element checked");
         }
     }
 
-    /** The largest divisor that is not above the square root. */
-    private static int squarest(int ranks) {
+    /** The largest divisor up to the square root. */
+    private static int rowsOfSquarestGrid(int ranks) {
         return IntStream.rangeClosed(1, ranks)
                 .filter(divisor -> ranks % divisor == 0 && divisor <= ranks / divisor)
                 .max()
@@ -103,9 +100,9 @@ final class MultiCommunicator extends Sample {
         return Pattern.of(rank * 37L);
     }
 
-    private static Pattern sum(Communicator world, IntPredicate takesPart) {
+    private static Pattern sum(Communicator world, IntPredicate included) {
         return IntStream.range(0, world.size())
-                .filter(takesPart)
+                .filter(included)
                 .mapToObj(MultiCommunicator::pattern)
                 .reduce(Pattern::plus)
                 .orElseThrow();

@@ -10,7 +10,7 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ScopeType;
 import picocli.CommandLine.Spec;
 
-/** {@code nccl4j run}: its options may stand before or behind the sample's name. */
+/** {@code nccl4j run}: runs a sample. The options may precede or follow the sample's name. */
 @Command(
         name = "run",
         synopsisSubcommandLabel = "SAMPLE",
@@ -18,9 +18,9 @@ import picocli.CommandLine.Spec;
         description = {
             "Runs a sample, one JVM per rank on this machine.",
             "",
-            "Each line of output begins with the rank it came from. When one rank fails, all are ended, and the exit code is "
-                    + "that of the first rank that failed. Without -n and under torchrun, mpirun, srun or another launcher, "
-                    + "this process is one rank.",
+            "Each line of output begins with its rank. When a rank fails, the others are ended, and the exit code is that of "
+                    + "the first rank that failed. Under torchrun, mpirun, srun or another launcher, and without -n, this "
+                    + "process is one rank.",
             ""
         })
 final class RunCommand implements Callable<Integer> {
@@ -38,14 +38,14 @@ final class RunCommand implements Callable<Integer> {
     @Spec
     private CommandSpec spec;
 
-    /** Without a sample. */
+    /** Called without a sample. */
     @Override
     public Integer call() {
         throw new ParameterException(spec.commandLine(), "which sample? There are " + Main.names());
     }
 
-    /** Launches the ranks of a sample, or is one of them. */
+    /** Launches the ranks of a sample, or runs one if this process is a rank. */
     int run(Sample sample) throws Exception {
-        return launch.run(Main.class, sample::runAs, sample::mayBeKilled);
+        return launch.run(Main.class, sample::runAs, sample::expendableRanks);
     }
 }

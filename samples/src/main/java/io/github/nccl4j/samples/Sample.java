@@ -19,9 +19,10 @@ import picocli.CommandLine.ParentCommand;
 import picocli.CommandLine.Spec;
 
 /**
- * A numbered program that runs on every rank and checks its own results.
+ * A numbered sample program that runs on every rank and checks its own results.
  *
- * <p>A subclass is a picocli command whose name begins with its number; {@link #run} throws when an element is wrong.
+ * <p>A subclass is a picocli command whose name begins with its number. It implements {@link #run}, which throws if an element is
+ * wrong. Not thread-safe; each rank's process uses its own instance.
  */
 abstract class Sample implements Callable<Integer> {
 
@@ -31,23 +32,23 @@ abstract class Sample implements Callable<Integer> {
     @Spec
     private CommandSpec spec;
 
-    /** {@return its name, such as {@code 01-all-reduce}} */
+    /** {@return the name of the sample, such as {@code 01-all-reduce}} */
     final String name() {
         return getClass().getAnnotation(Command.class).name();
     }
 
-    /** {@return what it does, in one line} */
+    /** {@return a description of the sample in one line} */
     final String summary() {
         return getClass().getAnnotation(Command.class).description()[0];
     }
 
-    /** Checks options that picocli can't; called before ranks are started. */
+    /** Checks the options beyond their types, before the ranks start; throws {@link #invalid}. */
     void validate() {}
 
     /**
-     * Does this rank's part.
+     * Runs this rank.
      *
-     * @param communicator that of all ranks, which the caller closes
+     * @param communicator the communicator of all ranks; the caller closes it
      * @throws Failure if an element is wrong
      */
     abstract void run(Communicator communicator);
@@ -58,7 +59,7 @@ abstract class Sample implements Callable<Integer> {
         return command.run(this);
     }
 
-    /** For {@link #validate}. */
+    /** The exception for wrong options, for {@link #validate}. */
     final ParameterException invalid(String message) {
         return new ParameterException(spec.commandLine(), message);
     }
@@ -66,7 +67,7 @@ abstract class Sample implements Callable<Integer> {
     final int runAs(RankInfo self, Duration timeout) {
         Communicator communicator = null;
         try {
-            if (standsIn(self, timeout)) {
+            if (runForeignRank(self, timeout)) {
                 return CommandLine.ExitCode.OK;
             }
             communicator = connect(self, timeout);
@@ -78,28 +79,44 @@ abstract class Sample implements Callable<Integer> {
             System.out.flush();
             System.err.println(name() + ": " + describe(failure, self));
             if (communicator != null) {
-                // So that nobody waits for this rank.
+                // Lets the other ranks fail at once instead of waiting for this rank.
                 communicator.abort();
             }
             return CommandLine.ExitCode.SOFTWARE;
         }
     }
 
-    /** {@return which ranks the launcher may see killed without ending the others} */
-    IntPredicate mayBeKilled(int size) {
+    /**
+     * The ranks whose death by SIGKILL does not end the run.
+     *
+     * @param size the number of ranks
+     * @return true for a rank that may be killed
+     */
+    IntPredicate expendableRanks(int size) {
         return rank -> false;
     }
 
     /**
-     * Does the part of a rank that is another program, for which this process only stands.
+     * Runs the rank of this process in another program, if the sample has one for it.
      *
-     * @return false if this process is the rank itself
+     * @param self the rank of this process
+     * @param timeout the time to wait for the other ranks
+     * @return true if the other program was the rank and has ended; false if this process is the rank
      */
-    boolean standsIn(RankInfo self, Duration timeout) {
+    boolean runForeignRank(RankInfo self, Duration timeout) {
         return false;
     }
 
-    /** Meets the other ranks. With the policy a rank that notices a lost one frees its device, which closing buffers needs. */
+    /**
+     * Creates the communicator of all ranks. Collective.
+     *
+     * <p>With {@link FailurePolicy#ABORT} a rank that detects the loss of another one aborts its own operations, which would
+     * otherwise block the release of its buffers.
+     *
+     * @param self the rank of this process
+     * @param timeout the time to wait for the other ranks
+     * @return the communicator
+     */
     Communicator connect(RankInfo self, Duration timeout) {
         requireNoRccl();
         if (self.worldSize() > 1) {
@@ -108,7 +125,7 @@ abstract class Sample implements Callable<Integer> {
         return Communicator.builder().onFailure(FailurePolicy.ABORT).fromEnvironment();
     }
 
-    /** The rank's device: host memory with the host engine, else one of the GPUs that this process sees. */
+    /** The rank's device: host memory with the host engine, else one of the GPUs that are visible to this process. */
     static Device device(RankInfo self) {
         requireNoRccl();
         return NcclLibrary.get().engine() == Engine.HOST ? Device.host() : Device.cuda(self.device(Device.cudaCount()));
@@ -129,7 +146,7 @@ abstract class Sample implements Callable<Integer> {
                 + "# " + ranks + (ranks == 1 ? " rank" : " ranks") + ", rank 0 on " + communicator.device();
     }
 
-    /** Expected failures say all in their message; anything else is a bug, and its stack tells where. */
+    /** The message of an exception of nccl4j; for any other exception, which is a bug, also its stack trace. */
     private static String describe(Throwable failure, RankInfo self) {
         if (failure.getClass().getName().startsWith("io.github.nccl4j.")) {
             return failure.getMessage();
@@ -144,28 +161,35 @@ abstract class Sample implements Callable<Integer> {
         return text.toString();
     }
 
-    /** Prints what concerns all ranks, once. */
+    /** Prints a text on rank 0 only. */
     static void printAtRoot(Communicator communicator, String text) {
         if (communicator.rank() == 0) {
             System.out.println(text);
         }
     }
 
-    /** Says why there is nothing to do here, which is no failure; every rank then returns. */
-    static void skip(Communicator communicator, String why) {
-        printAtRoot(communicator, "skipped: " + why);
+    /** Prints why the sample can't run here. All ranks call this and return successfully. */
+    static void skip(Communicator communicator, String reason) {
+        printAtRoot(communicator, "skipped: " + reason);
     }
 
-    /** Fails if anything is wrong. */
-    static void check(Mismatch mismatch, Communicator communicator, String what) {
-        if (!mismatch.none()) {
-            throw new Failure("rank " + communicator.rank() + ": " + what + ": element " + mismatch.index()
+    /**
+     * Checks the result of an operation.
+     *
+     * @param mismatch the wrong elements
+     * @param communicator the communicator of the operation
+     * @param operation the operation, for the message
+     * @throws Failure if there is a wrong element
+     */
+    static void check(Mismatch mismatch, Communicator communicator, String operation) {
+        if (!mismatch.isEmpty()) {
+            throw new Failure("rank " + communicator.rank() + ": " + operation + ": element " + mismatch.index()
                     + " is wrong: expected " + mismatch.expected() + ", got " + mismatch.got() + " (" + mismatch.count()
                     + " wrong in all)");
         }
     }
 
-    /** The sample can't run here, or an element is not what it must be. */
+    /** Thrown if the sample can't run or an element is wrong. */
     static final class Failure extends RuntimeException {
 
         private static final long serialVersionUID = 1;

@@ -12,18 +12,18 @@ import io.github.nccl4j.samples.support.Pattern;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
-/** Passes arrays round a ring: each rank sends to the next and receives from the previous one, both in one group. */
+/** Passes arrays around a ring: each rank sends to the next rank and receives from the previous one, in one group. */
 @Command(
         name = "02-send-recv",
         aliases = {"02", "2", "send-recv"},
         sortOptions = false,
         description = {
-            "Passes arrays round a ring of ranks with send and receive in one group, checked element by element.",
+            "Passes arrays around a ring of ranks with send and receive in one group; checks every element.",
             ""
         })
 final class SendRecv extends Sample {
 
-    private static final long STEP = 8;
+    private static final long GROWTH_FACTOR = 8;
 
     @Option(
             names = {"-e", "--maxbytes"},
@@ -31,7 +31,7 @@ final class SendRecv extends Sample {
             defaultValue = "4M",
             converter = SizeConverter.class,
             description =
-                    "Largest size in bytes, with K, M or G; sizes grow eightfold from 4 bytes. Default: ${DEFAULT-VALUE}.")
+                    "Largest size in bytes; suffixes K, M, G. Sizes grow eightfold from 4 bytes. Default: ${DEFAULT-VALUE}.")
     private long maxBytes;
 
     @Override
@@ -52,12 +52,12 @@ final class SendRecv extends Sample {
         try (CudaStream stream = CudaStream.nonBlocking(device);
                 DeviceBuffer<Float32> send = device.allocate(ElementType.FLOAT32, largest);
                 DeviceBuffer<Float32> receive = device.allocate(ElementType.FLOAT32, largest)) {
-            for (long count = 1; ; count = Math.min(largest, count * STEP)) {
+            for (long count = 1; ; count = Math.min(largest, count * GROWTH_FACTOR)) {
                 DeviceBuffer<Float32> outgoing = send.slice(0, count);
                 DeviceBuffer<Float32> incoming = receive.slice(0, count);
                 pattern(rank, count).write(outgoing);
                 incoming.fill(Float.NaN);
-                // Outside a group each rank would wait in send for a rank that waits in send.
+                // Without a group all ranks would deadlock: each would wait in send for a receiver.
                 try (Group group = Group.open()) {
                     communicator.send(outgoing, next, stream);
                     communicator.recv(incoming, previous, stream);

@@ -7,9 +7,10 @@ import java.util.zip.ZipEntry;
 import java.util.zip.ZipFile;
 
 /**
- * Loads the classes that commands need, launches two ranks, which meet, and is one, on the host engine, so that JVMs with
- * {@code -XX:DumpLoadedClassList} list all that there is to archive: classes, and what Java makes of lambdas. With the archive,
- * a JVM starts in two thirds of the time.
+ * Prepares a class data archive, which speeds up the start of the commands.
+ *
+ * <p>Loads the classes of all commands, launches two ranks on the host engine, and then runs as a single rank, so that the class
+ * lists of these JVMs ({@code -XX:DumpLoadedClassList}) contain all classes, and the hidden classes of lambdas, to archive.
  */
 public final class SharedClasses {
     private static final List<String> PACKAGES = List.of(
@@ -30,9 +31,9 @@ public final class SharedClasses {
     private SharedClasses() {}
 
     /**
-     * Loads the classes, then runs the commands, the last of which ends this JVM.
+     * Loads the classes, then runs the commands. The last command ends this JVM. The environment must describe a single rank.
      *
-     * @param args the file to which each rank adds its process's number and a list; the environment must say that this is the only rank
+     * @param args the path of the class list; each launched rank appends its process id to the name of its own list
      * @throws IOException if a jar can't be read
      */
     public static void main(String[] args) throws IOException {
@@ -63,7 +64,7 @@ public final class SharedClasses {
         try {
             Class.forName(name, false, SharedClasses.class.getClassLoader());
         } catch (ClassNotFoundException | LinkageError e) {
-            // Some of JavaCPP's classes need jars that are not there: they are not used either.
+            // Some classes of JavaCPP need jars that are absent here; the commands do not use these classes.
             if (Boolean.getBoolean("nccl4j.classes.verbose")) {
                 System.err.println(jar + ": " + e);
             }

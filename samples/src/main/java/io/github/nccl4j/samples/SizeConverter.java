@@ -4,7 +4,7 @@ import io.github.nccl4j.samples.support.ByteSize;
 import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.TypeConversionException;
 
-/** Reads options such as {@code -e 64M}. Has no state. */
+/** Converts option values such as {@code 64M} to bytes. Stateless. */
 public final class SizeConverter implements ITypeConverter<Long> {
 
     /** For picocli. */
@@ -14,8 +14,8 @@ public final class SizeConverter implements ITypeConverter<Long> {
     public Long convert(String text) {
         try {
             return ByteSize.parse(text);
-        } catch (IllegalArgumentException notASize) {
-            throw new TypeConversionException(notASize.getMessage());
+        } catch (IllegalArgumentException e) {
+            throw new TypeConversionException(e.getMessage());
         }
     }
 }

@@ -7,11 +7,11 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
-/** {@code nccl4j startup}: for measuring how long it takes from the start of the processes to a first result. */
+/** {@code nccl4j startup}: helps to measure the time from the start of the processes to the first result. */
 @Command(
         name = "startup",
         description = {
-            "Makes a communicator, finishes one all-reduce, and prints \"FIRST\" and the time then, in nanoseconds since 1970.",
+            "Creates a communicator, completes an all-reduce, and prints \"FIRST\" and the time in nanoseconds since 1970.",
             "",
             "benchmarks/startup.py compares it with a C program and with PyTorch.",
             ""
@@ -28,7 +28,7 @@ final class StartupCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws Exception {
-        return launch.run(StartupRank.class, (self, patience) -> {
+        return launch.run(StartupRank.class, (self, initTimeout) -> {
             StartupRank.run();
             return CommandLine.ExitCode.OK;
         });

@@ -10,7 +10,7 @@ import io.github.nccl4j.samples.launch.LauncherWatch;
 import java.time.Instant;
 import java.util.concurrent.TimeUnit;
 
-/** A rank of {@code nccl4j startup}: no more than a program of a user would do, which has no command line to read. */
+/** A rank of {@code nccl4j startup}. Like a typical user program, it does not parse a command line. */
 final class StartupRank {
     private StartupRank() {}
 
@@ -24,7 +24,7 @@ final class StartupRank {
         }
     }
 
-    /** Makes a communicator, finishes one all-reduce and prints the time then. */
+    /** Creates a communicator, completes an all-reduce and prints the time of its completion. */
     static void run() {
         try (Communicator communicator = Communicator.fromEnvironment();
                 CudaStream stream = CudaStream.nonBlocking(communicator.device());

@@ -23,21 +23,23 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
 /**
- * Sums in steps; in the middle of it the last rank is killed, and the others go on without it.
+ * Continues a computation after the loss of a rank: the ranks sum in steps, the last rank is killed in the middle, and the others
+ * recover and finish.
  *
- * <p>A step adds to the state what all ranks of then contribute. Some ranks may have completed a step that failed at others, so
- * all keep the state before their last step, and go back to the step that all have completed.
+ * <p>A step adds the contributions of all ranks of the current communicator to the state. Some ranks may have completed a step
+ * that failed on others. Therefore each rank keeps the state before its last step, and after a failure all return to the last
+ * step that every rank has completed.
  */
 @Command(
         name = "08-survive-a-failure",
         aliases = {"08", "8", "survive-a-failure"},
         sortOptions = false,
         description = {
-            "Sums arrays in steps; in one of them the last rank kills itself, and the others go on with the right results.",
+            "Sums arrays in steps; in one step the last rank kills itself, and the others continue with correct results.",
             "",
-            "The others get an exception, agree who is left, and shrink the communicator, or make a new one where the library "
-                    + "can't. The launcher takes the death of that rank for part of the sample; another one ends the run, "
-                    + "mostly.",
+            "The survivors get an exception, agree on the remaining ranks, and shrink the communicator, or create a new one if "
+                    + "the library can't shrink. nccl4j's launcher tolerates the death of that rank; most other launchers end "
+                    + "the run.",
             ""
         })
 final class SurviveAFailure extends Sample {
@@ -53,21 +55,23 @@ final class SurviveAFailure extends Sample {
             names = {"-s", "--steps"},
             paramLabel = "N",
             defaultValue = "20",
-            description = "Steps; the rank dies in the middle one. Default: ${DEFAULT-VALUE}.")
+            description = "Number of steps; the rank dies in the middle. Default: ${DEFAULT-VALUE}.")
     private int steps;
 
     @Option(
             names = {"-d", "--deadline"},
             paramLabel = "SECONDS",
             defaultValue = "10",
-            description = "After this time a step has failed. Default: ${DEFAULT-VALUE}.")
+            description = "Deadline of a step. Default: ${DEFAULT-VALUE}.")
     private int deadline;
 
-    /** Which ranks did each step that was done. */
-    private final List<List<Integer>> doneBy = new ArrayList<>();
+    /** The ranks that contributed to each completed step. */
+    private final List<List<Integer>> completedBy = new ArrayList<>();
 
     private long[] state;
-    private long[] before;
+
+    /** The state before the last completed step. */
+    private long[] previousState;
 
     private TcpStore store;
     private Recovery recovery;
@@ -79,13 +83,13 @@ final class SurviveAFailure extends Sample {
         }
     }
 
-    /** Not rank 0, whose process keeps the store. */
+    /** The rank to kill: not rank 0, whose process hosts the store. */
     private static int victim(int size) {
         return size - 1;
     }
 
     @Override
-    IntPredicate mayBeKilled(int size) {
+    IntPredicate expendableRanks(int size) {
         return rank -> rank == victim(size) && size > 1;
     }
 
@@ -101,73 +105,80 @@ final class SurviveAFailure extends Sample {
     void run(Communicator all) {
         int size = all.size();
         if (size < 2) {
-            skip(all, "a rank that survives needs another one that does not: -n 2 or more");
+            skip(all, "needs at least 2 ranks, one of which is killed: -n 2");
             return;
         }
         state = new long[count];
         try (CudaStream stream = CudaStream.nonBlocking(all.device());
                 DeviceBuffer<Int64> numbers = all.device().allocate(ElementType.INT64, count)) {
-            while (doneBy.size() < steps) {
-                if (doneBy.size() == steps / 2 && store.rank() == victim(size)) {
+            while (completedBy.size() < steps) {
+                if (completedBy.size() == steps / 2 && store.rank() == victim(size)) {
                     die();
                 }
                 try {
                     step(recovery.communicator(), numbers, stream);
                 } catch (NcclRemoteException | NcclTimeoutException lost) {
-                    System.out.println("rank " + store.rank() + ": step " + doneBy.size() + " failed: "
+                    System.out.println("rank " + store.rank() + ": step " + completedBy.size() + " failed: "
                             + lost.getMessage().lines().findFirst().orElse(""));
                     recovery.recover(Duration.ofSeconds(deadline + 2L));
-                    goBack(recovery.communicator(), stream);
+                    rollBack(recovery.communicator(), stream);
                 }
             }
         }
         check(size);
-        System.out.println("rank " + store.rank() + ": went on as rank "
+        System.out.println("rank " + store.rank() + ": continued as rank "
                 + recovery.communicator().rank() + " of " + recovery.members().size() + " after rank " + victim(size)
                 + " was killed; " + steps + " steps of " + count + " elements, every element checked");
         recovery.close();
     }
 
-    /** Adds what all ranks of now contribute; the state stays as it was if that fails. */
+    /** Adds the contributions of all ranks to the state, or throws and leaves the state unchanged. */
     private void step(Communicator communicator, DeviceBuffer<Int64> numbers, CudaStream stream) {
-        int step = doneBy.size();
+        int step = completedBy.size();
         long[] sums = new long[count];
         Arrays.setAll(sums, i -> contribution(store.rank(), step, i));
         numbers.copyFrom(sums);
         communicator.allReduce(numbers, ReduceOp.SUM, stream);
         communicator.work(stream).await();
         numbers.copyTo(sums);
-        before = state;
+        previousState = state;
         state = new long[count];
-        Arrays.setAll(state, i -> before[i] + sums[i]);
-        doneBy.add(recovery.members());
+        Arrays.setAll(state, i -> previousState[i] + sums[i]);
+        completedBy.add(recovery.members());
     }
 
-    /** To the step that all have completed. */
-    private void goBack(Communicator communicator, CudaStream stream) {
-        long[] least = {doneBy.size()};
+    /** Returns to the last step that all ranks have completed: at most one step back. */
+    private void rollBack(Communicator communicator, CudaStream stream) {
+        long[] least = {completedBy.size()};
         try (DeviceBuffer<Int64> number = communicator.device().allocate(ElementType.INT64, 1)) {
             number.copyFrom(least);
             communicator.allReduce(number, ReduceOp.MIN, stream);
             communicator.work(stream).await();
             number.copyTo(least);
         }
-        require(doneBy.size() - least[0] <= 1, "step " + doneBy.size() + ", others are at " + least[0]);
-        if (least[0] < doneBy.size()) {
-            state = before;
-            doneBy.remove(doneBy.size() - 1);
+        require(
+                completedBy.size() - least[0] <= 1,
+                "ranks must be at most one step apart: " + completedBy.size() + ", " + least[0]);
+        if (least[0] < completedBy.size()) {
+            state = previousState;
+            completedBy.remove(completedBy.size() - 1);
         }
     }
 
     private void check(int size) {
-        List<Integer> left = recovery.members();
-        require(left.size() == size - 1 && !left.contains(victim(size)), "ranks " + left + " are left of " + size);
-        long with = doneBy.stream().filter(ranks -> ranks.size() == size).count();
-        require(with >= steps / 2 - 1 && with <= steps / 2, "all " + size + " ranks did " + with + " steps");
+        List<Integer> survivors = recovery.members();
+        require(
+                survivors.size() == size - 1 && !survivors.contains(victim(size)),
+                "all ranks but rank " + victim(size) + " must survive: " + survivors + " of " + size);
+        long complete =
+                completedBy.stream().filter(ranks -> ranks.size() == size).count();
+        require(
+                complete >= steps / 2 - 1 && complete <= steps / 2,
+                "all " + size + " ranks must complete " + steps / 2 + " steps or one less: " + complete);
         for (int i = 0; i < count; i++) {
             long expected = 0;
             for (int step = 0; step < steps; step++) {
-                for (int rank : doneBy.get(step)) {
+                for (int rank : completedBy.get(step)) {
                     expected += contribution(rank, step, i);
                 }
             }
@@ -179,13 +190,13 @@ final class SurviveAFailure extends Sample {
         return (rank + 1L) * (step + 1) + element;
     }
 
-    private void require(boolean right, String what) {
-        if (!right) {
-            throw new Failure("rank " + store.rank() + ": " + what);
+    private void require(boolean condition, String message) {
+        if (!condition) {
+            throw new Failure("rank " + store.rank() + ": " + message);
         }
     }
 
-    /** As the kernel kills a process that wants too much memory: nothing is closed, and nobody is told. */
+    /** Kills this process with SIGKILL, as the kernel does when memory runs out: nothing is closed, no message is sent. */
     private static void die() {
         System.out.flush();
         try {
@@ -195,6 +206,6 @@ final class SurviveAFailure extends Sample {
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
-        throw new Failure("this process could not kill itself");
+        throw new Failure("this process still runs after sending SIGKILL to itself");
     }
 }

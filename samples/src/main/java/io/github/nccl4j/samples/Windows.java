@@ -18,19 +18,19 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
 /**
- * Registers memory as a symmetric window, writes into the window of the next rank without a receive there, and calls a collective on
- * memory in the window.
+ * Registers memory as a symmetric window, puts data into the window of the next rank, which calls no receive, and runs a
+ * collective on memory in the window.
  *
- * <p>The first half of the window is this rank's to send, into the second half the previous rank writes.
+ * <p>A rank sends from the first half of its window; the previous rank writes into the second half.
  */
 @Command(
         name = "07-windows",
         aliases = {"07", "7", "windows"},
         sortOptions = false,
         description = {
-            "Puts arrays into the next rank's window and all-reduces within windows, checked element by element.",
+            "Puts arrays into the next rank's window and all-reduces within windows; checks every element.",
             "",
-            "Where the library or the machine has none of that, the sample says what it needs and succeeds.",
+            "If the library or the machine does not support windows, the sample prints why it is skipped, and succeeds.",
             ""
         })
 final class Windows extends Sample {
@@ -61,13 +61,13 @@ final class Windows extends Sample {
         try {
             NcclLibrary.get().require("ncclPutSignal");
             useWindow(communicator);
-        } catch (NcclLibraryException | NoWindowException missing) {
-            // All ranks come to the same end: they have the same library, and NCCL makes windows for all or for none.
-            skip(communicator, missing.getMessage());
+        } catch (NcclLibraryException | NoWindowException e) {
+            // All ranks skip alike: they have the same library, and NCCL creates windows for all ranks or for none.
+            skip(communicator, e.getMessage());
             return;
         }
         System.out.println(
-                "rank " + communicator.rank() + ": " + rounds + " puts of the previous rank and a sum in windows, "
+                "rank " + communicator.rank() + ": " + rounds + " puts by the previous rank and a sum in windows, "
                         + count + " elements each, every element checked");
     }
 
@@ -79,13 +79,13 @@ final class Windows extends Sample {
             DeviceBuffer<Float32> outgoing = memory.slice(0, count);
             DeviceBuffer<Float32> incoming = memory.slice(count, count);
             for (int round = 0; round < rounds; round++) {
-                passOn(communicator, window, outgoing, incoming, round, stream);
+                putToNext(communicator, window, outgoing, incoming, round, stream);
             }
             sum(communicator, outgoing, incoming, stream);
         }
     }
 
-    private void passOn(
+    private void putToNext(
             Communicator communicator,
             Window window,
             DeviceBuffer<Float32> outgoing,
@@ -100,12 +100,12 @@ final class Windows extends Sample {
         communicator.waitSignal(previous, stream);
         communicator.work(stream).await();
         check(pattern(previous, round).compare(incoming), communicator, "round " + round + ", from rank " + previous);
-        // The previous rank may write again, and so may this one when the next has said so.
+        // Allow the previous rank to write again; write again when the next rank allows it.
         communicator.signal(previous, stream);
         communicator.waitSignal(next, stream);
     }
 
-    /** The call is the same as without a window; NCCL has faster ways where both buffers are in one. */
+    /** The call is the same as without a window, but NCCL has faster algorithms for buffers in windows. */
     private void sum(
             Communicator communicator,
             DeviceBuffer<Float32> outgoing,

@@ -30,29 +30,29 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
 /**
- * The last rank is a program in Python, all others are in Java, and they have one communicator.
+ * Shares a communicator between Java and Python: the last rank is a Python process, all others are JVMs.
  *
- * <p>All that they must agree on is the library, or at least its release, and the unique id, whose bytes travel as the programs
- * like: here through the store to the JVM of the last rank, which gives them to Python.
+ * <p>The programs must use the same library, or at least the same release, and the same unique id. How the bytes of the id reach
+ * each program is up to the programs: here the store carries them to the JVM of the last rank, which passes them to Python.
  */
 @Command(
         name = "10-with-python",
         aliases = {"10", "with-python"},
         sortOptions = false,
         description = {
-            "Sums arrays over ranks in Java and a last one in Python, and sends there and back, checked element by element.",
+            "Sums arrays over ranks in Java and a rank in Python, and sends between them; checks every element.",
             "",
-            "Of -n ranks the last is a process of python3, with NCCL's C functions by ctypes and no package installed; its JVM "
-                    + "only starts it, gives it the unique id, and ends with it. Each rank needs a GPU of its own, unless "
-                    + "they are on the host engine.",
+            "The last rank is a python3 process that calls NCCL's C functions with ctypes and needs no packages; its JVM only "
+                    + "starts it, passes it the unique id, and ends with it. Each rank needs its own GPU, except on the host "
+                    + "engine.",
             ""
         })
 final class WithPython extends Sample {
 
     private static final String SCRIPT = "with_python.py";
 
-    /** So that the JVM of a rank in Python can say that it hangs before the others say that it did not come. */
-    private static final int LATER_SECONDS = 3;
+    /** The Java ranks wait longer than the JVM that watches Python, so that its message, which names the cause, comes first. */
+    private static final int EXTRA_DEADLINE_SECONDS = 3;
 
     @Option(
             names = {"-c", "--count"},
@@ -65,14 +65,14 @@ final class WithPython extends Sample {
             names = {"-d", "--deadline"},
             paramLabel = "SECONDS",
             defaultValue = "60",
-            description = "After this time Python has failed, and is ended. Default: ${DEFAULT-VALUE}.")
+            description = "Deadline of the Python process, which is then killed. Default: ${DEFAULT-VALUE}.")
     private int deadline;
 
     @Option(
             names = "--python",
             paramLabel = "PROGRAM",
             defaultValue = "python3",
-            description = "Python 3, a path or a name on the PATH. Default: ${DEFAULT-VALUE}.")
+            description = "Python 3: a path, or a name on the PATH. Default: ${DEFAULT-VALUE}.")
     private String python;
 
     @Override
@@ -90,7 +90,7 @@ final class WithPython extends Sample {
         requireGpus(self);
         return Communicator.builder()
                 .device(device(self))
-                .deadline(Duration.ofSeconds(deadline + LATER_SECONDS))
+                .deadline(Duration.ofSeconds(deadline + EXTRA_DEADLINE_SECONDS))
                 .onFailure(FailurePolicy.ABORT)
                 .create(UniqueId.of(id(self, timeout)), self.rank(), self.worldSize());
     }
@@ -99,11 +99,11 @@ final class WithPython extends Sample {
     void run(Communicator communicator) {
         int size = communicator.size();
         if (size < 2) {
-            skip(communicator, "the last rank is in Python, and one in Java is needed besides: -n 2 or more");
+            skip(communicator, "needs at least 2 ranks, the last of which is in Python: -n 2");
             return;
         }
         int rank = communicator.rank();
-        String what = "summed " + count + " elements with a rank in Python";
+        String done = "summed " + count + " elements with a rank in Python";
         try (CudaStream stream = CudaStream.nonBlocking(communicator.device());
                 DeviceBuffer<Int64> buffer = communicator.device().allocate(ElementType.INT64, count)) {
             write(buffer, i -> (rank + 1L) * (i + 1));
@@ -117,12 +117,12 @@ final class WithPython extends Sample {
                 communicator.send(buffer, size - 1, stream);
                 communicator.recv(buffer, size - 1, stream);
                 communicator.work(stream).await();
-                check(buffer, i -> -(long) i * i, "rank 0: what rank " + (size - 1) + " has sent back");
-                what += ", sent as many there and got them back negated";
+                check(buffer, i -> -(long) i * i, "rank 0: receive from rank " + (size - 1));
+                done += ", sent as many to it and received them negated";
             }
         }
         System.out.println(
-                "rank " + rank + " in Java " + Runtime.version().feature() + ": " + what + "; every element checked");
+                "rank " + rank + " in Java " + Runtime.version().feature() + ": " + done + "; every element checked");
     }
 
     private void write(DeviceBuffer<Int64> buffer, IntToLongFunction element) {
@@ -142,25 +142,28 @@ final class WithPython extends Sample {
         }
     }
 
-    /** Collective: rank 0 makes it. */
+    /** The unique id, which rank 0 creates. Collective. */
     private static byte[] id(RankInfo self, Duration timeout) {
         return TcpStore.ofProcess(self, timeout)
                 .broadcast("id", 0, () -> UniqueId.create().toBytes(), timeout);
     }
 
-    /** Under another launcher a process may see its own GPU only, and then NCCL tells of two ranks on one. */
+    /**
+     * Checks the number of GPUs, if our launcher started this process. Under another launcher a process may see only its own GPU;
+     * there NCCL reports two ranks on one GPU.
+     */
     private static void requireGpus(RankInfo self) {
         int gpus = Device.cudaCount();
-        if (NcclLibrary.get().engine() == Engine.NCCL && LauncherWatch.launched() && self.localWorldSize() > gpus) {
-            throw new Failure("rank " + self.rank() + ": " + self.localWorldSize()
-                    + " ranks, one of them in Python, need as many GPUs, and there are " + gpus
+        if (NcclLibrary.get().engine() == Engine.NCCL && LauncherWatch.isLaunched() && self.localWorldSize() > gpus) {
+            throw new Failure("rank " + self.rank() + ": each rank needs its own GPU, including the rank in Python: "
+                    + self.localWorldSize() + " ranks, " + gpus + (gpus == 1 ? " GPU" : " GPUs")
                     + "; --engine host needs none");
         }
     }
 
     /** The last rank is in Python. */
     @Override
-    boolean standsIn(RankInfo self, Duration timeout) {
+    boolean runForeignRank(RankInfo self, Duration timeout) {
         if (self.worldSize() == 1 || self.rank() < self.worldSize() - 1) {
             return false;
         }
@@ -170,22 +173,22 @@ final class WithPython extends Sample {
         try {
             byte[] id = id(self, timeout);
             try {
-                // Left open: Python ends when this process does, which closes it.
+                // Not closed: Python exits at end-of-file, which comes when this process ends.
                 OutputStream in = process.getOutputStream();
                 in.write(id);
                 in.flush();
-            } catch (IOException gone) {
-                // The exit code says more.
+            } catch (IOException e) {
+                // Python has ended; its exit code is reported below.
             }
             if (!process.waitFor(deadline, TimeUnit.SECONDS)) {
-                throw new Failure("rank " + self.rank() + ": " + describe(process) + " was not done after " + deadline
-                        + " s, and is ended");
+                throw new Failure("rank " + self.rank() + ": " + describe(process) + " did not end within " + deadline
+                        + " s and was killed");
             }
             if (process.exitValue() != 0) {
                 throw new Failure(
-                        "rank " + self.rank() + ": " + describe(process) + " ended with code " + process.exitValue());
+                        "rank " + self.rank() + ": " + describe(process) + " exited with code " + process.exitValue());
             }
-        } catch (InterruptedException interrupted) {
+        } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new Failure("rank " + self.rank() + ": interrupted while Python was running");
         } finally {
@@ -203,7 +206,7 @@ final class WithPython extends Sample {
         String device = library.engine() == Engine.HOST ? "host" : "" + self.device(Device.cudaCount());
         List<String> command = List.of(
                 python,
-                // Neither the folder it is started in nor variables of Python's lead to other modules.
+                // Isolated: ignore modules in the working directory and Python's environment variables.
                 "-I",
                 "-c",
                 script(),
@@ -215,9 +218,9 @@ final class WithPython extends Sample {
         try {
             return ChildProcesses.start(
                     new ProcessBuilder(command).redirectOutput(Redirect.INHERIT).redirectError(Redirect.INHERIT));
-        } catch (IOException missing) {
-            throw new Failure("rank " + self.rank() + ": Python 3 can't be started, --python names another one: "
-                    + missing.getMessage().lines().findFirst().orElse(""));
+        } catch (IOException e) {
+            throw new Failure("rank " + self.rank() + ": can't start Python 3 (choose one with --python): "
+                    + e.getMessage().lines().findFirst().orElse(""));
         }
     }
 

@@ -1,7 +1,7 @@
-"""The rank of 10-with-python that is Python: NCCL's C functions by ctypes, with nothing installed besides Python.
+"""The Python rank of 10-with-python: calls NCCL's C functions with ctypes, and needs no packages.
 
-Arguments: the library, the rank, the number of ranks, the number of elements, and a CUDA device or "host". The bytes of the
-unique id come on standard input, which the process that started this one holds open for as long as it lives.
+Arguments: the path of the library, the rank, the number of ranks, the number of elements, and a CUDA device or "host".
+Standard input carries the bytes of the unique id. The parent process keeps it open; this process exits at end-of-file.
 """
 
 import ctypes
@@ -17,13 +17,13 @@ ID_BYTES = 128
 
 
 class UniqueId(ctypes.Structure):
-    """ncclUniqueId, which C passes by value."""
+    """ncclUniqueId; passed by value."""
 
     _fields_ = [("internal", ctypes.c_byte * ID_BYTES)]
 
 
 class Host:
-    """The memory of this process, for the host engine: on the NULL stream its calls return when their work is done."""
+    """Host memory, for the host engine. On the NULL stream its calls return when their work is complete."""
 
     stream = None
 
@@ -38,7 +38,7 @@ class Host:
 
 
 class Gpu:
-    """As many bytes of a GPU, by CUDA's driver, whose library has the same name everywhere; the runtime's has a version."""
+    """GPU memory of the same size, through CUDA's driver API: unlike the runtime, its library has one name everywhere."""
 
     FUNCTIONS = {
         "cuInit": [c_uint],
@@ -61,10 +61,10 @@ class Gpu:
         address = c_uint64()
         self.call("cuInit", 0)
         self.call("cuDeviceGet", byref(device), index)
-        # The context that CUDA's runtime has for the device: NCCL takes the one that is current.
+        # NCCL uses the current context: make it the primary one, which CUDA's runtime uses, too.
         self.call("cuDevicePrimaryCtxRetain", byref(context), device)
         self.call("cuCtxSetCurrent", context)
-        # Not one that is non-blocking: what it does comes after the copies, which are on the default stream.
+        # A blocking stream: its work waits for the copies, which are on the default stream.
         self.call("cuStreamCreate", byref(stream), 0)
         self.call("cuMemAlloc_v2", byref(address), ctypes.sizeof(numbers))
         self.stream = stream
@@ -80,11 +80,11 @@ class Gpu:
     def call(self, name, *arguments):
         result = getattr(self.driver, name)(*arguments)
         if result != 0:
-            raise RuntimeError("%s: error %d of CUDA" % (name, result))
+            raise RuntimeError("%s: CUDA error %d" % (name, result))
 
 
 class Nccl:
-    """A library with NCCL's C functions."""
+    """A library that exports NCCL's C functions."""
 
     FUNCTIONS = {
         "ncclCommInitRank": [c_void_p, c_int, UniqueId, c_int],
@@ -109,7 +109,7 @@ class Nccl:
 
 
 def declare(library, functions):
-    """Without types ctypes would take an address for an int of 32 bits."""
+    """Declares argument types: without them ctypes passes addresses as 32-bit integers."""
     for name, types in functions.items():
         getattr(library, name).argtypes = types
     return library
@@ -126,7 +126,7 @@ def check(numbers, expected, what):
 
 
 def end_with_parent():
-    """However the process that holds the other end ends, the kernel closes it."""
+    """Exits when the parent ends: the kernel closes its end of standard input then."""
     while os.read(0, 1):
         pass
     os._exit(143)
@@ -135,7 +135,7 @@ def end_with_parent():
 def run(path, rank, ranks, count, device):
     identity = sys.stdin.buffer.read(ID_BYTES)
     if len(identity) != ID_BYTES:
-        raise RuntimeError("a unique id has %d bytes, not %d" % (ID_BYTES, len(identity)))
+        raise RuntimeError("a unique id must have %d bytes: %d" % (ID_BYTES, len(identity)))
     threading.Thread(target=end_with_parent, daemon=True).start()
 
     numbers = (c_int64 * count)(*((rank + 1) * (i + 1) for i in range(count)))
@@ -161,7 +161,7 @@ def run(path, rank, ranks, count, device):
 
     nccl.call("ncclCommDestroy", communicator)
     print(
-        "rank %d in Python %s: summed %d elements with %s in Java, got as many from rank 0 and sent them back negated; "
+        "rank %d in Python %s: summed %d elements with %s in Java, received as many from rank 0 and sent them negated; "
         "every element checked" % (rank, platform.python_version(), count, "a rank" if ranks == 2 else "ranks")
     )
 

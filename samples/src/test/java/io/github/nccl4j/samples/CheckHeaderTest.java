@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import picocli.CommandLine;
 
-/** The command as a user calls it; what is compared is tested with the comparison. */
+/** The command {@code check-header}; the tests of {@code nccl-header} cover the comparison. */
 class CheckHeaderTest {
 
     @TempDir
@@ -36,7 +36,7 @@ class CheckHeaderTest {
     }
 
     @Test
-    void aHeaderThatAgreesPasses() throws IOException {
+    void equalHeaderPasses() throws IOException {
         Files.writeString(folder.resolve("nccl.h"), ourHeader());
         Outcome outcome = check(folder);
         assertEquals(0, outcome.code(), outcome.toString());
@@ -44,7 +44,7 @@ class CheckHeaderTest {
     }
 
     @Test
-    void aDifferenceIsNamedAndFails() throws IOException {
+    void differentConstantFails() throws IOException {
         String changed = ourHeader().replace("#define NCCL_SPLIT_NOCOLOR -1", "#define NCCL_SPLIT_NOCOLOR -2");
         Outcome outcome = check(Files.writeString(folder.resolve("nccl.h"), changed));
         assertEquals(1, outcome.code(), outcome.toString());
@@ -52,9 +52,9 @@ class CheckHeaderTest {
     }
 
     @Test
-    void aPathThatIsNotThereIsAnArgumentError() {
+    void missingPathIsAnArgumentError() {
         Outcome outcome = check(folder.resolve("none"));
         assertEquals(2, outcome.code(), outcome.toString());
-        assertTrue(outcome.err().contains("there is no " + folder.resolve("none")), outcome.err());
+        assertTrue(outcome.err().contains("no such file or folder: " + folder.resolve("none")), outcome.err());
     }
 }

@@ -14,10 +14,10 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** A command that never ends by itself ends when nobody reads its output any more, as in {@code nccl4j perf -N 0 | head}. */
+/** A command that runs forever ends when the reader of its output closes the pipe, as in {@code nccl4j perf -N 0 | head}. */
 @Timeout(600)
 class ClosedOutputTest {
-    private static final String FOR_EVER = "perf all_reduce --engine host -N 0 -b 8 -e 8 -n 1 -c 0 --jit-warmup 0";
+    private static final String ENDLESS = "perf all_reduce --engine host -N 0 -b 8 -e 8 -n 1 -c 0 --jit-warmup 0";
 
     /** 128 + SIGPIPE. */
     private static final int PIPE_CLOSED = 141;
@@ -34,8 +34,8 @@ class ClosedOutputTest {
     }
 
     @Test
-    void aLauncherEnds() throws Exception {
-        Process launcher = ChildProcesses.start(marked.mark(SamplesTest.command(FOR_EVER + " -np 2")));
+    void launcherEnds() throws Exception {
+        Process launcher = ChildProcesses.start(marked.mark(SamplesTest.command(ENDLESS + " -np 2")));
         readAndClose(launcher);
         assertTrue(launcher.waitFor(20, TimeUnit.SECONDS));
         assertEquals(PIPE_CLOSED, launcher.exitValue());
@@ -43,14 +43,14 @@ class ClosedOutputTest {
     }
 
     @Test
-    void aRankOfAnotherLauncherEnds() throws Exception {
+    void rankOfAnotherLauncherEnds() throws Exception {
         int port;
         try (ServerSocket socket = new ServerSocket(0)) {
             port = socket.getLocalPort();
         }
         List<Process> ranks = new ArrayList<>();
         for (int rank = 0; rank < 2; rank++) {
-            ProcessBuilder builder = marked.mark(SamplesTest.command(FOR_EVER));
+            ProcessBuilder builder = marked.mark(SamplesTest.command(ENDLESS));
             String variables = "RANK=%1$d WORLD_SIZE=2 LOCAL_RANK=%1$d LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1"
                     + " MASTER_PORT=%2$d";
             for (String variable :

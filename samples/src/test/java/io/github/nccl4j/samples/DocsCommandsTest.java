@@ -22,9 +22,10 @@ import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.Timeout;
 
 /**
- * The commands of the README and the documentation: those in blocks of {@code sh} run here, by the jar that {@code ./nccl4j}
- * runs. What can't is marked: {@code sh gate} (the gate runs it), {@code sh gpu}, {@code sh cluster}, {@code sh install} (needs a
- * network), {@code sh example} (has something of the reader's).
+ * Runs the commands in the {@code sh} blocks of the README and the documentation, with the jar that {@code ./nccl4j} runs.
+ *
+ * <p>Blocks of commands that can't run here carry a mark: {@code sh gate} (the gate runs them), {@code sh gpu}, {@code sh
+ * cluster}, {@code sh install} (need a network) and {@code sh example} (contain values of the reader).
  */
 @Timeout(600)
 class DocsCommandsTest {
@@ -32,7 +33,7 @@ class DocsCommandsTest {
     private static final Path DOCS = Path.of("../docs");
     private static final Path GATE = Path.of("../.ci/run");
 
-    /** A mark, and words one of which is in every command that has it. */
+    /** The marks; each marked command must contain one of the words. */
     private static final Map<String, List<String>> MARKS = Map.of(
             "gpu", List.of("./nccl4j", "nvcc", "startup.py"),
             "cluster", List.of("torchrun", "mpirun", "srun", "kubectl", "MASTER_ADDR="),
@@ -42,12 +43,12 @@ class DocsCommandsTest {
 
     private record Outcome(int code, List<String> output) {}
 
-    /** What commands have done, by their arguments. */
+    /** Outcomes of commands by their arguments: several pages may contain the same command. */
     private static final Map<String, Outcome> OUTCOMES = new HashMap<>();
 
     private record Command(String place, String mark, String line) {}
 
-    /** A command that only looks like one, without the fence that says how it is tested. */
+    /** A command in an indented block, which has no mark. */
     private static final Pattern INDENTED =
             Pattern.compile(" {4}(\\./nccl4j|mvn|pip|apt-get|torchrun|mpirun|srun|kubectl|\\.ci/|benchmarks/).*");
 
@@ -84,7 +85,7 @@ class DocsCommandsTest {
     }
 
     @Test
-    void everyCommandIsInABlock() throws IOException {
+    void commandsAreInFencedBlocks() throws IOException {
         for (Path page : pages()) {
             assertEquals(
                     List.of(),
@@ -96,7 +97,7 @@ class DocsCommandsTest {
     }
 
     @Test
-    void aMarkIsOnlyForWhatNeedsIt() throws IOException {
+    void markedCommandsNeedTheirMark() throws IOException {
         for (Command command : commands()) {
             if (!command.mark().isEmpty()) {
                 List<String> words = MARKS.get(command.mark());
@@ -108,7 +109,7 @@ class DocsCommandsTest {
     }
 
     @Test
-    void theGateRunsWhatIsMarkedSo() throws IOException {
+    void gateRunsCommandsMarkedGate() throws IOException {
         String gate = Files.readString(GATE);
         List<Command> marked = commands().stream()
                 .filter(command -> command.mark().equals("gate"))
@@ -120,7 +121,7 @@ class DocsCommandsTest {
     }
 
     @TestFactory
-    Stream<DynamicTest> unmarkedCommandsRun() throws IOException {
+    Stream<DynamicTest> unmarkedCommandsSucceed() throws IOException {
         List<Command> unmarked =
                 commands().stream().filter(command -> command.mark().isEmpty()).toList();
         assertTrue(unmarked.size() >= 4, unmarked.toString());
@@ -134,14 +135,13 @@ class DocsCommandsTest {
         if (arguments.contains("with-python")) {
             Programs.require("python3", "python3");
         }
-        // Pages may have the same command.
         if (!OUTCOMES.containsKey(arguments)) {
             OUTCOMES.put(arguments, run(arguments));
         }
         Outcome outcome = OUTCOMES.get(arguments);
         String text = command.place() + ": " + command.line() + "\n" + String.join("\n", outcome.output());
         if (arguments.startsWith("doctor")) {
-            // It may have found a problem of this machine.
+            // This machine may have a problem; the exit code must agree.
             boolean found =
                     outcome.output().stream().anyMatch(line -> line.strip().startsWith("problem "));
             assertEquals(found ? 1 : 0, outcome.code(), text);

@@ -29,7 +29,7 @@ class MainTest {
 
     private int execute(String arguments) {
         CommandLine command = Main.commandLine();
-        // Buffered, as that of a process: what is not flushed is not seen.
+        // Buffered like that of a process, so that a missing flush shows.
         command.setOut(new PrintWriter(new BufferedWriter(out), true));
         command.setErr(new PrintWriter(err, true));
         return command.execute(arguments.isEmpty() ? new String[0] : arguments.split(" "));
@@ -87,7 +87,7 @@ class MainTest {
                 "run 09 -n 2 -c 0 | -c must be at least 1: 0",
                 "run 10 -n 2 -d 0 | -c and -d must be at least 1: 100000, 0",
             })
-    void wrongArgumentsAreNamed(String arguments, String message) {
+    void wrongArgumentsAreReported(String arguments, String message) {
         assertEquals(2, execute(arguments));
         assertEquals(
                 "nccl4j: "
@@ -100,8 +100,8 @@ class MainTest {
 
     private static String tooManyRanks() {
         int processors = Runtime.getRuntime().availableProcessors();
-        return "2147483647 ranks are more than 64 for each of " + processors
-                + (processors == 1 ? " processor" : " processors") + "; --oversubscribe starts them all the same";
+        return "at most 64 ranks per processor are allowed: 2147483647 ranks, " + processors
+                + (processors == 1 ? " processor" : " processors") + "; use --oversubscribe to start them anyway";
     }
 
     @ParameterizedTest
@@ -111,45 +111,44 @@ class MainTest {
                 "plot /nonexistent.json -o x.svg | /nonexistent.json: no such file or folder",
                 "plot /proc -o x.svg | /proc is a folder, not a file of results",
             })
-    void aFileThatCanNotBeReadIsNamedWithTheReason(String arguments, String message) {
+    void unreadableFileIsReportedWithTheReason(String arguments, String message) {
         assertEquals(1, execute(arguments));
         assertEquals("nccl4j: " + message, err.toString().strip());
     }
 
-    /** Of every command and sample. */
     @Test
-    void helpFitsIntoATerminal() {
+    void helpOfAllCommandsHas80Columns() {
         for (CommandLine command : Main.commandLine().getSubcommands().values()) {
-            fits(command);
-            command.getSubcommands().values().forEach(this::fits);
+            assertHelpFits(command);
+            command.getSubcommands().values().forEach(this::assertHelpFits);
         }
         assertEquals(0, execute("list"));
-        assertEquals(List.of(), wide(out.toString()));
+        assertEquals(List.of(), wideLines(out.toString()));
     }
 
-    private void fits(CommandLine command) {
-        assertEquals(List.of(), wide(command.getUsageMessage()), command.getCommandName());
+    private void assertHelpFits(CommandLine command) {
+        assertEquals(List.of(), wideLines(command.getUsageMessage()), command.getCommandName());
     }
 
-    private static List<String> wide(String text) {
+    private static List<String> wideLines(String text) {
         return text.lines().filter(line -> line.length() > 80).toList();
     }
 
     @Test
-    void theScriptsHelpFitsIntoATerminal() throws IOException {
+    void helpOfTheScriptHas80Columns() throws IOException {
         String script = Files.readString(Path.of("../nccl4j"));
         String help = script.substring(script.indexOf("<<'HELP'"), script.indexOf("\nHELP"));
-        assertEquals(List.of(), wide(help));
+        assertEquals(List.of(), wideLines(help));
     }
 
     @ParameterizedTest
     @ValueSource(strings = {"", "--help", "run --help", "run 01 --help", "run 02 -h", "run 03-all-to-all-v -h"})
-    void helpIsNoError(String arguments) {
+    void helpSucceeds(String arguments) {
         assertEquals(0, execute(arguments));
         assertTrue(out.toString().startsWith("Usage: nccl4j"), out.toString());
     }
 
-    /** A new sample is one more number, and can be called by its number, its name or both. */
+    /** Samples have consecutive numbers and can be called by number, by name or by both. */
     @Test
     void listsTheSamples() {
         assertEquals(0, execute("list"));
@@ -170,7 +169,7 @@ class MainTest {
     }
 
     @Test
-    void theReadmeHasTheSameList() throws IOException {
+    void readmeListsTheSameSamples() throws IOException {
         List<String> names = Files.readString(Path.of("../README.md"))
                 .lines()
                 .map(Pattern.compile("\\| `(\\d\\d-[a-z-]+)` \\|.*")::matcher)
@@ -181,7 +180,7 @@ class MainTest {
     }
 
     @Test
-    void aCommandLineForOneCommandHasThatAlone() {
+    void commandLineHasOnlyTheRequestedCommand() {
         assertEquals(
                 Set.of("perf"),
                 Main.commandLine("perf", "all_reduce").getSubcommands().keySet());

@@ -28,7 +28,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The samples as users start them, by the jar that has everything, on the host engine. */
+/** Runs the samples as users do, from the jar with all dependencies, on the host engine. */
 @Timeout(600)
 class SamplesTest {
     static ProcessBuilder command(String arguments) {
@@ -74,13 +74,13 @@ class SamplesTest {
             })
     void succeeds(String arguments) throws Exception {
         List<String> output = outputOfSuccess(arguments + " --engine host");
-        // Lines of different ranks come in any order.
+        // The order of different ranks' lines is not defined.
         String head = "\\[0] # nccl4j.*, engine host, NCCL .*";
         assertEquals(1, output.stream().filter(line -> line.matches(head)).count(), () -> String.join("\n", output));
         assertEveryRankChecked(arguments, output);
     }
 
-    /** Each of the ranks that the arguments ask for says that it has checked what it got; a table, that nothing was wrong. */
+    /** Asserts that every rank printed that it checked its results, or that a table counts no wrong elements. */
     static void assertEveryRankChecked(String arguments, List<String> output) {
         String text = String.join("\n", output);
         int ranks = Integer.parseInt(arguments.replaceFirst(".* -np? (\\d+).*", "$1"));
@@ -113,32 +113,32 @@ class SamplesTest {
     }
 
     @Test
-    void saysWhyASampleIsSkipped() throws Exception {
+    void skippedSamplePrintsTheReason() throws Exception {
         List<String> output = outputOfSuccess("run 06-cuda-graph -n 2 --engine host");
         assertEquals(
-                "[0] skipped: a CUDA graph needs GPUs, and the host engine does its work when it is called",
+                "[0] skipped: a CUDA graph needs GPUs; the host engine works in host memory",
                 output.get(output.size() - 1));
     }
 
     @ParameterizedTest
     @ValueSource(ints = {2, 4})
-    void goesOnWhenARankIsKilled(int ranks) throws Exception {
+    void survivorsContinueAfterARankIsKilled(int ranks) throws Exception {
         List<String> output = outputOfSuccess("run 08-survive-a-failure --engine host -n " + ranks);
         int killed = ranks - 1;
         String text = String.join("\n", output);
         assertTrue(text.contains("nccl4j: rank " + killed + " (pid "), text);
-        assertTrue(text.contains(" was killed by signal 9 (SIGKILL); the others go on"), text);
+        assertTrue(text.contains(" was killed by signal 9 (SIGKILL); the other ranks continue"), text);
         for (int rank = 0; rank < killed; rank++) {
             assertTrue(text.contains("rank " + rank + ": step 10 failed: ncclAllReduce of 10000 int64"), text);
             assertTrue(
-                    text.contains("rank " + rank + ": went on as rank " + rank + " of " + killed + " after rank "
+                    text.contains("rank " + rank + ": continued as rank " + rank + " of " + killed + " after rank "
                             + killed + " was killed; 20 steps of 10000 elements, every element checked"),
                     text);
         }
     }
 
     @Test
-    void saysThatAReleaseCannotGrow(@TempDir Path folder) throws Exception {
+    void growIsSkippedWithoutNcclCommGrow(@TempDir Path folder) throws Exception {
         Path library = libraryWithout("ncclCommGrow", folder);
         List<String> output = outputOfSuccess("run 09-grow -n 2 --library " + library);
         String last = output.get(output.size() - 1);
@@ -146,14 +146,14 @@ class SamplesTest {
     }
 
     @Test
-    void saysWhichReleaseASampleNeeds(@TempDir Path folder) throws Exception {
+    void windowsAreSkippedWithoutNcclPutSignal(@TempDir Path folder) throws Exception {
         Path library = libraryWithout("ncclPutSignal", folder);
         List<String> output = outputOfSuccess("run 07-windows -n 2 --library " + library);
         String last = output.get(output.size() - 1);
         assertTrue(last.startsWith("[0] skipped: ncclPutSignal needs NCCL 2.29.2, loaded is "), last);
     }
 
-    /** The host engine with another name for a function, as an older one would lack it. */
+    /** A copy of the host engine in which a function has another name, like a library that lacks the function. */
     static Path libraryWithout(String function, Path folder) throws IOException {
         String entry = "io/github/nccl4j/host/" + Loader.getPlatform() + "/libnccl4j_host.so";
         try (ZipFile jar = new ZipFile(SamplesJar.PATH);
@@ -165,15 +165,15 @@ class SamplesTest {
         }
     }
 
-    /** All that a script of one's own needs to set. */
-    private static final String BY_SCRIPT = "RANK=%1$d WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=%2$d";
+    /** The variables that a user's own script must set at least. */
+    private static final String SCRIPT_VARIABLES = "RANK=%1$d WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=%2$d";
 
-    /** As under another launcher: the variables come from outside. */
+    /** The variables are those of other launchers. */
     @ParameterizedTest
     @ValueSource(
             strings = {
                 "RANK=%1$d WORLD_SIZE=2 LOCAL_RANK=%1$d LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=%2$d",
-                BY_SCRIPT,
+                SCRIPT_VARIABLES,
                 "OMPI_COMM_WORLD_RANK=%1$d OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=%1$d"
                         + " OMPI_COMM_WORLD_LOCAL_SIZE=2 MASTER_PORT=%2$d",
                 "PMI_RANK=%1$d PMI_SIZE=2 MPI_LOCALRANKID=%1$d MPI_LOCALNRANKS=2 MASTER_PORT=%2$d",
@@ -207,26 +207,26 @@ class SamplesTest {
     }
 
     @Test
-    void perfFindsTheLocalRanksOfAScriptsProcesses() throws Exception {
+    void perfFindsLocalRanksWithoutLocalRankVariables() throws Exception {
         List<List<String>> outputs = new ArrayList<>();
-        for (Process rank : startAsOuterLauncher(BY_SCRIPT, "perf all_reduce --engine host -b 8 -e 8")) {
+        for (Process rank : startAsOuterLauncher(SCRIPT_VARIABLES, "perf all_reduce --engine host -b 8 -e 8")) {
             List<String> output = output(rank);
             assertEquals(0, rank.waitFor(), () -> String.join("\n", output));
             outputs.add(output);
         }
-        // Rank 0 has the table, with both ranks.
+        // Rank 0 prints the table, with both ranks.
         assertEveryRankChecked("perf -n 2", outputs.get(0));
     }
 
-    /** It keeps the store for longer than the search for local ranks. */
+    /** The store of rank 0 must stay open after the ranks have found their local ranks. */
     @Test
-    void ranksOfAScriptSurviveAFailure() throws Exception {
-        List<Process> ranks = startAsOuterLauncher(BY_SCRIPT, "run 08 --engine host");
+    void survivorContinuesWithoutLocalRankVariables() throws Exception {
+        List<Process> ranks = startAsOuterLauncher(SCRIPT_VARIABLES, "run 08 --engine host");
         List<String> output = output(ranks.get(0));
         String text = String.join("\n", output);
         assertEquals(0, ranks.get(0).waitFor(), text);
         assertEquals(137, ranks.get(1).waitFor());
-        assertTrue(text.contains("rank 0: went on as rank 0 of 1 after rank 1 was killed; 20 steps"), text);
+        assertTrue(text.contains("rank 0: continued as rank 0 of 1 after rank 1 was killed; 20 steps"), text);
     }
 
     @Test
@@ -243,7 +243,7 @@ class SamplesTest {
     }
 
     @Test
-    void aKilledRankEndsTheRunAndIsNamed() throws Exception {
+    void killedRankEndsTheRunAndIsNamed() throws Exception {
         Process launcher = start("run 01 -n 4 --engine host -e 8 -i 1000000000");
         try (BufferedReader lines = lines(launcher)) {
             String line = lines.readLine();

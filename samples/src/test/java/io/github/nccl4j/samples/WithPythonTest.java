@@ -23,7 +23,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** What {@code 10-with-python} does when something is wrong with Python, and its way to GPUs, as far as that goes without one. */
+/** Errors of the Python process in {@code 10-with-python}, and its GPU code, with a substitute for CUDA's driver. */
 @Timeout(600)
 class WithPythonTest {
 
@@ -32,14 +32,14 @@ class WithPythonTest {
     @TempDir
     private Path folder;
 
-    /** A program in Python's place, which gets {@code -I -c SCRIPT} and the script's arguments. */
+    /** A shell script to run instead of Python, with the arguments {@code -I -c SCRIPT} and those of the script. */
     private Path program(String body) throws IOException {
         Path program = Files.writeString(folder.resolve("python"), "#!/bin/sh\n" + body + "\n");
         assertTrue(program.toFile().setExecutable(true));
         return program;
     }
 
-    /** Python, with the sample's script changed by a command of sed. */
+    /** A program that runs Python with the sample's script, changed by a sed command. */
     private Path changed(String edit) throws IOException {
         Programs.require("python3", "python3");
         return program("""
@@ -62,18 +62,18 @@ class WithPythonTest {
     }
 
     @Test
-    void saysThatPythonIsMissing() throws Exception {
+    void missingPythonIsReported() throws Exception {
         String output = outputOf(RUN + folder.resolve("python3"), 1);
         assertContains(
-                "[1] 10-with-python: rank 1: Python 3 can't be started, --python names another one: Cannot run program \""
+                "[1] 10-with-python: rank 1: can't start Python 3 (choose one with --python): Cannot run program \""
                         + folder.resolve("python3") + "\"",
                 output);
     }
 
     @Test
-    void endsPythonThatHangs() throws Exception {
+    void killsPythonAtTheDeadline() throws Exception {
         String output = outputOf(RUN + program("exec sleep 1000") + " -d 1", 1);
-        Matcher message = Pattern.compile("\\[1] 10-with-python: rank 1: \\S+ \\(pid (\\d+)\\) was not done after 1 s")
+        Matcher message = Pattern.compile("\\[1] 10-with-python: rank 1: \\S+ \\(pid (\\d+)\\) did not end within 1 s")
                 .matcher(output);
         assertTrue(message.find(), output);
         assertFalse(ProcessHandle.of(Long.parseLong(message.group(1)))
@@ -86,14 +86,14 @@ class WithPythonTest {
             delimiter = '|',
             value = {
                 "s/-number for/number for/"
-                        + "| [0] 10-with-python: rank 0: what rank 1 has sent back: element 1 is wrong: expected -1, got 1",
+                        + "| [0] 10-with-python: rank 0: receive from rank 1: element 1 is wrong: expected -1, got 1",
                 "s/(rank + 1)/(rank + 2)/"
                         + "| [1] rank 1 in Python: all-reduce: element 0 is wrong: expected 3, got 4 (100000 wrong in all)",
                 "s/, ranks, UniqueId/, 1, UniqueId/" + "| [1] rank 1 in Python: ncclCommInitRank: invalid argument",
-                "s/^    memory.write()$/    os.kill(os.getpid(), 9)/" + "| ended with code 137",
-                "s/^import ctypes$/import nothing_of_this_name/" + "| ended with code 1",
+                "s/^    memory.write()$/    os.kill(os.getpid(), 9)/" + "| exited with code 137",
+                "s/^import ctypes$/import nothing_of_this_name/" + "| exited with code 1",
             })
-    void failsWithPython(String edit, String message) throws Exception {
+    void failureOfPythonIsReported(String edit, String message) throws Exception {
         assertContains(message, outputOf(RUN + changed(edit), 1));
     }
 
@@ -118,8 +118,8 @@ class WithPythonTest {
     }
 
     @Test
-    void saysHowManyGpusItNeeds() throws Exception {
-        // What only the host engine has is what it is known by.
+    void needsAGpuForEachRank() throws Exception {
+        // The library is taken for NCCL without the function that identifies the host engine.
         Path library = SamplesTest.libraryWithout("nccl4jHostEngineVersion", folder);
         ProcessBuilder builder = command("run 10 -n 2 --library " + library);
         builder.environment().put("CUDA_VISIBLE_DEVICES", "-1");
@@ -127,14 +127,14 @@ class WithPythonTest {
         String output = String.join("\n", output(process));
         assertEquals(1, process.waitFor(), output);
         assertContains(
-                "10-with-python: rank 1: 2 ranks, one of them in Python, need as many GPUs, and there are 0;"
+                "10-with-python: rank 1: each rank needs its own GPU, including the rank in Python: 2 ranks, 0 GPUs;"
                         + " --engine host needs none",
                 output);
     }
 
-    /** The ranks meet on the host engine, but Python keeps its numbers in memory of a driver that is none. */
+    /** Python allocates its numbers through a substitute for CUDA's driver; the ranks use the host engine. */
     @Test
-    void usesADriverOfCuda() throws Exception {
+    void pythonUsesTheCudaDriver() throws Exception {
         Programs.require("python3", "python3");
         Path source = Files.writeString(folder.resolve("driver.cpp"), """
                 #include <cstdlib>
@@ -176,6 +176,6 @@ class WithPythonTest {
         String output = outputOf(RUN + program(onDevice + 1), 0);
         assertContains("[1] rank 1 in Python 3.", output);
         assertContains("[0] rank 0 in Java ", output);
-        assertContains("rank 1 in Python: cuDeviceGet: error 101 of CUDA", outputOf(RUN + program(onDevice + 2), 1));
+        assertContains("rank 1 in Python: cuDeviceGet: CUDA error 101", outputOf(RUN + program(onDevice + 2), 1));
     }
 }

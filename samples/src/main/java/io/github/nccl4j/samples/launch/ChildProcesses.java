@@ -20,99 +20,100 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Stream;
 
 /**
- * Starts processes that end with this JVM, however it ends.
+ * Starts child processes that never outlive this JVM.
  *
- * <p>A guard, one process of {@code /bin/sh} for each JVM, knows the processes that run. When this JVM has ended, also by
- * {@code kill -9} or without memory, the guard kills (SIGKILL) those and their descendants, also stopped ones. Where there is no
- * {@code /bin/sh} there is no guard.
+ * <p>The first child starts a guard: one {@code /bin/sh} process per JVM that holds the list of running children. When this JVM
+ * ends for any reason, including {@code kill -9} and lack of memory, the guard kills (SIGKILL) the children and their
+ * descendants, including stopped ones. A system without {@code /bin/sh} has no guard.
  *
- * <p>Descendants are known by {@value #VARIABLE}, a variable of the environment that they inherit: the links from parent to child
- * are lost when a process in between ends.
+ * <p>The environment variable {@value #VARIABLE}, which descendants inherit, identifies them: the links from parent to child are
+ * lost when a process in between ends.
  *
- * <p>All methods may be called from any thread.
+ * <p>Thread-safe.
  */
 public final class ChildProcesses {
-    /** Of every process that is started here: a mark of its own behind those of the processes that it descends from. */
+    /** The marks of a process: those of its ancestors, followed by its own. */
     static final String VARIABLE = "NCCL4J_DESCENT";
 
     private static final String SCRIPT = "guard.sh";
     private static final long KILL_SECONDS = 5;
 
-    /** All marks of this JVM begin with it. */
-    private static final String MARK = ProcessHandle.current().pid() + "-" + Long.toHexString(System.nanoTime()) + ".";
+    /** The prefix of all marks that this JVM assigns. */
+    private static final String MARK_PREFIX =
+            ProcessHandle.current().pid() + "-" + Long.toHexString(System.nanoTime()) + ".";
 
-    private static final AtomicLong NUMBER = new AtomicLong();
+    private static final AtomicLong LAST_MARK = new AtomicLong();
 
-    /** By process id; guarded by the class. */
+    /** Running children by process id; guarded by the class. */
     private static final Map<Long, Process> RUNNING = new LinkedHashMap<>();
 
-    /** By process, for as long as somebody refers to it; guarded by the class. */
+    /** Marks of children, running or not; an entry lives as long as its {@code Process}. Guarded by the class. */
     private static final Map<Process, String> MARKS = new WeakHashMap<>();
 
-    private static boolean guardTried;
+    private static boolean guardStarted;
     private static Process guard;
 
     private ChildProcesses() {}
 
     /**
-     * Starts a process.
+     * Starts a child process.
      *
-     * @param builder the command and everything else
+     * @param builder describes the process; its environment is changed
      * @return the process
-     * @throws IOException if it can't be started
+     * @throws IOException if the process can't be started
      */
     public static Process start(ProcessBuilder builder) throws IOException {
         startGuard();
-        String mark = MARK + NUMBER.incrementAndGet() + ";";
+        String mark = MARK_PREFIX + LAST_MARK.incrementAndGet() + ";";
         builder.environment().put(VARIABLE, Objects.requireNonNullElse(System.getenv(VARIABLE), "") + mark);
         Process process = builder.start();
-        started(process, mark);
-        process.onExit().thenRun(() -> ended(process));
+        register(process, mark);
+        process.onExit().thenRun(() -> unregister(process));
         return process;
     }
 
     /**
-     * The processes that run.
+     * Lists the running children.
      *
-     * @return those that {@link #start} has started; one that has just ended may be among them
+     * @return the processes that {@link #start} has started and that run; a process that has just ended may be included
      */
     public static synchronized List<Process> running() {
         return List.copyOf(RUNNING.values());
     }
 
     /**
-     * The processes that this JVM has started, in any way, and theirs.
+     * Lists all descendants of this JVM, including processes that {@link #start} has not started.
      *
-     * @return its descendants, without the guard
+     * @return the descendants, without the guard
      */
     public static synchronized Stream<ProcessHandle> descendants() {
-        long guarding = guard == null ? -1 : guard.pid();
-        return ProcessHandle.current().descendants().filter(process -> process.pid() != guarding);
+        long guardPid = guard == null ? -1 : guard.pid();
+        return ProcessHandle.current().descendants().filter(process -> process.pid() != guardPid);
     }
 
     /**
-     * Kills (SIGKILL) a process with its descendants, and waits for its end.
+     * As {@link #kill(Collection)}, for one process.
      *
-     * @param process which {@link #start} has started; if it has ended, its descendants are killed
+     * @param process a process that {@link #start} has started, running or not
      */
     public static void kill(Process process) {
         kill(List.of(process));
     }
 
     /**
-     * Kills (SIGKILL) processes with their descendants, and waits for their end, for at most ten seconds. An interrupt does not end
-     * the wait.
+     * Kills (SIGKILL) processes and their descendants, and waits up to ten seconds for their end. An interrupt does not end the
+     * wait. The descendants of a process that has already ended are killed, too.
      *
-     * @param processes which {@link #start} has started; of those that have ended, the descendants are killed
+     * @param processes processes that {@link #start} has started, running or not
      */
     public static void kill(Collection<Process> processes) {
-        // A process first, then its children: it must not act on their end.
+        // Parent before children, so that it cannot react to their end.
         for (Process process : processes) {
             List<ProcessHandle> children = process.descendants().toList();
             process.destroyForcibly();
             children.forEach(ProcessHandle::destroyForcibly);
         }
-        // A process in an uninterruptible call of the kernel ends later.
+        // A process inside an uninterruptible system call ends later; do not wait for it.
         CompletableFuture.allOf(processes.stream().map(Process::onExit).toArray(CompletableFuture[]::new))
                 .completeOnTimeout(null, KILL_SECONDS, TimeUnit.SECONDS)
                 .join();
@@ -123,21 +124,21 @@ public final class ChildProcesses {
         return processes.stream().map(MARKS::get).filter(Objects::nonNull).toList();
     }
 
-    /** Kills the processes that have one of the marks, until none is left. */
+    /** Kills the processes that carry one of the marks, until none is left. */
     private static void killMarked(List<String> marks) {
         long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(KILL_SECONDS);
-        // The environment of a process that starts a program is not there for a moment: look twice.
-        for (int clean = 0; clean < 2 && System.nanoTime() < deadline; clean++) {
+        // During exec the environment of a process is briefly empty: require two scans without a match.
+        for (int cleanScans = 0; cleanScans < 2 && System.nanoTime() < deadline; cleanScans++) {
             for (ProcessHandle process : marked(marks)) {
                 process.destroyForcibly();
-                clean = -1;
+                cleanScans = -1;
             }
         }
     }
 
-    /** The processes that have one of the marks. Those of other users can't be read. */
+    /** The processes that carry one of the marks; environments of other users' processes are unreadable. */
     private static List<ProcessHandle> marked(List<String> marks) {
-        // Before their environments are read, since a process id may be given to another process.
+        // Handles first, environments second: a handle detects that its process id was reused.
         List<ProcessHandle> all = ProcessHandle.allProcesses().toList();
         return all.stream()
                 .filter(process -> {
@@ -147,44 +148,45 @@ public final class ChildProcesses {
                 .toList();
     }
 
-    /** Empty for a zombie, a process of the kernel, and one that has ended or is not ours. */
+    /** The environment of a process; empty for zombies, kernel threads, ended processes and other users' processes. */
     private static String environment(long pid) {
         try {
             return Files.readString(Path.of("/proc", Long.toString(pid), "environ"), StandardCharsets.ISO_8859_1);
-        } catch (IOException unreadable) {
+        } catch (IOException e) {
             return "";
         }
     }
 
     private static synchronized void startGuard() {
-        if (guardTried) {
+        if (guardStarted) {
             return;
         }
-        guardTried = true;
+        guardStarted = true;
         try {
-            guard = new ProcessBuilder("/bin/sh", "-c", script(), "nccl4j-guard", MARK)
+            guard = new ProcessBuilder("/bin/sh", "-c", script(), "nccl4j-guard", MARK_PREFIX)
                     .redirectOutput(Redirect.DISCARD)
                     .redirectError(Redirect.DISCARD)
                     .start();
-        } catch (IOException noShell) {
+        } catch (IOException e) {
+            // No shell: run without a guard.
             guard = null;
         }
     }
 
-    private static synchronized void started(Process process, String mark) {
+    private static synchronized void register(Process process, String mark) {
         MARKS.put(process, mark);
         RUNNING.put(process.pid(), process);
-        tell("+ " + process.pid());
+        sendToGuard("+ " + process.pid());
     }
 
-    private static synchronized void ended(Process process) {
-        // Its id may belong to a younger process by now.
+    private static synchronized void unregister(Process process) {
+        // The process id may already belong to a newer process.
         if (RUNNING.remove(process.pid(), process)) {
-            tell("- " + process.pid());
+            sendToGuard("- " + process.pid());
         }
     }
 
-    private static void tell(String line) {
+    private static void sendToGuard(String line) {
         if (guard == null) {
             return;
         }
@@ -192,15 +194,16 @@ public final class ChildProcesses {
             OutputStream lines = guard.getOutputStream();
             lines.write((line + "\n").getBytes(StandardCharsets.US_ASCII));
             lines.flush();
-        } catch (IOException killed) {
+        } catch (IOException e) {
+            // The guard was killed.
             guard = null;
         }
     }
 
-    /** What the guard runs. */
+    /** The shell script that the guard runs. */
     static String script() {
         try (InputStream script = ChildProcesses.class.getResourceAsStream(SCRIPT)) {
-            // Who lists processes sees it, and need not see its comments.
+            // Without comments: ps shows the whole script.
             return new String(script.readAllBytes(), StandardCharsets.UTF_8).replaceAll("(?m)^ *#.*\n", "");
         } catch (IOException e) {
             throw new UncheckedIOException(e);

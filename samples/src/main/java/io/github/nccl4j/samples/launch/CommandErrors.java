@@ -15,29 +15,29 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.UnmatchedArgumentException;
 
 /**
- * How the commands report wrong arguments and failures: a line with the reason, and for arguments a line that names the help.
+ * Error reports of the commands: one line with the reason, and for wrong arguments a second line that names the help option.
  *
- * <p>Has no state.
+ * <p>Stateless.
  */
 public final class CommandErrors {
 
-    /** Files that fail without a reason in their message, as the JDK's own exceptions for the most frequent cases do. */
+    /** The JDK's messages of these exceptions contain only the file name. */
     private static final Map<Class<?>, String> REASONS = Map.of(
             NoSuchFileException.class, "no such file or folder", AccessDeniedException.class, "permission denied");
 
     private CommandErrors() {}
 
     /**
-     * Makes a command report this way.
+     * Installs this error report in a command and its subcommands.
      *
      * @param command the command, with all its subcommands
      * @return the same command
      */
-    public static CommandLine reportedBy(CommandLine command) {
-        command.setParameterExceptionHandler((problem, arguments) -> {
-            CommandLine failed = problem.getCommandLine();
+    public static CommandLine install(CommandLine command) {
+        command.setParameterExceptionHandler((error, arguments) -> {
+            CommandLine failed = error.getCommandLine();
             PrintWriter err = failed.getErr();
-            err.println("nccl4j: " + describe(problem));
+            err.println("nccl4j: " + describe(error));
             err.println("See: " + failed.getCommandSpec().qualifiedName() + " --help");
             return CommandLine.ExitCode.USAGE;
         });
@@ -53,10 +53,10 @@ public final class CommandErrors {
     }
 
     /**
-     * What a failure's message says, and what the JDK leaves out of it.
+     * Describes a failure in one line, including the reason that the JDK's file exceptions omit.
      *
      * @param failure the failure
-     * @return a text with the reason, such as {@code /a/b: no such file or folder}
+     * @return the reason, such as {@code /a/b: no such file or folder}
      */
     public static String reason(Throwable failure) {
         if (failure instanceof UncheckedIOException && failure.getCause() != null) {
@@ -69,7 +69,7 @@ public final class CommandErrors {
         return failure.getMessage() == null ? failure.toString() : failure.getMessage();
     }
 
-    /** Expected failures say all in their message; the stack tells where any other one is from. */
+    /** True for failures that the user cannot correct; their stack trace is printed. */
     private static boolean isBug(Throwable failure) {
         return failure instanceof RuntimeException
                 && !(failure instanceof IllegalStateException)
@@ -78,22 +78,22 @@ public final class CommandErrors {
                 && !failure.getClass().getName().startsWith("io.github.nccl4j.");
     }
 
-    private static String describe(ParameterException problem) {
-        if (!(problem instanceof UnmatchedArgumentException unmatched)) {
-            return problem.getMessage();
+    private static String describe(ParameterException error) {
+        if (!(error instanceof UnmatchedArgumentException unmatched)) {
+            return error.getMessage();
         }
-        CommandSpec spec = problem.getCommandLine().getCommandSpec();
+        CommandSpec spec = error.getCommandLine().getCommandSpec();
         String word = unmatched.getUnmatched().get(0);
         List<String> suggestions = unmatched.getSuggestions();
         String suggestion = suggestions.isEmpty() ? "" : "; did you mean " + String.join(" or ", suggestions) + "?";
         if (spec.subcommands().isEmpty() || word.startsWith("-")) {
-            return problem.getMessage() + suggestion;
+            return error.getMessage() + suggestion;
         }
         String kind = spec.usageMessage().synopsisSubcommandLabel().toLowerCase(Locale.ROOT);
         return "no such " + kind + ": '" + word + "'; there are " + names(spec) + suggestion;
     }
 
-    /** The subcommands without their short names. */
+    /** The names of the subcommands, without their aliases. */
     private static String names(CommandSpec spec) {
         return spec.subcommands().values().stream()
                 .map(CommandLine::getCommandName)

@@ -9,10 +9,10 @@ import java.util.TreeSet;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** Builds the command line of a rank's JVM: this JVM's {@code java} and class path, quick start, no files left behind. */
+/** Builds the command line of a rank's JVM: this JVM's {@code java} and class path, with options for a fast start. Stateless. */
 public final class JavaCommand {
 
-    /** What the launcher decides for all ranks and passes in the environment instead. */
+    /** The launcher decides these for all ranks and passes them in the environment. */
     private static final Set<String> NOT_FORWARDED = Set.of(
             "nccl4j.engine",
             "nccl4j.library",
@@ -28,12 +28,12 @@ public final class JavaCommand {
     private JavaCommand() {}
 
     /**
-     * The command that runs a class of this class path in a JVM of its own.
+     * Builds the command that runs a class of this JVM's class path in a new JVM, as a rank of {@link Launcher}.
      *
-     * <p>System properties whose name begins with {@code nccl4j.} or {@code org.bytedeco.} are handed on, except those that choose
-     * the library, which the launcher decides once for all ranks, and those that say which rank a process is.
+     * <p>System properties whose name begins with {@code nccl4j.} or {@code org.bytedeco.} are passed on, except those that choose
+     * the library, which the launcher decides once for all ranks, and those that identify the rank.
      *
-     * @param jvmOptions further options of the JVM
+     * @param jvmOptions additional options of the JVM
      * @param mainClass the class to run
      * @param arguments its arguments
      * @return the command, program first
@@ -44,11 +44,11 @@ public final class JavaCommand {
     }
 
     /**
-     * As {@link #of(List, String, List)}, for another launcher than ours, which tells each process its rank.
+     * As {@link #of(List, String, List)}, for a process that another launcher, such as mpirun, starts.
      *
-     * @param jvmOptions further options of the JVM
+     * @param jvmOptions additional options of the JVM
      * @param mainClass the class to run
-     * @param arguments its arguments, in which a number of ranks to launch means nothing
+     * @param arguments its arguments; an option for the number of ranks is ignored there
      * @return the command, program first
      */
     public static List<String> ofOuterLauncher(List<String> jvmOptions, String mainClass, List<String> arguments) {
@@ -58,20 +58,20 @@ public final class JavaCommand {
     private static List<String> of(String launcher, List<String> jvmOptions, String mainClass, List<String> arguments) {
         List<String> command = new ArrayList<>();
         command.add(System.getProperty("java.home") + "/bin/java");
-        // perf data would stay in /tmp/hsperfdata_* when a rank is killed
+        // A killed rank would leave its performance data in /tmp/hsperfdata_*.
         command.add("-XX:-UsePerfData");
-        // a rank keeps next to nothing on the heap: no need for a collector with a thread per core in each of them
+        // The heap of a rank is small: avoid collector threads, one per core, in every rank.
         command.add("-XX:+UseSerialGC");
-        // which stays below the 32 GB above which a JVM starts slower; -Xmx in the options goes before it
+        // Limits the default heap to 16 GB: above 32 GB a JVM starts slower. -Xmx in jvmOptions takes precedence.
         command.add("-XX:MaxRAM=64g");
         command.add("--enable-native-access=ALL-UNNAMED");
         command.add("-D" + launcher);
-        // The launcher's own classes are those of its ranks.
-        String classes = System.getProperty("nccl4j.classes");
-        if (classes != null) {
-            command.add("-XX:SharedArchiveFile=" + classes);
+        // The class data archive of this JVM fits its ranks: they have the same class path.
+        String archive = System.getProperty("nccl4j.classes");
+        if (archive != null) {
+            command.add("-XX:SharedArchiveFile=" + archive);
         }
-        command.addAll(forwarded(System.getProperties()));
+        command.addAll(forwardedProperties(System.getProperties()));
         command.addAll(jvmOptions);
         command.add("-cp");
         command.add(absolute(System.getProperty("java.class.path")));
@@ -80,7 +80,8 @@ public final class JavaCommand {
         return command;
     }
 
-    static List<String> forwarded(Properties properties) {
+    /** The properties to pass on as {@code -D} options, sorted by name. */
+    static List<String> forwardedProperties(Properties properties) {
         return new TreeSet<>(properties.stringPropertyNames())
                 .stream()
                         .filter(name -> name.startsWith("nccl4j.") || name.startsWith("org.bytedeco."))
@@ -96,7 +97,7 @@ public final class JavaCommand {
     }
 
     private static String absoluteEntry(String entry) {
-        // Not Path.of, which refuses what the locale cannot spell; Java passes such entries over.
+        // Not Path.of, which throws for names that the locale cannot encode; the JVM ignores such entries.
         return new File(entry).getAbsolutePath();
     }
 }

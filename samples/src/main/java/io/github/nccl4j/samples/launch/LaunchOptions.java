@@ -20,14 +20,16 @@ import picocli.CommandLine.ScopeType;
 import picocli.CommandLine.Spec;
 
 /**
- * The options of every command that runs ranks, and the decision between launching them and being one.
+ * The options common to all commands that run ranks. Depending on them and on the environment, the process launches the ranks or
+ * is a rank itself.
  *
- * <p>A picocli mixin: the command declares a field of this type with {@code @Mixin}; its subcommands take the options too.
- * Called by the command's own thread.
+ * <p>A picocli mixin: the command declares a field of this type with {@code @Mixin}, and its subcommands inherit the options.
+ *
+ * <p>Not thread-safe; used by the thread that executes the command.
  */
 public abstract class LaunchOptions {
 
-    /** Without GPUs there is no natural number of ranks; two are the fewest that talk to each other. */
+    /** The number of ranks on the host engine: the fewest that communicate. */
     private static final int DEFAULT_RANKS = 2;
 
     @Option(
@@ -35,7 +37,7 @@ public abstract class LaunchOptions {
             paramLabel = "E",
             scope = ScopeType.INHERIT,
             description =
-                    "nccl, rccl, host or auto: NCCL where a library and a GPU for each rank are there, else the host "
+                    "nccl, rccl, host or auto: NCCL if a library and a GPU for each rank are available, else the host "
                             + "engine. Default: -Dnccl4j.engine, NCCL4J_ENGINE, or auto.")
     private String engine;
 
@@ -43,14 +45,14 @@ public abstract class LaunchOptions {
             names = "--library",
             paramLabel = "PATH",
             scope = ScopeType.INHERIT,
-            description = "The library to load, whatever the engine. Default: -Dnccl4j.library or NCCL4J_LIBRARY.")
+            description = "The library to load; overrides --engine. Default: -Dnccl4j.library or NCCL4J_LIBRARY.")
     private String library;
 
     @Option(
             names = "--timeout",
             paramLabel = "SECONDS",
             scope = ScopeType.INHERIT,
-            description = "End the run after this time, with exit code 124. Default: no limit.")
+            description = "Time limit of the run; then the exit code is 124. Default: no limit.")
     private Integer timeout;
 
     @Option(
@@ -58,7 +60,7 @@ public abstract class LaunchOptions {
             paramLabel = "SECONDS",
             scope = ScopeType.INHERIT,
             defaultValue = "60",
-            description = "How long the ranks wait for each other at the start. Default: ${DEFAULT-VALUE}.")
+            description = "Time that the ranks wait for each other at the start. Default: ${DEFAULT-VALUE}.")
     private int initTimeout;
 
     @Option(
@@ -66,26 +68,28 @@ public abstract class LaunchOptions {
             scope = ScopeType.INHERIT,
             description = "Start the ranks even if there are more than "
                     + Capacity.RANKS_PER_PROCESSOR
-                    + " for each processor, or if the available memory is less than they need.")
+                    + " per processor, or if they need more memory than is available.")
     private boolean oversubscribe;
 
     @Spec(Spec.Target.MIXEE)
     private CommandSpec spec;
 
     private EngineSetting decided;
-    private IntFunction<IntPredicate> mayBeKilled = size -> rank -> false;
+
+    /** By the number of ranks. */
+    private IntFunction<IntPredicate> expendableRanks = size -> rank -> false;
 
     /** For subclasses. */
     protected LaunchOptions() {}
 
-    /** With the letters that most commands have for the number of ranks and for options of Java. */
+    /** The launch options with {@code -n} for the number of ranks and {@code -J} for JVM options. */
     public static final class Usual extends LaunchOptions {
 
         @Option(
                 names = {"-n", "--ranks"},
                 paramLabel = "N",
                 scope = ScopeType.INHERIT,
-                description = "How many ranks to start. Default: one per GPU, or 2 on the host engine.")
+                description = "Number of ranks to start. Default: one per GPU, or 2 on the host engine.")
         private Integer ranks;
 
         @Option(
@@ -99,12 +103,12 @@ public abstract class LaunchOptions {
         public Usual() {}
 
         @Override
-        protected Integer wanted() {
+        protected Integer requestedProcesses() {
             return ranks;
         }
 
         @Override
-        protected String letter() {
+        protected String processesOption() {
             return "-n";
         }
 
@@ -114,140 +118,144 @@ public abstract class LaunchOptions {
         }
     }
 
-    /** {@return the number of processes that the user wants, or null} */
-    protected abstract Integer wanted();
+    /** {@return the number of processes that the user asked for, or null} */
+    protected abstract Integer requestedProcesses();
 
-    /** {@return the name of the option that sets {@link #wanted}, for messages} */
-    protected abstract String letter();
+    /** {@return the name of the option that sets {@link #requestedProcesses}, for messages} */
+    protected abstract String processesOption();
 
-    /** {@return options for the JVM of each process} */
+    /** {@return additional options of each process's JVM} */
     protected abstract List<String> jvmOptions();
 
-    /** {@return the number of ranks of each process, each of which needs a GPU} */
+    /** {@return the number of ranks of each process; each needs its own GPU} */
     protected int ranksPerProcess() {
         return 1;
     }
 
-    /** {@return whether each line of output begins with the rank that it came from} */
-    protected boolean prefixed() {
+    /** {@return true if the launcher puts the rank before each line of output} */
+    protected boolean isPrefixed() {
         return true;
     }
 
-    /** What a process does that is one rank. */
+    /** The work of one rank. */
     @FunctionalInterface
     public interface RankBody {
 
         /**
-         * Does this rank's part.
+         * Runs this rank.
          *
          * @param self this rank
-         * @param patience how long to wait for the others at the start
+         * @param initTimeout the time to wait for the other ranks at the start
          * @return the exit code
-         * @throws Exception if it fails
+         * @throws Exception if the rank fails
          */
-        int run(RankInfo self, Duration patience) throws Exception;
+        int run(RankInfo self, Duration initTimeout) throws Exception;
     }
 
     /**
-     * Launches the ranks, each with this command's own arguments, or is one of them.
+     * Launches the ranks, each with the arguments of this command, or runs a rank if this process is one.
      *
      * @param main the class whose main method a rank's JVM runs
-     * @param rank what this process does if it is a rank
+     * @param rank the work of a rank
      * @return the exit code
-     * @throws Exception if a rank's process can't be started, this thread is interrupted (all ranks are ended then), or what the rank throws
+     * @throws IOException if a rank's process can't be started
+     * @throws InterruptedException if the calling thread is interrupted; all ranks are ended
+     * @throws Exception if this process is a rank and {@code rank} throws it
      */
     public int run(Class<?> main, RankBody rank) throws Exception {
         Optional<RankInfo> self = self();
-        return self.isPresent() ? beRank(rank, self.get()) : launch(main, List.of());
+        return self.isPresent() ? runRank(rank, self.get()) : launch(main, List.of());
     }
 
     /**
-     * As {@link #run(Class, RankBody)}, of ranks some of which may be killed.
+     * As {@link #run(Class, RankBody)}, with ranks that may be killed without ending the run.
      *
      * @param main the class whose main method a rank's JVM runs
-     * @param rank what this process does if it is a rank
-     * @param mayBeKilled makes of the number of ranks which of them may
+     * @param rank the work of a rank
+     * @param expendableRanks gives for a number of ranks the ranks that may be killed
      * @return the exit code
      * @throws Exception as {@link #run(Class, RankBody)}
      */
-    public int run(Class<?> main, RankBody rank, IntFunction<IntPredicate> mayBeKilled) throws Exception {
-        this.mayBeKilled = mayBeKilled;
+    public int run(Class<?> main, RankBody rank, IntFunction<IntPredicate> expendableRanks) throws Exception {
+        this.expendableRanks = expendableRanks;
         return run(main, rank);
     }
 
     /**
-     * Who this process is.
+     * Finds the rank of this process, after checking the options.
      *
-     * @return empty if it is to launch ranks
+     * @return the rank, or empty if this process is to launch the ranks
      */
     public Optional<RankInfo> self() {
         validate();
-        return wanted() == null || LauncherWatch.isRank() ? identity() : Optional.empty();
+        return requestedProcesses() == null || LauncherWatch.isRank() ? identity() : Optional.empty();
     }
 
     /**
-     * Is one rank, in this process.
+     * Runs a rank in this process. If its local rank is unknown, first asks the other ranks through the store.
      *
-     * @param rank what it does, with a known local rank
-     * @param self who it is; if it does not know its local rank, it meets the other ranks to find it
+     * @param rank the work of the rank
+     * @param self the rank of this process
      * @return the exit code
-     * @throws Exception what it throws
+     * @throws Exception if {@code rank} throws it
      */
-    public int beRank(RankBody rank, RankInfo self) throws Exception {
-        Duration patience = Duration.ofSeconds(initTimeout);
+    public int runRank(RankBody rank, RankInfo self) throws Exception {
+        Duration timeout = Duration.ofSeconds(initTimeout);
         RankInfo located =
-                self.hasLocalRank() ? self : TcpStore.ofProcess(self, patience).locate(self, patience);
-        if (!LauncherWatch.launched()) {
-            // Its launcher would have decided; here each rank does, and comes to the same answer as its neighbours.
+                self.hasLocalRank() ? self : TcpStore.ofProcess(self, timeout).locate(self, timeout);
+        if (!LauncherWatch.isLaunched()) {
+            // Our launcher decides for its ranks; under another one each rank decides, and all ranks of a machine
+            // agree.
             decide(located.localWorldSize(), located.rank() == 0).apply();
         }
-        return rank.run(located, patience);
+        return rank.run(located, timeout);
     }
 
     /**
-     * Launches the ranks, each with this command's own arguments, and waits for them.
+     * Launches the ranks, each with the arguments of this command, and waits for them.
      *
      * @param main the class whose main method a rank's JVM runs
-     * @param further options of the ranks' JVMs
-     * @return the exit code, as {@link Launcher#run} gives it
+     * @param additionalOptions additional options of the ranks' JVMs
+     * @return the exit code of {@link Launcher#run}
      * @throws IOException if a rank's process can't be started
-     * @throws InterruptedException if this thread is interrupted; all ranks are ended
+     * @throws InterruptedException if the calling thread is interrupted; all ranks are ended
      */
-    public int launch(Class<?> main, List<String> further) throws IOException, InterruptedException {
-        return launch(main, further, System.out);
+    public int launch(Class<?> main, List<String> additionalOptions) throws IOException, InterruptedException {
+        return launch(main, additionalOptions, System.out);
     }
 
     /**
-     * As {@link #launch(Class, List)}, of ranks some of which may be killed.
+     * As {@link #launch(Class, List)}, with ranks that may be killed without ending the run.
      *
      * @param main the class whose main method a rank's JVM runs
-     * @param further options of the ranks' JVMs
-     * @param mayBeKilled which of them may
-     * @return the exit code
+     * @param additionalOptions additional options of the ranks' JVMs
+     * @param expendable true for a rank that may be killed
+     * @return the exit code of {@link Launcher#run}
      * @throws IOException if a rank's process can't be started
-     * @throws InterruptedException if this thread is interrupted; all ranks are ended
+     * @throws InterruptedException if the calling thread is interrupted; all ranks are ended
      */
-    public int launch(Class<?> main, List<String> further, IntPredicate mayBeKilled)
+    public int launch(Class<?> main, List<String> additionalOptions, IntPredicate expendable)
             throws IOException, InterruptedException {
-        this.mayBeKilled = size -> mayBeKilled;
-        return launch(main, further);
+        this.expendableRanks = size -> expendable;
+        return launch(main, additionalOptions);
     }
 
     /**
-     * As {@link #launch(Class, List)}, with their standard output elsewhere.
+     * As {@link #launch(Class, List)}, with the ranks' standard output written to {@code out}.
      *
      * @param main the class whose main method a rank's JVM runs
-     * @param further options of the ranks' JVMs
-     * @param out where their output goes
-     * @return the exit code
+     * @param additionalOptions additional options of the ranks' JVMs
+     * @param out receives the ranks' standard output
+     * @return the exit code of {@link Launcher#run}
      * @throws IOException if a rank's process can't be started
-     * @throws InterruptedException if this thread is interrupted; all ranks are ended
+     * @throws InterruptedException if the calling thread is interrupted; all ranks are ended
      */
-    public int launch(Class<?> main, List<String> further, PrintStream out) throws IOException, InterruptedException {
+    public int launch(Class<?> main, List<String> additionalOptions, PrintStream out)
+            throws IOException, InterruptedException {
         int count = ranks();
         EngineSetting setting = decide(count, true);
         List<String> options = new ArrayList<>(jvmOptions());
-        options.addAll(further);
+        options.addAll(additionalOptions);
         List<String> arguments = spec.root().commandLine().getParseResult().originalArgs();
         return new Launcher(
                         JavaCommand.of(options, main.getName(), arguments),
@@ -256,46 +264,46 @@ public abstract class LaunchOptions {
                         limit(),
                         out,
                         System.err,
-                        prefixed())
-                .mayBeKilled(mayBeKilled.apply(count))
+                        isPrefixed())
+                .expendable(expendableRanks.apply(count))
                 .run();
     }
 
-    /** Refuses numbers that make no sense, and more ranks than this machine has room for. */
+    /** Throws if a number is below 1, or if the ranks exceed the capacity of this machine. */
     private void validate() {
-        atLeastOne(letter(), wanted());
-        atLeastOne("--timeout", timeout);
-        atLeastOne("--init-timeout", initTimeout);
+        requireAtLeastOne(processesOption(), requestedProcesses());
+        requireAtLeastOne("--timeout", timeout);
+        requireAtLeastOne("--init-timeout", initTimeout);
         if (!oversubscribe && !LauncherWatch.isRank()) {
-            int processes = wanted() == null ? 1 : wanted();
-            Capacity.ofMachine().refuse(processes, ranksPerProcess()).ifPresent(reason -> {
-                throw new ParameterException(commandLine(), reason + "; --oversubscribe starts them all the same");
+            int processes = requestedProcesses() == null ? 1 : requestedProcesses();
+            Capacity.ofMachine().shortage(processes, ranksPerProcess()).ifPresent(shortage -> {
+                throw new ParameterException(commandLine(), shortage + "; use --oversubscribe to start them anyway");
             });
         }
     }
 
-    /** {@return the number of processes to launch: what the user said, or what this machine has GPUs for} */
+    /** {@return the number of processes to launch: the requested number, or as many as this machine has GPUs for} */
     public int ranks() {
         validate();
-        if (wanted() != null) {
-            return wanted();
+        if (requestedProcesses() != null) {
+            return requestedProcesses();
         }
-        int gpus = setting().onHost() ? 0 : EngineSetting.gpus();
+        int gpus = setting().isHost() ? 0 : EngineSetting.gpus();
         int least = ranksPerProcess() > 1 ? 1 : DEFAULT_RANKS;
         return gpus > 0 ? Math.max(1, gpus / ranksPerProcess()) : least;
     }
 
-    /** {@return the time after which the run is ended, or null for none} */
+    /** {@return the time limit of the run, or null for none} */
     public Duration limit() {
         return timeout == null ? null : Duration.ofSeconds(timeout);
     }
 
     /**
-     * Chooses the library, once.
+     * Decides which library to use. Later calls return the first decision.
      *
      * @param localProcesses the number of processes on this machine
-     * @param warn whether to print what the user must know about the choice
-     * @return the choice, which is not automatic any more
+     * @param warn true to print the warning of the decision, if it has one
+     * @return the decision, which is never automatic
      */
     public EngineSetting decide(int localProcesses, boolean warn) {
         if (decided == null) {
@@ -312,16 +320,16 @@ public abstract class LaunchOptions {
         try {
             RankInfo self = RankInfo.fromEnvironment();
             return self.isSingle() ? Optional.empty() : Optional.of(self);
-        } catch (IllegalArgumentException incomplete) {
-            throw new ParameterException(commandLine(), incomplete.getMessage(), incomplete);
+        } catch (IllegalArgumentException e) {
+            throw new ParameterException(commandLine(), e.getMessage(), e);
         }
     }
 
     private EngineSetting setting() {
         try {
             return EngineSetting.of(engine, library, System.getProperties(), SystemText.environment());
-        } catch (IllegalArgumentException unknown) {
-            throw new ParameterException(commandLine(), unknown.getMessage(), unknown);
+        } catch (IllegalArgumentException e) {
+            throw new ParameterException(commandLine(), e.getMessage(), e);
         }
     }
 
@@ -329,7 +337,7 @@ public abstract class LaunchOptions {
         return spec.commandLine();
     }
 
-    private void atLeastOne(String option, Integer value) {
+    private void requireAtLeastOne(String option, Integer value) {
         if (value != null && value < 1) {
             throw new ParameterException(commandLine(), option + " must be at least 1: " + value);
         }

@@ -17,25 +17,25 @@ import java.util.function.IntPredicate;
 import java.util.stream.Collectors;
 
 /**
- * Runs one process per rank on this machine and ends them together.
+ * Runs one process per rank on this machine and ends all ranks together.
  *
  * <p>Each rank gets torchrun's variables ({@code RANK}, {@code WORLD_SIZE}, {@code LOCAL_RANK}, {@code LOCAL_WORLD_SIZE},
- * {@code MASTER_ADDR}, {@code MASTER_PORT}). Every line that it writes is shown behind {@code [rank]}. As soon as one rank fails, the
- * others are asked to end (SIGTERM) and, after a second, killed with everything that they started. The same happens when
- * this JVM is asked to end; when it is killed, {@link LauncherWatch} and {@link ChildProcesses} end the ranks.
+ * {@code MASTER_ADDR}, {@code MASTER_PORT}). Each line of a rank's output gets the prefix {@code [rank]}. When a rank fails, the
+ * launcher sends SIGTERM to the others, and after one second kills (SIGKILL) those that still run, with all their descendants.
+ * The same happens when this JVM exits. When this JVM is killed, {@link LauncherWatch} and {@link ChildProcesses} end the ranks.
  *
- * <p>An object runs once; {@link #run()} may be called from any thread.
+ * <p>A launcher runs once. {@link #run()} may be called from any thread.
  */
 public final class Launcher {
 
-    /** The exit code when the time limit ends the run, as that of {@code timeout(1)}. */
+    /** The exit code of a run that exceeds its time limit, as that of {@code timeout(1)}. */
     public static final int TIMED_OUT = 124;
 
-    /** A killed rank makes others fail within milliseconds: look this long for the one that was killed. */
+    /** A killed rank makes others fail within milliseconds: after a failure, wait this long for a rank that was killed. */
     private static final long CAUSE_MILLIS = 200;
 
     private static final long GRACE_MILLIS = 1000;
-    private static final long OUTPUT_PATIENCE_MILLIS = 300;
+    private static final long OUTPUT_IDLE_MILLIS = 300;
 
     private final List<String> command;
     private final int ranks;
@@ -50,14 +50,14 @@ public final class Launcher {
     private volatile boolean stopping;
 
     /**
-     * Describes a run whose output begins, in each line, with the rank that it came from.
+     * Creates a launcher that puts the rank before each line of output.
      *
-     * @param command the command of every rank, such as {@link JavaCommand#of} builds it
+     * @param command the command of every rank, such as one of {@link JavaCommand#of}
      * @param ranks the number of ranks, at least 1
-     * @param environment further variables for every rank
-     * @param limit after which the run is ended, or null for none
-     * @param out where the ranks' standard output goes
-     * @param err where the ranks' standard error and the launcher's closing line go
+     * @param environment additional variables of every rank
+     * @param limit the time limit of the run, or null for none
+     * @param out receives the ranks' standard output
+     * @param err receives the ranks' standard error and the launcher's messages
      * @throws IllegalArgumentException if {@code ranks} is less than 1
      */
     public Launcher(
@@ -71,16 +71,16 @@ public final class Launcher {
     }
 
     /**
-     * Describes a run.
+     * Creates a launcher.
      *
-     * @param command the command of every rank, such as {@link JavaCommand#of} builds it
+     * @param command the command of every rank, such as one of {@link JavaCommand#of}
      * @param ranks the number of ranks, at least 1
-     * @param environment further variables for every rank
-     * @param limit after which the run is ended, or null for none
-     * @param out where the ranks' standard output goes
-     * @param err where the ranks' standard error and the launcher's closing line go
-     * @param prefixed whether each line begins with the rank that it came from; else those of rank 0's standard output do not,
-     *     so that programs can read it
+     * @param environment additional variables of every rank
+     * @param limit the time limit of the run, or null for none
+     * @param out receives the ranks' standard output
+     * @param err receives the ranks' standard error and the launcher's messages
+     * @param prefixed true to put the rank before each line; false to leave rank 0's standard output as it is, for programs that
+     *     read it
      * @throws IllegalArgumentException if {@code ranks} is less than 1
      */
     public Launcher(
@@ -104,12 +104,13 @@ public final class Launcher {
     }
 
     /**
-     * Lets the others go on when some ranks are killed (SIGKILL), for a program that shows what they do then.
+     * Sets the ranks whose death by SIGKILL does not end the run, for programs that survive the loss of a rank. By default there
+     * are none.
      *
-     * @param ranks which ranks; none unless this is called
-     * @return this
+     * @param ranks true for a rank that may be killed
+     * @return this launcher
      */
-    public Launcher mayBeKilled(IntPredicate ranks) {
+    public Launcher expendable(IntPredicate ranks) {
         expendable = ranks;
         return this;
     }
@@ -117,10 +118,10 @@ public final class Launcher {
     /**
      * Starts the ranks and waits for all of them.
      *
-     * @return 0 if every rank returned 0, else the exit code of the first that failed (128 + signal for a killed one), or
-     *     {@link #TIMED_OUT}
-     * @throws IOException if a process can't be started; those started before are ended
-     * @throws InterruptedException if this thread is interrupted; all ranks are ended
+     * @return 0 if every rank exited with 0; {@link #TIMED_OUT}; or the exit code of the first rank that failed (128 + signal
+     *     number for a killed rank)
+     * @throws IOException if a process can't be started; the other ranks are ended
+     * @throws InterruptedException if the calling thread is interrupted; all ranks are ended
      */
     public int run() throws IOException, InterruptedException {
         Thread hook = new Thread(this::stop, "end-ranks");
@@ -128,11 +129,11 @@ public final class Launcher {
         try {
             startAll();
             Outcome outcome = awaitAll();
-            // Ctrl-C reaches the ranks too: then nobody wants to read which of them noticed first.
+            // Ctrl-C also reaches the ranks: do not report the first of them that ends as a failure.
             boolean interrupted = stopping;
             stop();
             for (RankProcess rank : started) {
-                rank.finishOutput(OUTPUT_PATIENCE_MILLIS);
+                rank.finishOutput(OUTPUT_IDLE_MILLIS);
             }
             if (outcome.message() != null && !interrupted) {
                 err.println("nccl4j: " + outcome.message());
@@ -191,11 +192,11 @@ public final class Launcher {
                     limit == null ? exits.take() : exits.poll(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
             if (exit == null) {
                 return new Outcome(
-                        TIMED_OUT, "timed out after " + limit.toSeconds() + " s; still running: " + running());
+                        TIMED_OUT, "timed out after " + limit.toSeconds() + " s; still running: " + runningRanks());
             }
-            if (exit.isKill() && expendable.test(exit.rank())) {
-                err.println("nccl4j: " + exit.describe() + "; the others go on");
-            } else if (exit.failed()) {
+            if (exit.isSigkill() && expendable.test(exit.rank())) {
+                err.println("nccl4j: " + exit.describe() + "; the other ranks continue");
+            } else if (exit.isFailure()) {
                 RankExit cause = cause(exit);
                 return new Outcome(cause.code(), cause.describe());
             }
@@ -203,18 +204,18 @@ public final class Launcher {
         return new Outcome(0, null);
     }
 
-    /** The first failure, unless a rank that was killed shows up right after it: then it is the others' reason. */
+    /** The cause of a run's failure: a rank that was killed at about the time of the first failure, else the first failure. */
     private RankExit cause(RankExit first) throws InterruptedException {
         long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(CAUSE_MILLIS);
         RankExit exit = first;
-        while (exit != null && !exit.killed()) {
+        while (exit != null && !exit.isKilled()) {
             exit = exits.poll(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
         }
         return exit == null ? first : exit;
     }
 
-    private String running() {
-        List<RankProcess> alive = started.stream().filter(RankProcess::alive).toList();
+    private String runningRanks() {
+        List<RankProcess> alive = started.stream().filter(RankProcess::isAlive).toList();
         return (alive.size() == 1 ? "rank " : "ranks ")
                 + alive.stream()
                         .sorted(Comparator.comparingInt(RankProcess::rank))
@@ -222,7 +223,7 @@ public final class Launcher {
                         .collect(Collectors.joining(", "));
     }
 
-    /** Ends what still runs. Called at the end of a run and by the shutdown hook; whoever comes second waits for the first. */
+    /** Ends the ranks that still run. Idempotent; a concurrent second call returns when the first is done. */
     private void stop() {
         synchronized (started) {
             if (stopping) {
@@ -230,26 +231,26 @@ public final class Launcher {
             }
             stopping = true;
             List<ProcessHandle> alive = started.stream()
-                    .filter(RankProcess::alive)
+                    .filter(RankProcess::isAlive)
                     .flatMap(RankProcess::tree)
                     .toList();
             if (!alive.isEmpty()) {
                 alive.forEach(ProcessHandle::destroy);
-                await(GRACE_MILLIS);
+                awaitExits(GRACE_MILLIS);
             }
-            // Also what a rank has left that has ended by itself.
+            // All ranks, because a rank that has ended may have left descendants.
             ChildProcesses.kill(started.stream().map(RankProcess::process).toList());
         }
     }
 
-    private void await(long millis) {
-        long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millis);
+    private void awaitExits(long timeoutMillis) {
+        long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMillis);
         try {
             for (RankProcess rank : started) {
                 rank.awaitExit(Math.max(0, TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime())));
             }
-        } catch (InterruptedException interrupted) {
-            // Go on at once: the ranks are ended in any case.
+        } catch (InterruptedException e) {
+            // End the grace period early.
             Thread.currentThread().interrupt();
         }
     }
@@ -257,8 +258,8 @@ public final class Launcher {
     private static void removeHook(Thread hook) {
         try {
             Runtime.getRuntime().removeShutdownHook(hook);
-        } catch (IllegalStateException shuttingDown) {
-            // The hook runs already and finds nothing left to do.
+        } catch (IllegalStateException e) {
+            // The JVM is shutting down; the hook has nothing left to do.
         }
     }
 }

@@ -6,57 +6,63 @@ import java.io.IOException;
 import java.io.InputStream;
 
 /**
- * Ends a rank, and the processes that it has started, when its launcher is gone.
+ * Ends a rank and its child processes when its launcher ends.
  *
- * <p>The launcher holds the other end of each rank's standard input and never writes to it. However the launcher ends, also by
- * {@code kill -9}, the kernel closes that end, and the rank reads end-of-file. A rank that is stopped or has no memory left is
- * killed by the guard of {@link ChildProcesses}.
+ * <p>The launcher holds the other end of each rank's standard input and never writes to it. When the launcher ends, even by
+ * {@code kill -9}, the kernel closes that end, and the rank reads end-of-file. The guard of {@link ChildProcesses} kills ranks
+ * that are stopped or have no memory left.
+ *
+ * <p>Thread-safe.
  */
 public final class LauncherWatch {
 
-    /** Set, to the launcher's process id, in each JVM that {@link JavaCommand} starts. */
+    /** System property of the ranks of a {@link Launcher}: its process id. */
     static final String PROPERTY = "nccl4j.launcher";
 
-    /** Set in each JVM whose command {@link JavaCommand#ofOuterLauncher} makes. */
+    /** System property of ranks that another launcher starts with {@link JavaCommand#ofOuterLauncher}. */
     static final String OUTER = "nccl4j.outerLauncher";
 
-    /** 128 + SIGTERM: what a rank ends with when its launcher is gone. */
+    /** Exit code of a rank whose launcher has ended: 128 + SIGTERM. */
     private static final int ORPHANED = 143;
 
     private LauncherWatch() {}
 
-    /** {@return whether this JVM was started by a {@link Launcher}} */
-    public static boolean launched() {
+    /** {@return true if a {@link Launcher} started this JVM} */
+    public static boolean isLaunched() {
         return System.getProperty(PROPERTY) != null;
     }
 
-    /** {@return whether this JVM is a rank whatever its arguments say: of a {@link Launcher}, or of another that it is known to have} */
+    /**
+     * Tells whether this JVM must not launch ranks itself, whatever its arguments say.
+     *
+     * @return true if this JVM was started with a command of {@link JavaCommand}
+     */
     public static boolean isRank() {
-        return launched() || System.getProperty(OUTER) != null;
+        return isLaunched() || System.getProperty(OUTER) != null;
     }
 
-    /** Starts watching, if this JVM was started by a {@link Launcher}; to be called first thing in {@code main}. */
+    /** Starts the watch if a {@link Launcher} started this JVM. Call first in {@code main}. */
     public static void start() {
-        if (launched()) {
-            Thread watch = new Thread(LauncherWatch::awaitEnd, "launcher-watch");
+        if (isLaunched()) {
+            Thread watch = new Thread(LauncherWatch::awaitLauncherEnd, "launcher-watch");
             watch.setDaemon(true);
             watch.start();
         }
     }
 
-    /** Halts instead of exits: a shutdown hook may wait for ranks that will never answer. */
-    private static void awaitEnd() {
+    /** Halts rather than exits, because a shutdown hook may wait for ranks that never answer. */
+    private static void awaitLauncherEnd() {
         try (InputStream in = new FileInputStream(FileDescriptor.in)) {
             while (in.read() >= 0) {
-                // The launcher sends nothing; whatever comes is not for us.
+                // Ignore the input; only its end counts.
             }
-        } catch (IOException gone) {
+        } catch (IOException e) {
             // Same meaning as end-of-file.
         }
         try {
             ProcessHandle.current().descendants().forEach(ProcessHandle::destroyForcibly);
         } finally {
-            // Also without the memory for the line above.
+            // In a finally block, because the line above may run out of memory.
             Runtime.getRuntime().halt(ORPHANED);
         }
     }

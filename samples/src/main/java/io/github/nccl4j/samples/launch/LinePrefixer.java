@@ -6,22 +6,26 @@ import java.io.InputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 
-/** Copies one stream of a rank, line by line, each line behind the rank's prefix and written in one piece. */
+/**
+ * Copies an output stream of a rank and puts a prefix before each line. A line is written in one piece, even if it arrives in
+ * several. Runs in its own thread; {@link #isWriting} may be called from any thread.
+ */
 final class LinePrefixer implements Runnable {
 
-    private static final int BUFFER = 8192;
-    /** A line longer than this is cut, so that a rank that never ends its line can't fill the launcher's memory. */
-    private static final int LONGEST_LINE = 1 << 20;
+    private static final int BUFFER_BYTES = 8192;
+
+    /** Longer lines are split, so that a rank that never ends a line cannot exhaust the launcher's memory. */
+    private static final int MAX_LINE_BYTES = 1 << 20;
 
     private final InputStream in;
     private final PrintStream out;
     private final Object lock;
     private final byte[] prefix;
     private final ByteArrayOutputStream line = new ByteArrayOutputStream();
-    private final ByteArrayOutputStream ready = new ByteArrayOutputStream();
+    private final ByteArrayOutputStream completeLines = new ByteArrayOutputStream();
     private volatile boolean writing;
 
-    /** The lock is shared by all streams that may end on one terminal. */
+    /** All prefixers whose output may appear on the same terminal share {@code lock}. */
     LinePrefixer(InputStream in, PrintStream out, Object lock, String prefix) {
         this.in = in;
         this.out = out;
@@ -29,14 +33,14 @@ final class LinePrefixer implements Runnable {
         this.prefix = prefix.getBytes(StandardCharsets.UTF_8);
     }
 
-    /** True while a chunk is on its way out, perhaps held up by a slow reader. */
-    boolean writing() {
+    /** True while bytes that were read are not written yet; a slow reader of the output can prolong this. */
+    boolean isWriting() {
         return writing;
     }
 
     @Override
     public void run() {
-        byte[] buffer = new byte[BUFFER];
+        byte[] buffer = new byte[BUFFER_BYTES];
         try (in) {
             for (int n = in.read(buffer); n >= 0; n = in.read(buffer)) {
                 writing = true;
@@ -44,8 +48,8 @@ final class LinePrefixer implements Runnable {
                 flush();
                 writing = false;
             }
-        } catch (IOException closed) {
-            // The rank is gone; what was read is shown below.
+        } catch (IOException e) {
+            // The rank has ended; the finally block writes the rest.
         } finally {
             writing = true;
             if (line.size() > 0) {
@@ -62,7 +66,7 @@ final class LinePrefixer implements Runnable {
                 endLine();
             } else {
                 line.write(buffer[i]);
-                if (line.size() == LONGEST_LINE) {
+                if (line.size() == MAX_LINE_BYTES) {
                     endLine();
                 }
             }
@@ -70,20 +74,20 @@ final class LinePrefixer implements Runnable {
     }
 
     private void endLine() {
-        ready.writeBytes(prefix);
-        ready.writeBytes(line.toByteArray());
-        ready.write('\n');
+        completeLines.writeBytes(prefix);
+        completeLines.writeBytes(line.toByteArray());
+        completeLines.write('\n');
         line.reset();
     }
 
     private void flush() {
-        if (ready.size() == 0) {
+        if (completeLines.size() == 0) {
             return;
         }
         synchronized (lock) {
-            out.writeBytes(ready.toByteArray());
+            out.writeBytes(completeLines.toByteArray());
             out.flush();
         }
-        ready.reset();
+        completeLines.reset();
     }
 }

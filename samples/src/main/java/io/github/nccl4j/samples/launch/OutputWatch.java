@@ -5,8 +5,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 
 /**
- * Ends a command whose standard output nobody reads any more, as SIGPIPE ends other programs: {@code nccl4j perf -N 0 | head}.
- * Java ignores that signal, and {@link System#out} keeps to itself that it can't write.
+ * Ends a command when the reader of its standard output has gone, as in {@code nccl4j perf -N 0 | head}.
+ *
+ * <p>SIGPIPE ends other programs in this case; Java ignores this signal, and {@link System#out} hides write errors.
  */
 public final class OutputWatch {
     private static final long INTERVAL_MILLIS = 250;
@@ -14,17 +15,19 @@ public final class OutputWatch {
     /** 128 + SIGPIPE. */
     private static final int PIPE_CLOSED = 141;
 
-    private static final int NOT_WRITTEN = 1;
+    private static final int WRITE_FAILED = 1;
 
-    /** More than {@link Launcher} needs to end its ranks. */
+    /** Longer than {@link Launcher} needs to end its ranks. */
     private static final long EXIT_MILLIS = 5000;
 
     private OutputWatch() {}
 
-    /** Starts watching, except in a rank of a {@link Launcher}, which reads all that the rank writes; to be called in {@code main}. */
+    /**
+     * Starts the watch, except in a rank of a {@link Launcher}, which reads the whole output of its ranks. Call in {@code main}.
+     */
     public static void start() {
-        if (!LauncherWatch.launched()) {
-            thread(OutputWatch::watch);
+        if (!LauncherWatch.isLaunched()) {
+            startThread(OutputWatch::watch);
         }
     }
 
@@ -32,12 +35,12 @@ public final class OutputWatch {
         while (!System.out.checkError()) {
             sleep(INTERVAL_MILLIS);
         }
-        int code = isPipe() ? PIPE_CLOSED : NOT_WRITTEN;
-        if (code == NOT_WRITTEN) {
-            System.err.println("nccl4j: standard output can't be written to");
+        int code = isPipe() ? PIPE_CLOSED : WRITE_FAILED;
+        if (code == WRITE_FAILED) {
+            System.err.println("nccl4j: can't write to standard output");
         }
-        // A shutdown hook may wait for ranks that will never answer.
-        thread(() -> {
+        // Halt if exit takes too long: a shutdown hook may wait for ranks that never answer.
+        startThread(() -> {
             sleep(EXIT_MILLIS);
             Runtime.getRuntime().halt(code);
         });
@@ -48,12 +51,12 @@ public final class OutputWatch {
         try {
             String target = Files.readSymbolicLink(Path.of("/proc/self/fd/1")).toString();
             return target.startsWith("pipe:") || target.startsWith("socket:");
-        } catch (IOException closed) {
+        } catch (IOException e) {
             return false;
         }
     }
 
-    private static void thread(Runnable body) {
+    private static void startThread(Runnable body) {
         Thread thread = new Thread(body, "output-watch");
         thread.setDaemon(true);
         thread.start();
@@ -62,7 +65,7 @@ public final class OutputWatch {
     private static void sleep(long millis) {
         try {
             Thread.sleep(millis);
-        } catch (InterruptedException nobodyInterruptsThis) {
+        } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
     }

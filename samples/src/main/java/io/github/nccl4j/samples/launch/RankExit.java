@@ -3,18 +3,18 @@ package io.github.nccl4j.samples.launch;
 import java.util.Map;
 
 /**
- * How one rank's process ended.
+ * The end of a rank's process. Immutable.
  *
  * @param rank the rank
  * @param pid its process id
- * @param code the exit code as {@link Process#exitValue()} gives it: 128 + signal for a killed process
+ * @param code its exit code, as returned by {@link Process#exitValue()}: 128 + signal number after a fatal signal
  */
 record RankExit(int rank, long pid, int code) {
 
     private static final int SIGNAL_BASE = 128;
     private static final int KILL = 9;
     private static final int LAST_SIGNAL = 64;
-    private static final Map<Integer, String> NAMES = Map.ofEntries(
+    private static final Map<Integer, String> SIGNAL_NAMES = Map.ofEntries(
             Map.entry(1, "SIGHUP"),
             Map.entry(2, "SIGINT"),
             Map.entry(3, "SIGQUIT"),
@@ -33,26 +33,27 @@ record RankExit(int rank, long pid, int code) {
             Map.entry(24, "SIGXCPU"),
             Map.entry(31, "SIGSYS"));
 
-    boolean failed() {
+    boolean isFailure() {
         return code != 0;
     }
 
-    boolean killed() {
+    /** True if a signal ended the process. */
+    boolean isKilled() {
         return code > SIGNAL_BASE && code <= SIGNAL_BASE + LAST_SIGNAL;
     }
 
-    /** Whether it was killed by SIGKILL. */
-    boolean isKill() {
+    /** True if SIGKILL ended the process. */
+    boolean isSigkill() {
         return code == SIGNAL_BASE + KILL;
     }
 
     String describe() {
-        String who = "rank " + rank + " (pid " + pid + ")";
-        if (!killed()) {
-            return who + " exited with code " + code;
+        String process = "rank " + rank + " (pid " + pid + ")";
+        if (!isKilled()) {
+            return process + " exited with code " + code;
         }
         int signal = code - SIGNAL_BASE;
-        String name = NAMES.get(signal);
-        return who + " was killed by signal " + signal + (name == null ? "" : " (" + name + ")");
+        String name = SIGNAL_NAMES.get(signal);
+        return process + " was killed by signal " + signal + (name == null ? "" : " (" + name + ")");
     }
 }

@@ -10,7 +10,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
 
-/** One rank's process with the threads that copy its output and wait for its end. */
+/** The process of one rank, with the threads that copy its output and wait for its end. */
 final class RankProcess {
 
     private final int rank;
@@ -18,22 +18,25 @@ final class RankProcess {
     private final Copy out;
     private final Copy err;
 
-    /** Where one of a rank's streams goes, and what each line of it begins with. */
+    /** The destination of one of a rank's output streams, and the prefix of each line. */
     record Output(PrintStream stream, String prefix) {}
 
     /** A copying task and the thread that runs it. */
     private record Copy(LinePrefixer task, Thread thread) {
 
-        boolean running() {
+        boolean isRunning() {
             return thread.isAlive();
         }
 
-        /** Waits for the end of the stream, but not for a descendant that holds it open and writes nothing. */
-        void finish(long patienceMillis) throws InterruptedException {
+        /**
+         * Waits for the end of the stream, or until it is idle for {@code idleMillis}: a descendant of the rank may hold it open
+         * without writing.
+         */
+        void finish(long idleMillis) throws InterruptedException {
             long step = 50;
-            for (long idle = 0; running() && idle < patienceMillis; ) {
+            for (long idle = 0; isRunning() && idle < idleMillis; ) {
                 thread.join(step);
-                idle = task.writing() ? 0 : idle + step;
+                idle = task.isWriting() ? 0 : idle + step;
             }
         }
     }
@@ -55,13 +58,13 @@ final class RankProcess {
             Consumer<RankExit> onExit)
             throws IOException {
         ProcessBuilder builder = new ProcessBuilder(command);
-        // The variables of an outer torchrun would lead the ranks to its store, those of a store to another place.
+        // Variables of an outer torchrun, or of an outer store, would direct the ranks to the wrong store.
         builder.environment()
                 .keySet()
                 .removeIf(name -> name.startsWith("TORCHELASTIC_")
                         || name.equals("NCCL4J_STORE_PORT")
                         || name.equals("NCCL4J_STORE_BIND"));
-        // What it inherits stays as it is: Java would write it anew in the encoding of the locale.
+        // Do not set inherited variables again: Java would encode their values in the charset of the locale.
         Map<String, String> inherited = SystemText.environment();
         environment.forEach((name, value) -> {
             if (!value.equals(inherited.get(name))) {
@@ -74,36 +77,36 @@ final class RankProcess {
                 process,
                 copy(rank, process.getInputStream(), out, lock),
                 copy(rank, process.getErrorStream(), err, lock));
-        thread("wait-" + rank, () -> started.await(onExit));
+        startThread("wait-" + rank, () -> started.reportExit(onExit));
         return started;
     }
 
     private static Copy copy(int rank, InputStream in, Output to, Object lock) {
         LinePrefixer task = new LinePrefixer(in, to.stream(), lock, to.prefix());
-        return new Copy(task, thread("output-" + rank, task));
+        return new Copy(task, startThread("output-" + rank, task));
     }
 
-    private static Thread thread(String name, Runnable body) {
+    private static Thread startThread(String name, Runnable body) {
         Thread thread = new Thread(body, name);
         thread.setDaemon(true);
         thread.start();
         return thread;
     }
 
-    private void await(Consumer<RankExit> onExit) {
+    private void reportExit(Consumer<RankExit> onExit) {
         boolean ended = false;
         while (!ended) {
             try {
                 process.waitFor();
                 ended = true;
-            } catch (InterruptedException nobodyInterruptsThis) {
-                // Wait on: the exit code must reach the launcher.
+            } catch (InterruptedException e) {
+                // Continue: the launcher waits for the exit code.
             }
         }
         onExit.accept(new RankExit(rank, process.pid(), process.exitValue()));
     }
 
-    boolean alive() {
+    boolean isAlive() {
         return process.isAlive();
     }
 
@@ -115,17 +118,18 @@ final class RankProcess {
         return process;
     }
 
-    /** The process and everything that it started, as far as still linked to it. */
+    /** The process and its descendants, without orphans of descendants that have ended. */
     Stream<ProcessHandle> tree() {
         return Stream.concat(process.descendants(), Stream.of(process.toHandle()));
     }
 
-    void awaitExit(long millis) throws InterruptedException {
-        process.waitFor(millis, TimeUnit.MILLISECONDS);
+    void awaitExit(long timeoutMillis) throws InterruptedException {
+        process.waitFor(timeoutMillis, TimeUnit.MILLISECONDS);
     }
 
-    void finishOutput(long patienceMillis) throws InterruptedException {
-        out.finish(patienceMillis);
-        err.finish(patienceMillis);
+    /** Waits until all output is copied, or until each stream is idle for {@code idleMillis}. */
+    void finishOutput(long idleMillis) throws InterruptedException {
+        out.finish(idleMillis);
+        err.finish(idleMillis);
     }
 }

@@ -4,9 +4,9 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Signals that {@link ProcessHandle} can't send: other ones than SIGTERM and SIGKILL, and those to the own process.
+ * Sends signals that {@link ProcessHandle} can't send: signals other than SIGTERM and SIGKILL, and signals to this process.
  *
- * <p>{@code /bin/sh} sends them: {@code kill} is built into it, and need not be installed as a program.
+ * <p>Uses the {@code kill} command that is built into {@code /bin/sh}. Stateless.
  */
 public final class Signals {
     private Signals() {}
@@ -14,10 +14,10 @@ public final class Signals {
     /**
      * Sends a signal.
      *
-     * @param signal its name, such as {@code STOP}
-     * @param pid the process, which may be this one
-     * @throws IOException if it can't be sent
-     * @throws InterruptedException if this thread is interrupted
+     * @param signal the name of the signal without SIG, such as {@code STOP}
+     * @param pid the id of the process, which may be this process
+     * @throws IOException if the signal can't be sent
+     * @throws InterruptedException if the calling thread is interrupted
      */
     public static void send(String signal, long pid) throws IOException, InterruptedException {
         Process shell = new ProcessBuilder("/bin/sh", "-c", "kill -" + signal + " " + pid)
@@ -25,7 +25,7 @@ public final class Signals {
                 .start();
         String output = new String(shell.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
         if (shell.waitFor() != 0) {
-            throw new IOException("SIG" + signal + " can't be sent to process " + pid + ": " + output.strip());
+            throw new IOException("can't send SIG" + signal + " to process " + pid + ": " + output.strip());
         }
     }
 }

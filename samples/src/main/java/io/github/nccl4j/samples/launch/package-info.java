@@ -1,2 +1,2 @@
-/** Starts one JVM per rank on this machine, shows their output and ends them together. */
+/** The launcher of the {@code nccl4j} command: starts one JVM per rank on this machine, shows the output and ends all ranks together. */
 package io.github.nccl4j.samples.launch;

@@ -133,7 +133,7 @@ public final class PerfCommand implements Callable<Integer> {
             if (!LauncherWatch.isRank()) {
                 requireFolders();
             }
-            if (plot != null && !LauncherWatch.launched() && Files.exists(settings.json)) {
+            if (plot != null && !LauncherWatch.isLaunched() && Files.exists(settings.json)) {
                 throw new IllegalArgumentException("--plot needs a new file for -J: " + settings.json);
             }
         } catch (IllegalArgumentException e) {
@@ -145,8 +145,8 @@ public final class PerfCommand implements Callable<Integer> {
         }
         Optional<RankInfo> self = launch.self();
         int code =
-                self.isPresent() ? launch.beRank(this::runProcess, self.get()) : launch.launch(Main.class, List.of());
-        boolean last = self.isPresent() ? self.get().rank() == 0 && !LauncherWatch.launched() : true;
+                self.isPresent() ? launch.runRank(this::runProcess, self.get()) : launch.launch(Main.class, List.of());
+        boolean last = self.isPresent() ? self.get().rank() == 0 && !LauncherWatch.isLaunched() : true;
         if (plot != null && last && Files.exists(settings.json)) {
             PlotCommand.draw("", List.of(settings.json), false, plot);
         }

@@ -23,12 +23,12 @@ final class PerfLaunch extends LaunchOptions {
     private int ranksPerProcess = 1;
 
     @Override
-    protected Integer wanted() {
+    protected Integer requestedProcesses() {
         return processes;
     }
 
     @Override
-    protected String letter() {
+    protected String processesOption() {
         return "-np";
     }
 
@@ -48,7 +48,7 @@ final class PerfLaunch extends LaunchOptions {
 
     /** Rank 0 prints a table that other programs read. */
     @Override
-    protected boolean prefixed() {
+    protected boolean isPrefixed() {
         return false;
     }
 }

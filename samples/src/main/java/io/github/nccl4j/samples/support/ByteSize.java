@@ -4,22 +4,22 @@ import java.util.Locale;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** Sizes in bytes as nccl-tests takes them: a number with an optional suffix K, M or G (powers of 1024). */
+/** Parses sizes in bytes as nccl-tests does: a number with an optional suffix K, M or G (powers of 1024). Stateless. */
 public final class ByteSize {
 
-    private static final Pattern FORM = Pattern.compile("(\\d{1,18})([KMG]?)B?");
+    private static final Pattern SIZE = Pattern.compile("(\\d{1,18})([KMG]?)B?");
 
     private ByteSize() {}
 
     /**
-     * Reads a size.
+     * Parses a size.
      *
-     * @param text such as {@code 8}, {@code 512K}, {@code 64m} or {@code 1GB}
+     * @param text a size such as {@code 8}, {@code 512K}, {@code 64m} or {@code 1GB}
      * @return the number of bytes
-     * @throws IllegalArgumentException if the text is not a size or the size does not fit a long
+     * @throws IllegalArgumentException if the text is not a size, or the size exceeds {@link Long#MAX_VALUE}
      */
     public static long parse(String text) {
-        Matcher matcher = FORM.matcher(text.strip().toUpperCase(Locale.ROOT));
+        Matcher matcher = SIZE.matcher(text.strip().toUpperCase(Locale.ROOT));
         if (!matcher.matches()) {
             throw new IllegalArgumentException("not a size: '" + text + "' (a number, then K, M, G or nothing)");
         }

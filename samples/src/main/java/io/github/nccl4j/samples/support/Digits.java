@@ -3,19 +3,19 @@ package io.github.nccl4j.samples.support;
 import java.util.Random;
 
 /**
- * Pictures of the digits of a seven-segment display, somewhere in a small frame and noisy, with the digit that each shows.
+ * Training data: noisy pictures of seven-segment digits at random positions in a small frame, with their labels.
  *
- * <p>Made in the same way for the same seed, so that every rank has them without a file.
+ * <p>The same seed gives the same pictures, so that every rank can generate them without a file.
  */
 public final class Digits {
 
-    /** How many digits there are. */
+    /** The number of different digits. */
     public static final int CLASSES = 10;
 
     private static final int WIDTH = 6;
     private static final int HEIGHT = 9;
 
-    /** Brightness values of a picture. */
+    /** The number of pixels of a picture. */
     public static final int PIXELS = WIDTH * HEIGHT;
 
     private static final int GLYPH_WIDTH = 4;
@@ -36,13 +36,13 @@ public final class Digits {
     }
 
     /**
-     * Makes pictures, each digit as often as the others.
+     * Generates pictures with equally frequent digits.
      *
-     * @param count how many
-     * @param seed the same for the same pictures
+     * @param count the number of pictures
+     * @param seed the seed of the random positions and noise
      * @return the pictures
      */
-    public static Digits make(int count, long seed) {
+    public static Digits generate(int count, long seed) {
         Random random = new Random(seed);
         float[][] pictures = new float[count][];
         int[] labels = new int[count];
@@ -71,30 +71,30 @@ public final class Digits {
             return false;
         }
         int middle = GLYPH_HEIGHT / 2;
-        return y == 0 && on(segments, 0)
-                || x == 0 && y <= middle && on(segments, 1)
-                || x == GLYPH_WIDTH - 1 && y <= middle && on(segments, 2)
-                || y == middle && on(segments, 3)
-                || x == 0 && y >= middle && on(segments, 4)
-                || x == GLYPH_WIDTH - 1 && y >= middle && on(segments, 5)
-                || y == GLYPH_HEIGHT - 1 && on(segments, 6);
+        return y == 0 && isOn(segments, 0)
+                || x == 0 && y <= middle && isOn(segments, 1)
+                || x == GLYPH_WIDTH - 1 && y <= middle && isOn(segments, 2)
+                || y == middle && isOn(segments, 3)
+                || x == 0 && y >= middle && isOn(segments, 4)
+                || x == GLYPH_WIDTH - 1 && y >= middle && isOn(segments, 5)
+                || y == GLYPH_HEIGHT - 1 && isOn(segments, 6);
     }
 
-    private static boolean on(String segments, int segment) {
+    private static boolean isOn(String segments, int segment) {
         return segments.charAt(segment) == '1';
     }
 
-    /** {@return how many pictures there are} */
+    /** {@return the number of pictures} */
     public int count() {
         return labels.length;
     }
 
-    /** The brightness of a picture's pixels. */
+    /** The brightness of the pixels of a picture. */
     float[] picture(int index) {
         return pictures[index];
     }
 
-    /** What a picture shows. */
+    /** The digit that a picture shows. */
     int label(int index) {
         return labels[index];
     }

@@ -9,12 +9,13 @@ import java.util.Properties;
 import java.util.Set;
 
 /**
- * Which library a run uses: what the user said, else the engine {@code auto}, decided once for all ranks.
+ * The engine or library of a run. The default is the engine {@code auto}, which is decided once for all ranks. Immutable.
  *
- * <p>An explicit library wins over an engine; an option wins over a system property, a system property over the environment.
+ * <p>A library takes precedence over an engine; an option over a system property, and a system property over an environment
+ * variable. The option {@code --engine} also overrides a library that a property or variable names.
  *
- * @param engine nccl, rccl, host or auto; not looked at when there is a library
- * @param library a path or a name for the dynamic linker, or null
+ * @param engine nccl, rccl, host or auto; ignored if {@code library} is not null
+ * @param library a path, or a name for the dynamic linker, or null
  */
 public record EngineSetting(String engine, String library) {
 
@@ -26,20 +27,20 @@ public record EngineSetting(String engine, String library) {
     private static final Set<String> ENGINES = Set.of("nccl", "rccl", "host", AUTO);
 
     /**
-     * Reads the options and settings.
+     * Determines the setting.
      *
      * @param engineOption the value of {@code --engine}, or null
      * @param libraryOption the value of {@code --library}, or null
-     * @param properties usually {@link System#getProperties()}
-     * @param environment usually {@link System#getenv()}
+     * @param properties system properties, usually {@link System#getProperties()}
+     * @param environment environment variables, usually {@link System#getenv()}
      * @return the setting
-     * @throws IllegalArgumentException if there is no such engine; the message lists them
+     * @throws IllegalArgumentException if the engine is unknown
      */
     public static EngineSetting of(
             String engineOption, String libraryOption, Properties properties, Map<String, String> environment) {
         String library = libraryOption;
         if (library == null && engineOption == null) {
-            // --engine alone is about this run, and not meant to lose against a variable set long ago.
+            // --engine is for this run, and must override a library variable that was set for all runs.
             library = properties.getProperty(LIBRARY_PROPERTY, environment.get(LIBRARY_VARIABLE));
         }
         String engine = engineOption == null
@@ -52,35 +53,35 @@ public record EngineSetting(String engine, String library) {
         return new EngineSetting(engine, library == null || library.isBlank() ? null : library.strip());
     }
 
-    /** {@return whether the engine is still to be chosen} */
-    public boolean automatic() {
+    /** {@return true if {@link #decide} must choose the engine} */
+    public boolean isAutomatic() {
         return library == null && engine.equals(AUTO);
     }
 
-    /** {@return whether ranks need no GPU, as far as can be said without loading the library} */
-    public boolean onHost() {
+    /** {@return true for the host engine; a library that is given by its path may also be one, but is not loaded to find out} */
+    public boolean isHost() {
         return library == null && engine.equals("host");
     }
 
     /**
-     * An engine and what the user must know about the choice.
+     * The result of {@link #decide}.
      *
-     * @param setting the setting, not automatic any more
-     * @param warning a line to show, if any
+     * @param setting the setting, which is not automatic
+     * @param warning a line for the user, or empty
      */
     public record Decision(EngineSetting setting, Optional<String> warning) {}
 
     /**
-     * Decides what {@code auto} means on this machine.
+     * Chooses the engine for {@code auto} on this machine.
      *
-     * @param localRanks the number of ranks, each of which needs a GPU if it is NCCL
-     * @return the decision; this setting without a warning if there is nothing to choose
+     * @param localRanks the number of ranks on this machine; with NCCL each needs a GPU
+     * @return the decision; this setting, without a warning, if it is not automatic
      */
     public Decision decide(int localRanks) {
-        if (!automatic()) {
+        if (!isAutomatic()) {
             return new Decision(this, Optional.empty());
         }
-        keepQuiet();
+        preventAutomaticChoice();
         NativeLibrary.EngineChoice choice = NativeLibrary.automaticEngine(localRanks);
         Optional<String> warning = choice.engine() == Engine.HOST
                 ? Optional.of("warning: " + choice.reason()
@@ -89,25 +90,25 @@ public record EngineSetting(String engine, String library) {
         return new Decision(new EngineSetting(choice.engine().toString(), null), warning);
     }
 
-    /** {@return the number of GPUs of this machine that the driver shows, 0 without a driver} */
+    /** {@return the number of GPUs that are visible to this process; 0 without a driver} */
     public static int gpus() {
-        keepQuiet();
+        preventAutomaticChoice();
         return NativeLibrary.gpuCount();
     }
 
-    /** Settings are read with the first use of the class, which would choose, and warn, by itself for {@code auto}. */
-    private static void keepQuiet() {
+    /** Prevents {@link NativeLibrary} from choosing an engine, with a warning, when its class is initialized. */
+    private static void preventAutomaticChoice() {
         if (System.getProperty(ENGINE_PROPERTY, AUTO).equalsIgnoreCase(AUTO)) {
             System.setProperty(ENGINE_PROPERTY, "nccl");
         }
     }
 
-    /** {@return the environment variables that hand this setting on to a rank} */
+    /** {@return the environment variables that pass this setting to a rank} */
     public Map<String, String> environment() {
         return Map.of(ENGINE_VARIABLE, engine, LIBRARY_VARIABLE, library == null ? "" : library);
     }
 
-    /** Makes this, which must not be automatic any more, the setting of this process, before it loads a library. */
+    /** Applies this setting, which must not be automatic, to this process. Call before a library is loaded. */
     public void apply() {
         if (library == null) {
             NativeLibrary.use(Engine.valueOf(engine.toUpperCase(Locale.ROOT)));

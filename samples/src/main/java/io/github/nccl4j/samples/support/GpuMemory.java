@@ -6,21 +6,20 @@ import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.SizeTPointer;
 
-/** How much memory of a GPU is free. */
+/** Queries the free memory of a GPU. Thread-safe. */
 public final class GpuMemory {
     private GpuMemory() {}
 
     /**
-     * The free memory of a GPU, whoever uses the rest.
+     * Returns the free memory of a GPU, taking all processes into account. Makes the GPU the calling thread's current device.
      *
-     * @param device the CUDA device, which is the calling thread's afterwards
-     * @return bytes
+     * @param device the index of the CUDA device
+     * @return the free memory in bytes
      * @throws IllegalStateException if CUDA fails
      */
     public static long free(int device) {
         check(cudart.cudaSetDevice(device), "cudaSetDevice");
-        // Not allocated by JavaCPP, which refuses to in a process that has more memory than some multiple of Java's
-        // heap.
+        // Not allocated by JavaCPP, which throws if the process uses more memory than a multiple of the Java heap.
         ByteBuffer free = ByteBuffer.allocateDirect(Long.BYTES).order(ByteOrder.nativeOrder());
         ByteBuffer total = ByteBuffer.allocateDirect(Long.BYTES);
         check(

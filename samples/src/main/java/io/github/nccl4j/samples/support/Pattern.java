@@ -4,16 +4,16 @@ import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Float32;
 
 /**
- * Test data: small whole numbers that depend on the index and a seed, with a prime period.
+ * Test data: small integers that depend on the index and a seed, with a prime period. Immutable.
  *
- * <p>Sums of them over ranks are exact in float, in whatever order they are added.
+ * <p>Sums over ranks are exact in float, in any order of addition.
  */
 public final class Pattern {
 
-    /** A prime, so that data shifted by a power of two never looks right. */
+    /** A prime, so that data shifted by a power of two differs from the pattern. */
     private static final int PERIOD = 1009;
 
-    /** Elements that travel between Java and the device at a time. */
+    /** Elements per copy between Java and the device. */
     private static final int CHUNK = 1 << 18;
 
     private static final int VALUES = 127;
@@ -26,9 +26,9 @@ public final class Pattern {
     }
 
     /**
-     * One rank's data.
+     * Creates the data of one rank.
      *
-     * @param seed different for each rank and each test
+     * @param seed a seed that differs between ranks and tests
      * @return the pattern
      */
     public static Pattern of(long seed) {
@@ -41,9 +41,9 @@ public final class Pattern {
     }
 
     /**
-     * Adds, element by element.
+     * Returns the element-wise sum.
      *
-     * @param other another pattern
+     * @param other the other summand
      * @return the pattern of the sums
      */
     public Pattern plus(Pattern other) {
@@ -55,7 +55,7 @@ public final class Pattern {
     }
 
     /**
-     * One element.
+     * Returns an element.
      *
      * @param index its index, at least 0
      * @return its value
@@ -65,9 +65,9 @@ public final class Pattern {
     }
 
     /**
-     * Writes the pattern, from its first element on.
+     * Fills a buffer with the pattern, starting at its first element.
      *
-     * @param buffer where to
+     * @param buffer the buffer to fill
      */
     public void write(DeviceBuffer<Float32> buffer) {
         float[] chunk = new float[(int) Math.min(CHUNK, buffer.length())];
@@ -81,8 +81,8 @@ public final class Pattern {
     /**
      * Compares a buffer with the pattern, element by element.
      *
-     * @param buffer what was received
-     * @return what is wrong
+     * @param buffer the buffer to compare
+     * @return the wrong elements
      */
     public Mismatch compare(DeviceBuffer<Float32> buffer) {
         float[] chunk = new float[(int) Math.min(CHUNK, buffer.length())];

@@ -3,10 +3,10 @@ package io.github.nccl4j.samples.support;
 import java.util.Random;
 
 /**
- * A neural network with one hidden layer that tells digits apart, in plain Java.
+ * A neural network with one hidden layer that classifies digits, in plain Java. Immutable; callers pass the parameters.
  *
- * <p>All its parameters lie in one array, as communication wants them: the weights of the hidden units, each followed by its bias, then
- * those of the outputs.
+ * <p>All parameters are in one array, so that one collective can transfer them: for each hidden unit its weights and its bias,
+ * then the same for each output.
  */
 public final class Perceptron {
 
@@ -15,15 +15,15 @@ public final class Perceptron {
     private final int count;
 
     /**
-     * What the network makes of pictures.
+     * The quality of a classification.
      *
      * @param loss the mean cross-entropy
-     * @param accuracy the part that it gets right
+     * @param accuracy the fraction of correct answers, 0 to 1
      */
     public record Score(double loss, double accuracy) {}
 
     /**
-     * Describes a network.
+     * Creates a network.
      *
      * @param hidden the number of hidden units
      */
@@ -34,9 +34,9 @@ public final class Perceptron {
     }
 
     /**
-     * Draws parameters to begin with.
+     * Draws random initial parameters.
      *
-     * @param seed the same for the same parameters
+     * @param seed the seed; the same seed gives the same parameters
      * @return the parameters
      */
     public float[] initialParameters(long seed) {
@@ -49,13 +49,13 @@ public final class Perceptron {
     }
 
     /**
-     * The gradient of the loss, summed over some of the pictures.
+     * Computes the gradient of the loss, summed over a range of pictures.
      *
-     * @param parameters where
+     * @param parameters the parameters
      * @param digits the pictures
-     * @param from the first
-     * @param to behind the last
-     * @return the gradient, by parameter
+     * @param from the index of the first picture
+     * @param to the index after the last picture
+     * @return the gradient, in the order of the parameters
      */
     public float[] gradient(float[] parameters, Digits digits, int from, int to) {
         float[] gradient = new float[count];
@@ -87,7 +87,7 @@ public final class Perceptron {
         gradient[begin + inputs.length] += error;
     }
 
-    /** Fills in what the hidden units say, and the probabilities of the digits. */
+    /** Computes the outputs of the hidden units and the probabilities of the digits. */
     private void forward(float[] parameters, float[] picture, float[] units, float[] probabilities) {
         for (int unit = 0; unit < hidden; unit++) {
             units[unit] = (float) Math.tanh(weigh(parameters, unit * (Digits.PIXELS + 1), picture));
@@ -111,27 +111,27 @@ public final class Perceptron {
     }
 
     /**
-     * Tries the network.
+     * Evaluates the network.
      *
-     * @param parameters its parameters
+     * @param parameters the parameters
      * @param digits the pictures
-     * @return how well it does
+     * @return the loss and the accuracy over all pictures
      */
     public Score score(float[] parameters, Digits digits) {
         float[] units = new float[hidden];
         float[] probabilities = new float[Digits.CLASSES];
         double loss = 0;
-        int right = 0;
+        int correctCount = 0;
         for (int i = 0; i < digits.count(); i++) {
             forward(parameters, digits.picture(i), units, probabilities);
             float truth = probabilities[digits.label(i)];
             loss -= Math.log(truth);
-            boolean best = true;
+            boolean correct = true;
             for (float probability : probabilities) {
-                best &= probability <= truth;
+                correct &= probability <= truth;
             }
-            right += best ? 1 : 0;
+            correctCount += correct ? 1 : 0;
         }
-        return new Score(loss / digits.count(), (double) right / digits.count());
+        return new Score(loss / digits.count(), (double) correctCount / digits.count());
     }
 }

@@ -2,7 +2,7 @@ package io.github.nccl4j.samples.support;
 
 import java.util.Locale;
 
-/** The table that the programs of nccl-tests print, with the average bandwidth of all that is in it. Not thread-safe. */
+/** Formats the table that the programs of nccl-tests print, and averages its bus bandwidths. Not thread-safe. */
 public final class PerformanceTable {
 
     private static final String ITERATIONS = "  %7s  %7s  %7s  %7s";
@@ -14,26 +14,26 @@ public final class PerformanceTable {
     private int wrongResults;
 
     /**
-     * Begins a table.
+     * Creates a table without columns for iterations.
      *
-     * @param cpuTime whether the times are those of the calls, not of the work
+     * @param cpuTime true if the times are CPU times of the calls, false if they include the work
      */
     public PerformanceTable(boolean cpuTime) {
         this(cpuTime, false);
     }
 
     /**
-     * Begins a table.
+     * Creates a table.
      *
-     * @param cpuTime whether the times are those of the calls, not of the work
-     * @param perIteration true for columns of the iterations behind each measurement
+     * @param cpuTime true if the times are CPU times of the calls, false if they include the work
+     * @param perIteration true for additional columns with statistics of the iterations
      */
     public PerformanceTable(boolean cpuTime, boolean perIteration) {
         this.cpuTime = cpuTime;
         this.perIteration = perIteration;
     }
 
-    /** {@return the lines above the first row} */
+    /** {@return the heading, several lines} */
     public String header() {
         String left = "# %10s  %12s  %8s  %6s  %6s";
         String names = format("  %7s  %6s  %6s  %6s", cpuTime ? "cputime" : "time", "algbw", "busbw", "#wrong");
@@ -54,12 +54,12 @@ public final class PerformanceTable {
     }
 
     /**
-     * The left part of a row; two {@linkplain #cell cells} follow.
+     * Formats the left part of a row; two {@linkplain #cell cells} follow it.
      *
-     * @param bytes the size
-     * @param count the count of the call
-     * @param type the elements
-     * @param operator the reduction
+     * @param bytes the size in bytes
+     * @param count the count of the call, in elements
+     * @param type the element type
+     * @param operator the reduction operator
      * @param root the root, or -1
      * @return the columns
      */
@@ -68,12 +68,12 @@ public final class PerformanceTable {
     }
 
     /**
-     * One measurement of a row, which goes into the average.
+     * Formats a measurement and adds it to the average.
      *
      * @param micros the time of a call in microseconds
-     * @param algorithm algorithm bandwidth in GB/s
-     * @param bus bus bandwidth in GB/s
-     * @param wrong the number of wrong elements, or null if nobody looked
+     * @param algorithm the algorithm bandwidth in GB/s
+     * @param bus the bus bandwidth in GB/s
+     * @param wrong the number of wrong elements, or null if they were not counted
      * @return the columns
      */
     public String cell(double micros, double algorithm, double bus, Long wrong) {
@@ -88,19 +88,19 @@ public final class PerformanceTable {
     }
 
     /**
-     * What a row has behind a {@linkplain #cell cell} about the iterations of its measurement.
+     * Formats the statistics of iterations, which follow a {@linkplain #cell cell}.
      *
-     * @param min the least time of a call in microseconds
-     * @param max the most
-     * @param p99 the time that 99 percent do not exceed
-     * @param variation the standard deviation, in percent of the average
+     * @param min the shortest time of a call in microseconds
+     * @param max the longest time of a call in microseconds
+     * @param p99 the 99th percentile in microseconds
+     * @param variation the standard deviation in percent of the average
      * @return the columns
      */
     public static String iterations(double min, double max, double p99, double variation) {
         return format(ITERATIONS, number(min, 7), number(max, 7), number(p99, 7), number(variation, 7));
     }
 
-    /** As many digits as fit. */
+    /** With as many fraction digits as fit, at most two. */
     private static String number(double value, int width) {
         for (int digits = 2; digits >= 0; digits--) {
             String text = format("%." + digits + "f", value);
@@ -111,17 +111,17 @@ public final class PerformanceTable {
         return format(width >= 7 ? "%.1e" : "%.0e", value);
     }
 
-    /** {@return the average of all bus bandwidths, in GB/s} */
+    /** {@return the average bus bandwidth in GB/s, 0 for an empty table} */
     public double averageBus() {
         return busCount == 0 ? 0 : busSum / busCount;
     }
 
-    /** {@return how many measurements had wrong elements} */
+    /** {@return the number of measurements with wrong elements} */
     public int wrongResults() {
         return wrongResults;
     }
 
-    /** {@return the lines below the last row} */
+    /** {@return the lines after the last row} */
     public String footer() {
         return format("# %-20s : %d %s", "Out of bounds values", wrongResults, wrongResults == 0 ? "OK" : "FAILED")
                 + System.lineSeparator()

@@ -1,30 +1,31 @@
 # shellcheck shell=sh
-# Kills the processes that its parent has started, once the parent is gone: the parent holds the other end of standard
-# input, and the kernel closes it however the parent ends. Uses nothing but what is built into the shell.
-# Its argument is what the mark of every descendant begins with, in a variable of their environment.
-# Input: a line "+ PID" for each process started, "- PID" for each that has ended.
-# The keys of a terminal reach every process of a group: outlive them, and with them the parent.
+# Guard of ChildProcesses: kills the children of its parent and their descendants when the parent has ended.
+# The parent holds the other end of standard input; the kernel closes it however the parent ends.
+# Input: a line "+ PID" for each started child, "- PID" for each ended child.
+# Argument: the prefix of the marks in the descendants' environment.
+# Uses only shell builtins.
+# Ctrl-C and the like reach the whole process group: ignore them, to outlive the parent.
 trap '' HUP INT QUIT TERM
 cd /
-known=' '
-while read -r what pid; do
-  case $what in
+running=' '
+while read -r change pid; do
+  case $change in
     +)
-      case $known in
+      case $running in
         *" $pid "*) ;;
-        *) known="$known$pid " ;;
+        *) running="$running$pid " ;;
       esac
       ;;
     -)
-      case $known in
-        *" $pid "*) known="${known%%" $pid "*} ${known#*" $pid "}" ;;
+      case $running in
+        *" $pid "*) running="${running%%" $pid "*} ${running#*" $pid "}" ;;
       esac
       ;;
   esac
 done
 
 victims=
-# A process and its descendants. The kernel lists the children of each thread, on one line without an end.
+# Adds a process and its descendants to the victims. A children file is one line without a newline.
 collect() {
   victims="$victims $1"
   for list in /proc/"$1"/task/*/children; do
@@ -33,26 +34,26 @@ collect() {
     for pid in $pids; do collect "$pid"; done
   done
 }
-# A process before its children: it must not act on their end.
-for pid in $known; do collect "$pid"; done
+# Parent before children, so that it cannot react to their end.
+for pid in $running; do collect "$pid"; done
 # shellcheck disable=SC2086 # a list
 [ -z "$victims" ] || kill -9 $victims
 
-# Then those whose parent was gone before, or that were not there yet. The environment of a process that starts a program is
-# not there for a moment: look twice. A process in an uninterruptible call of the kernel stays: give up on it.
-marked() {
+# Then kill by their mark orphans and processes that started meanwhile. During exec the environment is briefly empty: require
+# two scans without a match. A process in an uninterruptible system call stays: give up after 50 scans.
+is_marked() {
   while read -r line || [ -n "$line" ]; do
     case $line in *"$1"*) return 0 ;; esac
   done
   return 1
 }
-clean=0 rounds=0
-while [ "$clean" -lt 2 ] && [ "$rounds" -lt 50 ]; do
-  clean=$((clean + 1)) rounds=$((rounds + 1))
+clean_scans=0 scans=0
+while [ "$clean_scans" -lt 2 ] && [ "$scans" -lt 50 ]; do
+  clean_scans=$((clean_scans + 1)) scans=$((scans + 1))
   for environment in /proc/[0-9]*/environ; do
-    if [ -r "$environment" ] && marked "$1" <"$environment"; then
+    if [ -r "$environment" ] && is_marked "$1" <"$environment"; then
       pid=${environment#/proc/}
-      kill -9 "${pid%/environ}" && clean=0
+      kill -9 "${pid%/environ}" && clean_scans=0
     fi
   done
 done

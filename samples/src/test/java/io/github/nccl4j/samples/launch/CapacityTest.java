@@ -15,43 +15,43 @@ class CapacityTest {
     @TempDir
     Path root;
 
-    private void file(String name, String text) throws IOException {
+    private void writeFile(String name, String text) throws IOException {
         Files.createDirectories(root.resolve(name).getParent());
         Files.writeString(root.resolve(name), text);
     }
 
     @Test
-    void theContainersLimitCountsIfItIsTheTighterOne() throws IOException {
+    void memoryIsTheLesserOfMachineAndContainer() throws IOException {
         assertEquals(new Capacity(2, OptionalLong.empty()), Capacity.of(root, 2));
-        file("proc/meminfo", "MemTotal:       16 kB\nMemAvailable:       1024 kB\nBuffers: 1 kB\n");
+        writeFile("proc/meminfo", "MemTotal:       16 kB\nMemAvailable:       1024 kB\nBuffers: 1 kB\n");
         assertEquals(new Capacity(2, OptionalLong.of(1 << 20)), Capacity.of(root, 2));
-        file("sys/fs/cgroup/memory.max", "max\n");
-        file("sys/fs/cgroup/memory.current", "4096\n");
+        writeFile("sys/fs/cgroup/memory.max", "max\n");
+        writeFile("sys/fs/cgroup/memory.current", "4096\n");
         assertEquals(new Capacity(2, OptionalLong.of(1 << 20)), Capacity.of(root, 2));
-        file("sys/fs/cgroup/memory.max", "65536\n");
+        writeFile("sys/fs/cgroup/memory.max", "65536\n");
         assertEquals(new Capacity(2, OptionalLong.of(61440)), Capacity.of(root, 2));
     }
 
     @Test
-    void asManyAsThereIsRoomForAreAccepted() {
+    void shortageNamesTheLimitAndBothValues() {
         OptionalLong memory = OptionalLong.of(100 * Capacity.BYTES_PER_PROCESS);
-        assertEquals(Optional.empty(), new Capacity(2, memory).refuse(100, 1));
+        assertEquals(Optional.empty(), new Capacity(2, memory).shortage(100, 1));
         assertEquals(
-                Optional.of("101 processes need about 4848 MiB of memory, and 4800 MiB are available"),
-                new Capacity(2, memory).refuse(101, 1));
-        assertEquals(Optional.empty(), new Capacity(2, OptionalLong.empty()).refuse(128, 1));
-        assertEquals(Optional.empty(), new Capacity(2, memory).refuse(64, 2));
+                Optional.of("101 processes need about 4848 MiB of memory, but only 4800 MiB are available"),
+                new Capacity(2, memory).shortage(101, 1));
+        assertEquals(Optional.empty(), new Capacity(2, OptionalLong.empty()).shortage(128, 1));
+        assertEquals(Optional.empty(), new Capacity(2, memory).shortage(64, 2));
         assertEquals(
-                Optional.of("129 ranks are more than 64 for each of 2 processors"),
-                new Capacity(2, OptionalLong.empty()).refuse(129, 1));
+                Optional.of("at most 64 ranks per processor are allowed: 129 ranks, 2 processors"),
+                new Capacity(2, OptionalLong.empty()).shortage(129, 1));
         assertEquals(
-                Optional.of("4611686014132420609 ranks are more than 64 for each of 1 processor"),
-                new Capacity(1, memory).refuse(Integer.MAX_VALUE, Integer.MAX_VALUE));
+                Optional.of("at most 64 ranks per processor are allowed: 4611686014132420609 ranks, 1 processor"),
+                new Capacity(1, memory).shortage(Integer.MAX_VALUE, Integer.MAX_VALUE));
     }
 
     @Test
-    void thisMachineHasRoomForTwo() {
+    void thisMachineHasCapacityForTwoRanks() {
         assertTrue(Capacity.ofMachine().memory().isPresent());
-        assertEquals(Optional.empty(), Capacity.ofMachine().refuse(2, 1));
+        assertEquals(Optional.empty(), Capacity.ofMachine().shortage(2, 1));
     }
 }

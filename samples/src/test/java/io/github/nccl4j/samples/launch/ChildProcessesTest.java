@@ -17,10 +17,10 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 @Timeout(600)
 class ChildProcessesTest {
-    /** Leaves a process behind whose parent is gone. */
-    private static final String LEAVES_ONE = "sleep 1000 >/dev/null 2>&1 & exit 0";
+    /** A shell script that exits and leaves an orphan. */
+    private static final String LEAVES_ORPHAN = "sleep 1000 >/dev/null 2>&1 & exit 0";
 
-    /** Programs that know nothing of their parent: one that runs, one that is stopped, one with a child, one without its parent. */
+    /** Starts children that do not watch their parent: a running one, a stopped one, one with a child, and an orphan. */
     public static final class Parent {
         private Parent() {}
 
@@ -29,7 +29,7 @@ class ChildProcessesTest {
             Process stopped = ChildProcesses.start(new ProcessBuilder("sleep", "1000"));
             Signals.send("STOP", stopped.pid());
             ChildProcesses.start(new ProcessBuilder("/bin/sh", "-c", "sleep 1000; true"));
-            ChildProcesses.start(new ProcessBuilder("/bin/sh", "-c", LEAVES_ONE))
+            ChildProcesses.start(new ProcessBuilder("/bin/sh", "-c", LEAVES_ORPHAN))
                     .waitFor();
             for (int i = 0; i < 100; i++) {
                 ChildProcesses.start(new ProcessBuilder("true")).waitFor();
@@ -44,11 +44,11 @@ class ChildProcessesTest {
 
     @ParameterizedTest
     @ValueSource(strings = {"killed", "exit"})
-    void allEndWithTheirParent(String how) throws Exception {
+    void childrenEndWithTheirParent(String how) throws Exception {
         MarkedProcesses marked = new MarkedProcesses();
         List<String> command = JavaCommand.of(List.of(), Parent.class.getName(), List.of(how));
         Process parent = ChildProcesses.start(marked.mark(new ProcessBuilder(command)));
-        // The parent, its guard, and five.
+        // The parent, its guard, and five descendants.
         marked.await(7);
         if (how.equals("killed")) {
             parent.destroyForcibly();
@@ -60,7 +60,7 @@ class ChildProcessesTest {
     }
 
     @Test
-    void thoseThatHaveEndedAreForgotten() throws Exception {
+    void runningOmitsEndedProcesses() throws Exception {
         Process ended = ChildProcesses.start(new ProcessBuilder("true"));
         Process waiting = ChildProcesses.start(new ProcessBuilder("/bin/sh", "-c", "sleep 1000; true"));
         assertEquals(0, ended.waitFor());
@@ -74,9 +74,9 @@ class ChildProcessesTest {
     }
 
     @Test
-    void aProcessWithoutItsParentIsKilledToo() throws Exception {
+    void killEndsOrphans() throws Exception {
         MarkedProcesses marked = new MarkedProcesses();
-        Process parent = ChildProcesses.start(marked.mark(new ProcessBuilder("/bin/sh", "-c", LEAVES_ONE)));
+        Process parent = ChildProcesses.start(marked.mark(new ProcessBuilder("/bin/sh", "-c", LEAVES_ORPHAN)));
         Process other = ChildProcesses.start(new ProcessBuilder("sleep", "1000"));
         assertEquals(0, parent.waitFor());
         marked.await(1);
@@ -86,9 +86,9 @@ class ChildProcessesTest {
     }
 
     @Test
-    void anInterruptSparesNoProcess() throws Exception {
+    void killCompletesDespiteAnInterrupt() throws Exception {
         MarkedProcesses marked = new MarkedProcesses();
-        Process parent = ChildProcesses.start(marked.mark(new ProcessBuilder("/bin/sh", "-c", LEAVES_ONE)));
+        Process parent = ChildProcesses.start(marked.mark(new ProcessBuilder("/bin/sh", "-c", LEAVES_ORPHAN)));
         Process waiting = ChildProcesses.start(marked.mark(new ProcessBuilder("sleep", "1000")));
         assertEquals(0, parent.waitFor());
         marked.await(2);
@@ -98,16 +98,16 @@ class ChildProcessesTest {
         assertEquals(List.of(), marked.running());
     }
 
-    /** Its process id may belong to another process by then. */
+    /** The process id of an ended child may belong to another process by then. */
     @Test
-    void theGuardSparesAProcessThatHasEnded() throws Exception {
+    void guardSparesEndedChildren() throws Exception {
         Process first = ChildProcesses.start(new ProcessBuilder("sleep", "1000"));
         Process second = ChildProcesses.start(new ProcessBuilder("sleep", "1000"));
         Process guard =
                 ChildProcesses.start(new ProcessBuilder("/bin/sh", "-c", ChildProcesses.script(), "guard", "no mark"));
-        String told = String.format(Locale.ROOT, "+ %1$d\n+ %2$d\n+ %1$d\n- %1$d\n", first.pid(), second.pid());
+        String input = String.format(Locale.ROOT, "+ %1$d\n+ %2$d\n+ %1$d\n- %1$d\n", first.pid(), second.pid());
         try (OutputStream lines = guard.getOutputStream()) {
-            lines.write(told.getBytes(StandardCharsets.US_ASCII));
+            lines.write(input.getBytes(StandardCharsets.US_ASCII));
         }
         assertEquals(0, guard.waitFor());
         assertEquals(137, second.waitFor());

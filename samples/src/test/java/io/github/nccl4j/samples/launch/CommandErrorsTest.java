@@ -19,7 +19,7 @@ import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
-/** What a user is told of a failed command, and which processes a launcher starts. */
+/** Error reports of commands, and the command lines of ranks. */
 class CommandErrorsTest {
     @Command(
             name = "all",
@@ -43,46 +43,44 @@ class CommandErrorsTest {
     @Command(name = "02-two")
     static final class Two {}
 
-    private static String said(int code, String... arguments) {
+    private static String errors(int code, String... arguments) {
         StringWriter text = new StringWriter();
-        CommandLine command =
-                CommandErrors.reportedBy(new CommandLine(new All())).setErr(new PrintWriter(text, true));
+        CommandLine command = CommandErrors.install(new CommandLine(new All())).setErr(new PrintWriter(text, true));
         assertEquals(code, command.execute(arguments));
         return text.toString();
     }
 
     @Test
-    void aWordThatIsNoneIsNamedWithThoseThatThereAre() {
-        assertEquals("nccl4j: no such sample: 'zzzz'; there are 01-one, 02-two\nSee: all --help\n", said(2, "zzzz"));
+    void unknownSubcommandIsReportedWithTheKnownOnes() {
+        assertEquals("nccl4j: no such sample: 'zzzz'; there are 01-one, 02-two\nSee: all --help\n", errors(2, "zzzz"));
         assertTrue(
-                said(2, "01-onee")
+                errors(2, "01-onee")
                         .startsWith("nccl4j: no such sample: '01-onee'; there are 01-one, 02-two; did you mean 01-one"),
-                said(2, "01-onee"));
-        assertTrue(said(2, "01-one", "--sizes", "3").startsWith("nccl4j: Unknown option"));
-        assertTrue(said(2, "01-one", "--sizes", "3").contains("See: all 01-one --help"));
-        assertEquals("nccl4j: Unknown option: '-x'\nSee: all --help\n", said(2, "-x"));
-        assertTrue(said(2, "02-two", "more").startsWith("nccl4j: Unmatched argument at index 1: 'more'"));
-        assertTrue(said(2, "01-one", "--size", "x").startsWith("nccl4j: Invalid value for option '--size'"));
+                errors(2, "01-onee"));
+        assertTrue(errors(2, "01-one", "--sizes", "3").startsWith("nccl4j: Unknown option"));
+        assertTrue(errors(2, "01-one", "--sizes", "3").contains("See: all 01-one --help"));
+        assertEquals("nccl4j: Unknown option: '-x'\nSee: all --help\n", errors(2, "-x"));
+        assertTrue(errors(2, "02-two", "more").startsWith("nccl4j: Unmatched argument at index 1: 'more'"));
+        assertTrue(errors(2, "01-one", "--size", "x").startsWith("nccl4j: Invalid value for option '--size'"));
     }
 
-    /** A stack is for those who can do something about it. */
     @Test
-    void aFailureIsALineAndABugAStack() {
+    void onlyUnexpectedExceptionsPrintAStackTrace() {
         for (Exception failure : List.of(
                 new IOException("broken"),
                 new IllegalStateException("broken"),
                 new IllegalArgumentException("broken"),
                 new UncheckedIOException(new IOException("broken")))) {
             One.failure = failure;
-            assertEquals("nccl4j: broken\n", said(1, "one"));
+            assertEquals("nccl4j: broken\n", errors(1, "one"));
         }
         One.failure = new IndexOutOfBoundsException("broken");
-        String stack = said(1, "one");
+        String stack = errors(1, "one");
         assertTrue(stack.startsWith("java.lang.IndexOutOfBoundsException: broken\n\tat "), stack);
     }
 
     @Test
-    void reasonsOfFilesAreWords() {
+    void reasonCompletesFileExceptions() {
         assertEquals("/a: no such file or folder", CommandErrors.reason(new NoSuchFileException("/a")));
         assertEquals("/a: permission denied", CommandErrors.reason(new AccessDeniedException("/a")));
         assertEquals("/a: NotDirectoryException", CommandErrors.reason(new NotDirectoryException("/a")));
@@ -93,10 +91,8 @@ class CommandErrorsTest {
         assertEquals("java.io.IOException", CommandErrors.reason(new IOException()));
     }
 
-    /* The command line of a rank. */
-
     @Test
-    void whatTheLauncherDecidesIsNotHandedOn() {
+    void propertiesThatTheLauncherDecidesAreNotForwarded() {
         Properties properties = new Properties();
         for (String name : List.of(
                 "nccl4j.z",
@@ -108,11 +104,13 @@ class CommandErrorsTest {
                 "user.home")) {
             properties.setProperty(name, "v");
         }
-        assertEquals(List.of("-Dnccl4j.a=v", "-Dnccl4j.z=v", "-Dorg.bytedeco.b=v"), JavaCommand.forwarded(properties));
+        assertEquals(
+                List.of("-Dnccl4j.a=v", "-Dnccl4j.z=v", "-Dorg.bytedeco.b=v"),
+                JavaCommand.forwardedProperties(properties));
     }
 
     @Test
-    void aRankHasTheClassPathAndTheOptions() {
+    void commandOfARankHasClassPathAndOptions() {
         List<String> own = JavaCommand.of(List.of("-Xmx1g"), "a.Main", List.of("x", "y"));
         assertEquals(System.getProperty("java.home") + "/bin/java", own.get(0));
         assertTrue(own.contains("-Dnccl4j.launcher=" + ProcessHandle.current().pid()), own::toString);

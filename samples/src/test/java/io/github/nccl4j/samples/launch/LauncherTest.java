@@ -52,7 +52,7 @@ class LauncherTest {
     }
 
     @Test
-    void ranksGetTheVariablesOfTorchrun() throws Exception {
+    void ranksGetTorchrunVariables() throws Exception {
         assertEquals(0, launch(2, null, "environment"));
         for (int rank = 0; rank < 2; rank++) {
             String prefix = "[" + rank + "] ";
@@ -74,7 +74,7 @@ class LauncherTest {
     }
 
     @Test
-    void exitCodeOfTheRankThatFails() throws Exception {
+    void returnsExitCodeOfFailedRank() throws Exception {
         assertEquals(3, launch(3, null, "exit", "1", "3"));
         assertEquals(1, errLines().size());
         assertTrue(
@@ -83,14 +83,13 @@ class LauncherTest {
     }
 
     @Test
-    void aFailureEndsTheOthers(@TempDir Path folder) throws Exception {
+    void failureEndsOtherRanks(@TempDir Path folder) throws Exception {
         assertEquals(7, launch(3, null, "exit-others-wait", "2", folder.toString()));
         assertNoneAlive(3);
     }
 
-    /** They are killed a second later. */
     @Test
-    void aFailureEndsOthersThatIgnoreSigterm(@TempDir Path folder) throws Exception {
+    void failureEndsRanksThatIgnoreSigterm(@TempDir Path folder) throws Exception {
         assertEquals(6, launch(3, null, "stubborn", "2", folder.toString()));
         assertEquals(
                 2, outLines().stream().filter(line -> line.endsWith("] hook")).count(), () -> outLines()
@@ -99,7 +98,7 @@ class LauncherTest {
     }
 
     @Test
-    void aKilledRankIsNamedThoughOthersFailToo(@TempDir Path folder) throws Exception {
+    void reportsKilledRankWhenOthersFailToo(@TempDir Path folder) throws Exception {
         assertEquals(137, launch(3, null, "killed", "2", folder.toString()));
         String last = errLines().get(errLines().size() - 1);
         assertTrue(last.matches("nccl4j: rank 2 \\(pid \\d+\\) was killed by signal 9 \\(SIGKILL\\)"), last);
@@ -107,7 +106,7 @@ class LauncherTest {
     }
 
     @Test
-    void aKilledRankIsNamedThoughAnotherHasFailedBefore(@TempDir Path folder) throws Exception {
+    void reportsKilledRankWhenAnotherFailedBefore(@TempDir Path folder) throws Exception {
         assertEquals(137, launch(3, null, "killed-second", "0", folder.toString()));
         assertEquals(1, errLines().size(), () -> errLines().toString());
         String line = errLines().get(0);
@@ -115,7 +114,7 @@ class LauncherTest {
     }
 
     @Test
-    void linesStayWholeAndKeepTheirOrder() throws Exception {
+    void outputLinesAreCompleteAndInOrder() throws Exception {
         int count = 20_000;
         assertEquals(0, launch(3, null, "lines", Integer.toString(count)));
         for (int rank = 0; rank < 3; rank++) {
@@ -132,7 +131,7 @@ class LauncherTest {
     }
 
     @Test
-    void theTimeLimitEndsAllWithTheirChildren() throws Exception {
+    void timeLimitEndsRanksAndTheirChildren() throws Exception {
         MarkedProcesses marked = new MarkedProcesses();
         Launcher launcher = new Launcher(
                 List.of("/bin/sh", "-c", "sleep 1000 & wait"),
@@ -147,7 +146,7 @@ class LauncherTest {
     }
 
     @Test
-    void whatARankLeavesEndsWithTheRun() throws Exception {
+    void orphansOfRanksEndWithTheRun() throws Exception {
         MarkedProcesses marked = new MarkedProcesses();
         Map<String, String> environment = Map.of(MarkedProcesses.VARIABLE, marked.value());
         String rank = "sleep 1000 >/dev/null 2>&1 & exit 0";
@@ -156,7 +155,7 @@ class LauncherTest {
         assertEquals(List.of(), marked.running());
     }
 
-    /** SIGKILL leaves the launcher no chance. SIGTERM and SIGINT run its shutdown hook. */
+    /** SIGTERM and SIGINT run the launcher's shutdown hook; SIGKILL does not. */
     @ParameterizedTest
     @CsvSource({
         "KILL, wait, 0",
@@ -169,7 +168,7 @@ class LauncherTest {
     })
     void ranksEndWithTheirLauncher(String signal, String what, int children) throws Exception {
         MarkedProcesses marked = new MarkedProcesses();
-        // A build in the background of a shell ignores SIGINT, and so would its children.
+        // A build in the background of a shell ignores SIGINT, and its children inherit that.
         List<String> command = new ArrayList<>(List.of("env", "--default-signal=INT"));
         command.addAll(JavaCommand.of(List.of(), TestRank.class.getName(), List.of("launch", what)));
         Process launcher = ChildProcesses.start(
@@ -192,14 +191,14 @@ class LauncherTest {
     }
 
     @Test
-    void aCommandThatCannotBeStartedIsAnError() {
+    void commandThatCannotBeStartedThrows() {
         Launcher launcher = new Launcher(List.of("/no/such/program"), 2, Map.of(), null, System.out, System.err);
         IOException failure = assertThrows(IOException.class, launcher::run);
         assertTrue(failure.getMessage().contains("/no/such/program"));
     }
 
     @Test
-    void thereIsAtLeastOneRank() {
+    void rejectsZeroRanks() {
         IllegalArgumentException failure = assertThrows(
                 IllegalArgumentException.class,
                 () -> new Launcher(List.of("true"), 0, Map.of(), null, System.out, System.err));

@@ -15,21 +15,20 @@ import java.util.Iterator;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** The output of a rank, line by line, with its prefix. */
 class LinePrefixerTest {
-    private final ByteArrayOutputStream shown = new ByteArrayOutputStream();
-    private final PrintStream out = new PrintStream(shown, false, StandardCharsets.UTF_8);
+    private final ByteArrayOutputStream written = new ByteArrayOutputStream();
+    private final PrintStream out = new PrintStream(written, false, StandardCharsets.UTF_8);
 
     private String prefixed(InputStream in) {
         new LinePrefixer(in, out, this, "[3] ").run();
-        return shown.toString(StandardCharsets.UTF_8);
+        return written.toString(StandardCharsets.UTF_8);
     }
 
     private String prefixed(String text) {
         return prefixed(new ByteArrayInputStream(text.getBytes(StandardCharsets.UTF_8)));
     }
 
-    /** An input that comes in the pieces of another. */
+    /** A stream that returns one of the pieces per read, and then fails. */
     private static InputStream pieces(Iterator<byte[]> pieces) {
         return new InputStream() {
             @Override
@@ -50,30 +49,30 @@ class LinePrefixerTest {
     }
 
     @Test
-    void eachLineHasThePrefix() {
+    void prefixesEachLine() {
         assertEquals("[3] a\n[3] \n[3] é\n", prefixed("a\n\né\n"));
     }
 
     @Test
-    void theLastLineNeedsNoEnd() {
+    void endsTheLastLine() {
         assertEquals("[3] a\n[3] b\n", prefixed("a\nb"));
     }
 
     @Test
-    void nothingIsShownOfNothing() {
+    void emptyInputGivesEmptyOutput() {
         assertEquals("", prefixed(""));
     }
 
-    /** What came before the pipe broke is shown, and lines are whole although they come in parts. */
+    /** The input breaks after the last piece; the incomplete line is written then. */
     @Test
-    void aLineIsShownWhenItIsWhole() {
+    void writesALineWhenItIsComplete() {
         List<String> afterEach = new ArrayList<>();
         List<String> parts = List.of("a", "b\nc", "d");
         Iterator<String> left = parts.iterator();
         Iterator<byte[]> bytes = new Iterator<>() {
             @Override
             public boolean hasNext() {
-                afterEach.add(shown.toString(StandardCharsets.UTF_8));
+                afterEach.add(written.toString(StandardCharsets.UTF_8));
                 return left.hasNext();
             }
 
@@ -87,24 +86,24 @@ class LinePrefixerTest {
     }
 
     @Test
-    void aLineWithoutEndIsCut() {
+    void splitsLongLines() {
         String text = "x".repeat((1 << 20) + 1);
         assertEquals("[3] " + text.substring(1) + "\n[3] x\n", prefixed(text));
     }
 
-    /** The launcher waits for what is being written. */
+    /** The launcher waits while a prefixer writes. */
     @Test
-    void itTellsWhetherItIsWriting() {
+    void isWritingWhileOutputIsPending() {
         List<Boolean> writing = new ArrayList<>();
         LinePrefixer[] prefixer = new LinePrefixer[1];
         PrintStream watching =
-                new PrintStream(calling(() -> writing.add(prefixer[0].writing())), false, StandardCharsets.UTF_8);
+                new PrintStream(calling(() -> writing.add(prefixer[0].isWriting())), false, StandardCharsets.UTF_8);
         Iterator<byte[]> bytes = new Iterator<>() {
             private int n;
 
             @Override
             public boolean hasNext() {
-                writing.add(prefixer[0].writing());
+                writing.add(prefixer[0].isWriting());
                 return n < 1;
             }
 
@@ -116,9 +115,9 @@ class LinePrefixerTest {
         };
         prefixer[0] = new LinePrefixer(pieces(bytes), watching, this, "");
         prefixer[0].run();
-        // Before it reads, while it writes, before it reads again, and while it writes the rest.
+        // At the first read, at the first write, at the second read, and at the write of the rest.
         assertEquals(List.of(false, true, false, true), writing);
-        assertFalse(prefixer[0].writing());
+        assertFalse(prefixer[0].isWriting());
     }
 
     private static OutputStream calling(Runnable call) {

@@ -9,7 +9,7 @@ import org.junit.jupiter.api.Test;
 class RankExitTest {
 
     @Test
-    void saysHowARankEnded() {
+    void describesExitCodesAndSignals() {
         assertEquals("rank 1 (pid 4711) exited with code 3", new RankExit(1, 4711, 3).describe());
         assertEquals("rank 2 (pid 4711) was killed by signal 9 (SIGKILL)", new RankExit(2, 4711, 137).describe());
         assertEquals("rank 0 (pid 1) was killed by signal 11 (SIGSEGV)", new RankExit(0, 1, 139).describe());
@@ -18,7 +18,7 @@ class RankExitTest {
     }
 
     @Test
-    void handsOnOurPropertiesButNotTheChoiceOfLibrary() {
+    void forwardsPropertiesExceptTheChoiceOfLibrary() {
         Properties properties = new Properties();
         properties.setProperty("nccl4j.engine", "auto");
         properties.setProperty("nccl4j.library", "/lib/x.so");
@@ -27,6 +27,6 @@ class RankExitTest {
         properties.setProperty("user.name", "somebody");
         assertEquals(
                 List.of("-Dnccl4j.vccl.alltoallv=10", "-Dorg.bytedeco.javacpp.logger.debug=true"),
-                JavaCommand.forwarded(properties));
+                JavaCommand.forwardedProperties(properties));
     }
 }

@@ -10,16 +10,16 @@ import java.util.List;
 import java.util.Map;
 import java.util.Scanner;
 
-/** What the ranks of the launcher's tests run, and a launcher of such ranks that can be killed. */
+/** Program of the ranks in the launcher's tests, and a launcher of such ranks in its own process, which tests can kill. */
 public final class TestRank {
 
     private TestRank() {}
 
     /**
-     * Does what the first argument says; the second names the rank that it is about.
+     * Runs a scenario.
      *
-     * @param args the arguments
-     * @throws Exception if something unforeseen happens
+     * @param args the scenario, the rank with a special part in it, and further arguments
+     * @throws Exception if the scenario fails unexpectedly
      */
     public static void main(String[] args) throws Exception {
         if (!args[0].equals("launch")) {
@@ -37,7 +37,7 @@ public final class TestRank {
             case "lines" -> lines(Integer.parseInt(args[1]));
             case "child" -> child();
             case "wait" -> waitLong();
-            case "memory" -> withoutMemory();
+            case "memory" -> exhaustMemory();
             case "stopped" -> stopped();
             case "launch" -> exit(launch(args[1]));
             default -> throw new IllegalArgumentException(args[0]);
@@ -63,7 +63,7 @@ public final class TestRank {
         sleepLong();
     }
 
-    /** The chosen rank kills itself; the others notice at once and exit, as they would with a lost peer. */
+    /** The chosen rank kills itself; the others exit with an error at once, as ranks with a lost peer do. */
     private static void killed(boolean chosen, Path folder) throws IOException, InterruptedException {
         meet(folder);
         if (chosen) {
@@ -78,7 +78,7 @@ public final class TestRank {
         meet(folder);
         if (chosen) {
             long own = ProcessHandle.current().pid();
-            // Its folder is there until the launcher has seen its end.
+            // /proc/PID exists until the launcher has read the exit code.
             String afterwards = "while [ -e /proc/" + own + " ]; do :; done; kill -9 " + pidOf(1, folder);
             new ProcessBuilder("/bin/sh", "-c", afterwards).start();
             Runtime.getRuntime().halt(5);
@@ -111,7 +111,7 @@ public final class TestRank {
         }
     }
 
-    /** The chosen rank fails once the others ignore SIGTERM: a hook that never ends is how Java does that. */
+    /** The chosen rank fails once the others ignore SIGTERM, by a shutdown hook that never ends. */
     private static void stubborn(boolean chosen, Path folder) throws IOException, InterruptedException {
         if (chosen) {
             meet(folder);
@@ -125,8 +125,8 @@ public final class TestRank {
         sleepLong();
     }
 
-    /** No thread can allocate anything. */
-    private static void withoutMemory() {
+    /** Fills the heap until no thread can allocate an object. */
+    private static void exhaustMemory() {
         printPid();
         List<Object> held = new ArrayList<>(1 << 20);
         for (int size = 1 << 20; ; size = Math.max(16, size / 2)) {
@@ -134,8 +134,8 @@ public final class TestRank {
                 for (; ; ) {
                     held.add(new byte[size]);
                 }
-            } catch (OutOfMemoryError full) {
-                // On with smaller ones.
+            } catch (OutOfMemoryError e) {
+                // Continue with smaller arrays.
             }
         }
     }
@@ -183,8 +183,8 @@ public final class TestRank {
         }
     }
 
-    /** A line of the input is the name of a signal that this launcher gets. */
-    private static void obey() {
+    /** Reads names of signals, one per line, and sends each to this process. */
+    private static void sendRequestedSignals() {
         try (Scanner lines = new Scanner(System.in, StandardCharsets.UTF_8)) {
             while (lines.hasNextLine()) {
                 Signals.send(lines.nextLine(), ProcessHandle.current().pid());
@@ -194,12 +194,12 @@ public final class TestRank {
         }
     }
 
-    private static int launch(String what) throws IOException, InterruptedException {
-        Thread obeying = new Thread(TestRank::obey);
-        obeying.setDaemon(true);
-        obeying.start();
+    private static int launch(String scenario) throws IOException, InterruptedException {
+        Thread signals = new Thread(TestRank::sendRequestedSignals);
+        signals.setDaemon(true);
+        signals.start();
         return new Launcher(
-                        JavaCommand.of(List.of("-Xmx32m"), TestRank.class.getName(), List.of(what)),
+                        JavaCommand.of(List.of("-Xmx32m"), TestRank.class.getName(), List.of(scenario)),
                         2,
                         Map.of(),
                         Duration.ofMinutes(2),

@@ -11,26 +11,26 @@ import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * The classes of a rank, archived for the JVMs that tests start, which then take a third less time. Each JVM that runs tests
- * makes its own archive at the first use, in a second.
+ * Class data archives, which speed up the start of the JVMs that tests launch. Each test JVM creates its own archive on first use.
+ * Thread-safe.
  */
 public final class ClassArchive {
-    private static final Map<String, Optional<Path>> MADE = new ConcurrentHashMap<>();
+    private static final Map<String, Optional<Path>> ARCHIVES = new ConcurrentHashMap<>();
 
     private ClassArchive() {}
 
     /**
-     * The archive for a class path.
+     * Returns the archive for a class path.
      *
-     * @param classPath the beginning of the class path of the JVMs that use the archive; has jars alone, the samples' among them
-     * @return the file; nothing if this Java cannot archive classes without a word
+     * @param classPath a prefix of the class path of the JVMs that use the archive; only jars, including that of the samples
+     * @return the archive; empty if this Java would print warnings about it
      */
     public static Optional<Path> of(String classPath) {
-        return MADE.computeIfAbsent(classPath, ClassArchive::make);
+        return ARCHIVES.computeIfAbsent(classPath, ClassArchive::create);
     }
 
-    private static Optional<Path> make(String classPath) {
-        // A newer Java prints errors when an archive is used with --enable-native-access, which JavaCPP needs.
+    private static Optional<Path> create(String classPath) {
+        // Newer releases print errors when an archive is combined with --enable-native-access, which JavaCPP needs.
         if (Runtime.version().feature() > 21) {
             return Optional.empty();
         }
@@ -63,8 +63,8 @@ public final class ClassArchive {
                             "MASTER_ADDR", "127.0.0.1",
                             "MASTER_PORT", "1"));
             rank.redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.DISCARD);
-            boolean made = ChildProcesses.start(rank).waitFor() == 0 && Files.size(file) > 0;
-            return made ? Optional.of(file) : Optional.empty();
+            boolean created = ChildProcesses.start(rank).waitFor() == 0 && Files.size(file) > 0;
+            return created ? Optional.of(file) : Optional.empty();
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         } catch (InterruptedException e) {

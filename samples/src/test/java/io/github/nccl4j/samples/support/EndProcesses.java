@@ -7,7 +7,7 @@ import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
 
-/** Kills the processes that a test has left, so that those of a failed one do not disturb the next. In force everywhere. */
+/** JUnit extension for all tests: kills the child processes of a test after it, so that they do not disturb the next test. */
 public final class EndProcesses implements BeforeEachCallback, AfterEachCallback {
     private static final ExtensionContext.Namespace OWN = ExtensionContext.Namespace.create(EndProcesses.class);
 

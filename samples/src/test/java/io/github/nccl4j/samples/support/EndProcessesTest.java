@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestMethodOrder;
 
-/** What a test leaves is ended, what the class has started lives on. */
+/** Processes of a test method end after it; processes of the test class do not. */
 @TestMethodOrder(MethodOrderer.OrderAnnotation.class)
 class EndProcessesTest {
     private static Process ofTheClass;
@@ -28,14 +28,14 @@ class EndProcessesTest {
 
     @Test
     @Order(1)
-    void aTestLeavesAProcess() throws Exception {
+    void leaveAProcess() throws Exception {
         ofATest = sleep();
         assertTrue(ofATest.isAlive());
     }
 
     @Test
     @Order(2)
-    void itIsEndedBeforeTheNext() {
+    void processOfPreviousTestHasEnded() {
         assertFalse(ofATest.isAlive());
         assertTrue(ofTheClass.isAlive());
     }

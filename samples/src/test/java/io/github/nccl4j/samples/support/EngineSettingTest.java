@@ -16,7 +16,7 @@ class EngineSettingTest {
     private final Properties properties = new Properties();
 
     @Test
-    void automaticUnlessSaid() {
+    void defaultIsAutomatic() {
         assertEquals(new EngineSetting("auto", null), EngineSetting.of(null, null, properties, Map.of()));
         assertEquals(
                 new EngineSetting("auto", null),
@@ -24,7 +24,7 @@ class EngineSettingTest {
     }
 
     @Test
-    void optionsWinOverPropertiesAndThoseOverTheEnvironment() {
+    void optionsOverridePropertiesAndPropertiesOverrideVariables() {
         Map<String, String> environment = Map.of("NCCL4J_ENGINE", "rccl", "NCCL4J_LIBRARY", "/env.so");
         assertEquals(new EngineSetting("rccl", "/env.so"), EngineSetting.of(null, null, properties, environment));
         properties.setProperty("nccl4j.engine", "nccl");
@@ -36,7 +36,7 @@ class EngineSettingTest {
     }
 
     @Test
-    void anUnknownEngineIsRefused() {
+    void rejectsUnknownEngine() {
         assertEquals(
                 "no such engine: 'cuda' (nccl, rccl, host or auto)",
                 assertThrows(IllegalArgumentException.class, () -> EngineSetting.of("cuda", null, properties, Map.of()))
@@ -44,22 +44,22 @@ class EngineSettingTest {
     }
 
     @Test
-    void aLibraryOrAnEngineThatIsNamedIsNotChosen() {
+    void decideKeepsAnExplicitSetting() {
         EngineSetting automatic = new EngineSetting("auto", null);
         EngineSetting host = new EngineSetting("host", null);
         EngineSetting library = new EngineSetting("auto", "/libnccl.so");
-        assertTrue(automatic.automatic() && !automatic.onHost());
-        assertTrue(!host.automatic() && host.onHost());
-        assertTrue(!library.automatic() && !library.onHost());
-        assertFalse(new EngineSetting("host", "/libnccl.so").onHost());
+        assertTrue(automatic.isAutomatic() && !automatic.isHost());
+        assertTrue(!host.isAutomatic() && host.isHost());
+        assertTrue(!library.isAutomatic() && !library.isHost());
+        assertFalse(new EngineSetting("host", "/libnccl.so").isHost());
         for (EngineSetting named : List.of(host, library)) {
             assertEquals(new EngineSetting.Decision(named, Optional.empty()), named.decide(4));
         }
     }
 
-    /** The child of a launcher gets both, so that none of the launcher's own is left. */
+    /** A rank gets both variables, so that it does not inherit one from the launcher. */
     @Test
-    void theEnvironmentOfARankHasBoth() {
+    void environmentSetsBothVariables() {
         assertEquals(
                 Map.of("NCCL4J_ENGINE", "host", "NCCL4J_LIBRARY", ""), new EngineSetting("host", null).environment());
         assertEquals(

@@ -10,25 +10,25 @@ import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 
-/** Processes that are known by a variable of their environment, which all descendants inherit. */
+/** Finds processes by a variable of their environment, which all descendants inherit. Each instance has its own mark. */
 public final class MarkedProcesses {
-    /** The variable. */
+    /** The name of the variable. */
     public static final String VARIABLE = "MARK_OF_A_TEST";
 
     private final String mark = UUID.randomUUID().toString();
 
-    /** Marks a process that is to be started. */
+    /** Adds the mark to the environment of a process. */
     public ProcessBuilder mark(ProcessBuilder builder) {
         builder.environment().put(VARIABLE, mark);
         return builder;
     }
 
-    /** The value of the variable. */
+    /** The mark: the value of the variable. */
     public String value() {
         return mark;
     }
 
-    /** Those that run, each by its process id and command. A zombie has no environment any more. */
+    /** The running processes with the mark, each as process id and command. Zombies have no environment and are not included. */
     public List<String> running() throws IOException {
         String entry = "\0" + VARIABLE + "=" + mark + "\0";
         try (DirectoryStream<Path> processes = Files.newDirectoryStream(Path.of("/proc"), "[0-9]*")) {
@@ -46,23 +46,24 @@ public final class MarkedProcesses {
     private static String read(Path file) {
         try {
             return Files.readString(file, StandardCharsets.ISO_8859_1);
-        } catch (IOException endedOrNotOurs) {
+        } catch (IOException e) {
+            // The process has ended, or belongs to another user.
             return "";
         }
     }
 
-    /** Waits until so many run. */
+    /** Waits until {@code count} marked processes run. */
     public void await(int count) throws IOException, InterruptedException {
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
         for (List<String> now = running(); now.size() != count; now = running()) {
             if (System.nanoTime() > end) {
-                throw new AssertionError("not " + count + " processes, but " + now);
+                throw new AssertionError("expected " + count + " processes: " + now);
             }
             Thread.sleep(10);
         }
     }
 
-    /** Fails if any still run after some seconds. */
+    /** Fails if a marked process still runs after 20 seconds. */
     public void assertNoneLeft() throws IOException, InterruptedException {
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
         List<String> left = running();
@@ -73,7 +74,7 @@ public final class MarkedProcesses {
         if (!left.isEmpty()) {
             left.forEach(process -> ProcessHandle.of(Long.parseLong(process.substring(0, process.indexOf(' '))))
                     .ifPresent(ProcessHandle::destroyForcibly));
-            throw new AssertionError("left: " + left);
+            throw new AssertionError("expected no processes: " + left);
         }
     }
 }

@@ -13,21 +13,21 @@ class NumbersTest {
 
     @ParameterizedTest
     @CsvSource({"8,8", "0,0", "1K,1024", "64m,67108864", "1G,1073741824", "2gb,2147483648", "512B,512"})
-    void readsSizes(String text, long bytes) {
+    void parsesSizes(String text, long bytes) {
         assertEquals(bytes, ByteSize.parse(text));
     }
 
     @ParameterizedTest
     @ValueSource(strings = {"", "K", "1.5M", "-8", "8T", "1 K", "99999999999G", "9999999999999999999"})
-    void refusesWhatIsNoSize(String text) {
+    void rejectsInvalidSizes(String text) {
         assertTrue(assertThrows(IllegalArgumentException.class, () -> ByteSize.parse(text))
                 .getMessage()
                 .contains("'" + text + "'"));
     }
 
-    /** The formula of nccl-tests' doc/PERFORMANCE.md: busbw = S/t * 2(n-1)/n. */
+    /** Formula of nccl-tests' doc/PERFORMANCE.md: busbw = S/t * 2(n-1)/n. */
     @Test
-    void busBandwidthOfAllReduce() {
+    void computesBusBandwidthOfAllReduce() {
         assertEquals(100, Bandwidth.algorithm(1_000_000_000L, 10_000), 1e-9);
         assertEquals(100, Bandwidth.allReduceBus(1_000_000_000L, 10_000, 2), 1e-9);
         assertEquals(150, Bandwidth.allReduceBus(1_000_000_000L, 10_000, 4), 1e-9);
@@ -35,11 +35,11 @@ class NumbersTest {
     }
 
     @Test
-    void patternsFindAWrongElement() {
+    void compareFindsWrongElements() {
         Pattern pattern = Pattern.of(3).plus(Pattern.of(4));
         float[] data = new float[5000];
         pattern.fill(data, data.length, 77);
-        assertTrue(pattern.compare(data, data.length, 77, 0).none());
+        assertTrue(pattern.compare(data, data.length, 77, 0).isEmpty());
         data[4000]++;
         data[4500] = Float.NaN;
         Mismatch mismatch = pattern.compare(data, data.length, 77, 100);

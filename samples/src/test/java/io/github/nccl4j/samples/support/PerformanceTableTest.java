@@ -13,10 +13,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** The table of nccl-tests, column by column, and the numbers behind it. */
+/** The table of nccl-tests, column by column, and its averages. */
 class PerformanceTableTest {
     @Test
-    void theHeadingIsThatOfNcclTests() {
+    void headingEqualsThatOfNcclTests() {
         List<String> lines = new PerformanceTable(false).header().lines().toList();
         assertEquals(
                 List.of(
@@ -29,7 +29,7 @@ class PerformanceTableTest {
     }
 
     @Test
-    void aRowHasTheColumnsOfNcclTests() {
+    void rowHasTheColumnsOfNcclTests() {
         PerformanceTable table = new PerformanceTable(false);
         assertEquals(
                 "        1024           256     float     sum      -1",
@@ -41,7 +41,7 @@ class PerformanceTableTest {
         assertEquals(1, table.wrongResults());
     }
 
-    /** As many digits as fit into 7 and 6 places, and then an exponent. */
+    /** Columns of width 7 and 6. */
     @ParameterizedTest
     @CsvSource({
         "9999.99, 999.99,  9999.99, 999.99",
@@ -50,13 +50,13 @@ class PerformanceTableTest {
         "9999999, 999999, 9999999, 999999",
         "10000000, 1000000, 1.0e+07, 1e+06"
     })
-    void numbersAreAsExactAsTheyFit(double micros, double bandwidth, String time, String text) {
+    void numbersHaveAsManyDigitsAsFit(double micros, double bandwidth, String time, String text) {
         String cell = new PerformanceTable(false).cell(micros, bandwidth, 1, 0L);
         assertEquals(List.of(time, text, "1.00", "0"), List.of(cell.strip().split(" +")));
     }
 
     @Test
-    void theAverageIsThatOfAllCells() {
+    void averagesAllCells() {
         PerformanceTable table = new PerformanceTable(false);
         assertEquals(0, table.averageBus());
         assertEquals(
@@ -71,7 +71,7 @@ class PerformanceTableTest {
     }
 
     @Test
-    void theLargestSizeIsThatOfALong() {
+    void rejectsSizesAboveLongMaxValue() {
         assertEquals(Long.MAX_VALUE >> 30 << 30, ByteSize.parse((Long.MAX_VALUE >> 30) + "G"));
         String larger = (Long.MAX_VALUE >> 30) + 1 + "G";
         assertEquals(
@@ -80,14 +80,14 @@ class PerformanceTableTest {
                         .getMessage());
     }
 
-    /** More elements than travel at once. */
+    /** The buffer has more elements than one copy transfers. */
     @Test
-    void aPatternInALargeBufferIsLookedAtToTheEnd() {
+    void comparesLargeBuffersToTheEnd() {
         int count = 3 * (1 << 18) + 5;
         Pattern pattern = Pattern.of(7);
         try (DeviceBuffer<Float32> buffer = Device.host().allocate(ElementType.FLOAT32, count)) {
             pattern.write(buffer);
-            assertTrue(pattern.compare(buffer).none());
+            assertTrue(pattern.compare(buffer).isEmpty());
             float[] all = new float[count];
             buffer.copyTo(all);
             for (int i = 0; i < count; i++) {
@@ -103,7 +103,7 @@ class PerformanceTableTest {
     }
 
     @Test
-    void aPatternOfASeedIsShifted() {
+    void patternDependsOnTheSeed() {
         assertEquals(
                 List.of(32f, 64f, 98f),
                 List.of(Pattern.of(1).at(0), Pattern.of(1).at(1), Pattern.of(1).at(2)));

@@ -4,20 +4,22 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/** The jar that has everything, as users run it, in JVMs that start fast: launchers and ranks compile quickly. */
+/** The jar with all dependencies, as users run it, in JVMs with options for a fast start. */
 public final class SamplesJar {
-    /** Where the build puts it, seen from the module's folder. */
+    /** The path of the jar, relative to the module's folder. */
     public static final String PATH = "target/nccl4j-samples.jar";
 
+    /** Only the fast compiler. */
     private static final String QUICK = "-XX:TieredStopAtLevel=1";
 
     private SamplesJar() {}
 
     /**
-     * A command of nccl4j, without settings of this process' environment; errors go to the output.
+     * Creates a process for a command of nccl4j, without the NCCL variables of this process, with standard error redirected to
+     * standard output.
      *
-     * @param arguments those of nccl4j, its command first
-     * @return how to start it
+     * @param arguments the arguments of nccl4j, beginning with the command
+     * @return the process, not started
      */
     public static ProcessBuilder command(List<String> arguments) {
         List<String> command = new ArrayList<>(
@@ -32,7 +34,7 @@ public final class SamplesJar {
             case "run" -> command.add("-J" + QUICK);
             case "perf" -> command.add("--jvm=" + QUICK);
             default -> {
-                // Other commands start no ranks, or few.
+                // Other commands start few ranks or none.
             }
         }
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);

@@ -128,8 +128,8 @@ public final class ConformanceCommand implements Callable<Integer> {
     public static void main(String[] args) {
         LauncherWatch.start();
         OutputWatch.start();
-        int code = CommandErrors.reportedBy(new CommandLine(new ConformanceCommand()))
-                .execute(args);
+        int code =
+                CommandErrors.install(new CommandLine(new ConformanceCommand())).execute(args);
         System.out.flush();
         System.exit(code);
     }
@@ -154,7 +154,7 @@ public final class ConformanceCommand implements Callable<Integer> {
         }
         Optional<RankInfo> self = launch.self();
         if (self.isPresent()) {
-            return launch.beRank(this::runRank, self.get());
+            return launch.runRank(this::runRank, self.get());
         }
         boolean anywhere = !processes && !threads && !oneThread;
         if (anywhere || processes) {

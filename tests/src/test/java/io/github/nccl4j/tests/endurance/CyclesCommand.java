@@ -89,8 +89,7 @@ public final class CyclesCommand implements Callable<Integer> {
     public static void main(String[] args) {
         LauncherWatch.start();
         OutputWatch.start();
-        int code =
-                CommandErrors.reportedBy(new CommandLine(new CyclesCommand())).execute(args);
+        int code = CommandErrors.install(new CommandLine(new CyclesCommand())).execute(args);
         System.out.flush();
         System.exit(code);
     }
@@ -115,7 +114,7 @@ public final class CyclesCommand implements Callable<Integer> {
             throw new ParameterException(spec.commandLine(), "-c must be at least 10: " + cycles);
         }
         int size = launch.ranks();
-        if (!LauncherWatch.launched()) {
+        if (!LauncherWatch.isLaunched()) {
             List<String> arguments = spec.commandLine().getParseResult().originalArgs();
             Map<String, String> environment =
                     new HashMap<>(launch.decide(size, true).environment());

@@ -22,11 +22,11 @@ class EnduranceOptionsTest {
                 "Cycles | -n 0 | -n must be at least 1: 0",
                 "Cycles | -n 2 -c 0 | -c must be at least 10: 0",
                 "Cycles | -n 2 --timeout 0 | --timeout must be at least 1: 0",
-                "Cycles | -n 2147483647 | 2147483647 ranks are more than 64 for each of ",
+                "Cycles | -n 2147483647 | at most 64 ranks per processor are allowed: 2147483647 ranks,",
                 "Survival | -n 1 | -n must be at least 2, since one is killed: 1",
                 "Survival | -n two | Invalid value for option '--ranks': 'two' is not an int",
                 "Survival | -n 2 -c -1 | -r, -d and -c must be at least 1: 20, 10, -1",
-                "Soak | -n 2147483647 | 2147483647 ranks are more than 64 for each of ",
+                "Soak | -n 2147483647 | at most 64 ranks per processor are allowed: 2147483647 ranks,",
                 "Soak | -n 2 -s 0 | -n must be at least 2, -s at least 1, --lose and --warm at least 0: 2, 0, 0, 20",
             })
     void wrongNumbersAreRefused(String name, String arguments, String message) throws ClassNotFoundException {

@@ -106,7 +106,7 @@ public final class SoakCommand implements Callable<Integer> {
     public static void main(String[] args) {
         OutputWatch.start();
         System.setProperty("nccl4j.engine", "host");
-        int code = CommandErrors.reportedBy(new CommandLine(new SoakCommand())).execute(args);
+        int code = CommandErrors.install(new CommandLine(new SoakCommand())).execute(args);
         System.out.flush();
         System.exit(code);
     }
@@ -188,7 +188,7 @@ public final class SoakCommand implements Callable<Integer> {
                     "-n must be at least 2, -s at least 1, --lose and --warm at least 0: " + size + ", " + seconds
                             + ", " + lost + ", " + warm);
         }
-        Capacity.ofMachine().refuse(size, 1).ifPresent(reason -> {
+        Capacity.ofMachine().shortage(size, 1).ifPresent(reason -> {
             throw new ParameterException(spec.commandLine(), reason);
         });
         NcclLibrary library = NcclLibrary.get();

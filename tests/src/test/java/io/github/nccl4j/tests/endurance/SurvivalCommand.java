@@ -98,8 +98,7 @@ public final class SurvivalCommand implements Callable<Integer> {
     public static void main(String[] args) {
         LauncherWatch.start();
         OutputWatch.start();
-        int code =
-                CommandErrors.reportedBy(new CommandLine(new SurvivalCommand())).execute(args);
+        int code = CommandErrors.install(new CommandLine(new SurvivalCommand())).execute(args);
         System.out.flush();
         System.exit(code);
     }
@@ -115,7 +114,7 @@ public final class SurvivalCommand implements Callable<Integer> {
             Survivor.Task task = Survivor.Task.ofProcess()
                     .orElseThrow(() -> new ParameterException(
                             spec.commandLine(), "survival launches its ranks itself, and needs no launcher around it"));
-            return launch.beRank((rank, patience) -> new Survivor(task, rank, patience).run(), self.get());
+            return launch.runRank((rank, patience) -> new Survivor(task, rank, patience).run(), self.get());
         }
         int size = launch.ranks();
         if (size < 2) {
