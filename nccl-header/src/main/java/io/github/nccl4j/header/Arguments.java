@@ -4,7 +4,7 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Command lines of the form {@code --name value}. */
+/** Parses command lines of the form {@code --name value}. Immutable. */
 final class Arguments {
     private final Map<String, String> values = new HashMap<>();
     private final String usage;
@@ -26,7 +26,7 @@ final class Arguments {
     String text(String name) {
         String value = values.get(name);
         if (value == null) {
-            throw new IllegalArgumentException("no --" + name + "; usage: " + usage);
+            throw new IllegalArgumentException("missing --" + name + "; usage: " + usage);
         }
         return value;
     }

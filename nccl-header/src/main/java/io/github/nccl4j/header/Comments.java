@@ -3,7 +3,7 @@ package io.github.nccl4j.header;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** What comments say about releases. */
+/** Extracts releases from comments. */
 final class Comments {
     private static final Pattern SINCE = Pattern.compile("@since[ \\t]+([^\\r\\n]*[^\\s*])");
     private static final Pattern RELEASE = Pattern.compile("\\s*(\\d+\\.\\d+\\.\\d+)(?::|\\s|$)");
@@ -11,9 +11,9 @@ final class Comments {
     private Comments() {}
 
     /**
-     * What a doc comment says after {@code @since}.
+     * Returns the text after {@code @since} in a doc comment.
      *
-     * @return for example {@code NCCL 2.3.5}; empty if it has no such tag
+     * @return the text, such as {@code NCCL 2.3.5}, or empty if the comment has no such tag
      */
     static String since(String comment) {
         Matcher matcher = SINCE.matcher(comment);
@@ -21,10 +21,10 @@ final class Comments {
     }
 
     /**
-     * The release at the start of a comment behind a declaration, as in <code>{@literal /}* 2.27.3: 0 or 1
+     * Returns the release at the start of a comment after a declaration, as in <code>{@literal /}* 2.27.3: 0 or 1
      * *{@literal /}</code>.
      *
-     * @return for example {@code NCCL 2.27.3}; empty if it names none
+     * @return the release, such as {@code NCCL 2.27.3}, or empty if the comment does not begin with one
      */
     static String release(String comment) {
         Matcher matcher = RELEASE.matcher(comment);

@@ -1,17 +1,17 @@
 package io.github.nccl4j.header;
 
 /**
- * Something that two headers don't agree on.
+ * A difference between two headers. Immutable.
  *
- * @param kind whether it is a fault
- * @param text what it is, in one line
+ * @param kind the kind of difference
+ * @param text its description, in one line
  */
 public record Difference(Kind kind, String text) {
-    /** What a difference means. */
+    /** The kinds of differences. */
     public enum Kind {
-        /** Our header is wrong, or the other one is not of NCCL. */
+        /** Our header is wrong, or the other header is not one of NCCL. */
         DIFFERENT("different"),
-        /** The other header is of a newer release than ours describes, and adds to it. */
+        /** An addition in the header of a newer release than ours. */
         NEWER("newer than nccl4j");
 
         private final String words;

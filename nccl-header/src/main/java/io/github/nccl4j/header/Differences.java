@@ -6,39 +6,39 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Set;
 
-/** Collects differences; the same one found twice, by parser and by compiler, counts once. */
+/** Collects differences. A difference that both the parser and the compiler find counts once. */
 final class Differences {
     private final Release release;
-    private final boolean newer;
+    private final boolean isNewer;
     private final Set<Difference> found = new LinkedHashSet<>();
 
     /**
-     * None yet.
+     * Creates an empty collection.
      *
-     * @param ours the release that our header describes
-     * @param theirs the release of the header that is compared with it
+     * @param ours the release of our header
+     * @param theirs the release of the other header
      */
     Differences(Release ours, Release theirs) {
         release = theirs;
-        newer = theirs.compareTo(ours) > 0;
+        isNewer = theirs.compareTo(ours) > 0;
     }
 
-    /** The release of their header. */
+    /** The release of the other header. */
     Release release() {
         return release;
     }
 
-    /** Something that a newer release may add, and any other may not. */
-    void addition(String text) {
-        found.add(new Difference(newer ? Difference.Kind.NEWER : Difference.Kind.DIFFERENT, text));
+    /** Adds an addition of the other header, which is a fault unless that header is of a newer release. */
+    void addAddition(String text) {
+        found.add(new Difference(isNewer ? Difference.Kind.NEWER : Difference.Kind.DIFFERENT, text));
     }
 
-    void different(String text) {
+    void addDifferent(String text) {
         found.add(new Difference(Difference.Kind.DIFFERENT, text));
     }
 
-    void unequal(String what, String ours, String theirs) {
-        different(String.format(Locale.ROOT, "%s: ours %s, theirs %s", what, ours, theirs));
+    void addUnequal(String name, String ours, String theirs) {
+        addDifferent(String.format(Locale.ROOT, "%s: ours %s, theirs %s", name, ours, theirs));
     }
 
     List<Difference> list() {

@@ -4,10 +4,13 @@ import java.util.List;
 import java.util.function.Function;
 
 /**
- * Computes integer expressions of C: those of {@code #if} and of enumerators. {@code sizeof} is that of an int, which is
- * right for the enumerations it is used on in {@code nccl.h}; the check's C++ probe proves it.
+ * Evaluates integer expressions of C, as in {@code #if} and enumerators.
+ *
+ * <p>{@code sizeof} is always that of an int, which is correct for the enumerations in {@code nccl.h}; the C++ program of {@link
+ * Layout} verifies it.
  */
 final class Expression {
+    /** The binary operators by precedence, lowest first. */
     private static final List<List<String>> LEVELS = List.of(
             List.of("||"),
             List.of("&&"),
@@ -30,30 +33,30 @@ final class Expression {
     }
 
     /**
-     * The value of an expression.
+     * Evaluates an expression.
      *
      * @param tokens the expression, without comments
-     * @param names gives the value of a name; null if it has none
-     * @throws IllegalArgumentException if it is no such expression
+     * @param names returns the value of a name, or null if the name is unknown
+     * @throws IllegalArgumentException if the tokens are not an integer expression
      */
     static long value(List<Token> tokens, Function<String, Long> names) {
         Expression expression = new Expression(tokens, names);
-        long value = expression.choice();
+        long value = expression.conditional();
         if (expression.at != tokens.size()) {
             throw expression.failure();
         }
         return value;
     }
 
-    private long choice() {
+    private long conditional() {
         long condition = binary(0);
         if (!accept("?")) {
             return condition;
         }
-        long yes = choice();
+        long ifTrue = conditional();
         expect(":");
-        long no = choice();
-        return condition != 0 ? yes : no;
+        long ifFalse = conditional();
+        return condition != 0 ? ifTrue : ifFalse;
     }
 
     private long binary(int level) {
@@ -113,7 +116,7 @@ final class Expression {
             return ~unary();
         }
         if (accept("(")) {
-            long value = choice();
+            long value = conditional();
             expect(")");
             return value;
         }
@@ -139,7 +142,7 @@ final class Expression {
         try {
             return Long.decode(text.replaceAll("[uUlL]+$", ""));
         } catch (NumberFormatException e) {
-            throw new IllegalArgumentException("no integer: " + text, e);
+            throw new IllegalArgumentException("not an integer: " + text, e);
         }
     }
 

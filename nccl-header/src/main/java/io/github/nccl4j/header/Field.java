@@ -1,12 +1,12 @@
 package io.github.nccl4j.header;
 
 /**
- * A field of a structure.
+ * A field of a structure. Immutable.
  *
- * @param type its type, for arrays that of an element
+ * @param type its type; for an array, the type of an element
  * @param name its name
- * @param array the length between the brackets; empty if it is no array
- * @param since the release that its comment names; empty if none
+ * @param array the text between the brackets of an array; empty if the field is not an array
+ * @param since the release in its comment, or empty
  */
 public record Field(String type, String name, String array, String since) {
     @Override

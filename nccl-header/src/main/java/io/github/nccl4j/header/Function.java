@@ -4,12 +4,12 @@ import java.util.List;
 import java.util.stream.Collectors;
 
 /**
- * A prototype.
+ * The prototype of a function. Immutable.
  *
  * @param returnType the type of the result, as in {@code ncclResult_t}
  * @param name the name
  * @param parameters the parameters; none for both {@code ()} and {@code (void)}
- * @param since what the doc comment says after {@code @since}; empty if it says nothing
+ * @param since the text after {@code @since} in the doc comment, or empty
  */
 public record Function(String returnType, String name, List<Parameter> parameters, String since) {
     /**
@@ -18,16 +18,16 @@ public record Function(String returnType, String name, List<Parameter> parameter
      * @param returnType the type of the result, as in {@code ncclResult_t}
      * @param name the name
      * @param parameters the parameters; none for both {@code ()} and {@code (void)}
-     * @param since what the doc comment says after {@code @since}; empty if it says nothing
+     * @param since the text after {@code @since} in the doc comment, or empty
      */
     public Function {
         parameters = List.copyOf(parameters);
     }
 
     /**
-     * The types, without the names of function and parameters.
+     * Returns the types of the result and the parameters, without names.
      *
-     * @return for example {@code ncclResult_t (int*)}
+     * @return the types, such as {@code ncclResult_t (int*)}
      */
     public String signature() {
         return parameters.stream().map(Parameter::type).collect(Collectors.joining(", ", returnType + " (", ")"));

@@ -4,11 +4,11 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** Files that the build makes. */
+/** Writes files that the build generates. */
 final class GeneratedFile {
     private GeneratedFile() {}
 
-    /** Writes the file unless it has that text already, so that builds see it changed only when it did. */
+    /** Writes a file, unless it already has this text, so that its modification time changes only with its content. */
     static void write(Path file, String text) throws IOException {
         if (!Files.exists(file) || !Files.readString(file).equals(text)) {
             Files.writeString(file, text);

@@ -13,43 +13,42 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
 /**
- * Finishes the class that JavaCPP generates, in two ways that its settings have no words for.
+ * Completes the Java class that JavaCPP generates, in two ways that JavaCPP's settings cannot express.
  *
- * <p>Every NCCL function gets a {@code throws} clause: JavaCPP takes from it the class of the exception that native code
- * throws.
+ * <p>Every NCCL function gets a {@code throws} clause, from which JavaCPP takes the exception that native code throws.
  *
- * <p>A method that takes a {@code Pointer} for {@code void*} becomes a Java method that calls its raw-address form.
- * JavaCPP's native code would add the position of such a pointer as bytes, whatever the size of its elements: a wrong
- * address, and no error. It is faster, too, by a JNI field access for each parameter.
+ * <p>A method that takes a {@code Pointer} for {@code void*} becomes a Java method that calls its raw-address form. JavaCPP's
+ * native code would add the position of such a pointer in bytes, independent of the element size, and silently use a wrong
+ * address. The Java method is also faster: it saves a JNI field access per parameter.
  *
- * <p>Every function of the headers must have its overloads, as {@link JavaForms} tells them, and no others; but for those
- * that {@link SymbolList} has left out.
+ * <p>The tool verifies that each function of the headers has exactly the overloads of {@link JavaForms}, except functions that
+ * {@link SymbolList} does not bind.
  *
- * <p>Running it twice changes nothing more.
+ * <p>Idempotent.
  */
 public final class GeneratedJava {
-    /** A native method up to its semicolon; its name is the first word before a parenthesis that is no annotation. */
+    /** A native method up to its semicolon; its name is the first word before a parenthesis that is not an annotation. */
     private static final Pattern NATIVE = Pattern.compile("public static native ((?:\"[^\"]*\"|[^\";])*?)"
             + "(?<![@\\w.])(\\w+)\\s*\\(((?:\"[^\"]*\"|[^\";])*)\\)(?: throws [\\w.]+)?;");
 
-    /** A method that calls its raw-address form. */
-    private static final Pattern FINISHED =
+    /** A completed method, which calls its raw-address form. */
+    private static final Pattern COMPLETED =
             Pattern.compile("public static (?!native)\\w+ (p?nccl\\w+)\\(([^)]*)\\) throws");
 
     private static final Pattern NCCL_NAME = Pattern.compile("p?nccl(?!4j)[A-Z0-9]\\w*");
     private static final Pattern ANNOTATION = Pattern.compile("@\\w+(?:\\([^)]*\\))?\\s*");
-    private static final Set<String> PASSED_AS_THEY_ARE =
+    private static final Set<String> PASSED_UNCHANGED =
             Set.of("byte", "short", "int", "long", "ByteBuffer", "ShortBuffer", "IntBuffer", "LongBuffer");
 
     private GeneratedJava() {}
 
     /**
-     * Runs it: {@code --source FILE --exception CLASS --header FILE --overloads FILE}. The second header has further
-     * prototypes of functions.
+     * Completes a file. Usage: {@code --source FILE --exception CLASS --header FILE --overloads FILE}. The second header contains
+     * additional prototypes.
      *
      * @param args the command line
-     * @throws IOException if the file can't be read or written
-     * @throws IllegalStateException if the file lacks a function of the headers, or has another one
+     * @throws IOException if a file can't be read or written
+     * @throws IllegalStateException if the file lacks an overload of a function in the headers, or has an additional one
      */
     public static void main(String... args) throws IOException {
         Arguments arguments = new Arguments(
@@ -58,26 +57,26 @@ public final class GeneratedJava {
         Header header = Header.parse(arguments.path("header"));
         JavaForms forms = new JavaForms(header);
         List<Function> functions = new ArrayList<>(header.functions().values());
-        functions.removeIf(function -> forms.leftOut().containsKey(function.name()));
+        functions.removeIf(function -> forms.unbound().containsKey(function.name()));
         functions.addAll(HeaderParser.prototypes(Files.readString(arguments.path("overloads"))));
         try {
-            String finished = finish(Files.readString(source), arguments.text("exception"));
-            requireFunctions(finished, forms, functions);
-            GeneratedFile.write(source, finished);
+            String completed = complete(Files.readString(source), arguments.text("exception"));
+            requireFunctions(completed, forms, functions);
+            GeneratedFile.write(source, completed);
         } catch (IllegalArgumentException e) {
             throw new IllegalStateException(source + ": " + e.getMessage(), e);
         }
     }
 
     /**
-     * Finishes a generated class.
+     * Completes a generated class.
      *
      * @param source the text of the class
      * @param exception the name of the exception class
-     * @return the finished text
-     * @throws IllegalArgumentException if there is no NCCL function in it
+     * @return the completed text
+     * @throws IllegalArgumentException if the class has no NCCL function
      */
-    public static String finish(String source, String exception) {
+    public static String complete(String source, String exception) {
         Matcher matcher = NATIVE.matcher(source);
         StringBuilder result = new StringBuilder();
         int found = 0;
@@ -88,7 +87,7 @@ public final class GeneratedJava {
                 found++;
                 List<Parameter> parameters = parameters(matcher.group(3));
                 declaration = parameters.stream().anyMatch(p -> p.type().equals("Pointer"))
-                        ? callOfRawForm(plain(matcher.group(1)), name, parameters, exception)
+                        ? rawFormCaller(plain(matcher.group(1)), name, parameters, exception)
                         : "public static native " + matcher.group(1) + name + "(" + matcher.group(3) + ") throws "
                                 + exception + ";";
             }
@@ -100,7 +99,7 @@ public final class GeneratedJava {
         return matcher.appendTail(result).toString();
     }
 
-    /** Throws an exception that names the overloads that a class lacks, and those that it should not have. */
+    /** Throws an exception that lists missing and surplus overloads of a class, if there are any. */
     static void requireFunctions(String source, JavaForms forms, List<Function> functions) {
         Set<String> expected = new TreeSet<>();
         for (Function function : functions) {
@@ -111,7 +110,7 @@ public final class GeneratedJava {
                 .results()
                 .filter(method -> !method.group(1).contains("@MemberGetter"))
                 .forEach(method -> found.add(signature(method.group(2), method.group(3))));
-        FINISHED.matcher(source).results().forEach(method -> found.add(signature(method.group(1), method.group(2))));
+        COMPLETED.matcher(source).results().forEach(method -> found.add(signature(method.group(1), method.group(2))));
         found.removeIf(signature -> !NCCL_NAME
                 .matcher(signature.substring(0, signature.indexOf('(')))
                 .matches());
@@ -120,7 +119,7 @@ public final class GeneratedJava {
         Set<String> surplus = new TreeSet<>(found);
         surplus.removeAll(expected);
         if (!missing.isEmpty() || !surplus.isEmpty()) {
-            throw new IllegalArgumentException("the functions of the header have other forms in Java: missing "
+            throw new IllegalArgumentException("the class must have exactly the overloads of the header: missing "
                     + missing + ", surplus " + surplus);
         }
     }
@@ -141,24 +140,24 @@ public final class GeneratedJava {
         return parameters;
     }
 
-    /** Java without annotations and line breaks. */
+    /** Removes annotations and line breaks from Java source. */
     private static String plain(String java) {
         return ANNOTATION.matcher(java).replaceAll("").replaceAll("\\s+", " ").strip();
     }
 
-    private static String callOfRawForm(String returnType, String name, List<Parameter> parameters, String exception) {
+    /** The Java method that calls the raw-address form of a function. */
+    private static String rawFormCaller(String returnType, String name, List<Parameter> parameters, String exception) {
         List<String> declared = new ArrayList<>();
         List<String> passed = new ArrayList<>();
-        StringBuilder kept = new StringBuilder();
+        StringBuilder fences = new StringBuilder();
         for (Parameter parameter : parameters) {
             declared.add(parameter.type() + " " + parameter.name());
-            if (PASSED_AS_THEY_ARE.contains(parameter.type())
-                    || parameter.type().endsWith("[]")) {
+            if (PASSED_UNCHANGED.contains(parameter.type()) || parameter.type().endsWith("[]")) {
                 passed.add(parameter.name());
             } else {
                 passed.add("addressOf(" + parameter.name() + ")");
-                // The address alone would not keep the collector from freeing the memory during the call.
-                kept.append("    java.lang.ref.Reference.reachabilityFence(")
+                // Without a fence the garbage collector may free the memory during the call.
+                fences.append("    java.lang.ref.Reference.reachabilityFence(")
                         .append(parameter.name())
                         .append(");\n");
             }
@@ -177,6 +176,6 @@ public final class GeneratedJava {
                 returnType,
                 name,
                 String.join(", ", passed),
-                kept);
+                fences);
     }
 }

@@ -21,26 +21,28 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /**
- * Puts the C++ that JavaCPP generates in order, so that the same sources give the same library.
+ * Sorts the C++ that JavaCPP generates, so that the same sources give the same library.
  *
- * <p>JavaCPP goes through the methods of a class in the order in which the JVM lists them, which is another one in some
- * runs. It is the order of the functions and of the members in tables, and where a method is the first one that names a
- * class, of the numbers that stand for classes.
+ * <p>JavaCPP processes the methods of a class in the order in which the JVM returns them, which varies between runs. This order
+ * determines the order of functions, of members in tables, and of the class table, whose indices stand for classes in the code.
  *
- * <p>Nothing else changes: the result must have the same lines, with the same classes where they name one by its number.
+ * <p>Only the order changes. The tool verifies that the result has the same lines, and the same class for each index.
  *
- * <p>JavaCPP leaves out what it can't generate, with a warning: every native method of the compiled classes must be there.
+ * <p>JavaCPP omits methods that it can't generate, and prints a warning. The tool verifies that the source contains every native
+ * method of the compiled classes.
  *
- * <p>Running it twice changes nothing more.
+ * <p>Idempotent.
  */
 public final class GeneratedJni {
-    /** The table of the classes that code names by their number in it. */
+    /** The table of classes; the code refers to classes by their indices in it. */
     private static final Pattern CLASSES = Pattern.compile(
             "(static const char\\* JavaCPP_classNames\\[\\d+\\] = \\{\n)(.*?)( \\};\n)", Pattern.DOTALL);
 
-    private static final Pattern NUMBER_OF_CLASS = Pattern.compile("(JavaCPP_\\w+)(\\(env, )(\\d+)\\b");
-    /** The functions whose second argument is such a number. */
-    private static final Set<String> TAKE_A_CLASS = Set.of(
+    /** A call whose second argument is a number, possibly a class index. */
+    private static final Pattern CLASS_INDEX = Pattern.compile("(JavaCPP_\\w+)(\\(env, )(\\d+)\\b");
+
+    /** The functions whose second argument is a class index. */
+    private static final Set<String> CLASS_FUNCTIONS = Set.of(
             "JavaCPP_createPointer",
             "JavaCPP_getClass",
             "JavaCPP_getFieldID",
@@ -48,19 +50,24 @@ public final class GeneratedJni {
             "JavaCPP_getStaticMethodID",
             "JavaCPP_handleException");
 
-    private static final Pattern OTHER_USE_OF_NUMBER =
+    private static final Pattern OTHER_CLASS_INDEX =
             Pattern.compile("(?<!static const char\\* |static jclass )JavaCPP_class(?:Names|es)\\[\\d+\\]");
-    /** Members and their offsets: a line for each class, whose first element is its size. */
+
+    /** The tables of members and of their offsets: one row per class, whose first element is the size of the class. */
     private static final Pattern MEMBERS = Pattern.compile(
             "(static (?:const char\\*|int) JavaCPP_(?:members|offsets)\\[\\d+\\]\\[\\d+\\] = \\{\n)(.*?)( \\};\n)",
             Pattern.DOTALL);
 
-    private static final Pattern LINE_OF_MEMBERS = Pattern.compile("(\\s*\\{ )(.*)( \\})");
-    private static final Pattern NUMBERS_OF_MEMBERS =
+    private static final Pattern MEMBER_ROW = Pattern.compile("(\\s*\\{ )(.*)( \\})");
+    /** The number of members of each class. */
+    private static final Pattern MEMBER_COUNTS =
             Pattern.compile("(static int JavaCPP_memberOffsetSizes\\[\\d+\\] = \\{ )(.*?)( \\};\n)");
-    private static final String OF_JAVACPP = "jnijavacpp.cpp";
-    /** A function of Java; the signature that follows the name of an overloaded one is not part of the group. */
-    private static final Pattern NAME_OF_FUNCTION =
+
+    /** The file of JavaCPP's own classes. */
+    private static final String JAVACPP_FILE = "jnijavacpp.cpp";
+
+    /** The name of a JNI function, without the signature that follows the name of an overloaded method. */
+    private static final Pattern FUNCTION_NAME =
             Pattern.compile("^JNIEXPORT \\w+ JNICALL (Java_\\w+?)(?:__\\w*)?\\(", Pattern.MULTILINE);
 
     private static final Pattern FUNCTION =
@@ -69,21 +76,21 @@ public final class GeneratedJni {
     private GeneratedJni() {}
 
     /**
-     * Puts a file in order: {@code --source FILE --classes DIR --package NAME}. The classes of the package are those whose
-     * native methods the file must have, unless it is the file of JavaCPP's own classes.
+     * Sorts a file. Usage: {@code --source FILE --classes DIR --package NAME}. The file must contain the native methods of all
+     * classes below the package, unless it is the file of JavaCPP's own classes.
      *
      * @param args the command line
      * @throws IOException if a file can't be read or written
-     * @throws ClassNotFoundException if a class that these refer to is not on the class path
-     * @throws IllegalStateException if the file is not what JavaCPP generates, or lacks a native method
+     * @throws ClassNotFoundException if a class, or one to which it refers, is not on the class path
+     * @throws IllegalStateException if the file does not have the form that JavaCPP generates, or lacks a native method
      */
     public static void main(String... args) throws IOException, ClassNotFoundException {
         Arguments arguments = new Arguments("GeneratedJni --source FILE.cpp --classes DIR --package NAME", args);
         Path file = arguments.path("source");
         try {
             String source = Files.readString(file);
-            if (!file.getFileName().toString().equals(OF_JAVACPP)) {
-                requireNatives(source, natives(arguments.path("classes"), arguments.text("package")));
+            if (!file.getFileName().toString().equals(JAVACPP_FILE)) {
+                requireNatives(source, countNatives(arguments.path("classes"), arguments.text("package")));
             }
             GeneratedFile.write(file, sort(source));
         } catch (IllegalArgumentException e) {
@@ -91,20 +98,22 @@ public final class GeneratedJni {
         }
     }
 
-    /** The native methods below a package, by the name that C has for those of one name; with their number. */
-    private static Map<String, Long> natives(Path classes, String name) throws IOException, ClassNotFoundException {
+    /** The number of native methods below a package, by C name; overloads share a name. */
+    private static Map<String, Long> countNatives(Path classes, String name)
+            throws IOException, ClassNotFoundException {
         Map<String, Long> natives = new TreeMap<>();
         for (String type : NativeImageConfig.names(classes, name.replace('.', '/') + "/")) {
             for (Method method : NativeImageConfig.load(type).getDeclaredMethods()) {
                 if (Modifier.isNative(method.getModifiers())) {
-                    natives.merge(nameInC(type, method.getName()), 1L, Long::sum);
+                    natives.merge(cName(type, method.getName()), 1L, Long::sum);
                 }
             }
         }
         return natives;
     }
 
-    static String nameInC(String type, String method) {
+    /** The name of the JNI function of a native method, without a signature. */
+    static String cName(String type, String method) {
         return "Java_"
                 + (type + "." + method)
                         .replace("_", "_1")
@@ -112,9 +121,9 @@ public final class GeneratedJni {
                         .replace('.', '_');
     }
 
-    /** Throws an exception that names the methods of which a source has too few. */
+    /** Throws an exception that lists the native methods that a source lacks. */
     static void requireNatives(String source, Map<String, Long> natives) {
-        Map<String, Long> found = NAME_OF_FUNCTION
+        Map<String, Long> found = FUNCTION_NAME
                 .matcher(source)
                 .results()
                 .collect(Collectors.groupingBy(function -> function.group(1), Collectors.counting()));
@@ -124,16 +133,16 @@ public final class GeneratedJni {
                         + method.getValue() + ")")
                 .toList();
         if (natives.isEmpty() || !missing.isEmpty()) {
-            throw new IllegalArgumentException("JavaCPP left out native methods, its warnings say why: " + missing);
+            throw new IllegalArgumentException("JavaCPP omitted native methods, see its warnings: " + missing);
         }
     }
 
     /**
-     * Puts a source in order.
+     * Sorts a source.
      *
      * @param source C++ that JavaCPP has generated
-     * @return the same with classes, members and functions sorted
-     * @throws IllegalArgumentException if there is no table of classes or no function in it
+     * @return the source with sorted classes, members and functions
+     * @throws IllegalArgumentException if the source has no table of classes, no JNI function, or an unknown use of a class index
      */
     public static String sort(String source) {
         Matcher classes = CLASSES.matcher(source);
@@ -151,32 +160,32 @@ public final class GeneratedJni {
                 .lines()
                 .map(GeneratedJni::sortedMembers)
                 .collect(Collectors.joining("\n")));
-        text = table(NUMBERS_OF_MEMBERS, text, numbers -> ordered(numbers, ", ", order));
-        requireKnownNumbers(source);
-        text = NUMBER_OF_CLASS
+        text = table(MEMBER_COUNTS, text, counts -> ordered(counts, ", ", order));
+        requireKnownIndices(source);
+        text = CLASS_INDEX
                 .matcher(text)
-                .replaceAll(call -> call.group(1) + call.group(2) + newNumber(call.group(3), order));
-        text = functionsAtTheEnd(text);
+                .replaceAll(call -> call.group(1) + call.group(2) + newIndex(call.group(3), order));
+        text = moveFunctionsToEnd(text);
         requireSame(source, text);
         return text;
     }
 
-    /** Throws an exception if a source has a number that may or may not be that of a class. */
-    private static void requireKnownNumbers(String source) {
+    /** Throws if the source contains a number of which this tool does not know if it is a class index. */
+    private static void requireKnownIndices(String source) {
         Stream.concat(
-                        NUMBER_OF_CLASS
+                        CLASS_INDEX
                                 .matcher(source)
                                 .results()
-                                .filter(call -> !TAKE_A_CLASS.contains(call.group(1)))
+                                .filter(call -> !CLASS_FUNCTIONS.contains(call.group(1)))
                                 .map(MatchResult::group),
-                        OTHER_USE_OF_NUMBER.matcher(source).results().map(MatchResult::group))
+                        OTHER_CLASS_INDEX.matcher(source).results().map(MatchResult::group))
                 .findFirst()
                 .ifPresent(use -> {
-                    throw new IllegalArgumentException("is not known to have the number of a class: " + use);
+                    throw new IllegalArgumentException("unknown use of a class index: " + use);
                 });
     }
 
-    /** Throws an exception if two sources differ in more than the order of classes, members and functions. */
+    /** Throws if two sources differ in more than the order of classes, members and functions. */
     static void requireSame(String source, String sorted) {
         List<String> before = withoutOrder(source);
         List<String> after = withoutOrder(sorted);
@@ -189,7 +198,7 @@ public final class GeneratedJni {
         }
     }
 
-    /** The lines, sorted, with the names of classes for their numbers and places. */
+    /** The sorted lines, with class names in place of class indices and added to the rows of tables. */
     private static List<String> withoutOrder(String source) {
         Matcher classes = CLASSES.matcher(source);
         if (!classes.find()) {
@@ -208,8 +217,8 @@ public final class GeneratedJni {
                         .toList());
         String text = table(CLASSES, source, rows -> String.join("\n", names) + "\n");
         text = table(MEMBERS, text, tableOfMembers);
-        text = table(NUMBERS_OF_MEMBERS, text, numbers -> named(names, elements(numbers, ", ")));
-        text = NUMBER_OF_CLASS
+        text = table(MEMBER_COUNTS, text, counts -> named(names, elements(counts, ", ")));
+        text = CLASS_INDEX
                 .matcher(text)
                 .replaceAll(call -> call.group(1)
                         + call.group(2)
@@ -237,39 +246,40 @@ public final class GeneratedJni {
         List<String> elements = elements(list, separator);
         if (elements.size() != order.length) {
             throw new IllegalArgumentException(
-                    "a table has " + elements.size() + " elements, that of classes " + order.length);
+                    "a table must have one element per class: " + elements.size() + ", " + order.length);
         }
         return Arrays.stream(order).mapToObj(elements::get).collect(Collectors.joining(separator));
     }
 
     private static String sortedMembers(String line) {
-        Matcher row = LINE_OF_MEMBERS.matcher(line);
+        Matcher row = MEMBER_ROW.matcher(line);
         if (!row.lookingAt()) {
-            throw new IllegalArgumentException("no line of a table of members: " + line);
+            throw new IllegalArgumentException("not a row of a table of members: " + line);
         }
-        // An offset has a comma, too.
+        // Do not split at the comma inside offsetof(type, member).
         List<String> members = new ArrayList<>(Arrays.asList(row.group(2).split(", (?=\"|offsetof)")));
         members.subList(1, members.size()).sort(null);
         return row.group(1) + String.join(", ", members) + line.substring(row.end(2));
     }
 
-    private static int newNumber(String number, int... order) {
-        int old = Integer.parseInt(number);
+    private static int newIndex(String index, int... order) {
+        int old = Integer.parseInt(index);
         return IntStream.range(0, order.length)
                 .filter(i -> order[i] == old)
                 .findFirst()
-                .orElseThrow(() -> new IllegalArgumentException("class " + old + " of " + order.length));
+                .orElseThrow(
+                        () -> new IllegalArgumentException("class index " + old + " must be below " + order.length));
     }
 
-    /** Behind everything that JavaCPP declares between them; the last brace is that of {@code extern "C"}. */
-    private static String functionsAtTheEnd(String text) {
+    /** Moves the sorted functions after all other declarations; the last brace closes {@code extern "C"}. */
+    private static String moveFunctionsToEnd(String text) {
         String functions = FUNCTION.matcher(text)
                 .results()
                 .map(MatchResult::group)
                 .sorted()
                 .collect(Collectors.joining());
         if (functions.isEmpty()) {
-            throw new IllegalArgumentException("no function that Java calls");
+            throw new IllegalArgumentException("no JNI function");
         }
         String rest = FUNCTION.matcher(text).replaceAll("");
         int end = rest.lastIndexOf("\n}\n") + 1;

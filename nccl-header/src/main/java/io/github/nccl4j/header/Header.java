@@ -11,7 +11,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * An {@code nccl.h}, parsed: ours, or that of any NCCL from 2.18 on and of VCCL. It holds what a program for Linux sees.
+ * A parsed {@code nccl.h}: ours, that of NCCL 2.18 or later, or that of VCCL. Contains the declarations for Linux.
  *
  * <pre>{@code
  * Header header = Header.parse(Path.of("/usr/include/nccl.h"));
@@ -21,7 +21,7 @@ import java.util.regex.Pattern;
  * Immutable.
  *
  * @param functions the prototypes by name, in the order of the header
- * @param macros the macros by name, function-like ones too
+ * @param macros the macros by name, including function-like macros
  * @param enums the enumerations by typedef name
  * @param structs the structures with fields by typedef name
  * @param aliases the other typedefs by name
@@ -38,7 +38,7 @@ public record Header(
      * Copies the maps, keeping their order.
      *
      * @param functions the prototypes by name, in the order of the header
-     * @param macros the macros by name, function-like ones too
+     * @param macros the macros by name, including function-like macros
      * @param enums the enumerations by typedef name
      * @param structs the structures with fields by typedef name
      * @param aliases the other typedefs by name
@@ -56,12 +56,12 @@ public record Header(
     }
 
     /**
-     * Parses a header.
+     * Parses a file.
      *
      * @param file the file
-     * @return what it declares
-     * @throws IOException if it can't be read
-     * @throws IllegalArgumentException if it isn't a C header as NCCL writes them; the message names the file
+     * @return the parsed header
+     * @throws IOException if the file can't be read
+     * @throws IllegalArgumentException if the file does not have the form of NCCL's headers; the message names the file
      */
     public static Header parse(Path file) throws IOException {
         try {
@@ -72,20 +72,20 @@ public record Header(
     }
 
     /**
-     * Parses a header.
+     * Parses a text.
      *
      * @param text the text of the header
-     * @return what it declares
-     * @throws IllegalArgumentException if it isn't a C header as NCCL writes them
+     * @return the parsed header
+     * @throws IllegalArgumentException if the text does not have the form of NCCL's headers
      */
     public static Header parse(String text) {
         return HeaderParser.parse(text);
     }
 
     /**
-     * The release that the header says it is of.
+     * Returns the release of the header, as given by its macros NCCL_MAJOR, NCCL_MINOR and NCCL_PATCH.
      *
-     * @return the release; empty if the macros NCCL_MAJOR, NCCL_MINOR and NCCL_PATCH don't tell it
+     * @return the release, or empty if the header lacks these macros or they are not numbers
      */
     public Optional<Release> release() {
         return Release.of(text("NCCL_MAJOR") + "." + text("NCCL_MINOR") + "." + text("NCCL_PATCH"));
@@ -96,9 +96,9 @@ public record Header(
     }
 
     /**
-     * The macros that initialise a structure: brace lists that begin with its size.
+     * Returns the macros that initialize a structure: brace lists that begin with its size.
      *
-     * @return the typedef name of the structure by the name of the macro, in the order of the header
+     * @return the typedef names of the structures by the names of the macros, in the order of the header
      */
     public Map<String, String> initializers() {
         Map<String, String> initializers = new LinkedHashMap<>();
@@ -112,10 +112,11 @@ public record Header(
     }
 
     /**
-     * Since when a function exists, as its doc comment says. A {@code pnccl} twin shares the tag of its function.
+     * Returns the release that added a function, from its doc comment. A {@code pnccl} function without a tag has that of its
+     * {@code nccl} counterpart.
      *
-     * @param function the name
-     * @return for example {@code NCCL 2.3.5} or {@code VCCL a2av_base}; empty if this header doesn't say
+     * @param function the name of the function
+     * @return the release, such as {@code NCCL 2.3.5} or {@code VCCL a2av_base}, or empty if there is no tag
      */
     public Optional<String> since(String function) {
         Function found = functions.get(function);

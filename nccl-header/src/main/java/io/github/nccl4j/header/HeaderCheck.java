@@ -10,16 +10,19 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * Compares our {@code nccl.h} with that of any NCCL release or VCCL: all that the other header declares must be in ours
- * with the same types, values and offsets; what only ours has must be newer, as its comments tell, or VCCL's.
+ * Compares our {@code nccl.h} with that of another NCCL release or of VCCL.
+ *
+ * <p>Every declaration of the other header must be in ours with the same types, values and offsets. Declarations that only our
+ * header has must belong to a newer release, according to their comments, or to VCCL.
  *
  * <pre>{@code
  * Report report = new HeaderCheck(ourHeader).check(Path.of("/usr/include/nccl.h"));
  * report.lines().forEach(System.out::println);
  * }</pre>
  *
- * Layouts and values are compared by a small C++ program; without a compiler that part is left out, and the report says so.
- * For use by one thread.
+ * <p>A generated C++ program compares layouts and values. Without a compiler this part is omitted, and the report says so.
+ *
+ * <p>Not thread-safe.
  */
 public final class HeaderCheck {
     private static final Path OURS = Path.of("nccl-presets/src/main/native/include/nccl.h");
@@ -31,30 +34,30 @@ public final class HeaderCheck {
     private Map<String, String> ourLayout;
 
     /**
-     * What a check found.
+     * The result of a check. Immutable.
      *
      * @param release the release of the other header
-     * @param compared how many declarations both headers have
+     * @param compared the number of declarations that both headers have
      * @param differences all differences
-     * @param note why layouts were not compared; empty if they were
+     * @param note the reason why layouts were not compared, or empty
      */
     public record Report(Release release, int compared, List<Difference> differences, String note) {
         /**
          * Copies the list.
          *
          * @param release the release of the other header
-         * @param compared how many declarations both headers have
+         * @param compared the number of declarations that both headers have
          * @param differences all differences
-         * @param note why layouts were not compared; empty if they were
+         * @param note the reason why layouts were not compared, or empty
          */
         public Report {
             differences = List.copyOf(differences);
         }
 
         /**
-         * Whether the headers agree. Additions of a release that is newer than ours are no disagreement.
+         * Tells whether the headers agree. Additions of a newer release than ours do not count as differences.
          *
-         * @return true if nothing is different
+         * @return true if there is no difference
          */
         public boolean passed() {
             return count(Difference.Kind.DIFFERENT) == 0;
@@ -65,9 +68,9 @@ public final class HeaderCheck {
         }
 
         /**
-         * The report for people.
+         * Formats the report.
          *
-         * @return one line per difference and a closing line
+         * @return a line per difference and a summary
          */
         public List<String> lines() {
             List<String> lines = new ArrayList<>();
@@ -88,7 +91,7 @@ public final class HeaderCheck {
     }
 
     /**
-     * A check that compiles with {@code NCCL4J_CXX}, or g++, and the stand-ins for CUDA's headers beside our header.
+     * Creates a check with the compiler in {@code NCCL4J_CXX}, or g++, and the substitutes for CUDA's headers next to our header.
      *
      * @param ours our header
      * @throws IOException if it can't be read
@@ -101,10 +104,10 @@ public final class HeaderCheck {
     }
 
     /**
-     * A check.
+     * Creates a check.
      *
      * @param ours our header
-     * @param shim the folder with the stand-ins for CUDA's headers
+     * @param shim the folder with the substitutes for CUDA's headers
      * @param compiler the C++ compiler
      * @throws IOException if the header can't be read
      */
@@ -117,12 +120,13 @@ public final class HeaderCheck {
 
     private static Release releaseOf(Header header, Path file) {
         return header.release()
-                .orElseThrow(() -> new IllegalArgumentException(file + " does not say of which release it is"));
+                .orElseThrow(() -> new IllegalArgumentException(
+                        file + " must define NCCL_MAJOR, NCCL_MINOR and NCCL_PATCH as numbers"));
     }
 
     /**
-     * Runs it: {@code PATH... [--ours FILE]}, a path being an {@code nccl.h} or the folder with it. Ends with exit status 1
-     * if any of them is different from ours.
+     * Compares headers and prints the reports. Usage: {@code PATH... [--ours FILE]}, where a path is an {@code nccl.h} or a folder
+     * with one. Exits with 1 if a header differs from ours.
      *
      * @param args the command line
      * @throws IOException if a header can't be read
@@ -154,12 +158,12 @@ public final class HeaderCheck {
     }
 
     /**
-     * Compares one header with ours.
+     * Compares a header with ours.
      *
-     * @param path an {@code nccl.h}, or the folder with it
-     * @return what was found
-     * @throws IOException if it can't be read
-     * @throws IllegalArgumentException if it is no {@code nccl.h} with a release in it
+     * @param path an {@code nccl.h}, or a folder with one
+     * @return the report
+     * @throws IOException if the file can't be read
+     * @throws IllegalArgumentException if the file does not have the form of NCCL's headers, or lacks the macros of the release
      */
     public Report check(Path path) throws IOException {
         Path other = Files.isDirectory(path) ? path.resolve("nccl.h") : path;
@@ -175,7 +179,7 @@ public final class HeaderCheck {
         } catch (Layout.NoCompilerException e) {
             note = e.getMessage();
         } catch (IllegalStateException e) {
-            differences.different("does not compile: " + e.getMessage());
+            differences.addDifferent("does not compile: " + e.getMessage());
         }
         return new Report(differences.release(), compared, differences.list(), note);
     }

@@ -9,7 +9,7 @@ import java.util.OptionalLong;
 import java.util.Set;
 import java.util.stream.Collectors;
 
-/** Reads the declarations of a header. */
+/** Parses the declarations of a header. Used once, by one thread. */
 final class HeaderParser {
     private static final Set<String> SPECIFIERS = Set.of("extern", "static", "inline", "__inline__", "NCCL_API");
     private static final Set<String> TYPE_WORDS = Set.of(
@@ -29,7 +29,7 @@ final class HeaderParser {
             "enum",
             "union");
 
-    /** Of {@code limits.h}. */
+    /** Constants of {@code limits.h} in enumerations. */
     private static final Map<String, Long> LIMITS =
             Map.of("INT_MIN", (long) Integer.MIN_VALUE, "INT_MAX", (long) Integer.MAX_VALUE);
 
@@ -41,7 +41,9 @@ final class HeaderParser {
     private final Map<String, StructType> structs = new LinkedHashMap<>();
     private final Map<String, Alias> aliases = new LinkedHashMap<>();
     private final Map<String, Long> constants = new HashMap<>();
-    private int at;
+    private int position;
+
+    /** The last comment before the current declaration. */
     private String doc = "";
 
     private HeaderParser(String text) {
@@ -52,38 +54,38 @@ final class HeaderParser {
 
     static Header parse(String text) {
         HeaderParser parser = new HeaderParser(text);
-        parser.declarations();
+        parser.parseDeclarations();
         return new Header(parser.functions, parser.macros, parser.enums, parser.structs, parser.aliases);
     }
 
-    /** The prototypes of a header in which a name may have several. */
+    /** The prototypes of a header with overloaded functions. */
     static List<Function> prototypes(String text) {
         HeaderParser parser = new HeaderParser(text);
-        parser.declarations();
+        parser.parseDeclarations();
         return List.copyOf(parser.prototypes);
     }
 
-    private void declarations() {
-        while (at < tokens.size()) {
-            Token token = tokens.get(at);
+    private void parseDeclarations() {
+        while (position < tokens.size()) {
+            Token token = tokens.get(position);
             if (token.kind() == Token.Kind.COMMENT) {
                 doc = token.text();
-                at++;
+                position++;
             } else if (token.kind() == Token.Kind.NEWLINE || token.is("}") || token.is(";")) {
-                at++;
+                position++;
             } else if (token.is("extern") && peekCode(1).kind() == Token.Kind.STRING) {
                 skipTo("{");
             } else {
-                declaration();
+                parseDeclaration();
                 doc = "";
             }
         }
     }
 
-    /** The n-th token from here that is code; the last token if there are fewer. */
+    /** The n-th token of code from the current position, starting at 0; the last token if there are fewer. */
     private Token peekCode(int n) {
         int left = n;
-        for (int i = at; i < tokens.size(); i++) {
+        for (int i = position; i < tokens.size(); i++) {
             if (isCode(tokens.get(i)) && left-- == 0) {
                 return tokens.get(i);
             }
@@ -96,28 +98,28 @@ final class HeaderParser {
     }
 
     private void skipTo(String mark) {
-        while (at < tokens.size() && !tokens.get(at).is(mark)) {
-            at++;
+        while (position < tokens.size() && !tokens.get(position).is(mark)) {
+            position++;
         }
-        at++;
+        position++;
     }
 
-    /** One declaration: its tokens up to the semicolon, or up to the end of a function's body. */
-    private void declaration() {
+    /** Parses a declaration: the tokens up to the semicolon, or up to the end of a function's body. */
+    private void parseDeclaration() {
         String since = Comments.since(doc);
         List<Token> all = new ArrayList<>();
         int depth = 0;
-        for (; at < tokens.size(); at++) {
-            Token token = tokens.get(at);
+        for (; position < tokens.size(); position++) {
+            Token token = tokens.get(position);
             all.add(token);
             if (token.is("{") || token.is("(")) {
                 depth++;
             } else if (token.is("}") || token.is(")")) {
                 depth--;
             }
-            boolean body = token.is("}") && !all.get(0).is("typedef") && isFunction(all);
-            if (depth == 0 && (token.is(";") || body)) {
-                at++;
+            boolean endsBody = token.is("}") && !all.get(0).is("typedef") && isFunction(all);
+            if (depth == 0 && (token.is(";") || endsBody)) {
+                position++;
                 break;
             }
         }
@@ -130,11 +132,11 @@ final class HeaderParser {
         boolean typedef = code.get(0).is("typedef");
         Token first = code.get(typedef ? 1 : 0);
         if (brace >= 0 && (first.is("struct") || first.is("enum"))) {
-            type(first.is("enum"), code, all, since);
+            addType(first.is("enum"), code, all, since);
         } else if (typedef) {
-            alias(code, since);
+            addAlias(code, since);
         } else if (indexOf(code, "(") > 0) {
-            function(code, since);
+            addFunction(code, since);
         }
     }
 
@@ -168,7 +170,7 @@ final class HeaderParser {
         return rest;
     }
 
-    /** The index of the bracket that closes the one at open. */
+    /** The index of the bracket that closes the bracket at {@code open}. */
     private static int closing(List<Token> tokens, int open) {
         int depth = 0;
         for (int i = open; i < tokens.size(); i++) {
@@ -182,12 +184,12 @@ final class HeaderParser {
         throw new IllegalArgumentException("bracket is not closed: " + text(tokens));
     }
 
-    private void alias(List<Token> code, String since) {
+    private void addAlias(List<Token> code, String since) {
         String name = code.get(code.size() - 2).text();
         aliases.put(name, new Alias(name, typeText(code.subList(1, code.size() - 2)), since));
     }
 
-    private void function(List<Token> code, String since) {
+    private void addFunction(List<Token> code, String since) {
         int open = indexOf(code, "(");
         int close = closing(code, open);
         Token name = code.get(open - 1);
@@ -202,7 +204,7 @@ final class HeaderParser {
                 addParameter(parameters, parameter);
                 parameter.clear();
             } else {
-                // A parameter that is a function has parameters itself.
+                // A function pointer contains a parameter list with commas of its own.
                 depth += token.is("(") ? 1 : token.is(")") ? -1 : 0;
                 parameter.add(token);
             }
@@ -225,7 +227,7 @@ final class HeaderParser {
         parameters.add(new Parameter(type, named ? last.text() : ""));
     }
 
-    private void type(boolean isEnum, List<Token> code, List<Token> all, String since) {
+    private void addType(boolean isEnum, List<Token> code, List<Token> all, String since) {
         int open = indexOf(code, "{");
         Token beforeBrace = code.get(open - 1);
         String tag = beforeBrace.is("struct") || beforeBrace.is("enum") ? "" : beforeBrace.text();
@@ -239,41 +241,41 @@ final class HeaderParser {
         }
     }
 
-    /** The code of one field or enumerator, and the release in the comment behind or above it. */
+    /** The code of a field or an enumerator, and the release in the comment after it. */
     private record Member(List<Token> code, String since) {}
 
     private static List<Member> members(List<Token> all, String separator) {
         List<Member> members = new ArrayList<>();
         List<Token> code = new ArrayList<>();
-        boolean behind = false;
+        boolean afterMember = false;
         int depth = 0;
         for (Token token : all.subList(indexOf(all, "{") + 1, all.size())) {
             if (token.is("{")) {
                 depth++;
             }
             if (depth > 0) {
-                // A structure inside of a structure is one member.
+                // A nested structure is one member.
                 code.add(token);
                 depth -= token.is("}") ? 1 : 0;
             } else if (token.kind() == Token.Kind.COMMENT) {
                 String since = Comments.release(token.text());
-                // The last enumerator has no comma before its comment.
+                // There may be no comma between the last enumerator and its comment.
                 boolean last = separator.equals(",") && !code.isEmpty();
                 if (!since.isEmpty() && last) {
                     members.add(new Member(List.copyOf(code), since));
                     code.clear();
-                } else if (!since.isEmpty() && behind) {
+                } else if (!since.isEmpty() && afterMember) {
                     int previous = members.size() - 1;
                     members.set(previous, new Member(members.get(previous).code(), since));
                 }
             } else if (token.kind() == Token.Kind.NEWLINE) {
-                behind = false;
+                afterMember = false;
             } else if (token.is(separator) || token.is("}")) {
                 if (!code.isEmpty()) {
                     members.add(new Member(List.copyOf(code), ""));
                     code.clear();
                 }
-                behind = true;
+                afterMember = true;
                 if (token.is("}")) {
                     break;
                 }
@@ -310,14 +312,14 @@ final class HeaderParser {
         }
     }
 
-    /** The value of an enumerator before this one, of a limit of C, or of a macro that stands for one of these. */
+    /** The value of a previous enumerator, of a limit of C, or of a macro that is defined as one of these; null if unknown. */
     private Long constant(String name) {
         Macro macro = macros.get(name);
         String word = macro == null || macro.functionLike() ? name : macro.text();
         return constants.containsKey(word) ? constants.get(word) : LIMITS.get(word);
     }
 
-    /** The fields; those of a structure or union inside, one by one, as {@code key.vendorId}. */
+    /** The fields; a nested structure or union contributes each of its fields, as {@code key.vendorId}. */
     private static List<Field> fields(List<Member> members) {
         List<Field> fields = new ArrayList<>();
         for (Member member : members) {
@@ -343,7 +345,7 @@ final class HeaderParser {
         return fields;
     }
 
-    /** A type in one spelling: words apart by one space, stars without. */
+    /** The normalized spelling of a type: one space between words, none before stars. */
     private static String typeText(List<Token> tokens) {
         StringBuilder text = new StringBuilder();
         for (Token token : tokens) {

@@ -12,17 +12,19 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /**
- * The Java overloads of the functions of a header. JavaCPP makes an overload for each alternative of a type, the same
- * alternative for all parameters; a type with fewer starts over. What it can't make so, this class writes: parameters with
- * two stars, and texts that are returned.
+ * Determines the Java overloads of the functions of a header.
+ *
+ * <p>JavaCPP generates one overload per alternative of a type, using alternative {@code i} for all parameters in overload {@code
+ * i}; a type with fewer alternatives starts over. This class writes the declarations that JavaCPP can't generate that way:
+ * functions with parameters of two stars, and functions that return a string.
  */
 final class JavaForms {
     private static final String LONG = "long";
 
     private static final String POINTER = "Pointer";
-    private static final String CELL = "PointerPointer";
+    private static final String POINTER_TO_POINTER = "PointerPointer";
 
-    /** C's numbers: the Java type, and the start of the names of JavaCPP's pointer and of Java's buffer. */
+    /** C's number types: the Java type, and the prefix of the names of JavaCPP's pointer and of Java's buffer. */
     private static final Map<String, List<String>> NUMBERS = new HashMap<>();
 
     static {
@@ -49,7 +51,7 @@ final class JavaForms {
         }
     }
 
-    /** The rules that the preset puts before JavaCPP's parser: a line for each, with tabs between its parts. */
+    /** The rules that the preset passes to JavaCPP's parser: one per line, with fields separated by tabs. */
     String rules() {
         List<String> rules = new ArrayList<>();
         header.aliases().values().stream()
@@ -73,16 +75,16 @@ final class JavaForms {
                 .filter(struct -> !struct.tag().isEmpty() && !struct.tag().equals(struct.name()))
                 .forEach(struct -> rules.add(String.join("\t", "struct", struct.tag(), struct.name())));
         header.enums().keySet().stream().filter(name -> !name.isEmpty()).forEach(name -> rules.add("enum\t" + name));
-        // What they give is what `new ncclConfig_t()` gives in Java.
+        // Constructors, such as new ncclConfig_t(), replace the initializer macros in Java.
         header.initializers().keySet().forEach(name -> rules.add("skip\t" + name));
-        leftOut().keySet().forEach(name -> rules.add("skip\t" + name));
-        bound().filter(this::isWritten).forEach(function -> texts(function)
-                .forEach(text -> rules.add(String.join("\t", "function", function.name(), text))));
+        unbound().keySet().forEach(name -> rules.add("skip\t" + name));
+        bound().filter(this::isWritten).forEach(function -> declarations(function)
+                .forEach(declaration -> rules.add(String.join("\t", "function", function.name(), declaration))));
         return rules.stream().map(rule -> rule + "\n").collect(Collectors.joining());
     }
 
-    /** The functions that have types for which nothing in Java is known, and the reason for each. */
-    Map<String, String> leftOut() {
+    /** The functions that are not bound, because a type has no known counterpart in Java, with the reasons. */
+    Map<String, String> unbound() {
         Map<String, String> reasons = new LinkedHashMap<>();
         header.functions().values().forEach(function -> {
             try {
@@ -95,11 +97,11 @@ final class JavaForms {
     }
 
     private Stream<Function> bound() {
-        Set<String> leftOut = leftOut().keySet();
-        return header.functions().values().stream().filter(function -> !leftOut.contains(function.name()));
+        Set<String> unbound = unbound().keySet();
+        return header.functions().values().stream().filter(function -> !unbound.contains(function.name()));
     }
 
-    /** The types of the parameters of each overload, without annotations. */
+    /** The parameter types of each overload, without annotations. */
     Set<List<String>> of(Function function) {
         List<List<String>> types = function.parameters().stream()
                 .map(parameter -> types(function, parameter.type()))
@@ -115,9 +117,10 @@ final class JavaForms {
                 .collect(Collectors.toCollection(LinkedHashSet::new));
     }
 
-    /** The Pointer form and the raw-address form; one where they are the same. */
+    /** The Pointer form and the raw-address form; a single form if they are equal. */
     private static Set<List<String>> writtenForms(List<List<String>> types) {
-        // String and arrays are easier to use; but a method with a Pointer will pass addresses, and an array has none.
+        // Prefer String and arrays. But a method with a Pointer will call its raw-address form, and an array has no
+        // address.
         boolean addresses =
                 types.stream().anyMatch(alternatives -> alternatives.get(0).equals(POINTER));
         Set<List<String>> forms = new LinkedHashSet<>();
@@ -130,14 +133,14 @@ final class JavaForms {
         return forms;
     }
 
-    /** True for a function that JavaCPP's alternatives can't express. */
+    /** True if JavaCPP can't generate the overloads of a function, so that this class writes its declarations. */
     private boolean isWritten(Function function) {
-        return isText(function.returnType())
+        return isString(function.returnType())
                 || function.parameters().stream().anyMatch(parameter -> stars(parameter.type()) > 1);
     }
 
-    private List<String> texts(Function function) {
-        String result = isText(function.returnType())
+    private List<String> declarations(Function function) {
+        String result = isString(function.returnType())
                 ? "String"
                 : function.returnType().equals("void")
                         ? "void"
@@ -167,20 +170,20 @@ final class JavaForms {
         return plain ? java : "@Cast(\"" + type + "\") " + java;
     }
 
-    /** The alternatives of a type: for the Pointer form in even places, for the raw-address form in odd ones. */
+    /** The alternatives of a type: those of the Pointer form at even indices, those of the raw-address form at odd ones. */
     private List<String> types(Function function, String type) {
         String base = base(type);
         int stars = stars(type);
         Alias alias = aliasOf(base);
         if (alias != null && isHandle(alias)) {
-            return stars == 0 ? List.of(classOf(alias), LONG) : List.of(CELL, LONG);
+            return stars == 0 ? List.of(classOf(alias), LONG) : List.of(POINTER_TO_POINTER, LONG);
         } else if (stars > 1 && !type.contains("(")) {
-            return List.of(CELL, LONG);
+            return List.of(POINTER_TO_POINTER, LONG);
         } else if (alias != null && isOpaque(alias) && stars == 1) {
             return List.of(classOf(alias), LONG);
         } else if (base.equals("void") && stars == 1) {
             return List.of(POINTER, LONG);
-        } else if (isText(type)) {
+        } else if (isString(type)) {
             return List.of("BytePointer", LONG, "String", "String");
         } else if (base.equals("size_t")) {
             return stars == 0 ? List.of(LONG) : List.of("SizeTPointer", LONG);
@@ -201,7 +204,7 @@ final class JavaForms {
         return (int) type.chars().filter(c -> c == '*').count();
     }
 
-    private static boolean isText(String type) {
+    private static boolean isString(String type) {
         return type.equals("const char*");
     }
 
@@ -227,7 +230,7 @@ final class JavaForms {
         return alias.type().startsWith("struct ") ? base(alias.type()).substring("struct ".length()) : "";
     }
 
-    /** The Java class of a handle: its name in C, without the end that says that it is a type. */
+    /** The Java class of a handle: its name in C without the suffix {@code _t}. */
     private static String classOf(Alias alias) {
         if (alias.type().equals("void*")) {
             return POINTER;

@@ -4,29 +4,29 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 
-/** The differences between releases that mean nothing, and what else the check has to know of {@code nccl.h}. */
+/** Known differences between releases that do not matter, and other facts about {@code nccl.h} for the check. */
 final class Known {
-    /** Tells the release itself, and so is different in each. */
+    /** Macros that contain the release, and therefore differ. */
     static final Set<String> VERSION_MACROS =
             Set.of("NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH", "NCCL_SUFFIX", "NCCL_VERSION_CODE", "NCCL_H_");
 
-    /** Ours alone: the forward typedefs in place of CUDA's header. */
+    /** Typedefs that only our header has, in place of CUDA's header. */
     static final Set<String> OWN_ALIASES = Set.of("cudaStream_t", "cudaEvent_t");
 
-    /** One more than the largest value before it, so it grows with the enumeration. */
+    /** Enumerators that are one greater than the largest value before them, and grow with the enumeration. */
     static final Set<String> COUNTS = Set.of("ncclNumResults", "ncclNumOps", "ncclNumTypes");
 
-    /** The upper bound of an enumeration; no count follows from it. */
+    /** Enumerators that are upper bounds of values, and do not affect counts. */
     static final Set<String> BOUNDS = Set.of("ncclMaxRedOp");
 
-    /** The fields whose initial value tells size or release. */
+    /** Fields whose initial value contains the size or the release. */
     static final Set<String> RELEASE_FIELDS = Set.of("size", "version");
 
-    /** Other spellings of an opaque handle, as {@code theirs} by name of the typedef: the ABI is the same. */
+    /** Other types of opaque handles with the same ABI, by name of the typedef. */
     private static final Map<String, String> HANDLES = Map.of(
             // 2.27.3 to 2.27.7
             "ncclWindow_t", "struct ncclWindow*",
-            // 2.30.4; there the functions take a pointer to it
+            // 2.30.4, where functions take a pointer to it
             "ncclParamHandle_t", "struct ncclParamHandle");
 
     private static final String ALLTOALLV_10 = "ncclResult_t (const void*, const size_t*, const size_t*, void*, "
@@ -34,20 +34,21 @@ final class Known {
 
     private Known() {}
 
-    static boolean sameHandle(String name, String theirs) {
+    /** True if {@code theirs} is an accepted other type of a handle. */
+    static boolean isSameHandle(String name, String theirs) {
         return theirs.equals(HANDLES.get(name));
     }
 
-    /** Whether a function's types are an accepted spelling of ours. */
-    static boolean sameFunction(Function ours, Function theirs, Header theirHeader) {
+    /** True if the types of {@code theirs} are accepted instead of those of our function. */
+    static boolean isSameFunction(Function ours, Function theirs, Header theirHeader) {
         String signature = theirs.signature();
         if (ours.name().endsWith("ncclAlltoAllv")) {
-            // VCCL's earlier form, which nccl4j binds as well.
+            // VCCL's earlier signature, which nccl4j binds, too.
             return signature.equals(String.format(Locale.ROOT, ALLTOALLV_10, "void*"))
                     || signature.equals(String.format(Locale.ROOT, ALLTOALLV_10, "const void*"));
         }
         Alias handle = theirHeader.aliases().get("ncclParamHandle_t");
-        if (handle == null || !sameHandle("ncclParamHandle_t", handle.type())) {
+        if (handle == null || !isSameHandle("ncclParamHandle_t", handle.type())) {
             return false;
         }
         return signature.equals(ours.signature().replaceAll("ncclParamHandle_t(?!\\*)", "ncclParamHandle_t*"))

@@ -13,14 +13,14 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** What a C++ compiler makes of a header: sizes, alignments, offsets and values, by a name for each. */
+/** Determines sizes, alignments, offsets and values of a header's declarations with a C++ compiler. Thread-safe. */
 public final class Layout {
-    private static final int SECONDS_TO_COMPILE = 120;
+    private static final int TIMEOUT_SECONDS = 120;
 
-    /** A version of NCCL before, at and after each change of the formula. */
+    /** Arguments of the macro NCCL_VERSION: releases before, at and after each change of its formula. */
     private static final List<String> VERSIONS = List.of("2, 4, 8", "2, 8, 4", "2, 9, 6", "2, 18, 1", "2, 32, 3");
 
-    private static final String START = """
+    private static final String PROGRAM_START = """
             #include <stddef.h>
             #include <stdio.h>
             #include <type_traits>
@@ -35,7 +35,7 @@ public final class Layout {
             int main() {
             """;
 
-    /** There is no compiler to ask. */
+    /** Thrown if the compiler can't be run. */
     public static final class NoCompilerException extends Exception {
         private static final long serialVersionUID = 1;
 
@@ -48,10 +48,10 @@ public final class Layout {
     private final Path shim;
 
     /**
-     * A way to ask.
+     * Creates an instance for a compiler.
      *
      * @param compiler the C++ compiler
-     * @param shim the folder with the stand-ins for CUDA's headers
+     * @param shim the folder with the substitutes for CUDA's headers
      */
     public Layout(String compiler, Path shim) {
         this.compiler = compiler;
@@ -59,14 +59,15 @@ public final class Layout {
     }
 
     /**
-     * Compiles and runs a program that tells the layout.
+     * Compiles and runs a program that prints the layout of a header.
      *
      * @param file the header
-     * @param header the same, parsed
-     * @param names tells what to ask for: only names that are declared here too
-     * @return sizes, alignments, offsets and values, such as {@code "offset ncclConfig_t.blocking"} to {@code "16"}
-     * @throws NoCompilerException if the compiler cannot be run
-     * @throws IllegalStateException if the header does not compile; the message is the compiler's
+     * @param header the parsed form of {@code file}
+     * @param names limits the result to the names that this header declares, too
+     * @return sizes, alignments, offsets and values by name, such as {@code "16"} for {@code "offset ncclConfig_t.blocking"}
+     * @throws NoCompilerException if the compiler can't be run
+     * @throws IllegalStateException if the header does not compile, with the message of the compiler, or if the compiler or the
+     *     program exceeds 120 s
      */
     public Map<String, String> of(Path file, Header header, Header names) throws NoCompilerException {
         try {
@@ -94,7 +95,7 @@ public final class Layout {
 
     private static String program(Path file, Header header, Header names) {
         StringBuilder text = new StringBuilder(String.format(Locale.ROOT, "#include \"%s\"%n", file.toAbsolutePath()));
-        text.append(START);
+        text.append(PROGRAM_START);
         for (StructType struct : header.structs().values()) {
             if (names.structs().containsKey(struct.name())) {
                 structure(text, struct, names.structs().get(struct.name()));
@@ -170,7 +171,8 @@ public final class Layout {
         try {
             execute(command, output);
         } catch (IOException e) {
-            throw new NoCompilerException("no C++ compiler: " + e.getMessage() + "; NCCL4J_CXX names one", e);
+            throw new NoCompilerException(
+                    "no C++ compiler: " + e.getMessage() + "; set NCCL4J_CXX to the name of one", e);
         }
         execute(List.of(binary.toString()), output);
         Map<String, String> values = new LinkedHashMap<>();
@@ -186,9 +188,9 @@ public final class Layout {
                 .redirectErrorStream(true)
                 .redirectOutput(output.toFile())
                 .start();
-        if (!process.waitFor(SECONDS_TO_COMPILE, TimeUnit.SECONDS)) {
+        if (!process.waitFor(TIMEOUT_SECONDS, TimeUnit.SECONDS)) {
             process.destroyForcibly();
-            throw new IllegalStateException(command.get(0) + " did not end within " + SECONDS_TO_COMPILE + " s");
+            throw new IllegalStateException(command.get(0) + " did not end within " + TIMEOUT_SECONDS + " s");
         }
         if (process.exitValue() != 0) {
             throw new IllegalStateException(

@@ -3,7 +3,7 @@ package io.github.nccl4j.header;
 import java.util.Locale;
 import java.util.Map;
 
-/** Compares what the compiler says of two headers. */
+/** Compares the layouts of two headers, as the compiler computes them. */
 final class LayoutComparison {
     private final Map<String, String> ours;
     private final Map<String, String> theirs;
@@ -18,27 +18,28 @@ final class LayoutComparison {
     void run(Header ourHeader, Header theirHeader) {
         theirs.forEach((name, value) -> {
             String our = ours.get(name);
-            boolean told = Known.COUNTS.contains(name.substring(name.indexOf(' ') + 1));
-            if (our != null && !our.equals(value) && !told && !name.startsWith("sizeof ")) {
-                differences.unequal(name, our, value);
+            // DeclarationComparison compares the counts.
+            boolean isCount = Known.COUNTS.contains(name.substring(name.indexOf(' ') + 1));
+            if (our != null && !our.equals(value) && !isCount && !name.startsWith("sizeof ")) {
+                differences.addUnequal(name, our, value);
             }
         });
         for (StructType their : theirHeader.structs().values()) {
             StructType our = ourHeader.structs().get(their.name());
             if (our != null) {
-                size(our, their);
+                compareSizes(our, their);
             }
         }
         for (String type : theirHeader.enums().keySet()) {
             String key = "sizeof " + type;
             if (ours.containsKey(key) && !ours.get(key).equals(theirs.get(key))) {
-                differences.unequal(key, ours.get(key), theirs.get(key));
+                differences.addUnequal(key, ours.get(key), theirs.get(key));
             }
         }
     }
 
-    /** Their structure is as large as ours would be without the fields that theirs has not got. */
-    private void size(StructType our, StructType their) {
+    /** Their structure must be as large as ours without the fields that theirs lacks. */
+    private void compareSizes(StructType our, StructType their) {
         var names = their.fields().stream().map(Field::name).toList();
         long end = 0;
         for (Field field : our.fields()) {
@@ -54,9 +55,9 @@ final class LayoutComparison {
             String text = String.format(
                     Locale.ROOT, "sizeof %s is %s, expected %d from the fields in ours", our.name(), size, expected);
             if (our.fields().stream().map(Field::name).toList().containsAll(names)) {
-                differences.different(text);
+                differences.addDifferent(text);
             } else {
-                differences.addition(text);
+                differences.addAddition(text);
             }
         }
     }

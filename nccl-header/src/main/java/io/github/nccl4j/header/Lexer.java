@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** Cuts C source into tokens. Continued lines are joined first. */
+/** Splits C source into tokens, after joining continued lines. */
 final class Lexer {
     private static final Pattern CONTINUED = Pattern.compile("\\\\[ \\t]*\\r?\\n");
     private static final Pattern TOKEN = Pattern.compile("""

@@ -1,11 +1,11 @@
 package io.github.nccl4j.header;
 
 /**
- * A macro.
+ * A macro. Immutable.
  *
  * @param name its name
- * @param text what it stands for, comments removed and spaces joined; may be empty
- * @param functionLike whether it takes arguments; then the text begins with their list
- * @param since the release that its comment names; empty if none
+ * @param text its replacement, without comments and with single spaces; may be empty
+ * @param functionLike true if it has parameters; the text then begins with their list
+ * @param since the release in its comment, or empty
  */
 public record Macro(String name, String text, boolean functionLike, String since) {}

@@ -14,25 +14,26 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * Writes what GraalVM's native-image must be told about the bindings, from their compiled classes: what native code and
- * JavaCPP look up by name.
+ * Writes the configuration of the bindings for GraalVM's native-image. Lists the elements that native code and JavaCPP look up by
+ * name:
  *
  * <ul>
- *   <li>Classes with native methods, whose library JavaCPP finds by annotations of theirs and of their superclasses.
- *   <li>JavaCPP's pointers, of which it and native code make objects.
+ *   <li>Classes with native methods and their superclasses, in whose annotations JavaCPP finds the library.
+ *   <li>Pointer classes, which JavaCPP and native code instantiate.
  *   <li>Exceptions that native code throws, with the constructor that takes a message.
  *   <li>The method that native code calls.
  *   <li>The native libraries, which are resources.
  * </ul>
  *
- * <p>JavaCPP can write such files too, but without any constructor.
+ * <p>JavaCPP's own generator of these files omits all constructors.
  */
 public final class NativeImageConfig {
     private static final String POINTER = "org.bytedeco.javacpp.Pointer";
-    private static final String MESSAGE =
+    private static final String MESSAGE_CONSTRUCTOR =
             "\"methods\": [{\"name\": \"<init>\", \"parameterTypes\": [\"java.lang.String\"]}]";
     private static final String CONSTRUCTORS = "\"allDeclaredConstructors\": true";
-    /** JavaCPP's code throws them. */
+
+    /** Exceptions that JavaCPP's native code throws. */
     private static final List<String> JDK_EXCEPTIONS = List.of(
             "java.lang.NullPointerException",
             "java.lang.OutOfMemoryError",
@@ -42,12 +43,13 @@ public final class NativeImageConfig {
     private NativeImageConfig() {}
 
     /**
-     * Runs it: {@code --classes DIR --package NAME --called CLASS.METHOD --resources PATTERN,... --output DIR}.
+     * Writes the files. Usage: {@code --classes DIR --package NAME --called CLASS.METHOD --resources PATTERN,... --output DIR}.
      *
      * @param args the command line
      * @throws IOException if a file can't be read or written
-     * @throws ClassNotFoundException if a class that these refer to is not on the class path
-     * @throws IllegalStateException if there is no class with native methods, or not the method that is called
+     * @throws ClassNotFoundException if a class, or one to which it refers, is not on the class path
+     * @throws IllegalStateException if no class has native methods, or if the number of methods with the name of the called one is
+     *     not 1
      */
     public static void main(String... args) throws IOException, ClassNotFoundException {
         Arguments arguments = new Arguments(
@@ -65,7 +67,7 @@ public final class NativeImageConfig {
             throw new IllegalStateException("no class with native methods in " + classes.resolve(folder));
         }
         addCalled(entries, arguments.text("called"));
-        JDK_EXCEPTIONS.forEach(name -> entries.put(name, MESSAGE));
+        JDK_EXCEPTIONS.forEach(name -> entries.put(name, MESSAGE_CONSTRUCTOR));
         Path output = Files.createDirectories(arguments.path("output"));
         String list = entries.entrySet().stream()
                 .map(entry -> "  {\"name\": \"" + entry.getKey() + "\""
@@ -80,7 +82,7 @@ public final class NativeImageConfig {
                         .collect(Collectors.joining(",\n", "{\n  \"resources\": {\"includes\": [\n", "\n  ]}\n}\n")));
     }
 
-    /** The classes in a folder of classes, below one with a slash at its end. */
+    /** The names of the classes below {@code folder}, which ends with a slash and is relative to {@code classes}. */
     static List<String> names(Path classes, String folder) throws IOException {
         try (Stream<Path> files = Files.walk(classes.resolve(folder))) {
             return files.filter(file -> file.toString().endsWith(".class"))
@@ -101,14 +103,16 @@ public final class NativeImageConfig {
             return;
         }
         entries.put(type.getName(), pointer ? CONSTRUCTORS : "");
-        // Those of JavaCPP come with its own configuration.
-        for (Class<?> above = type.getSuperclass(); above.getName().startsWith(prefix); above = above.getSuperclass()) {
-            entries.putIfAbsent(above.getName(), isPointer(above) ? CONSTRUCTORS : "");
+        // JavaCPP's jar configures its own superclasses.
+        for (Class<?> ancestor = type.getSuperclass();
+                ancestor.getName().startsWith(prefix);
+                ancestor = ancestor.getSuperclass()) {
+            entries.putIfAbsent(ancestor.getName(), isPointer(ancestor) ? CONSTRUCTORS : "");
         }
         for (String exception : thrown(natives)) {
-            entries.put(exception, MESSAGE);
+            entries.put(exception, MESSAGE_CONSTRUCTOR);
         }
-        // Of CUDA's presets, which have no configuration; JavaCPP's own classes come with its.
+        // Pointers of CUDA's presets, whose jars have no configuration.
         natives.stream()
                 .map(Method::getReturnType)
                 .filter(NativeImageConfig::isPointer)
@@ -117,7 +121,7 @@ public final class NativeImageConfig {
                 .forEach(name -> entries.putIfAbsent(name, CONSTRUCTORS));
     }
 
-    /** Adds the only method of that name. */
+    /** Adds the method that native code calls; there must be only one with its name. */
     private static void addCalled(Map<String, String> entries, String called) throws ClassNotFoundException {
         int dot = called.lastIndexOf('.');
         String type = called.substring(0, dot);
@@ -126,7 +130,7 @@ public final class NativeImageConfig {
                 .filter(method -> method.getName().equals(name))
                 .toList();
         if (methods.size() != 1) {
-            throw new IllegalStateException("1 method " + called + " expected: " + methods.size());
+            throw new IllegalStateException("there must be 1 method " + called + ": " + methods.size());
         }
         String parameters = Arrays.stream(methods.get(0).getParameterTypes())
                 .map(parameter -> "\"" + parameter.getTypeName() + "\"")
@@ -146,8 +150,8 @@ public final class NativeImageConfig {
     }
 
     private static boolean isPointer(Class<?> type) {
-        for (Class<?> above = type; above != null; above = above.getSuperclass()) {
-            if (above.getName().equals(POINTER)) {
+        for (Class<?> ancestor = type; ancestor != null; ancestor = ancestor.getSuperclass()) {
+            if (ancestor.getName().equals(POINTER)) {
                 return true;
             }
         }

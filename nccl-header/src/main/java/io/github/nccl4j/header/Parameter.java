@@ -1,10 +1,10 @@
 package io.github.nccl4j.header;
 
 /**
- * A parameter of a function.
+ * A parameter of a function. Immutable.
  *
- * @param type its type, as in {@code const void*}
- * @param name its name; empty if the prototype gives none
+ * @param type its type, such as {@code const void*}
+ * @param name its name; empty if the prototype has none
  */
 public record Parameter(String type, String name) {
     @Override

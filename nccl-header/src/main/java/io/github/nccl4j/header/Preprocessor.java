@@ -9,11 +9,11 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Takes the directives out of a header: what a C program for Linux would see of it, with the 16-bit float types of CUDA
- * present. Macros are recorded, not expanded.
+ * Evaluates the directives of a header, as for a C program on Linux with CUDA's 8-bit and 16-bit float types. Records macros
+ * without expanding them.
  */
 final class Preprocessor {
-    /** Names that real headers test and that a Linux program has, or can have, defined. */
+    /** Macros that NCCL's headers test and that are, or can be, defined on Linux. */
     private static final Map<String, Long> PREDEFINED = Map.of(
             "NCCL_OS_LINUX", 1L,
             "__linux__", 1L,
@@ -27,10 +27,12 @@ final class Preprocessor {
     private final List<Token> source;
     private final List<Token> active = new ArrayList<>();
     private final Map<String, Macro> macros = new LinkedHashMap<>();
-    /** One element per open condition: whether its current branch is read, and whether any branch was. */
-    private final Deque<Branch> branches = new ArrayDeque<>();
 
-    private record Branch(boolean read, boolean anyRead, boolean enclosingRead) {}
+    /** The open conditions, innermost first. */
+    private final Deque<Condition> conditions = new ArrayDeque<>();
+
+    /** An open condition: is its current branch active, was any branch so far, and is the enclosing code? */
+    private record Condition(boolean isActive, boolean wasActive, boolean isEnclosingActive) {}
 
     private Preprocessor(String text) {
         source = Lexer.tokens(text);
@@ -42,12 +44,12 @@ final class Preprocessor {
         return preprocessor;
     }
 
-    /** The tokens outside of directives, with comments and line ends. */
+    /** The tokens of active branches, without directives, including comments and line ends. */
     List<Token> active() {
         return active;
     }
 
-    /** The macros that are defined at the end, in the order of their definitions. */
+    /** The macros that are defined at the end of the header, in order of definition. */
     Map<String, Macro> macros() {
         return macros;
     }
@@ -57,56 +59,58 @@ final class Preprocessor {
         for (Token token : source) {
             line.add(token);
             if (token.kind() == Token.Kind.NEWLINE) {
-                line(line);
+                process(line);
                 line.clear();
             }
         }
-        if (!branches.isEmpty()) {
-            throw new IllegalArgumentException(branches.size() + " #if without #endif");
+        if (!conditions.isEmpty()) {
+            throw new IllegalArgumentException(conditions.size() + " #if without #endif");
         }
     }
 
-    private void line(List<Token> line) {
+    private void process(List<Token> line) {
         List<Token> code = line.stream()
                 .filter(t -> t.kind() != Token.Kind.COMMENT && t.kind() != Token.Kind.NEWLINE)
                 .toList();
         if (code.isEmpty() || !code.get(0).is("#")) {
-            if (reading()) {
+            if (isActive()) {
                 active.addAll(line);
             }
             return;
         }
         if (code.size() > 1) {
-            directive(code.get(1).text(), code.subList(2, code.size()), line);
+            processDirective(code.get(1).text(), code.subList(2, code.size()), line);
         }
     }
 
-    private boolean reading() {
-        return branches.isEmpty() || branches.peek().read();
+    private boolean isActive() {
+        return conditions.isEmpty() || conditions.peek().isActive();
     }
 
-    private void directive(String name, List<Token> rest, List<Token> line) {
+    private void processDirective(String name, List<Token> rest, List<Token> line) {
         if (CONDITIONS.contains(name)) {
-            boolean enclosing = reading();
-            boolean read = enclosing && condition(name, rest);
-            branches.push(new Branch(read, read, enclosing));
+            boolean enclosing = isActive();
+            boolean active = enclosing && evaluate(name, rest);
+            conditions.push(new Condition(active, active, enclosing));
         } else if (name.equals("elif")) {
-            Branch branch = branches.pop();
-            boolean read = branch.enclosingRead() && !branch.anyRead() && condition("if", rest);
-            branches.push(new Branch(read, branch.anyRead() || read, branch.enclosingRead()));
+            Condition condition = conditions.pop();
+            boolean enclosing = condition.isEnclosingActive();
+            boolean active = enclosing && !condition.wasActive() && evaluate("if", rest);
+            conditions.push(new Condition(active, condition.wasActive() || active, enclosing));
         } else if (name.equals("else")) {
-            Branch branch = branches.pop();
-            branches.push(new Branch(branch.enclosingRead() && !branch.anyRead(), true, branch.enclosingRead()));
+            Condition condition = conditions.pop();
+            boolean enclosing = condition.isEnclosingActive();
+            conditions.push(new Condition(enclosing && !condition.wasActive(), true, enclosing));
         } else if (name.equals("endif")) {
-            branches.pop();
-        } else if (reading() && name.equals("define")) {
+            conditions.pop();
+        } else if (isActive() && name.equals("define")) {
             define(rest, line);
-        } else if (reading() && name.equals("undef")) {
+        } else if (isActive() && name.equals("undef")) {
             macros.remove(rest.get(0).text());
         }
     }
 
-    private boolean condition(String name, List<Token> rest) {
+    private boolean evaluate(String name, List<Token> rest) {
         return switch (name) {
             case "ifdef" -> isDefined(rest.get(0).text());
             case "ifndef" -> !isDefined(rest.get(0).text());
@@ -133,7 +137,7 @@ final class Preprocessor {
         return replaced;
     }
 
-    /** The value of a name in a condition; as in C, a name that is no macro is 0. */
+    /** The value of a name in a condition; as in C, a name that is not a macro is 0. */
     private long value(String name, int depth) {
         Macro macro = macros.get(name);
         if (macro == null || depth > 8) {

@@ -6,7 +6,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * A release of NCCL, such as 2.30.7.
+ * A release of NCCL, such as 2.30.7. Immutable.
  *
  * @param major the first number
  * @param minor the second number
@@ -19,10 +19,10 @@ public record Release(int major, int minor, int patch) implements Comparable<Rel
             .thenComparingInt(Release::patch);
 
     /**
-     * Reads {@code 2.30.7} or {@code NCCL 2.30.7}.
+     * Parses a release such as {@code 2.30.7} or {@code NCCL 2.30.7}.
      *
      * @param text the text
-     * @return the release; empty if the text names none, as {@code VCCL a2av_base} does
+     * @return the release, or empty if the text is not a release of NCCL, such as {@code VCCL a2av_base}
      */
     public static Optional<Release> of(String text) {
         Matcher matcher = TEXT.matcher(text);

@@ -11,15 +11,20 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Writes the list of functions that the native code needs, from the header that it is built against:
- * {@code nccl_functions.inc}, one line {@code NCCL4J_FUNCTION(name, "release")} per function, and
- * {@code nccl_redirect.inc}, which sends every call of a function to its slot of the table, and every structure to a type
- * whose constructor initializes it; {@code nccl_structs.inc} lists these, {@code NCCL4J_STRUCT(type, initializer)}. Beside
- * them {@code nccl_rules.txt}, what the preset must know of the header. A function with a type that has no counterpart in
- * Java is not bound, which the program prints: a release to come may have such.
+ * Writes the files that the native code and the preset need about the header of the build.
+ *
+ * <ul>
+ *   <li>{@code nccl_functions.inc}: a line {@code NCCL4J_FUNCTION(name, "release")} per function.
+ *   <li>{@code nccl_structs.inc}: a line {@code NCCL4J_STRUCT(type, initializer)} per structure.
+ *   <li>{@code nccl_redirect.inc}: macros that redirect each function to its slot in the symbol table, and each structure to a
+ *       type whose constructor initializes it.
+ *   <li>{@code nccl_rules.txt}: the rules of {@link JavaForms} for the preset.
+ * </ul>
+ *
+ * <p>Functions with types that have no counterpart in Java, as newer releases may add, are not bound; the program prints them.
  */
 public final class SymbolList {
-    /** The functions that have two forms under one name, and so their own redirection. */
+    /** Functions with two signatures under one name; the native code redirects them itself. */
     private static final List<String> OVERLOADED = List.of("ncclAlltoAllv", "pncclAlltoAllv");
 
     private static final String UNKNOWN = "an unknown release";
@@ -28,10 +33,10 @@ public final class SymbolList {
     private final Header reference;
 
     /**
-     * A list.
+     * Creates a list.
      *
-     * @param header the header that the build compiles against
-     * @param reference our header, whose comments say which release added a function
+     * @param header the header of the build
+     * @param reference our header, whose comments name the release that added each function
      */
     public SymbolList(Header header, Header reference) {
         this.header = header;
@@ -39,7 +44,7 @@ public final class SymbolList {
     }
 
     /**
-     * Runs it: {@code --header FILE --reference FILE --output DIR}.
+     * Writes the files. Usage: {@code --header FILE --reference FILE --output DIR}.
      *
      * @param args the command line
      * @throws IOException if a file can't be read or written
@@ -55,11 +60,11 @@ public final class SymbolList {
         GeneratedFile.write(output.resolve("nccl_redirect.inc"), list.redirections());
         JavaForms forms = new JavaForms(header);
         GeneratedFile.write(output.resolve("nccl_rules.txt"), forms.rules());
-        forms.leftOut().values().forEach(reason -> System.out.println("not bound: " + reason));
+        forms.unbound().values().forEach(reason -> System.out.println("not bound: " + reason));
     }
 
     /**
-     * The names: all functions of the header, and the all-to-all-v whether or not it has it.
+     * Returns the names of all functions of the header, and of the all-to-all-v even if the header lacks it.
      *
      * @return the names, in the order of the header
      */
@@ -70,7 +75,7 @@ public final class SymbolList {
     }
 
     /**
-     * The text of {@code nccl_functions.inc}.
+     * Returns the text of {@code nccl_functions.inc}.
      *
      * @return one line per function
      */
@@ -84,8 +89,8 @@ public final class SymbolList {
     }
 
     /**
-     * The text of {@code nccl_structs.inc}. A structure for which the header has no initializer gets zeros: pointers in it
-     * must not be what the memory held before.
+     * Returns the text of {@code nccl_structs.inc}. Structures without an initializer in the header are set to zero, so that
+     * their pointers are defined.
      *
      * @return one line per structure
      */
@@ -99,7 +104,7 @@ public final class SymbolList {
         return text.toString();
     }
 
-    /** All structures but the one that is passed by value. */
+    /** All structures except ncclUniqueId, which is passed by value. */
     private List<String> structNames() {
         return header.structs().keySet().stream()
                 .filter(name -> !name.equals("ncclUniqueId"))
@@ -107,7 +112,7 @@ public final class SymbolList {
     }
 
     /**
-     * The text of {@code nccl_redirect.inc}. A name may be a macro already: some headers have empty ones.
+     * Returns the text of {@code nccl_redirect.inc}. Undefines each name first: some headers define empty macros.
      *
      * @return two lines per function, and one per structure
      */

@@ -1,22 +1,22 @@
 package io.github.nccl4j.header;
 
 /**
- * A piece of C source.
+ * A token of C source. Immutable.
  *
- * @param kind what it is
- * @param text its characters; of a comment, those between the marks
- * @param spaced whether white space stands before it
+ * @param kind the kind of token
+ * @param text its characters; for a comment, the text between the delimiters
+ * @param spaced true if white space precedes it
  */
 record Token(Kind kind, String text, boolean spaced) {
-    /** What a token is. */
+    /** The kinds of tokens. */
     enum Kind {
         /** A name or keyword. */
         WORD,
         /** A number. */
         NUMBER,
-        /** A string or character in its quotes. */
+        /** A string or character literal, with its quotes. */
         STRING,
-        /** One character of punctuation, or one of the two-character operators. */
+        /** A punctuation character or a two-character operator. */
         MARK,
         /** A comment. */
         COMMENT,
@@ -24,6 +24,7 @@ record Token(Kind kind, String text, boolean spaced) {
         NEWLINE
     }
 
+    /** True if this token is code and has this text. */
     boolean is(String other) {
         return text.equals(other) && kind != Kind.COMMENT && kind != Kind.STRING;
     }

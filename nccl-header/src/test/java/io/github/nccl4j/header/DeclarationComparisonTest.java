@@ -7,7 +7,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Two headers, declaration by declaration, without a compiler. */
+/** Comparison of declarations, without a compiler. */
 class DeclarationComparisonTest {
     private static final Release OURS = Release.of("2.30.7").orElseThrow();
 
@@ -22,7 +22,7 @@ class DeclarationComparisonTest {
     }
 
     @Test
-    void whatIsInBothIsCounted() {
+    void countsCommonDeclarations() {
         String text = """
                 #define NCCL_A 1
                 #define NCCL_VERSION(x) (x)
@@ -35,7 +35,7 @@ class DeclarationComparisonTest {
                 """;
         Header header = Header.parse(text);
         Differences differences = new Differences(OURS, OURS);
-        // f, NCCL_A and NCCL_VERSION, x_t, e_t with two, s_t with two.
+        // f, NCCL_A and NCCL_VERSION, x_t, e_t with 2 enumerators, s_t with 2 fields.
         assertEquals(10, new DeclarationComparison(header, header, differences).run());
         assertEquals(List.of(), differences.list());
     }
@@ -71,15 +71,15 @@ class DeclarationComparisonTest {
                 "/** @since NCCL 2.30.7 */ int f(int a);|''|different: function f is only in ours, which says NCCL 2.30.7",
                 "int f(int a);|''|different: function f is only in ours, which names no newer release",
                 "/** @since NCCL 2.30.8 */ int f(int a);|int f(int a);|"
-                        + "different: function f is there, but ours says that 2.30.8 added it",
+                        + "different: function f is in theirs, but ours says that 2.30.8 added it",
                 "''|int f(int a);|different: function f is not in ours"
             })
-    void aDifferenceIsNamed(String ours, String theirs, String expected) {
+    void reportsDifferences(String ours, String theirs, String expected) {
         assertEquals(expected, difference(ours + "\n", theirs + "\n"));
     }
 
     @Test
-    void whatANewerReleaseAddsIsNoFault() {
+    void additionsOfANewerReleaseAreNotFaults() {
         assertEquals(
                 List.of("newer than nccl4j: function f is not in ours"),
                 differences("\n", "int f(int a);\n", "2.31.0"));
@@ -90,14 +90,13 @@ class DeclarationComparisonTest {
                 differences("typedef enum { a, ncclNumOps } e;\n", "typedef enum { a, b, ncclNumOps } e;\n", "2.31.0"));
     }
 
-    /* Forms that nccl4j knows besides its own. */
-
+    /** VCCL's earlier signature, with 10 arguments. */
     private static final String TEN =
             "ncclResult_t ncclAlltoAllv(const void* a, const size_t* b, const size_t* c, void* d,"
                     + " const size_t* e, const size_t* f, %s g, ncclDataType_t h, ncclComm_t i, cudaStream_t j);\n";
 
     @Test
-    void theEarlierFormOfAlltoAllvIsKnown() {
+    void acceptsEarlierSignatureOfAlltoAllv() {
         String eleven = "ncclResult_t ncclAlltoAllv(int a);\n";
         for (String relay : List.of("void*", "const void*")) {
             assertEquals("", difference(eleven, TEN.replace("%s", relay)));
@@ -113,7 +112,7 @@ class DeclarationComparisonTest {
     }
 
     @Test
-    void theHandleOfAParameterOfOneReleaseIsKnown() {
+    void acceptsParamHandleOfNccl2304() {
         String ours = "typedef struct ncclParamHandle* ncclParamHandle_t;\nint f(ncclParamHandle_t h);\n"
                 + "int g(ncclParamHandle_t* h);\n";
         String theirs = "typedef struct ncclParamHandle ncclParamHandle_t;\nint f(ncclParamHandle_t* h);\n"
@@ -122,7 +121,7 @@ class DeclarationComparisonTest {
         assertEquals(
                 "different: function f: ours int (ncclParamHandle_t), theirs int (int)",
                 difference(ours, theirs.replace("f(ncclParamHandle_t*", "f(int")));
-        // With the usual handle the functions must be the same.
+        // If the handles are equal, the functions must be equal, too.
         String usual = "typedef struct ncclParamHandle* ncclParamHandle_t;\n";
         assertEquals(
                 "different: function f: ours int (ncclParamHandle_t), theirs int (ncclParamHandle_t*)",

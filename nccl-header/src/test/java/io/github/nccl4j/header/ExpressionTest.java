@@ -9,7 +9,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Constants of C, with C's operators and their precedence. */
+/** Integer expressions with C's operators and their precedence. */
 class ExpressionTest {
     private static final Map<String, Long> NAMES = Map.of("two", 2L, "ten", 10L);
 
@@ -82,7 +82,7 @@ class ExpressionTest {
                 "sizeof(unsigned long); 4",
                 "two * ten; 20"
             })
-    void isWhatCSays(String text, long expected) {
+    void evaluatesLikeC(String text, long expected) {
         assertEquals(expected, value(text));
     }
 
@@ -101,16 +101,16 @@ class ExpressionTest {
                 "\"x\"; \"x\"",
                 "sizeof(int; sizeof ( int"
             })
-    void whatIsNoneIsNamed(String text, String named) {
+    void rejectsOtherExpressions(String text, String named) {
         assertEquals(
                 "not an integer expression: " + named,
                 assertThrows(IllegalArgumentException.class, () -> value(text)).getMessage());
     }
 
     @Test
-    void aNumberThatIsNoIntegerIsNamed() {
+    void rejectsFractions() {
         assertEquals(
-                "no integer: 1.5",
+                "not an integer: 1.5",
                 assertThrows(IllegalArgumentException.class, () -> value("1.5")).getMessage());
     }
 }

@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import org.junit.jupiter.api.Test;
 
-/** What is done to the class that JavaCPP generates. */
+/** Completion of the class that JavaCPP generates. */
 class GeneratedJavaTest {
     private static final String SOURCE = """
             public class nccl extends io.github.nccl4j.presets.nccl {
@@ -20,11 +20,11 @@ class GeneratedJavaTest {
             """;
 
     @Test
-    void ncclFunctionsAloneGetAThrowsClause() {
+    void onlyNcclFunctionsGetAThrowsClause() {
         String expected =
                 SOURCE.replace("long ptr);", "long ptr) throws a.B;").replace("result);", "result) throws a.B;");
-        assertEquals(expected, GeneratedJava.finish(SOURCE, "a.B"));
-        assertEquals(expected, GeneratedJava.finish(expected, "a.B"), "twice is as good as once");
+        assertEquals(expected, GeneratedJava.complete(SOURCE, "a.B"));
+        assertEquals(expected, GeneratedJava.complete(expected, "a.B"), "idempotent");
     }
 
     @Test
@@ -38,14 +38,14 @@ class GeneratedJavaTest {
                     java.lang.ref.Reference.reachabilityFence(ptr);
                     return result;
                 }
-                """, GeneratedJava.finish(source, "a.B"));
+                """, GeneratedJava.complete(source, "a.B"));
     }
 
     @Test
-    void nothingToDoIsAFault() {
+    void rejectsClassWithoutNcclFunctions() {
         var failure = assertThrows(
                 IllegalArgumentException.class,
-                () -> GeneratedJava.finish("public static native void nccl4jReset();", "a.B"));
+                () -> GeneratedJava.complete("public static native void nccl4jReset();", "a.B"));
         assertEquals("no NCCL function among the native methods", failure.getMessage());
     }
 }

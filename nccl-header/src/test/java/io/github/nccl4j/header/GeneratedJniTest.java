@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
 
-/** What is done to the C++ that JavaCPP generates. */
+/** Sorting of the C++ that JavaCPP generates. */
 class GeneratedJniTest {
     private static final String SORTED = """
             static const char* JavaCPP_classNames[3] = {
@@ -46,7 +46,7 @@ class GeneratedJniTest {
 
             """;
 
-    private static final String AS_GENERATED = """
+    private static final String GENERATED = """
             static const char* JavaCPP_classNames[3] = {
                     "java/lang/String",
                     "a/Config",
@@ -84,31 +84,30 @@ class GeneratedJniTest {
             """;
 
     @Test
-    void theOrderOfMethodsMakesNoDifference() {
-        assertEquals(SORTED, GeneratedJni.sort(AS_GENERATED));
-        assertEquals(SORTED, GeneratedJni.sort(SORTED), "twice is as good as once");
+    void sortsClassesMembersAndFunctions() {
+        assertEquals(SORTED, GeneratedJni.sort(GENERATED));
+        assertEquals(SORTED, GeneratedJni.sort(SORTED), "idempotent");
     }
 
     @Test
-    void whatIsNotAsExpectedIsAFault() {
-        assertFault("class 7 of 3", AS_GENERATED.replace("(env, 2)", "(env, 7)"));
-        assertFault("a table has 2 elements, that of classes 3", AS_GENERATED.replace("= { 1, 3, 1 }", "= { 1, 3 }"));
-        assertFault("no function that Java calls", AS_GENERATED.replace("Java_", "C_"));
+    void rejectsUnexpectedForms() {
+        assertFault("class index 7 must be below 3", GENERATED.replace("(env, 2)", "(env, 7)"));
+        assertFault("a table must have one element per class: 2, 3", GENERATED.replace("= { 1, 3, 1 }", "= { 1, 3 }"));
+        assertFault("no JNI function", GENERATED.replace("Java_", "C_"));
         assertFault("no table like static const char* JavaCPP_classNames[...] = {", "int main() {}\n");
     }
 
     @Test
-    void aNumberThatMayBeOfNoClassIsAFault() {
-        String problem = "is not known to have the number of a class: ";
-        assertFault(problem + "JavaCPP_loadGlobalRef(env, 1", AS_GENERATED.replace("createPointer", "loadGlobalRef"));
+    void rejectsUnknownUseOfAClassIndex() {
+        String problem = "unknown use of a class index: ";
+        assertFault(problem + "JavaCPP_loadGlobalRef(env, 1", GENERATED.replace("createPointer", "loadGlobalRef"));
         assertFault(
-                problem + "JavaCPP_classes[1]",
-                AS_GENERATED.replace("return JNI_VERSION", "JavaCPP_classes[1]; return"));
+                problem + "JavaCPP_classes[1]", GENERATED.replace("return JNI_VERSION", "JavaCPP_classes[1]; return"));
     }
 
     @Test
-    void whateverElseWouldChangeIsAFault() {
-        GeneratedJni.requireSame(AS_GENERATED, SORTED);
+    void rejectsOtherChangesThanOrder() {
+        GeneratedJni.requireSame(GENERATED, SORTED);
         assertChange("(env, 2), JavaCPP_stringMID", "(env, 1), JavaCPP_stringMID");
         assertChange("= { 3, 1, 1 }", "= { 1, 3, 1 }");
         assertChange("offsetof(Config, version) }", "offsetof(Config, size) }");
@@ -118,19 +117,18 @@ class GeneratedJniTest {
 
     private static void assertChange(String old, String replacement) {
         String changed = SORTED.replace(old, replacement);
-        assertThrows(
-                IllegalArgumentException.class, () -> GeneratedJni.requireSame(AS_GENERATED, changed), replacement);
+        assertThrows(IllegalArgumentException.class, () -> GeneratedJni.requireSame(GENERATED, changed), replacement);
     }
 
     @Test
-    void aNativeMethodThatWasLeftOutIsAFault() {
-        Map<String, Long> natives = new TreeMap<>(Map.of(
-                GeneratedJni.nameInC("a.Config", "allocate"), 1L, GeneratedJni.nameInC("a.Config", "version"), 1L));
+    void reportsMissingNativeMethods() {
+        Map<String, Long> natives = new TreeMap<>(
+                Map.of(GeneratedJni.cName("a.Config", "allocate"), 1L, GeneratedJni.cName("a.Config", "version"), 1L));
         GeneratedJni.requireNatives(SORTED, natives);
-        natives.put(GeneratedJni.nameInC("a.Config", "version"), 2L);
-        natives.put(GeneratedJni.nameInC("a.Sim_t", "size"), 1L);
+        natives.put(GeneratedJni.cName("a.Config", "version"), 2L);
+        natives.put(GeneratedJni.cName("a.Sim_t", "size"), 1L);
         assertEquals(
-                "JavaCPP left out native methods, its warnings say why:"
+                "JavaCPP omitted native methods, see its warnings:"
                         + " [Java_a_Config_version (1 of 2), Java_a_Sim_1t_size (0 of 1)]",
                 assertThrows(IllegalArgumentException.class, () -> GeneratedJni.requireNatives(SORTED, natives))
                         .getMessage());

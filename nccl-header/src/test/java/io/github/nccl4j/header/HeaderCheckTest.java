@@ -11,7 +11,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** The check finds what is planted in copies of our own header, and nothing else. */
+/** The check finds exactly the differences that the tests plant in copies of our header. */
 class HeaderCheckTest {
     @TempDir
     private Path folder;
@@ -98,17 +98,18 @@ class HeaderCheckTest {
     }
 
     @Test
-    void commentsInOursAreHeldAgainstOlderReleases() throws Exception {
+    void releasesInOurCommentsAreVerified() throws Exception {
         HeaderCheck.Report report = check(OurHeader.with("NCCL_MINOR 32", "NCCL_MINOR 29"));
         assertTrue(report.lines().stream()
-                .anyMatch(line -> line.endsWith("function ncclParamGet is there, but ours says that 2.30.4 added it")));
+                .anyMatch(line ->
+                        line.endsWith("function ncclParamGet is in theirs, but ours says that 2.30.4 added it")));
         assertTrue(report.lines().stream()
                 .anyMatch(
                         line -> line.endsWith("enumerator ncclNumResults is 9, expected 8 from the comments in ours")));
     }
 
     @Test
-    void additionsOfANewerReleaseAreNoFault() throws Exception {
+    void additionsOfANewerReleaseAreNotFaults() throws Exception {
         HeaderCheck.Report report = check(OurHeader.with("NCCL_MINOR 32", "NCCL_MINOR 33")
                 .replace("void ncclParamDumpAll(void);", "void ncclParamDumpAll(void); void ncclNew(int a);")
                 .replace("ncclNumResults = 9", "ncclAnother = 9, ncclNumResults = 10"));
@@ -126,7 +127,7 @@ class HeaderCheckTest {
     }
 
     @Test
-    void withoutCompilerTheDeclarationsAreCompared() throws Exception {
+    void comparesDeclarationsWithoutACompiler() throws Exception {
         HeaderCheck.Report report =
                 check(OurHeader.with("ncclScalarDevice = 0", "ncclScalarDevice = 1"), "/nowhere/g++");
         assertEquals(1, report.differences().size(), report.lines().toString());

@@ -10,7 +10,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Declarations in all the forms that a header may give them, and the lines that the preprocessor leaves out. */
+/** Parsing of declarations in all forms, and of preprocessor directives. */
 class HeaderParserTest {
     private static String functions(String text) {
         return Header.parse(text).functions().values().stream()
@@ -47,7 +47,7 @@ class HeaderParserTest {
                 "enum { a }; int f();|int f()",
                 "struct s; int f();|int f()"
             })
-    void aPrototypeInEachForm(String text, String expected) {
+    void parsesPrototypes(String text, String expected) {
         assertEquals(expected, functions(text));
     }
 
@@ -59,16 +59,15 @@ class HeaderParserTest {
                 "int *(f)(int);|not a prototype: int * ( f )",
                 "int f(int a;|bracket is not closed: int f ( int a ;"
             })
-    void whatIsNoPrototypeIsNamed(String text, String message) {
+    void rejectsInvalidPrototypes(String text, String message) {
         assertEquals(
                 message,
                 assertThrows(IllegalArgumentException.class, () -> Header.parse(text))
                         .getMessage());
     }
 
-    /** Overloads, which a map by name would lose. */
     @Test
-    void prototypesOfOneNameAreAllThere() {
+    void prototypesIncludeOverloads() {
         assertEquals(
                 List.of("int f(int a)", "int f(int a, int b)"),
                 HeaderParser.prototypes("int f(int a); int f(int a, int b);").stream()
@@ -128,7 +127,7 @@ class HeaderParserTest {
     }
 
     @Test
-    void enumeratorsCountOn() {
+    void enumeratorsContinueFromThePreviousValue() {
         List<Enumerator> enumerators = Header.parse("""
                 typedef enum {
                   a, b = 5, /* 2.20.3: word */
@@ -152,7 +151,7 @@ class HeaderParserTest {
     }
 
     @Test
-    void aReleaseInTheDocIsThatOfTheNextDeclarationAlone() {
+    void sinceTagAppliesToTheNextDeclarationOnly() {
         Header header = Header.parse("""
                 /** @since NCCL 2.20.3 */
                 int f(void);
@@ -166,13 +165,11 @@ class HeaderParserTest {
         assertEquals("VCCL", header.aliases().get("x_t").since());
     }
 
-    /* The preprocessor. */
-
     private static String defined(String text) {
         return String.join(" ", Header.parse(text).macros().keySet());
     }
 
-    /** Of a chain of conditions one branch is read, and none within a branch that is not. */
+    /** A chain of conditions has one active branch, and none inside an inactive branch. */
     @ParameterizedTest
     @CsvSource({
         "1,0,first",
@@ -180,19 +177,19 @@ class HeaderParserTest {
         "0,1,second",
         "0,0,third",
     })
-    void oneBranchIsRead(int first, int second, String read) {
+    void exactlyOneBranchIsActive(int first, int second, String active) {
         String chain = "#if " + first + "\n#define first\n#elif " + second
                 + "\n#define second\n#else\n#define third\n#endif\n";
-        assertEquals(read, defined(chain));
+        assertEquals(active, defined(chain));
         assertEquals("", defined("#if 0\n" + chain + "#endif\n"));
-        assertEquals(read + " after", defined(chain + "#define after\n"));
+        assertEquals(active + " after", defined(chain + "#define after\n"));
         assertEquals("other", defined("#if 0\n" + chain + "#else\n#define other\n#endif\n"));
         assertEquals("other", defined("#if 1\n#define other\n#else\n" + chain + "#endif\n"));
         assertEquals("other", defined("#if 1\n#define other\n#elif 1\n" + chain + "#endif\n"));
-        // What is behind a branch that was read is not looked at.
+        // Conditions after the active branch are not evaluated.
         assertEquals(
-                read.equals("first") ? "first" : "?",
-                read.equals("first") ? defined("#if 1\n#define first\n#elif not an expression\n#endif\n") : "?");
+                active.equals("first") ? "first" : "?",
+                active.equals("first") ? defined("#if 1\n#define first\n#elif not an expression\n#endif\n") : "?");
     }
 
     @ParameterizedTest
@@ -213,7 +210,7 @@ class HeaderParserTest {
                 "#if NCCL_OS_LINUX",
                 "#if EMPTY_TWICE_REMOVED == 0"
             })
-    void conditionsThatHold(String condition) {
+    void evaluatesConditions(String condition) {
         String text = "#define A 3\n#define C (A + 1)\n#define B\n#undef B\n" + condition + "\n#define yes\n#else\n"
                 + "#define no\n#endif\n";
         assertEquals("A C yes", defined(text));
@@ -246,9 +243,9 @@ class HeaderParserTest {
                         .toList());
     }
 
-    /** A macro that stands for itself has no value; it must not be looked for for ever. */
+    /** A recursive macro has no value; its evaluation must end. */
     @Test
-    void aMacroOfItselfIsNothing() {
+    void recursiveMacroIsZero() {
         assertEquals("A yes", defined("#define A A\n#if !A\n#define yes\n#endif\n"));
     }
 }

@@ -10,10 +10,10 @@ import java.util.Map;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
-/** The parser, on our header and on what real ones do that ours does not. */
+/** Parsing of our header, and of constructs that only other headers contain. */
 class HeaderTest {
     @Test
-    void ourHeaderHasEveryFunctionWithItsTwin() throws Exception {
+    void everyFunctionOfOurHeaderHasAPncclTwin() throws Exception {
         Header header = Header.parse(OurHeader.FILE);
         List<String> names = header.functions().keySet().stream()
                 .filter(name -> name.startsWith("nccl"))
@@ -50,7 +50,7 @@ class HeaderTest {
     }
 
     @Test
-    void structuresInsideOfStructuresGiveTheirFields() throws Exception {
+    void fieldsOfNestedStructuresAreFlattened() throws Exception {
         Header header = Header.parse(OurHeader.FILE);
         assertEquals(
                 List.of(
@@ -66,7 +66,7 @@ class HeaderTest {
     }
 
     @Test
-    void initializersTellTheirStructure() throws Exception {
+    void initializersAreFoundWithTheirStructures() throws Exception {
         assertEquals(
                 Map.of(
                         "NCCL_CONFIG_INITIALIZER", "ncclConfig_t",
@@ -77,7 +77,7 @@ class HeaderTest {
     }
 
     @Test
-    void limitsAndMacrosAreValuesOfEnumerators() throws Exception {
+    void enumeratorsMayUseLimitsAndMacros() throws Exception {
         List<Enumerator> modes =
                 Header.parse(OurHeader.FILE).enums().get("ncclNvlsHostMode_t").enumerators();
         assertEquals(Integer.MIN_VALUE, modes.get(0).value().orElseThrow());
@@ -85,7 +85,7 @@ class HeaderTest {
     }
 
     @Test
-    void readsWhatRealHeadersDo() {
+    void parsesConstructsOfOtherHeaders() {
         Header header = Header.parse("""
                 #if CUDART_VERSION >= 11000 && defined(ANYTHING) || 0
                 #error not read
@@ -136,7 +136,7 @@ class HeaderTest {
     }
 
     @Test
-    void conditionThatIsNotClosedIsAFault() {
+    void rejectsUnclosedCondition() {
         var failure = assertThrows(IllegalArgumentException.class, () -> Header.parse("#if 1\nint a(int b);\n"));
         assertEquals("1 #if without #endif", failure.getMessage());
     }

@@ -10,7 +10,7 @@ import java.util.Map;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
 
-/** The overloads that follow from a header, and the check that the generated class has them. */
+/** The overloads for a header, and the verification that the generated class has them. */
 class JavaFormsTest {
     private static final Header HEADER = Header.parse("""
             typedef struct ncclFuture_v1* ncclFuture_t;
@@ -34,7 +34,7 @@ class JavaFormsTest {
     }
 
     @Test
-    void handlesAndTwoStarsFollowFromTheHeader() {
+    void rulesContainHandlesAndDoublePointers() {
         String rules = new JavaForms(HEADER).rules();
         assertTrue(rules.contains("handle\tncclFuture_t\tncclFuture\nclass\tncclFuture_v1\tncclFuture\n"), rules);
         assertTrue(
@@ -42,10 +42,10 @@ class JavaFormsTest {
     }
 
     @Test
-    void aMissingOverloadAndASurplusOneAreNamed() {
+    void reportsMissingAndSurplusOverloads() {
         GeneratedJava.requireFunctions(
                 JAVA, new JavaForms(HEADER), List.copyOf(HEADER.functions().values()));
-        String start = "the functions of the header have other forms in Java: missing ";
+        String start = "the class must have exactly the overloads of the header: missing ";
         assertEquals(
                 start + "[ncclFutureWait(ncclFuture, long)], surplus []",
                 problem(JAVA.substring(JAVA.indexOf('\n') + 1)));
@@ -60,7 +60,7 @@ class JavaFormsTest {
     }
 
     @Test
-    void aTypeThatIsNotKnownIsNamed() {
+    void rejectsUnknownType() {
         Header header = Header.parse("int ncclOdd(ncclOdd_t odd);");
         var failure = assertThrows(IllegalArgumentException.class, () -> new JavaForms(header)
                 .of(header.functions().get("ncclOdd")));
@@ -68,7 +68,7 @@ class JavaFormsTest {
     }
 
     @Test
-    void whatHasNoJavaTypeIsLeftOut() {
+    void functionsWithUnknownTypesAreNotBound() {
         Header header = Header.parse("""
                 typedef struct { int a; } ncclOdd_t;
                 int ncclByValue(ncclOdd_t odd);
@@ -81,7 +81,7 @@ class JavaFormsTest {
                         "ncclByValue", "ncclByValue: no Java type is known for ncclOdd_t",
                         "ncclCallback",
                                 "ncclCallback: no Java type is known for void(* call)( void* data, int status)"),
-                forms.leftOut());
+                forms.unbound());
         assertTrue(forms.rules().contains("skip\tncclByValue\nskip\tncclCallback\n"), forms.rules());
         assertEquals(
                 Set.of(List.of("ncclOdd_t", "int"), List.of("long", "int")),
@@ -89,12 +89,12 @@ class JavaFormsTest {
     }
 
     @Test
-    void ourHeaderIsBoundAsAWhole() throws Exception {
-        assertEquals(Map.of(), new JavaForms(Header.parse(OurHeader.FILE)).leftOut());
+    void allFunctionsOfOurHeaderAreBound() throws Exception {
+        assertEquals(Map.of(), new JavaForms(Header.parse(OurHeader.FILE)).unbound());
     }
 
     @Test
-    void alternativesGoInStep() {
+    void overloadsCombineAlternativesWithEqualIndex() {
         Header header = Header.parse("int ncclTwo(const void* buffer, const char* name);");
         assertEquals(
                 Set.of(
@@ -105,9 +105,9 @@ class JavaFormsTest {
                 new JavaForms(header).of(header.functions().get("ncclTwo")));
     }
 
-    /** A line for each declaration that JavaCPP would take for something else. */
+    /** One rule per declaration that JavaCPP would otherwise misinterpret. */
     @Test
-    void rulesAreThoseOfTheDeclarations() {
+    void rulesFollowFromTheDeclarations() {
         Header header = Header.parse("""
                 typedef struct CUstream_st* cudaStream_t;
                 typedef struct ncclComm* ncclComm_t;
@@ -142,7 +142,7 @@ class JavaFormsTest {
     }
 
     @Test
-    void eachTypeHasItsAlternatives() {
+    void everyKindOfTypeHasItsAlternatives() {
         Header header = Header.parse("""
                 typedef struct ncclComm* ncclComm_t;
                 typedef struct ncclOpaque ncclOpaque_t;
@@ -157,7 +157,7 @@ class JavaFormsTest {
                 int i(ncclOpaque_t** a);
                 """);
         JavaForms forms = new JavaForms(header);
-        // The number's buffers and arrays go with the Pointer form and with the raw-address form.
+        // Buffers and arrays of numbers appear in both the Pointer form and the raw-address form.
         List<String> expected = new ArrayList<>();
         for (String number : List.of("IntPointer", "IntBuffer", "int[]")) {
             expected.add("[ncclComm, PointerPointer, ncclOpaque, Pointer, long, SizeTPointer, " + number

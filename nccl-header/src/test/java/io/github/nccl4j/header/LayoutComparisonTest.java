@@ -15,11 +15,11 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Sizes, offsets and values of two headers, given as numbers, and how a compiler tells them. */
+/** Comparison of given layouts, and layouts computed by a compiler. */
 class LayoutComparisonTest {
     private static final Release OURS = Release.of("2.30.7").orElseThrow();
 
-    /** 12 bytes and 4 to align them. */
+    /** The structure has 12 bytes of fields and 4 bytes of padding. */
     private static final Header HEADER = Header.parse("""
             typedef struct { long a; int b; } s_t;
             typedef enum { one, ncclNumOps } e_t;
@@ -49,7 +49,7 @@ class LayoutComparisonTest {
     }
 
     @Test
-    void theSameIsNoDifference() {
+    void equalLayoutsHaveNoDifference() {
         assertEquals(List.of(), differences(HEADER, "2.30.7", LAYOUT));
     }
 
@@ -64,13 +64,13 @@ class LayoutComparisonTest {
                 "sizeof e_t|8|different: sizeof e_t: ours 4, theirs 8",
                 "sizeof s_t|24|different: sizeof s_t is 24, expected 16 from the fields in ours"
             })
-    void eachIsNamed(String key, String value, String expected) {
+    void reportsDifferences(String key, String value, String expected) {
         assertEquals(List.of(expected), differences(HEADER, "2.30.7", with(key, value)));
     }
 
-    /** The number of values is compared elsewhere; what ours has not got, it can't compare. */
+    /** {@link DeclarationComparison} compares counts and reports additions. */
     @Test
-    void countsAndWhatIsNewAreLeftOut() {
+    void ignoresCountsAndAdditions() {
         assertEquals(List.of(), differences(HEADER, "2.30.7", with("enumerator ncclNumOps", "2")));
         assertEquals(List.of(), differences(HEADER, "2.30.7", with("enumerator two", "2")));
         Header more = Header.parse("typedef enum { x } other_t;\ntypedef struct { int z; } other_s;\n");
@@ -78,9 +78,9 @@ class LayoutComparisonTest {
     }
 
     @Test
-    void aStructureOfFewerFieldsIsSmaller() {
+    void structureWithFewerFieldsMustBeSmaller() {
         Header fewer = Header.parse("typedef struct { int b; } s_t;\n");
-        // The field ends at byte 12 of ours.
+        // In ours, field b ends at byte 12.
         assertEquals(List.of(), differences(fewer, "2.30.7", with("sizeof s_t", "16")));
         Header first = Header.parse("typedef struct { long a; } s_t;\n");
         assertEquals(List.of(), differences(first, "2.30.7", with("sizeof s_t", "8")));
@@ -90,7 +90,7 @@ class LayoutComparisonTest {
     }
 
     @Test
-    void aStructureOfMoreFieldsMayBeLargerInANewerRelease() {
+    void structureOfANewerReleaseMayBeLarger() {
         Header more = Header.parse("typedef struct { long a; int b; long c; } s_t;\n");
         assertEquals(
                 List.of("newer than nccl4j: sizeof s_t is 24, expected 16 from the fields in ours"),
@@ -100,10 +100,8 @@ class LayoutComparisonTest {
                 differences(more, "2.30.7", with("sizeof s_t", "24")));
     }
 
-    /* The compiler. */
-
     @Test
-    void aCompilerTellsTheLayout(@TempDir Path folder) throws Exception {
+    void compilerComputesTheLayout(@TempDir Path folder) throws Exception {
         Path file = Files.writeString(folder.resolve("small.h"), """
                 typedef struct { long a; int b; char unknown; } s_t;
                 typedef struct { int z; } unknown_t;
@@ -156,13 +154,15 @@ class LayoutComparisonTest {
     }
 
     @Test
-    void aCompilerThatIsNotThereIsNamed(@TempDir Path folder) throws Exception {
+    void reportsMissingCompilerAndCompileErrors(@TempDir Path folder) throws Exception {
         Path file = Files.writeString(folder.resolve("small.h"), "int f(int a);\n");
         Header header = Header.parse(file);
         String message = assertThrows(Layout.NoCompilerException.class, () -> new Layout("/nowhere/g++", OurHeader.SHIM)
                         .of(file, header, header))
                 .getMessage();
-        assertTrue(message.startsWith("no C++ compiler: ") && message.endsWith("; NCCL4J_CXX names one"), message);
+        assertTrue(
+                message.startsWith("no C++ compiler: ") && message.endsWith("; set NCCL4J_CXX to the name of one"),
+                message);
         Files.writeString(file, "this is no C\n");
         String error = assertThrows(
                         IllegalStateException.class, () -> new Layout("g++", OurHeader.SHIM).of(file, header, header))

@@ -4,7 +4,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** The header that nccl4j is built from. */
+/** The header of nccl4j's bindings. */
 final class OurHeader {
     static final Path FILE = Path.of("../nccl-presets/src/main/native/include/nccl.h")
             .toAbsolutePath()
@@ -18,12 +18,12 @@ final class OurHeader {
         return Files.readString(FILE);
     }
 
-    /** The header with one thing in it changed; fails if that is not there exactly once. */
+    /** The header with {@code old} replaced; throws unless it occurs exactly once. */
     static String with(String old, String replacement) throws IOException {
         String text = text();
         int at = text.indexOf(old);
         if (at < 0 || text.indexOf(old, at + 1) >= 0) {
-            throw new IllegalArgumentException("not exactly once in the header: " + old);
+            throw new IllegalArgumentException("must occur exactly once in the header: " + old);
         }
         return text.replace(old, replacement);
     }

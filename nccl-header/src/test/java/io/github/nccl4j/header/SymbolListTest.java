@@ -10,12 +10,12 @@ import java.nio.file.attribute.FileTime;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The lists that the native code is built from. */
+/** The generated files of the native code. */
 class SymbolListTest {
     private static final String SMALL = "int ncclSend(int a);\nint pncclSend(int a);\nint ncclFuture(void);\n";
 
     @Test
-    void functionsTellTheirRelease() throws Exception {
+    void functionsHaveTheirRelease() throws Exception {
         SymbolList list = new SymbolList(Header.parse(SMALL), Header.parse(OurHeader.FILE));
         assertEquals("""
                 NCCL4J_FUNCTION(ncclSend, "NCCL 2.7.3")
@@ -27,7 +27,7 @@ class SymbolListTest {
     }
 
     @Test
-    void redirectionsLeaveTheOverloadsOut() throws Exception {
+    void redirectionsOmitOverloadedFunctions() throws Exception {
         Header ours = Header.parse(OurHeader.FILE);
         String text = new SymbolList(ours, ours).redirections();
         assertTrue(text.contains("#undef ncclSend\n#define ncclSend (NCCL4J_SYMBOL(ncclSend))\n"));
@@ -37,7 +37,7 @@ class SymbolListTest {
     }
 
     @Test
-    void structuresWithoutInitializerGetZeros() {
+    void structuresWithoutInitializerAreZeroed() {
         Header header = Header.parse("""
                 typedef struct { int a; } ncclOne_t;
                 typedef struct { size_t size; int a; } ncclTwo_t;
@@ -50,7 +50,7 @@ class SymbolListTest {
     }
 
     @Test
-    void filesThatDoNotChangeKeepTheirTime(@TempDir Path folder) throws Exception {
+    void unchangedFilesKeepTheirModificationTime(@TempDir Path folder) throws Exception {
         String[] args = {
             "--header", OurHeader.FILE.toString(), "--reference", OurHeader.FILE.toString(), "--output", "" + folder
         };
