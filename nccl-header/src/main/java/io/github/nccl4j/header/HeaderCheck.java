@@ -91,7 +91,7 @@ public final class HeaderCheck {
     }
 
     /**
-     * Creates a check with the compiler in {@code NCCL4J_CXX}, or g++, and the substitutes for CUDA's headers next to our header.
+     * Creates a check with the compiler in {@code NCCL4J_CXX}, or g++, and the substitutes for CUDA's headers next to ours.
      *
      * @param ours our header
      * @throws IOException if it can't be read

@@ -43,7 +43,9 @@ public final class NativeImageConfig {
     private NativeImageConfig() {}
 
     /**
-     * Writes the files. Usage: {@code --classes DIR --package NAME --called CLASS.METHOD --resources PATTERN,... --output DIR}.
+     * Writes the files.
+     *
+     * <p>Usage: {@code --classes DIR --package NAME --called CLASS.METHOD --resources PATTERN,... --output DIR}.
      *
      * @param args the command line
      * @throws IOException if a file can't be read or written

@@ -15,7 +15,7 @@ import java.util.stream.IntStream;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
-/** Sums float arrays of growing size over all ranks and prints a table of times and bandwidths, as nccl-tests' all_reduce_perf. */
+/** Sums float arrays of growing size over all ranks, and prints the table of nccl-tests' all_reduce_perf. */
 @Command(
         name = "01-all-reduce",
         aliases = {"01", "1", "all-reduce"},

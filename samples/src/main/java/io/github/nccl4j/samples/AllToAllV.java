@@ -40,7 +40,7 @@ final class AllToAllV extends Sample {
             paramLabel = "N",
             defaultValue = "10000",
             description =
-                    "Scale of the counts: a rank sends about 0 to 3 times as many elements to another. Default: ${DEFAULT-VALUE}.")
+                    "Scale of the counts: a rank sends 0 to 3 times as many elements to another. Default: ${DEFAULT-VALUE}.")
     private int scale;
 
     @Option(

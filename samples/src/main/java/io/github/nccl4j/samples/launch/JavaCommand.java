@@ -9,7 +9,7 @@ import java.util.TreeSet;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** Builds the command line of a rank's JVM: this JVM's {@code java} and class path, with options for a fast start. Stateless. */
+/** Builds the command line of a rank's JVM: this JVM's {@code java} and class path, and options for a fast start. */
 public final class JavaCommand {
 
     /** The launcher decides these for all ranks and passes them in the environment. */

@@ -1,2 +1,2 @@
-/** The launcher of the {@code nccl4j} command: starts one JVM per rank on this machine, shows the output and ends all ranks together. */
+/** The launcher of the {@code nccl4j} command: starts one JVM per rank, shows the output and ends all ranks together. */
 package io.github.nccl4j.samples.launch;

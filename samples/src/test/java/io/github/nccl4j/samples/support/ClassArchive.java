@@ -11,8 +11,8 @@ import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Class data archives, which speed up the start of the JVMs that tests launch. Each test JVM creates its own archive on first use.
- * Thread-safe.
+ * Class data archives, which speed up the start of the JVMs that tests launch. Each test JVM creates its own archive on
+ * first use. Thread-safe.
  */
 public final class ClassArchive {
     private static final Map<String, Optional<Path>> ARCHIVES = new ConcurrentHashMap<>();
