@@ -3,11 +3,11 @@ package io.github.nccl4j.samples.perf;
 import io.github.nccl4j.highlevel.ElementType;
 
 /**
- * The arguments of one rank's call.
+ * The arguments of a rank's call.
  *
- * @param send address of the elements that go out
- * @param recv address of where elements come in
- * @param operator null for collectives that only copy
+ * @param send the address of the send buffer
+ * @param recv the address of the receive buffer
+ * @param operator the reduction operator, or null for collectives without a reduction
  */
 record Arguments(
         Member member,
@@ -30,7 +30,7 @@ record Arguments(
         return sizes.count();
     }
 
-    /** Bytes of an all-to-all with counts that each rank sends. */
+    /** The number of bytes that each rank sends in an all-to-all. */
     long total() {
         return count() * ranks() * type.sizeInBytes();
     }

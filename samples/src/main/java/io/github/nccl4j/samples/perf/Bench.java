@@ -11,30 +11,34 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What one thread does: all types, reductions, roots and sizes, each out of place and in place. All threads of all
- * processes do the same; the one with rank 0 tells what has come out.
+ * The measurements of one thread: all types, reductions, roots and sizes, each out of place and in place. All threads of all
+ * processes run the same measurements; the thread with rank 0 reports the results.
  */
 final class Bench {
-    /** So many, and so few at once, that Java's second compiler has seen the loop, too. */
+    /** Enough calls, in small enough batches, that Java's optimizing compiler also compiles the loop. */
     private static final int JIT_CALLS = 50_000;
-    /** It compiles on while nothing is called; what it has made is tried before it is needed. */
+
+    /** Time for the compiler to finish in the background; {@link #JIT_TRIALS} calls then use the compiled code. */
     private static final int JIT_MILLIS = 300;
 
     private static final int JIT_TRIALS = 2000;
 
     private static final int JIT_CALLS_ON_HOST = 100;
     private static final int JIT_AT_ONCE = 20;
-    /** Of a large size, so many calls would take longer than all that is measured. */
+
+    /** The largest size of the warm-up calls; with larger ones they would take longer than the measurement. */
     private static final long JIT_BYTES = 64 << 10;
-    /** A thread that has slept, to agree on a plan for example, has a slow processor at first. */
+
+    /** Time to spin before a measurement: a processor is slow after a sleep, for example while creating a plan. */
     private static final long WAKE_NANOS = 1_000_000;
 
-    /** What GPUs have in their caches wherever it is: then a few places do, whose calls stay in the processor's. */
+    /** Data of this size stay in the GPU's caches at any offset; few offsets keep the calls in the processor's caches. */
     private static final long CACHED_BYTES = 16 << 20;
 
+    /** The number of buffer offsets for data up to {@link #CACHED_BYTES}. */
     private static final int FEW_PLACES = 4;
 
-    /** Of the data that are timed and not looked at. */
+    /** The repetition of data that are timed, but not checked. */
     private static final int TIMED_REPETITION = 99;
 
     private final Settings settings;
@@ -55,7 +59,7 @@ final class Bench {
     private boolean compiled;
     private boolean wrongSeen;
 
-    /** The results are null for threads without rank 0. */
+    /** {@code results} is null in all threads except that with rank 0. */
     Bench(
             Settings settings,
             Collective collective,
@@ -73,7 +77,7 @@ final class Bench {
         ranks = members.get(0).size();
     }
 
-    /** Runs everything; false if an element was wrong at any rank. */
+    /** Runs all measurements; returns false if an element was wrong on any rank. */
     boolean run() {
         if (settings.perIteration == 0) {
             runTests();
@@ -126,7 +130,7 @@ final class Bench {
         }
     }
 
-    /** All sizes of one type, reduction and root. */
+    /** The measurements of all sizes for one type, reduction and root. */
     private final class Test {
         private final ElementType<?> type;
         private final Operator operator;
@@ -149,7 +153,7 @@ final class Bench {
                 letJavaCompile();
                 compiled = true;
             }
-            // By 2, whatever the step of the measurement: NCCL sets up its channels.
+            // Warm up, so that NCCL sets up its channels, with sizes that double whatever the step of the measurement.
             for (long bytes = settings.minBytes; bytes <= settings.maxBytes; bytes = Math.max(1, bytes * 2)) {
                 try (Calls calls = calls(sizes(bytes), false, settings.warmup)) {
                     for (int i = 0; i < settings.warmup; i++) {
@@ -165,7 +169,7 @@ final class Bench {
             }
         }
 
-        /** All that will be measured, in turn: what compiled code has not seen yet, the interpreter would do. */
+        /** Runs all kinds of calls in turn: the interpreter would execute code paths that the compiler has not seen. */
         private void letJavaCompile() {
             int wanted = settings.jitWarmup != null
                     ? settings.jitWarmup
@@ -247,9 +251,9 @@ final class Bench {
             }
         }
 
-        /** Null except for the first thread of a process. */
+        /** The times of the iterations; null in all threads except the first of a process. */
         private IterationTimes iterationTimes() {
-            // Each call may have been waited for, and not the last event.
+            // The last event may be pending, even if all calls are complete.
             synchronize();
             List<double[]> byProcess =
                     exchange.byProcess(thread, events.micros(settings.iterations, settings.aggregated));
@@ -263,7 +267,7 @@ final class Bench {
             }
         }
 
-        /** Seconds per call. */
+        /** The time of a call in seconds. */
         private double time(Calls calls) {
             int count = settings.iterations * settings.aggregated;
             double seconds;
@@ -275,7 +279,7 @@ final class Bench {
                 double cpu = (System.nanoTime() - start) / 1e9 - excluded;
                 complete();
                 double all = (System.nanoTime() - start) / 1e9 - excluded;
-                // With -z 3 what counts ends before the last barrier.
+                // With -z 3 the measured time ends before the last barrier.
                 seconds = settings.cpuTime != 0 || settings.blocking == 3 ? cpu : all;
             }
             Exchange.Mode mode = Exchange.Mode.values()[settings.average];
@@ -296,12 +300,12 @@ final class Bench {
             return settings.cpuTime != 0 ? cpu : all;
         }
 
-        /** How many elements are wrong at all ranks, or null if nobody looked. */
+        /** The number of wrong elements on all ranks, or null if they are not checked. */
         private Long check(Calls calls, Sizes sizes, boolean inPlace) {
             if (data == null) {
                 return null;
             }
-            boolean looks = !inPlace || collective.checkedInPlace;
+            boolean checked = !inPlace || collective.checkedInPlace;
             repetition++;
             long wrong = 0;
             for (int i = 0; i < settings.checks && wrong == 0; i++) {
@@ -315,12 +319,12 @@ final class Bench {
                     start(calls, 0);
                     synchronize();
                 }
-                wrong = looks
+                wrong = checked
                         ? (long) exchange.combine(thread, members, compare(sizes, inPlace), Exchange.Mode.SUM)
                         : 0;
             }
             wrongSeen |= wrong > 0;
-            return looks ? wrong : null;
+            return checked ? wrong : null;
         }
 
         private void fill(Sizes sizes, boolean inPlace, int repetition) {
@@ -332,7 +336,8 @@ final class Bench {
                 DeviceBuffer<Uint8> target = begin(inPlace ? member.recv : member.send);
                 data.write(target, sent(member, sizes, inPlace), repetition);
             }
-            // Nobody sends before all have filled: a fast rank must not write where a slow one still does.
+            // Wait until all ranks have filled their buffers: a fast rank must not send into a buffer that is being
+            // filled.
             barrier();
         }
 
@@ -361,7 +366,7 @@ final class Bench {
             return wrong;
         }
 
-        /** A rank's own elements within memory that nobody writes. */
+        /** A rank's own elements, surrounded by untouched memory. */
         private static List<Part> around(Part own, long length) {
             long end = own.offset() + own.length();
             return List.of(
@@ -370,20 +375,19 @@ final class Bench {
                     Part.untouched(length - end).at(end));
         }
 
-        /** A buffer from the element on where the tests begin. */
+        /** The part of a buffer after the first {@code -u} elements. */
         private DeviceBuffer<Uint8> begin(DeviceBuffer<Uint8> buffer) {
             long unaligned = (long) settings.unalign * elementSize;
             return buffer.slice(unaligned, buffer.length() - unaligned);
         }
 
         /**
-         * The calls of all ranks of this thread, at places that move on from iteration to iteration, so that caches don't
-         * help.
+         * The calls of all ranks of this thread, at buffer offsets that change between iterations, to exclude effects of caches.
          */
         private Calls calls(Sizes sizes, boolean inPlace, int iterations) {
             long bytes = sizes.largest() * elementSize;
             long places = bytes == 0 ? 1 : settings.maxBytes / bytes;
-            // In place, the highlevel package refuses those whose result NCCL does not promise.
+            // The highlevel package rejects in-place calls whose result NCCL does not define.
             boolean raw = settings.raw() || (inPlace && !collective.checkedInPlace);
             if (bytes * iterations < CACHED_BYTES) {
                 places = Math.min(places, FEW_PLACES);
@@ -413,7 +417,7 @@ final class Bench {
         }
     }
 
-    /** Calls by place and rank. */
+    /** Calls by buffer offset and rank. */
     private record Calls(Call[][] at, boolean raw) implements AutoCloseable {
         @Override
         public void close() {
@@ -425,7 +429,7 @@ final class Bench {
         }
     }
 
-    /** Puts iterations into the streams; returns the seconds of it that don't count. */
+    /** Enqueues iterations; returns the time in seconds to exclude from the measurement. */
     private double enqueue(Calls calls, int iterations, int aggregated) {
         long excluded = 0;
         for (int i = 0; i < iterations; i++) {
@@ -470,7 +474,7 @@ final class Bench {
         }
     }
 
-    /** One call of each rank of this thread. */
+    /** Enqueues a call of each rank of this thread. */
     private void start(Calls calls, int iteration) {
         Call[] ofRanks = calls.at[iteration % calls.at.length];
         if (ofRanks.length == 1) {
@@ -503,14 +507,14 @@ final class Bench {
         }
     }
 
-    /** Waits for what is not waited for with each call. */
+    /** Waits for the calls, unless each call has been waited for. */
     private void complete() {
         if (settings.blocking == 0 || settings.aggregated > 1) {
             synchronize();
         }
     }
 
-    /** Asks without a pause, as nccl-tests does: a pause would be within what is measured. */
+    /** Waits for the streams. Polls without pauses, as nccl-tests, because pauses would add to the measured time. */
     private void synchronize() {
         long start = System.nanoTime();
         for (Member member : members) {
@@ -522,7 +526,7 @@ final class Bench {
                 }
                 if (settings.timeout > 0 && System.nanoTime() - start > settings.timeout * 1_000_000_000L) {
                     throw new PerfException(
-                            "rank " + member.rank() + ": not done after " + settings.timeout + " s (-T)");
+                            "rank " + member.rank() + ": timed out after " + settings.timeout + " s (-T)");
                 }
                 Thread.yield();
             }
@@ -535,7 +539,7 @@ final class Bench {
         return graphs;
     }
 
-    /** Captures the streams of this member and those after it. */
+    /** Captures the streams of the members from an index on. */
     private void capture(int from, Calls calls, int iterations, int aggregated, List<CudaGraph> graphs) {
         if (from == members.size()) {
             enqueue(calls, iterations, aggregated);
@@ -546,7 +550,7 @@ final class Bench {
     }
 
     private void launch(List<CudaGraph> graphs) {
-        // The innermost was captured first, and is that of the last member.
+        // The list begins with the innermost capture, that of the last member.
         for (int i = 0; i < members.size(); i++) {
             graphs.get(members.size() - 1 - i).launch(members.get(i).stream);
         }

@@ -1,11 +1,12 @@
 package io.github.nccl4j.samples.perf;
 
-/** A collective of one rank with all its arguments, ready to be put into the rank's stream again and again. */
+/** A call of a collective on one rank, with all arguments; it can be enqueued repeatedly. */
 @FunctionalInterface
 interface Call extends AutoCloseable {
+    /** Enqueues the operation in the rank's stream. */
     void enqueue();
 
-    /** When it won't be made again. */
+    /** Releases resources such as a plan. */
     @Override
     default void close() {}
 }

@@ -5,8 +5,8 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * What can be measured, by the names of nccl-tests: how long its buffers are, what each rank puts in, what each must get,
- * and how bandwidth is counted. The formulas are those that nccl-tests documents.
+ * The operations that can be measured, named as in nccl-tests. Defines the lengths of their buffers, the data that each rank
+ * sends and must receive, and their bandwidths, by the formulas in the documentation of nccl-tests.
  */
 enum Collective {
     ALL_REDUCE(true, false, true),
@@ -21,12 +21,13 @@ enum Collective {
     SENDRECV(false, false, false),
     HYPERCUBE(false, false, true);
 
-    /** Counts per rank are multiples of so many bytes. */
+    /** The counts per rank are multiples of this number of bytes. */
     private static final int ALIGNMENT = 16;
 
     final boolean reduces;
     final boolean rooted;
-    /** Whether the result in place is that of out of place; else it is timed and not looked at. */
+
+    /** True if in-place calls give the same result as out-of-place calls; otherwise they are timed, but not checked. */
     final boolean checkedInPlace;
 
     Collective(boolean reduces, boolean rooted, boolean checkedInPlace) {
@@ -39,7 +40,7 @@ enum Collective {
         return name().toLowerCase(Locale.ROOT);
     }
 
-    /** How many elements a run with this many bytes per rank moves. */
+    /** The lengths for a run with this number of bytes per rank. */
     Sizes sizes(long bytes, int elementSize, int ranks, Traffic traffic) {
         long count = bytes / elementSize;
         long share = count / ranks & -(ALIGNMENT / elementSize);
@@ -63,7 +64,7 @@ enum Collective {
         return new Sizes(send, recv, share, 0, 0);
     }
 
-    /** The bytes that algorithm bandwidth counts. */
+    /** The number of bytes in the algorithm bandwidth. */
     long algorithmBytes(Sizes sizes, int elementSize, int ranks) {
         long count =
                 switch (this) {
@@ -75,7 +76,7 @@ enum Collective {
         return count * elementSize;
     }
 
-    /** Bus bandwidth in units of algorithm bandwidth: what the busiest link carries. */
+    /** The ratio of the bus bandwidth, which is that of the busiest link, to the algorithm bandwidth. */
     double busFactor(int ranks) {
         return switch (this) {
             case ALL_REDUCE -> 2.0 * (ranks - 1) / ranks;
@@ -84,7 +85,7 @@ enum Collective {
         };
     }
 
-    /** What a rank puts in; offsets are in its send buffer. */
+    /** The data that a rank sends; offsets refer to its send buffer. */
     List<Part> sent(Sizes sizes, int rank, int root) {
         if (rooted && rank != root && (this == BROADCAST || this == SCATTER)) {
             return List.of();
@@ -92,7 +93,7 @@ enum Collective {
         return List.of(Part.of(rank, 0, sizes.send(), 0));
     }
 
-    /** What a rank must get; offsets are in its receive buffer. */
+    /** The data that a rank must receive; offsets refer to its receive buffer. */
     List<Part> received(Sizes sizes, int rank, int ranks, int root, int elementSize, Traffic traffic) {
         long count = sizes.count();
         return switch (this) {
@@ -123,7 +124,7 @@ enum Collective {
         long offset = 0;
         for (int from = 0; from < ranks; from++) {
             long[] sent = traffic.sends(from, ranks, total, elementSize);
-            parts.add(Part.of(from, offset, sent[rank], Traffic.places(sent)[rank]));
+            parts.add(Part.of(from, offset, sent[rank], Traffic.displacements(sent)[rank]));
             offset += sent[rank];
         }
         if (offset < sizes.recv()) {

@@ -7,8 +7,8 @@ import java.nio.ByteOrder;
 import java.util.List;
 
 /**
- * Writes elements into device memory and compares every element there with what it must be. Comparing is done on the host,
- * which costs a copy of the buffer, and nothing of it is within the time that is measured.
+ * Writes test data to device memory and compares every element with its expected value. The comparison copies the data to the
+ * host and is not part of the measured time. Not thread-safe.
  */
 final class DataCheck {
     private static final int STAGING_BYTES = 16 << 20;
@@ -23,12 +23,12 @@ final class DataCheck {
         size = elementSize;
     }
 
-    /** Host memory for what is compared; a thread needs one. */
+    /** Allocates host memory for comparisons; each thread needs its own. */
     static ByteBuffer staging() {
         return ByteBuffer.allocateDirect(STAGING_BYTES).order(ByteOrder.nativeOrder());
     }
 
-    /** Writes parts into a buffer whose byte 0 is that of offset 0. */
+    /** Writes parts to a buffer; offset 0 is byte 0 of the buffer. */
     void write(DeviceBuffer<Uint8> buffer, List<Part> parts, int repetition) {
         for (Part part : parts) {
             if (part.length() > 0) {
@@ -44,7 +44,7 @@ final class DataCheck {
         long total = target.length();
         long done = Math.min(total, period.length / 2);
         target.copyFrom(period, phase, 0, (int) done);
-        // The rest on the device: each copy is a whole number of periods longer than what is there.
+        // Copy the rest on the device: the part that is already written is a whole number of periods.
         while (done < total) {
             long more = Math.min(done, total - done);
             target.slice(done, more).copyFrom(target.slice(0, more));
@@ -52,7 +52,7 @@ final class DataCheck {
         }
     }
 
-    /** How many elements of a buffer are not what they must be. */
+    /** Counts the wrong elements of a buffer. */
     long wrong(DeviceBuffer<Uint8> buffer, List<Part> parts, int repetition) {
         long wrong = 0;
         for (Part part : parts) {
@@ -98,7 +98,7 @@ final class DataCheck {
         return wrong;
     }
 
-    /** For floats of one sign, neighbours differ by 1. */
+    /** The bits of an element; those of adjacent floats of equal sign differ by 1. */
     private long bits(ByteBuffer buffer, int at) {
         return switch (size) {
             case Byte.BYTES -> buffer.get(at) & 0xff;

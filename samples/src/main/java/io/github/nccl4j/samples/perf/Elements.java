@@ -12,13 +12,15 @@ import java.util.Map;
 import java.util.SplittableRandom;
 
 /**
- * The elements that ranks put in and must get, for one type and one reduction. They repeat with a period that is prime, so
- * that no length or offset of a test is a multiple of it; a repetition of a test begins at another place of the period.
+ * The elements that ranks send and must receive, for one type and one reduction. Not thread-safe.
+ *
+ * <p>The elements repeat with a prime period, of which no length or offset of a test is a multiple. Repetitions of a test begin
+ * at different positions of the period.
  */
 final class Elements {
     static final int PERIOD = 65_521;
 
-    /** What a receive buffer is filled with, byte by byte. */
+    /** The byte with which receive buffers are filled. */
     static final int UNTOUCHED = 0x5a;
 
     private static final int RANK_SHIFT = 7919;
@@ -31,9 +33,9 @@ final class Elements {
     private final int ranks;
     private final Operator operator;
     private final byte[][] codes = new byte[LARGEST - SMALLEST + 1][];
-    private final Map<Integer, byte[]> made = new HashMap<>();
+    private final Map<Integer, byte[]> periods = new HashMap<>();
 
-    /** The operator is null for collectives that only copy. */
+    /** The operator is null for collectives without a reduction. */
     Elements(ElementType<?> type, Operator operator, int ranks) {
         this.type = type;
         this.operator = operator;
@@ -41,23 +43,23 @@ final class Elements {
         size = type.sizeInBytes();
     }
 
-    /** The period of a part's source, twice, so that each place of it is followed by a whole period. */
+    /** The period of a part's source, repeated once, so that a whole period follows each position in the first. */
     byte[] period(Part part) {
         if (part.source() == Source.UNTOUCHED) {
-            return made.computeIfAbsent(-2, key -> untouched());
+            return periods.computeIfAbsent(-2, key -> untouched());
         }
         int key = part.source() == Source.REDUCED ? -1 : operator == null ? 0 : part.rank();
-        return made.computeIfAbsent(key, this::make);
+        return periods.computeIfAbsent(key, this::make);
     }
 
-    /** Where in the period a part begins, in elements. */
+    /** The position in the period where a part begins, in elements. */
     int phase(Part part, int repetition) {
-        // Ranks whose elements are only copied share a period: what one sends begins elsewhere.
+        // Without a reduction all ranks share a period, and begin at different positions.
         long shift = operator == null && part.source() == Source.RANK ? (long) part.rank() * RANK_SHIFT : 0;
         return (int) ((part.index() + shift + (long) repetition * REPETITION_SHIFT) % PERIOD);
     }
 
-    /** By how many units of the last place a result may differ: averages of floats are rounded at every rank. */
+    /** The tolerance in units of the last place: averages of floats are rounded on every rank. */
     int tolerance(Part part) {
         return part.source() == Source.REDUCED && operator == Operator.AVG && type.isFloat() ? ranks : 0;
     }
@@ -96,7 +98,7 @@ final class Elements {
         return codes[value - SMALLEST];
     }
 
-    /** As the device has it. */
+    /** The bytes of a value in device memory. */
     static <T extends Element> byte[] encode(ElementType<T> type, int value) {
         try (DeviceBuffer<T> one = Device.host().allocate(type, 1)) {
             if (type.isFloat()) {

@@ -7,11 +7,11 @@ import java.util.List;
 import java.util.stream.DoubleStream;
 
 /**
- * What the threads of all processes tell each other between measurements: numbers, which are combined, and that they have
- * come so far. In memory that they share; processes of several machines use NCCL.
+ * Barriers and reductions of numbers between the threads of all processes, outside the measured time. Uses memory that the
+ * processes share, or NCCL if they run on several machines. Each thread calls the methods in the same order.
  */
 final class Exchange {
-    /** How the numbers of ranks become one. */
+    /** Reductions of the threads' numbers. */
     enum Mode {
         RANK0,
         AVG,
@@ -23,17 +23,18 @@ final class Exchange {
     private final int firstParty;
     private final SharedBarrier shared;
     private final Processes processes;
-    /** Of this process' threads. */
+
+    /** The barrier of this process's threads. */
     private final SharedBarrier own;
 
     private final double[][] numbers;
 
     /**
-     * For the threads of this process.
+     * Creates an object that the threads of this process share.
      *
-     * @param process which process this is
-     * @param threads how many threads each has
-     * @param shared of all threads of all processes; null if they share no memory
+     * @param process the rank of this process
+     * @param threads the number of threads of each process
+     * @param shared the barrier of all threads of all processes, or null if they share no memory
      */
     Exchange(int process, int threads, SharedBarrier shared, Processes processes) {
         firstParty = process * threads;
@@ -52,7 +53,7 @@ final class Exchange {
         }
     }
 
-    /** One number of all threads' numbers. */
+    /** Reduces the numbers of all threads. */
     double combine(int thread, List<Member> members, double number, Mode mode) {
         return shared == null
                 ? overNccl(members, number, mode)
@@ -70,7 +71,7 @@ final class Exchange {
         };
     }
 
-    /** A thread's number counts once, at its first rank, except for the least and the largest, where that is no matter. */
+    /** For sums, only the first rank of a thread contributes its number; for the minimum and maximum, all its ranks do. */
     private static double overNccl(List<Member> members, double number, Mode mode) {
         boolean extreme = mode == Mode.MIN || mode == Mode.MAX;
         for (int i = 0; i < members.size(); i++) {
@@ -89,16 +90,16 @@ final class Exchange {
     }
 
     /**
-     * The numbers of all processes: each the largest of those that the process' threads have at the same place.
+     * Gathers numbers by process, each the maximum over the threads of the process.
      *
-     * @param mine this thread's numbers, as many as every other thread's of any process
-     * @return the numbers by process; null for other threads than the first of a process
+     * @param mine the numbers of this thread; their count is equal in all threads of all processes
+     * @return the numbers by process; null in all threads except the first of a process
      */
     List<double[]> byProcess(int thread, double[] mine) {
         numbers[thread] = mine;
         own.await();
         if (thread != 0) {
-            // Nobody writes the next numbers before the first thread has read these.
+            // Wait until the first thread has read the numbers.
             own.await();
             return null;
         }
@@ -110,7 +111,7 @@ final class Exchange {
         return processes.gather(largest);
     }
 
-    /** So that nobody waits for a thread that has failed. */
+    /** Makes waiting threads fail, after a thread has failed. */
     void abort() {
         own.abort();
         if (shared != null) {

@@ -12,7 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
 
-/** Calls of the highlevel package, as applications make them. */
+/** Calls of the highlevel package, like those of an application. */
 final class HighlevelCalls<T extends Element> {
     private final Collective collective;
     private final Arguments a;
@@ -28,7 +28,7 @@ final class HighlevelCalls<T extends Element> {
         stream = a.member().stream;
     }
 
-    /** May need the same of all ranks. */
+    /** Creates a call. Collective, because creating a plan is. */
     static Call of(Collective collective, Arguments arguments) {
         return of(collective, arguments, arguments.type());
     }
@@ -47,7 +47,7 @@ final class HighlevelCalls<T extends Element> {
         int root = a.root();
         boolean isRoot = a.rank() == root;
         if (a.count() == 0 && (collective == Collective.GATHER || collective == Collective.SCATTER)) {
-            // As in nccl-tests.
+            // Do nothing, as nccl-tests.
             return () -> {};
         }
         return switch (collective) {
@@ -90,12 +90,12 @@ final class HighlevelCalls<T extends Element> {
         return () -> communicator.sendRecv(send, to, recv, from, stream);
     }
 
-    /** By a plan, which uses VCCL's call where that is possible. */
+    /** Uses a plan, which calls VCCL's ncclAlltoAllv if possible. */
     private Call allToAllv(DeviceBuffer<T> send, DeviceBuffer<T> recv) {
         long[] sends = a.traffic().sends(a.rank(), a.ranks(), a.total(), type.sizeInBytes());
         long[] receives = a.traffic().receives(a.rank(), a.ranks(), a.total(), type.sizeInBytes());
         AllToAllvPlan<T> plan = communicator.planAllToAllv(
-                send, sends, Traffic.places(sends), recv, receives, Traffic.places(receives));
+                send, sends, Traffic.displacements(sends), recv, receives, Traffic.displacements(receives));
         return new Call() {
             @Override
             public void enqueue() {

@@ -5,8 +5,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Events between the iterations of one thread's ranks, for -I: the time from one to the next is that of an iteration. The same
- * events are recorded for one measurement after the other.
+ * CUDA events that measure the iterations of a thread's ranks, for -I: the time between two events is that of an iteration. All
+ * measurements of a thread reuse the same events. Not thread-safe.
  */
 final class IterationEvents implements AutoCloseable {
     private final List<Member> members;
@@ -16,8 +16,8 @@ final class IterationEvents implements AutoCloseable {
     /**
      * Creates the events.
      *
-     * @param most the most iterations that are recorded
-     * @param paired true for an event before and one after each iteration, so that a barrier between two does not count
+     * @param most the maximum number of iterations
+     * @param paired true for an event before and after each iteration, which excludes a barrier between iterations
      */
     IterationEvents(List<Member> members, int most, boolean paired) {
         this.members = members;
@@ -36,19 +36,19 @@ final class IterationEvents implements AutoCloseable {
         }
     }
 
-    /** Before the calls of an iteration. */
+    /** Call before the calls of an iteration. */
     void begin(int iteration) {
         record(paired ? 2 * iteration : iteration);
     }
 
-    /** When the calls of an iteration are done, before a barrier. */
+    /** Call when the calls of an iteration are complete, before the barrier. */
     void end(int iteration) {
         if (paired) {
             record(2 * iteration + 1);
         }
     }
 
-    /** After the calls of the last iteration. */
+    /** Call after the calls of the last iteration. */
     void finish(int iterations) {
         if (!paired) {
             record(iterations);
@@ -62,10 +62,10 @@ final class IterationEvents implements AutoCloseable {
     }
 
     /**
-     * How long the iterations took, which must be done.
+     * Returns the times of the iterations, which must be complete.
      *
-     * @param aggregated how many calls an iteration has
-     * @return microseconds per call, by iteration, of the slowest rank of this thread
+     * @param aggregated the number of calls per iteration
+     * @return by iteration, the time of a call on the slowest rank of this thread, in microseconds
      */
     double[] micros(int iterations, int aggregated) {
         double[] slowest = new double[iterations];

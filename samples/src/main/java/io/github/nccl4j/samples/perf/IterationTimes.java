@@ -6,11 +6,11 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * How long each iteration took, in microseconds per call, and a summary without the first of them (-I, -K).
+ * The times of the iterations of a measurement (-I), in microseconds per call.
  *
- * @param slowest by iteration, the most of all processes
- * @param byProcess by process and iteration, the most of the process' ranks
- * @param skipped how many of the first iterations the summary leaves out
+ * @param slowest by iteration, the maximum over all processes
+ * @param byProcess by process and iteration, the maximum over the ranks of the process
+ * @param skipped the number of first iterations that the summary excludes (-K)
  */
 record IterationTimes(double[] slowest, List<double[]> byProcess, int skipped) {
     static IterationTimes of(List<double[]> byProcess, int skipped) {
@@ -23,7 +23,7 @@ record IterationTimes(double[] slowest, List<double[]> byProcess, int skipped) {
         return new IterationTimes(slowest, byProcess, skipped);
     }
 
-    /** What nccl-tests tells of the iterations; the names are those of its columns and fields. */
+    /** Statistics of the iterations, in microseconds, except {@code cv} in percent; named as in nccl-tests. */
     record Summary(
             double min, double max, double average, double p50, double p95, double p99, double deviation, double cv) {}
 
@@ -40,7 +40,7 @@ record IterationTimes(double[] slowest, List<double[]> byProcess, int skipped) {
                 sorted[0],
                 sorted[sorted.length - 1],
                 average,
-                // Of an even number, the upper of the two in the middle, as nccl-tests has it.
+                // As in nccl-tests: of an even number of values, the upper of the two in the middle.
                 sorted[sorted.length / 2],
                 percentile(sorted, 95),
                 percentile(sorted, 99),
@@ -48,7 +48,7 @@ record IterationTimes(double[] slowest, List<double[]> byProcess, int skipped) {
                 average > 0 ? 100 * deviation / average : 0);
     }
 
-    /** By the nearest rank: the least that so many percent do not exceed. */
+    /** The percentile by the nearest-rank method. */
     private static double percentile(double[] sorted, int percent) {
         return sorted[(sorted.length * percent + 99) / 100 - 1];
     }

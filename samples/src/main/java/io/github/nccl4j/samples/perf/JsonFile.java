@@ -15,7 +15,10 @@ import java.util.List;
 import java.util.Locale;
 import java.util.TreeMap;
 
-/** Results as a file with the fields that nccl-tests writes, version 3. An existing file is kept: the new one gets a number. */
+/**
+ * Writes results to a JSON file in the format of nccl-tests, version 3. Keeps an existing file, and adds a number to the name of
+ * the new file. Not thread-safe.
+ */
 final class JsonFile implements Results, AutoCloseable {
     static final DateTimeFormatter TIME = DateTimeFormatter.ofPattern("yyyy-MM-dd HH:mm:ss", Locale.ROOT);
 
@@ -45,7 +48,7 @@ final class JsonFile implements Results, AutoCloseable {
         return path;
     }
 
-    /** Everything before the results. */
+    /** Writes the fields before the results. */
     void begin(List<String> arguments, int ncclVersion, List<RankDevice> devices) throws IOException {
         json.beginObject();
         json.name("version").value(VERSION);
@@ -56,7 +59,7 @@ final class JsonFile implements Results, AutoCloseable {
         }
         json.endArray();
         json.name("env").beginArray();
-        // Not all of them, as there: results are handed on, and an environment may hold secrets.
+        // Unlike nccl-tests, not the whole environment, which may contain secrets: users share result files.
         for (var variable : new TreeMap<>(System.getenv()).entrySet()) {
             if (variable.getKey().startsWith("NCCL") || variable.getKey().startsWith("CUDA")) {
                 json.value(variable.getKey() + "=" + variable.getValue());
@@ -90,7 +93,7 @@ final class JsonFile implements Results, AutoCloseable {
         json.name("aggregated_iterations").value(settings.aggregated);
         json.name("validation").value(settings.checks);
         json.name("graph").value(settings.graphLaunches);
-        // Booleans are texts there.
+        // As in nccl-tests, booleans are strings.
         json.name("blocking_collectives").value(Boolean.toString(settings.blocking != 0));
         json.name("per_iter_timing").value(Boolean.toString(settings.perIteration != 0));
         json.name("per_iter_skip").value(settings.skipped);
@@ -135,7 +138,7 @@ final class JsonFile implements Results, AutoCloseable {
         }
     }
 
-    /** Everything behind the results. */
+    /** Writes the fields after the results. */
     void end(int wrongResults, double averageBus, boolean bandwidthChecked, boolean bandwidthFine) throws IOException {
         json.endArray();
         json.name("out_of_bounds").beginObject();

@@ -10,13 +10,14 @@ import io.github.nccl4j.highlevel.Element.Uint8;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.WindowFlag;
 
-/** One rank: its communicator, stream and two buffers. */
+/** A rank of this process: its communicator, stream and buffers. Used by one thread at a time. */
 final class Member implements AutoCloseable {
     final Communicator communicator;
     final CudaStream stream;
     final DeviceBuffer<Uint8> send;
     final DeviceBuffer<Uint8> recv;
-    /** For numbers that ranks tell each other; null until then. */
+
+    /** See {@link #number()}; null before its first call. */
     private DeviceBuffer<Float64> number;
 
     Member(Communicator communicator, long bytes, boolean defaultStream) {
@@ -27,7 +28,7 @@ final class Member implements AutoCloseable {
         recv = device.allocateForWindow(ElementType.UINT8, bytes);
     }
 
-    /** Memory for a number that ranks tell each other, allocated when it is first needed. */
+    /** Memory for a number that {@link Exchange} reduces; allocated on first use. */
     DeviceBuffer<Float64> number() {
         if (number == null) {
             number = communicator.device().allocate(ElementType.FLOAT64, 1);
@@ -43,19 +44,19 @@ final class Member implements AutoCloseable {
         return communicator.size();
     }
 
-    /** -R 1; the communicator owns the registrations. */
+    /** Registers the buffers (-R 1); the communicator owns the registrations. */
     void register() {
         communicator.register(send);
         communicator.register(recv);
     }
 
-    /** -R 2; collective, and the communicator owns the windows. */
+    /** Registers the buffers as windows (-R 2), which the communicator owns. Collective. */
     void registerWindows() {
         communicator.registerWindow(send, WindowFlag.COLL_SYMMETRIC);
         communicator.registerWindow(recv, WindowFlag.COLL_SYMMETRIC);
     }
 
-    /** Elements that begin at a byte of a buffer. */
+    /** A view of a buffer as elements, from a byte offset on. */
     static <T extends Element> DeviceBuffer<T> view(
             DeviceBuffer<Uint8> buffer, ElementType<T> type, long byteOffset, long length) {
         return DeviceBuffer.wrap(buffer.device(), type, buffer.address() + byteOffset, length);

@@ -12,9 +12,9 @@ import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CopyOnWriteArrayList;
 
-/** The ranks of one process. Its threads may create theirs at the same time. */
+/** The ranks of one process, with their communicators and buffers. */
 final class Members implements AutoCloseable {
-    /** All buffers begin at element -u, of at most so many bytes. */
+    /** The largest element size in bytes; with -u, all buffers begin at that element. */
     private static final int LONGEST_ELEMENT = 8;
 
     private static final int LEAST_BYTES = 16;
@@ -24,18 +24,18 @@ final class Members implements AutoCloseable {
     private final List<Communicator> communicators = new CopyOnWriteArrayList<>();
     private final List<Member> members = new CopyOnWriteArrayList<>();
 
-    /** None yet. The report is null without -M. */
+    /** Creates an object without ranks. The report is null without -M. */
     Members(Settings settings, MemoryReport memory) {
         this.settings = settings;
         this.memory = memory;
     }
 
-    /** What the ranks of all processes have in common. */
+    /** The parameters that the ranks of all processes share. */
     record World(UniqueId id, int size, CommunicatorConfig config, Duration patience) {}
 
     /**
-     * Creates all ranks of this process, with their buffers: with -p 1 those of each thread in a thread, else all together.
-     * Collective.
+     * Creates all ranks of this process and their buffers: with -p 1 each thread creates its own ranks, otherwise the calling
+     * thread creates all. Collective.
      */
     void create(World world, int firstRank, List<Device> devices) throws Exception {
         int together = settings.parallelInit == 0 ? devices.size() : settings.gpus;
@@ -77,12 +77,12 @@ final class Members implements AutoCloseable {
         }
     }
 
-    /** {@return those that were created, by rank} */
+    /** {@return the ranks of this process, in order} */
     List<Member> all() {
         return members.stream().sorted(Comparator.comparing(Member::rank)).toList();
     }
 
-    /** So that nobody waits for this process. */
+    /** Aborts all communicators, so that no other process waits for this one. */
     void abort() {
         communicators.forEach(Communicator::abort);
     }

@@ -7,11 +7,11 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * How much memory of a GPU the steps of a measurement take (-M): the most of all GPUs of all processes. It is what CUDA tells to be
- * free before and after, so that other programs on the same GPUs count. Thread-safe.
+ * Report of the GPU memory that the steps of a measurement use (-M): the maximum over the GPUs of all processes. Compares the
+ * free memory before and after a step, and therefore includes other programs on the same GPUs. Thread-safe.
  */
 final class MemoryReport {
-    /** What takes memory, by the names that nccl-tests prints. */
+    /** The steps, with the labels of nccl-tests. */
     enum Step {
         COMMUNICATORS("Initialization"),
         BUFFERS("User-Allocated"),
@@ -24,13 +24,13 @@ final class MemoryReport {
         }
     }
 
-    private final double[] most = new double[Step.values().length];
+    private final double[] used = new double[Step.values().length];
 
     MemoryReport() {
-        Arrays.fill(most, Double.NEGATIVE_INFINITY);
+        Arrays.fill(used, Double.NEGATIVE_INFINITY);
     }
 
-    /** What is free of some GPUs, from step to step. Used by one thread. */
+    /** Measures the memory that each step uses on some GPUs. Used by one thread. */
     final class Meter {
         private final List<Device> devices;
         private long[] free;
@@ -40,7 +40,7 @@ final class MemoryReport {
             free = freeOf(devices);
         }
 
-        /** What was free at the end of the last step, or at the beginning, and is not now, was taken by this step. */
+        /** Ends a step: records the decrease of free memory since the end of the previous step, or since the creation. */
         void done(Step step) {
             long[] now = freeOf(devices);
             for (int i = 0; i < now.length; i++) {
@@ -50,13 +50,13 @@ final class MemoryReport {
         }
     }
 
-    /** Begins with what is free now. The calling thread's CUDA device is the first of these afterwards. */
+    /** Starts a meter. Makes the first of the devices the calling thread's current CUDA device. */
     Meter meter(List<Device> devices) {
         return new Meter(devices);
     }
 
     synchronized void add(Step step, long bytes) {
-        most[step.ordinal()] = Math.max(most[step.ordinal()], bytes);
+        used[step.ordinal()] = Math.max(used[step.ordinal()], bytes);
     }
 
     private static long[] freeOf(List<Device> devices) {
@@ -69,8 +69,8 @@ final class MemoryReport {
 
     /** The line of the report. Collective. */
     String line(Processes processes) {
-        double[] all = most.clone();
-        for (double[] one : processes.gather(most)) {
+        double[] all = used.clone();
+        for (double[] one : processes.gather(used)) {
             Arrays.setAll(all, i -> Math.max(all[i], one[i]));
         }
         StringBuilder line = new StringBuilder(String.format(Locale.ROOT, "# %-20s : ", "GPU memory usage"));
@@ -83,7 +83,7 @@ final class MemoryReport {
         return line + "Total  " + size(Arrays.stream(all).sum());
     }
 
-    /** Three digits, as nccl-tests prints it. */
+    /** Formats a size with three digits, as nccl-tests. */
     static String size(double bytes) {
         String[] units = {"B", "KB", "MB", "GB"};
         int unit = 0;

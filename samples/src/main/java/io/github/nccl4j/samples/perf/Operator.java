@@ -5,17 +5,17 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 
-/** The reductions, by the names of nccl-tests. */
+/** The reduction operators, named as in nccl-tests. */
 enum Operator {
     SUM(ReduceOp.SUM),
     PROD(ReduceOp.PROD),
     MAX(ReduceOp.MAX),
     MIN(ReduceOp.MIN),
     AVG(ReduceOp.AVG),
-    /** A sum with each rank's elements multiplied by a number of its own. */
+    /** A sum in which each rank's elements are first multiplied by a scalar of the rank. */
     MULSUM(null);
 
-    /** Null for the one that each communicator makes for itself. */
+    /** NCCL's operator; null for MULSUM, for which each communicator creates an operator. */
     final ReduceOp builtIn;
 
     Operator(ReduceOp builtIn) {
@@ -26,7 +26,7 @@ enum Operator {
         return name().toLowerCase(Locale.ROOT);
     }
 
-    /** By a name, or "all". */
+    /** The operator with a name, or all for "all". */
     static List<Operator> named(String name) {
         if (name.equalsIgnoreCase("all")) {
             return List.of(values());
@@ -40,15 +40,14 @@ enum Operator {
                 + Arrays.stream(values()).map(Operator::label).toList() + " and all");
     }
 
-    /** What a rank's elements are multiplied by before the sum. */
+    /** The scalar of a rank for MULSUM. */
     static int scalar(int rank) {
         return 1 + rank % 2;
     }
 
     /**
-     * An element before the reduction: a small number, so that every partial result is exact in every type, 8 bit floats
-     * too. Only two ranks have other elements than the neutral one in sums and products, and which two changes from element
-     * to element.
+     * An element before the reduction: a small number, so that every partial result is exact in every type, including 8-bit
+     * floats. In sums and products only two ranks have a non-neutral element; the ranks vary with the index.
      */
     int value(int rank, int ranks, int index, boolean signed) {
         int first = index % ranks;
@@ -58,7 +57,7 @@ enum Operator {
             case SUM, MULSUM -> rank == first ? 1 + index % 2 + (ones - 1) : rank == second ? 1 + index / 2 % 2 : 0;
             case PROD -> ones == 0 ? 1 : rank == first ? 2 : 1 + index % 2;
             case MAX, MIN -> (index * 5 + rank * 3) % 7 + (signed ? -3 : 1);
-            // The sum is a multiple of the number of ranks, so that integers come out even.
+            // The sum is a multiple of the number of ranks, so that averages of integers are exact.
             case AVG -> 1 + index % 3 + (rank == ranks - 1 && ranks % 2 == 1 ? 0 : rank % 2 == 0 ? 1 : -1);
         };
     }

@@ -1,11 +1,11 @@
 package io.github.nccl4j.samples.perf;
 
 /**
- * A part of a buffer and what it must hold. Offsets and lengths are in elements.
+ * A part of a buffer and its expected content. Offsets and lengths are in elements.
  *
- * @param source where the elements come from
- * @param rank whose they are, if they are one rank's
- * @param index which of the source's elements is the first
+ * @param source the source of the elements
+ * @param rank the rank that generates them, for {@link Source#RANK}
+ * @param index the index of the first element in the source
  */
 record Part(long offset, long length, Source source, int rank, long index) {
     static Part of(int rank, long offset, long length, long index) {

@@ -17,7 +17,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
 
-/** One process of a measurement: its communicators, buffers and threads, and what it prints if it has rank 0. */
+/** One process of a measurement: creates its communicators, buffers and threads, and prints the results if it has rank 0. */
 final class Perf {
     private static final String PROGRAM = "nccl4j perf ";
     private static final String LEAST_BANDWIDTH = "NCCL_TESTS_MIN_BW";
@@ -56,7 +56,7 @@ final class Perf {
         }
     }
 
-    /** Exit code 0 if all went well and every element was right. */
+    /** Runs the measurement; returns exit code 0 if every element was right and the bandwidth was sufficient. */
     int run() throws Exception {
         settings.traffic().requireRanks(ranks);
         if (settings.root >= ranks && collective.rooted) {
@@ -78,7 +78,7 @@ final class Perf {
                 members.create(new Members.World(id, ranks, config(), patience), self.rank() * perProcess, devices);
                 return measure(members.all(), new Processes(store, patience));
             } catch (Exception | Error e) {
-                // So that nobody waits for this process.
+                // Lets other processes fail at once instead of waiting for this one.
                 members.abort();
                 throw e;
             }
@@ -100,7 +100,7 @@ final class Perf {
         return devices;
     }
 
-    /** As nccl-tests has it, as far as the library knows it. */
+    /** The configuration of nccl-tests, without the fields that the library does not support. */
     private CommunicatorConfig config() {
         CommunicatorConfig.Builder config =
                 CommunicatorConfig.builder().ignoreUnsupported().nvlinkCentricSched(true);
@@ -222,7 +222,7 @@ final class Perf {
         }
     }
 
-    /** As nccl-tests has it: a tenth less will do. */
+    /** True if the average bandwidth is at least 90 % of the required one, as in nccl-tests. */
     private boolean fastEnough() {
         return !isMain() || table.averageBus() >= leastBandwidth() * 0.9;
     }

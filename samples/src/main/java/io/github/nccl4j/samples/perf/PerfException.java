@@ -1,6 +1,6 @@
 package io.github.nccl4j.samples.perf;
 
-/** A measurement can't be made or has failed, for a reason that the message tells. */
+/** Thrown if a measurement is impossible or has failed; the message contains the reason. */
 final class PerfException extends RuntimeException {
     private static final long serialVersionUID = 1;
 

@@ -5,7 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import picocli.CommandLine.Option;
 
-/** The options of the launcher under other letters than usual: -n and -J are those of nccl-tests. */
+/** The launch options with names that do not collide with -n and -J of nccl-tests. */
 final class PerfLaunch extends LaunchOptions {
     @Option(
             names = {"-np", "--processes"},

@@ -16,25 +16,25 @@ import org.knowm.xchart.XYChartBuilder;
 import org.knowm.xchart.style.Styler;
 import org.knowm.xchart.style.markers.SeriesMarkers;
 
-/** A picture of results: bus bandwidth and time over size, a line for each file. */
+/** Draws results as PNG: bus bandwidth and time over size, a line per file. */
 final class Plot {
     private static final int WIDTH = 760;
     private static final int HEIGHT = 520;
-    /** For screens with small pixels, and for paper. */
+    /** Pixels per unit, for high-resolution screens and print. */
     private static final int PIXELS = 2;
 
-    /** What the message begins with where this Java finds no fonts, as a headless one may. */
+    /** The prefix of the message if this Java finds no fonts, for example a headless one. */
     static final String NO_FONTS = "a PNG needs fonts: install Debian's packages fontconfig and libharfbuzz0b";
 
     private Plot() {}
 
-    /** Draws the files into a PNG. */
+    /** Draws the files and writes the PNG. */
     static void write(String title, List<ResultFile> files, Path png) throws IOException {
         System.setProperty("java.awt.headless", "true");
         try {
             draw(title, files, png);
         } catch (LinkageError | InternalError noFonts) {
-            // FreeType or HarfBuzz is not installed, or fontconfig knows no font.
+            // FreeType or HarfBuzz is not installed, or fontconfig finds no font.
             throw new IOException(NO_FONTS + ", or write an SVG instead of " + png + ": " + noFonts, noFonts);
         }
     }

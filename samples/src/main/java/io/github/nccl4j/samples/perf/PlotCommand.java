@@ -13,16 +13,16 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** {@code nccl4j plot}: several files of results in one picture. */
+/** {@code nccl4j plot}: draws files of results in one picture. */
 @Command(
         name = "plot",
         sortOptions = false,
         description = {
-            "Draws bus bandwidth and time over size: a line for each file of results of nccl4j perf -J or of nccl-tests, two",
-            "for one of nccl4j perf --against.",
+            "Draws bus bandwidth and time over size: a line for each result file of nccl4j perf -J or nccl-tests, two for a "
+                    + "file of nccl4j perf --against.",
             "",
-            "The name of the picture says how it is written: SVG is written everywhere; PNG needs a Java with java.desktop, "
-                    + "which a bundle does not have, and fonts.",
+            "The name of the picture determines its format. SVG has no requirements; PNG needs fonts and a Java with "
+                    + "java.desktop, which the bundle does not have.",
             ""
         })
 public final class PlotCommand implements Callable<Integer> {
@@ -32,26 +32,26 @@ public final class PlotCommand implements Callable<Integer> {
             description = "Show this help.")
     private boolean help;
 
-    @Parameters(paramLabel = "FILE", arity = "1..*", description = "Files of results.")
+    @Parameters(paramLabel = "FILE", arity = "1..*", description = "Result files.")
     private List<Path> files;
 
     @Option(
             names = {"-o", "--output"},
             paramLabel = "PICTURE",
             required = true,
-            description = "The picture, whose name ends with .svg or .png.")
+            description = "The picture: a name that ends with .svg or .png.")
     private Path output;
 
-    @Option(names = "--in-place", description = "Show the results in place.")
+    @Option(names = "--in-place", description = "Show the in-place results.")
     private boolean inPlace;
 
-    @Option(names = "--title", paramLabel = "TEXT", defaultValue = "", description = "Above the picture.")
+    @Option(names = "--title", paramLabel = "TEXT", defaultValue = "", description = "Title of the picture.")
     private String title;
 
     @Spec
     private CommandSpec spec;
 
-    /** For the command line. */
+    /** For picocli. */
     public PlotCommand() {}
 
     @Override
@@ -65,7 +65,7 @@ public final class PlotCommand implements Callable<Integer> {
         return 0;
     }
 
-    /** Throws if the file of an option has no name of a picture, or no folder. */
+    /** Throws if the name of a picture has no known suffix, or if its folder does not exist. */
     static void requirePicture(String option, Path picture) {
         if (!isSvg(picture) && !picture.toString().endsWith(".png")) {
             throw new IllegalArgumentException(option + " must end with .svg or .png: " + picture);
@@ -77,7 +77,7 @@ public final class PlotCommand implements Callable<Integer> {
         return picture.toString().endsWith(".svg");
     }
 
-    /** Draws files of results. */
+    /** Draws the results in files. */
     static void draw(String title, List<Path> files, boolean inPlace, Path output) throws IOException {
         List<ResultFile> results = new ArrayList<>();
         for (Path file : files) {

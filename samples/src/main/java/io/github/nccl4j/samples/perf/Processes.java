@@ -7,7 +7,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/** The processes of a measurement, which tell each other by the store what is too long for {@link SharedBarrier}. */
+/** Exchange of data between the processes of a measurement through the store, for data too long for {@link SharedBarrier}. */
 final class Processes {
     private final Rendezvous store;
     private final Duration patience;
@@ -19,9 +19,9 @@ final class Processes {
     }
 
     /**
-     * Gives every process the bytes of all, of any length. Collective; one thread of a process calls it at a time.
+     * Gathers bytes, of any length, from all processes on all processes. Collective; one thread of a process at a time.
      *
-     * @param own this process' bytes, as many as every other's
+     * @param own the bytes of this process; their number is equal on all processes
      * @return the bytes by process
      */
     List<byte[]> gather(byte[] own) {
@@ -34,7 +34,7 @@ final class Processes {
         }
         for (int at = 0; at < own.length; at += Rendezvous.LONGEST_VALUE) {
             int end = Math.min(own.length, at + Rendezvous.LONGEST_VALUE);
-            // A key of its own: others may not have returned from the last one.
+            // A new key, because other processes may still be in the previous call.
             List<byte[]> parts = store.gather("perf " + gathered++, Arrays.copyOfRange(own, at, end), patience);
             for (int i = 0; i < parts.size(); i++) {
                 System.arraycopy(parts.get(i), 0, all.get(i), at, end - at);
@@ -43,7 +43,7 @@ final class Processes {
         return all;
     }
 
-    /** As {@link #gather(byte[])} with numbers. */
+    /** As {@link #gather(byte[])}, with numbers. */
     List<double[]> gather(double[] own) {
         ByteBuffer bytes = ByteBuffer.allocate(own.length * Double.BYTES);
         bytes.asDoubleBuffer().put(own);

@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Locale;
 import org.bytedeco.cuda.global.cudart;
 
-/** Which process and device a rank is on. */
+/** The process and the device of a rank. */
 record RankDevice(int rank, long pid, String host, int device, String bus, String name) {
     private static final int BYTES = 512;
     private static final String SEPARATOR = "\t";
@@ -35,13 +35,13 @@ record RankDevice(int rank, long pid, String host, int device, String bus, Strin
         }
     }
 
-    /** Loads the bindings of CUDA when they are needed. */
+    /** A class of its own, so that the bindings of CUDA are loaded only if needed. */
     private static final class Cuda {
         static String bus(int index) {
             byte[] id = new byte[32];
             cudart.cudaDeviceGetPCIBusId(id, id.length, index);
             String text = new String(id, StandardCharsets.US_ASCII);
-            // 00000000:1B:00.0 is 0000:1b:00 in nccl-tests.
+            // nccl-tests prints lower case, without the function: 0000:1b:00.
             String shorter = text.substring(0, text.indexOf('\0')).toLowerCase(Locale.ROOT);
             int dot = shorter.indexOf('.');
             return dot < 0 ? shorter : shorter.substring(0, dot);
@@ -55,7 +55,7 @@ record RankDevice(int rank, long pid, String host, int device, String bus, Strin
         }
     }
 
-    /** Those of all ranks, by rank. Collective. */
+    /** The devices of all ranks, by rank. Collective. */
     static List<RankDevice> ofAll(List<Member> members, Processes processes) {
         byte[] own = new byte[BYTES * members.size()];
         for (int i = 0; i < members.size(); i++) {
@@ -86,7 +86,7 @@ record RankDevice(int rank, long pid, String host, int device, String bus, Strin
                 words[5]);
     }
 
-    /** The line of the table's head. */
+    /** The line of this rank in the heading of the table. */
     String line() {
         return String.format(
                 Locale.ROOT,

@@ -13,7 +13,7 @@ import java.nio.ByteOrder;
 import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.IntPointer;
 
-/** Calls of NCCL's own functions by addresses, as a C program makes them. */
+/** Calls of NCCL's functions with raw addresses, like those of a C program. */
 final class RawCalls {
     private RawCalls() {}
 
@@ -57,7 +57,7 @@ final class RawCalls {
             int op = a.operator().builtIn.code();
             return () -> check(call.call(op), function);
         }
-        // Made and destroyed with each call, as nccl-tests does it.
+        // As in nccl-tests, each call creates and destroys its operator.
         byte[] bytes = Elements.encode(a.type(), Operator.scalar(a.rank()));
         BytePointer scalar = new BytePointer(ByteBuffer.allocateDirect(bytes.length));
         scalar.put(bytes);
@@ -139,8 +139,8 @@ final class RawCalls {
         int ranks = a.ranks();
         long[] sends = a.traffic().sends(a.rank(), ranks, a.total(), size);
         long[] receives = a.traffic().receives(a.rank(), ranks, a.total(), size);
-        long[] sendPlaces = Traffic.places(sends);
-        long[] recvPlaces = Traffic.places(receives);
+        long[] sendPlaces = Traffic.displacements(sends);
+        long[] recvPlaces = Traffic.displacements(receives);
         return grouped(() -> {
             for (int peer = 0; peer < ranks; peer++) {
                 if (sends[peer] > 0) {
@@ -166,7 +166,7 @@ final class RawCalls {
         });
     }
 
-    /** An all-gather in log2(ranks) exchanges, each of twice as much as the one before. */
+    /** An all-gather in log2(ranks) exchanges, each of twice as many elements as the previous one. */
     private static Call hypercube(Arguments a, long comm, long stream) {
         long count = a.count();
         int type = a.type().nativeCode();
@@ -189,7 +189,7 @@ final class RawCalls {
         };
     }
 
-    /** Copies a rank's own block to its place in what is gathered, in stream order, unless it is there already. */
+    /** Copies a rank's own block to its place in the gathered data, in stream order; does nothing if it is already there. */
     static Runnable ownBlock(Arguments a, long bytes) {
         long place = a.recv() + a.rank() * bytes;
         if (bytes == 0 || place == a.send()) {

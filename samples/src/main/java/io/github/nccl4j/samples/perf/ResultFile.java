@@ -13,11 +13,11 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * What a picture shows of a file of results, ours or one of nccl-tests, or of one side of a file that compares both: by the
- * size in bytes, the microseconds and the bus bandwidth in GB/s.
+ * The results in a JSON file of {@code nccl4j perf} or nccl-tests, or of one program in a comparison, for a plot: times in
+ * microseconds and bus bandwidths in GB/s, by size in bytes.
  */
 record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) {
-    /** Reads a file, and from it the results out of place, or in place. A size that was measured again counts once. */
+    /** Reads the out-of-place or in-place results of a file. For a size with several results, the last one counts. */
     static ResultFile read(Path file, boolean inPlace) throws IOException {
         String key = inPlace ? "in_place" : "out_of_place";
         Map<Long, Double> micros = new TreeMap<>();
@@ -46,7 +46,7 @@ record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) 
         return new ResultFile(name.endsWith(".json") ? name.substring(0, name.length() - 5) : name, micros, bus);
     }
 
-    /** Reads a file as {@link #read}, or the two sides of one that {@code --against} has written: medians of their runs. */
+    /** As {@link #read}, and for a file of {@code --against} reads the results of both programs: medians of their runs. */
     static List<ResultFile> readAll(Path file, boolean inPlace) throws IOException {
         try {
             JsonObject json = parse(file);
@@ -60,7 +60,7 @@ record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) 
         return List.of(read(file, inPlace));
     }
 
-    private static ResultFile side(JsonObject json, String key, boolean inPlace, String who) {
+    private static ResultFile side(JsonObject json, String key, boolean inPlace, String program) {
         Collective collective =
                 new PerfCommand.Names().convert(json.get("collective").getAsString());
         int ranks = json.get("ranks").getAsInt();
@@ -76,7 +76,7 @@ record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) 
                 bus.put(size, moved / time / 1e3 * collective.busFactor(ranks));
             }
         }
-        return new ResultFile(collective.label() + ", " + ranks + " ranks, " + who, micros, bus);
+        return new ResultFile(collective.label() + ", " + ranks + " ranks, " + program, micros, bus);
     }
 
     private static List<Double> numbers(JsonObject result, String key) {
@@ -85,7 +85,6 @@ record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) 
         return numbers;
     }
 
-    /** Whatever is wrong in a file, it is the parser that says so. */
     private static JsonObject parse(Path file) throws IOException {
         if (Files.isDirectory(file)) {
             throw new IOException(file + " is a folder, not a file of results");

@@ -1,6 +1,6 @@
 package io.github.nccl4j.samples.perf;
 
-/** Where results go. Used by the thread with rank 0 alone. */
+/** Receives the results. Only the thread with rank 0 uses it. */
 interface Results {
     void add(Row row);
 }

@@ -18,25 +18,30 @@ import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A barrier for the threads of one process, or of several processes of one machine, in memory that they share; there they
- * can tell each other numbers, too. They leave it within a microsecond or so of each other, as processes of nccl-tests leave
- * MPI's barrier: whoever starts the clock before others come counts the wait as time of the collective. And they do not
- * sleep meanwhile: a processor that has slept is slow at first.
+ * A barrier for the threads of one or several processes of a machine, in shared memory, which also exchanges numbers.
+ *
+ * <p>All threads leave the barrier within about a microsecond, as the processes of nccl-tests leave MPI's barrier. Otherwise the
+ * first thread would measure its wait for the others as time of the collective. Waiting threads spin instead of sleeping,
+ * because a processor is slow after a sleep.
+ *
+ * <p>Thread-safe.
  */
 final class SharedBarrier {
     private static final VarHandle INT = MethodHandles.byteBufferViewVarHandle(int[].class, ByteOrder.nativeOrder());
     private static final int ARRIVED = 0;
-    /** In another cache line. */
+
+    /** In another cache line than {@link #ARRIVED}. */
     private static final int ROUND = 128;
 
     private static final int MARK = 256;
     private static final int MARK_BYTES = 36;
     private static final int NUMBERS = 512;
-    /** In a cache line each. */
+
+    /** Each number has its own cache line. */
     private static final int NUMBER_BYTES = 128;
 
     private static final int SPINS = 10_000;
-    private static final long PATIENCE_NANOS = TimeUnit.MINUTES.toNanos(10);
+    private static final long TIMEOUT_NANOS = TimeUnit.MINUTES.toNanos(10);
 
     private final ByteBuffer memory;
     private final int parties;
@@ -47,7 +52,7 @@ final class SharedBarrier {
         this.parties = parties;
     }
 
-    /** Makes the barrier for the threads of this process. */
+    /** Creates a barrier for the threads of this process. */
     static SharedBarrier ofThreads(int threads) {
         return new SharedBarrier(ByteBuffer.allocateDirect(bytes(threads)).order(ByteOrder.nativeOrder()), threads);
     }
@@ -57,11 +62,12 @@ final class SharedBarrier {
     }
 
     /**
-     * Makes the barrier for the threads of several processes. Collective.
+     * Creates a barrier for the threads of several processes. Collective.
      *
      * @param ranks the processes
-     * @param threadsPerProcess how many threads of each will meet
-     * @return the barrier, or null at all processes if they are not all on one machine
+     * @param threadsPerProcess the number of threads of each process
+     * @param patience the time to wait for the other processes
+     * @return the barrier; null on all processes if they run on several machines
      */
     static SharedBarrier of(Rendezvous ranks, int threadsPerProcess, Duration patience) throws IOException {
         Path own = null;
@@ -116,7 +122,7 @@ final class SharedBarrier {
         return new String(mark, StandardCharsets.US_ASCII);
     }
 
-    /** The memory, or null if another machine has it. */
+    /** Maps the memory; returns null if the file is on another machine. */
     private static ByteBuffer open(Path file, String mark, int bytes) {
         try (FileChannel channel = FileChannel.open(file, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
             if (channel.size() != bytes) {
@@ -142,7 +148,7 @@ final class SharedBarrier {
         for (long spins = 0; (int) INT.getVolatile(memory, ROUND) == round; spins++) {
             if (spins < SPINS) {
                 Thread.onSpinWait();
-            } else if (!broken && System.nanoTime() - start < PATIENCE_NANOS) {
+            } else if (!broken && System.nanoTime() - start < TIMEOUT_NANOS) {
                 Thread.yield();
             } else {
                 throw new PerfException("another thread or process has failed or hangs");
@@ -151,9 +157,9 @@ final class SharedBarrier {
     }
 
     /**
-     * The numbers of all threads; waits for all.
+     * Waits for all threads and returns their numbers.
      *
-     * @param party which thread of all this is, from 0: by process, then within it
+     * @param party the index of the calling thread, counted from 0 by process and then by thread
      */
     double[] gather(int party, double number) {
         memory.putDouble(NUMBERS + NUMBER_BYTES * party, number);
@@ -162,12 +168,12 @@ final class SharedBarrier {
         for (int i = 0; i < parties; i++) {
             numbers[i] = memory.getDouble(NUMBERS + NUMBER_BYTES * i);
         }
-        // Nobody writes the next number before all have read this one.
+        // Wait until all threads have read the numbers.
         await();
         return numbers;
     }
 
-    /** So that no thread of this process waits any more. */
+    /** Makes all waiting threads of this process fail. */
     void abort() {
         broken = true;
     }

@@ -17,32 +17,32 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Runs a program of nccl-tests and this command in turn, again and again, with the same options, library and GPUs, and
- * compares their times size by size. How much nccl-tests differs from itself from run to run is what a difference to ours
- * has to be measured by.
+ * Comparison with nccl-tests: runs one of its programs and this command alternately, with the same options, library and GPUs, and
+ * compares their times by size. The variation between runs of nccl-tests determines if a difference is significant.
  */
 final class SideBySide {
     private static final long LIMIT_MINUTES = 10;
-    /** Time, two bandwidths and wrong elements; with -I four columns more. */
+
+    /** The columns of a measurement: time, two bandwidths and wrong elements; with -I four more. */
     static final int COLUMNS = 4;
 
     static final int COLUMNS_WITH_ITERATIONS = 8;
 
     /**
-     * One of the two that are compared.
+     * One of the two programs.
      *
-     * @param environment what it has in place of our own variables of the same names
+     * @param environment variables to add to those of this process, or to replace them
      */
     record Program(List<String> command, Map<String, String> environment) {}
 
-    /** What is compared: one size, type, reduction and root, out of place or in place. */
+    /** A compared measurement: one size, type, reduction and root, out of place or in place. */
     private record Key(String columns, boolean inPlace) {
         long bytes() {
             return Long.parseLong(columns.substring(0, columns.indexOf(' ')));
         }
     }
 
-    /** The times of one program by run; with -N a run has several. */
+    /** The times of one program, by run and cycle (-N). */
     static final class Runs {
         final List<List<Double>> cycles = new ArrayList<>();
 
@@ -51,8 +51,8 @@ final class SideBySide {
         }
 
         /**
-         * The tenth of all cycles of all runs that is fastest ends here: where a machine is slow for seconds on end and then
-         * is not, both programs have come to the better part of it, which their medians need not have.
+         * The 10th percentile of the cycles of all runs. On a machine that is slow for seconds at a time, both programs have
+         * fast cycles, while their medians may fall into different phases.
          */
         double fast() {
             List<Double> sorted = cycles.stream().flatMap(List::stream).sorted().toList();
@@ -70,9 +70,9 @@ final class SideBySide {
     private final List<String> versions = new ArrayList<>();
 
     /**
-     * A comparison.
+     * Creates a comparison.
      *
-     * @param columns how many columns a row has for out of place, and as many for in place
+     * @param columns the number of columns of a measurement; a row has one out of place and one in place
      */
     SideBySide(Collective collective, Path program, int rounds, int columns) {
         this.collective = collective;
@@ -81,12 +81,12 @@ final class SideBySide {
         this.columns = columns;
     }
 
-    /** Runs all rounds and prints the comparison. */
+    /** Runs all rounds and prints the comparison; returns exit code 1 if ours is significantly slower in a row. */
     int run(Program theirs, Program ours) throws Exception {
         System.out.println("# theirs: " + String.join(" ", theirs.command));
         for (int round = 0; round < rounds; round++) {
             System.out.println("# round " + (round + 1) + " of " + rounds);
-            // Who comes first changes, so that a machine that gets warmer favours nobody.
+            // Alternate the order, so that a machine that warms up does not favor one program.
             boolean theirsFirst = round % 2 == 0;
             add(run(theirsFirst ? theirs : ours), theirsFirst);
             add(run(theirsFirst ? ours : theirs), !theirsFirst);
@@ -134,7 +134,7 @@ final class SideBySide {
         });
     }
 
-    /** The times of a run, which has several rows of a size with -N. */
+    /** The times of a run; with -N it has several rows per size. */
     static Map<Key, List<Double>> rows(String table, int columns) {
         Map<Key, List<Double>> rows = new LinkedHashMap<>();
         for (String line : table.lines().toList()) {
@@ -144,7 +144,7 @@ final class SideBySide {
         return rows;
     }
 
-    /** The two times of a row: it ends with two times so many columns, of which the first is the time. */
+    /** The two times of a row, which ends with two measurements of {@code columns} columns each, the time first. */
     static Map<Key, Double> times(String line, int columns) {
         Map<Key, Double> found = new LinkedHashMap<>();
         String[] words = line.strip().split("\\s+");
@@ -181,12 +181,12 @@ final class SideBySide {
             return ours / theirs;
         }
 
-        /** With nothing to do NCCL launches nothing: what a call costs without that, nccl4j benchmark tells. */
+        /** False for 0 bytes, for which NCCL launches nothing; nccl4j benchmark measures the cost of such calls. */
         boolean counts() {
             return key.bytes() > 0;
         }
 
-        /** More than 5 % slower than theirs, and than their slowest run. */
+        /** True if ours is more than 5 % slower than theirs and slower than their slowest run. */
         boolean slower() {
             return counts() && value() > Math.max(1.05, high);
         }
@@ -204,8 +204,8 @@ final class SideBySide {
             int theirs = both.theirs().cycles.size();
             int ours = both.ours().cycles.size();
             if (theirs != rounds || ours != rounds) {
-                throw new PerfException("not all runs have measured the same: '" + key.columns() + "' came " + theirs
-                        + " times from nccl-tests and " + ours + " times from nccl4j, in " + rounds + " rounds");
+                throw new PerfException("every run must print the same rows: '" + key.columns() + "' was printed by "
+                        + theirs + " runs of nccl-tests and " + ours + " runs of nccl4j, in " + rounds + " rounds");
             }
             ratios.add(Ratio.of(key, both));
         });
@@ -262,7 +262,7 @@ final class SideBySide {
         return slower == 0 ? 0 : 1;
     }
 
-    /** All times, for those who want to look at them in another way. */
+    /** Writes all times to a JSON file, for further analysis. */
     void write(Path file, int ranks, String library, List<String> theirCommand, List<String> arguments)
             throws IOException {
         try (JsonWriter json = new JsonWriter(Files.newBufferedWriter(file))) {

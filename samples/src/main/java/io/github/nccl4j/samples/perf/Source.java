@@ -1,11 +1,11 @@
 package io.github.nccl4j.samples.perf;
 
-/** Where the elements of a part of a buffer come from. */
+/** The sources of the elements in a part of a buffer. */
 enum Source {
-    /** What one rank has made. */
+    /** The data of one rank. */
     RANK,
-    /** What all ranks have made, reduced. */
+    /** The reduced data of all ranks. */
     REDUCED,
-    /** Nobody: what the buffer was filled with before. */
+    /** The initial content of the buffer. */
     UNTOUCHED
 }

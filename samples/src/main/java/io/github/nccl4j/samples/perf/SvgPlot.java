@@ -9,7 +9,7 @@ import java.util.Map;
 import java.util.function.DoubleFunction;
 import java.util.function.Function;
 
-/** A picture of results as SVG: text only, so that it needs neither fonts nor {@code java.desktop} where it is drawn. */
+/** Draws results as SVG, which needs neither fonts nor {@code java.desktop}. */
 final class SvgPlot {
     private static final int WIDTH = 640;
     private static final int HEIGHT = 440;
@@ -21,7 +21,7 @@ final class SvgPlot {
     private static final int MOST_TICKS = 8;
     private static final List<String> UNITS = List.of("B", "KiB", "MiB", "GiB", "TiB");
 
-    /** Distinguishable with any colour vision, on white and on black. */
+    /** Colors that are distinguishable with any color vision, on white and on black. */
     private static final List<String> COLORS =
             List.of("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999");
 
@@ -39,7 +39,7 @@ final class SvgPlot {
 
     private SvgPlot() {}
 
-    /** The text of the file. */
+    /** The text of the SVG file. */
     static String of(String title, List<ResultFile> files) {
         return new SvgPlot().draw(title, files);
     }
@@ -124,7 +124,7 @@ final class SvgPlot {
         return Double.isFinite(value) && (!log || value > 0);
     }
 
-    /** From values to coordinates. */
+    /** Maps values to coordinates. */
     private static final class Axis {
         private final double base;
         private final double low;
@@ -133,7 +133,7 @@ final class SvgPlot {
         private final double to;
         private final double step;
 
-        /** With a base the axis is logarithmic, and its ends are powers; without one it begins at 0. */
+        /** If {@code base} is not 0, the axis is logarithmic and its ends are powers of the base; otherwise it starts at 0. */
         Axis(double[] values, double base, double from, double to) {
             this.base = base;
             this.from = from;
@@ -160,7 +160,7 @@ final class SvgPlot {
             return base > 0 ? Math.log(value) / Math.log(base) : value;
         }
 
-        /** A round number that is not less: 1, 2 or 5 times a power of 10; a whole number of powers. */
+        /** The next round number: 1, 2 or 5 times a power of 10; on a logarithmic axis, a whole number of powers. */
         private double step(double least) {
             double power = Math.pow(10, Math.floor(Math.log10(least)));
             double digit = least / power;
@@ -172,7 +172,7 @@ final class SvgPlot {
             return from + (to - from) * (scaled(value) - low) / (high - low);
         }
 
-        /** The coordinates of round values with their labels. */
+        /** The labels of round values, by coordinate. */
         Map<Double, String> ticks(DoubleFunction<String> label) {
             Map<Double, String> ticks = new LinkedHashMap<>();
             for (double tick = low; tick < high + step / 1000; tick += step) {
@@ -208,7 +208,7 @@ final class SvgPlot {
         svg.append(String.format(Locale.ROOT, format, arguments));
     }
 
-    /** A power of 2 as a size: 20 is 1 MiB. */
+    /** The label of a size that is given as an exponent of 2: 20 is 1 MiB. */
     static String size(double exponent) {
         int power = (int) Math.round(exponent);
         if (Math.abs(exponent - power) > 0.01 || power < 0 || power >= 10 * UNITS.size()) {

@@ -10,19 +10,19 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 
-/** Work in several threads at the same time, all of which must do their part. */
+/** Runs several tasks at the same time, all of which must succeed. */
 final class Threads {
     private static final long END_SECONDS = 30;
 
     private Threads() {}
 
     /**
-     * Runs each part in a thread of its own, a single one in this thread, and waits for all. When one fails, the others are
-     * ended and interrupted.
+     * Runs each part in its own thread, or a single part in the calling thread, and waits for all. When a part fails, calls
+     * {@code end} and interrupts the others.
      *
-     * @param end makes the other parts end; called when one has failed
+     * @param end makes the other parts end
      * @return the results, in any order
-     * @throws Exception the first that a part has thrown
+     * @throws Exception the first exception of a part
      */
     static <T> List<T> run(List<Callable<T>> parts, Runnable end) throws Exception {
         if (parts.size() == 1) {
@@ -41,7 +41,7 @@ final class Threads {
         } catch (ExecutionException e) {
             end.run();
             pool.shutdownNow();
-            // What they use is about to be closed.
+            // Wait, because the caller closes the resources of the parts next.
             pool.awaitTermination(END_SECONDS, TimeUnit.SECONDS);
             throw e.getCause() instanceof Exception cause ? cause : e;
         } finally {

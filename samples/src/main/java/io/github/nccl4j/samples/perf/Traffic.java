@@ -8,8 +8,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * How many bytes each rank sends to each in {@code alltoallv}: from a file, or by the distance between the ranks as
- * nccl-tests does it. Multiples of 16.
+ * The number of bytes between each pair of ranks in {@code alltoallv}: from a file, or by the distance between the ranks as in
+ * nccl-tests. All numbers are multiples of 16. Immutable.
  */
 final class Traffic {
     private static final long ALIGNMENT = 16;
@@ -22,7 +22,7 @@ final class Traffic {
         this.matrix = matrix;
     }
 
-    /** 0: the same to all; 1: in proportion to the distance, and nothing to itself. */
+    /** Traffic by distance. 0: equal for all pairs; 1: proportional to the distance, and 0 from a rank to itself. */
     static Traffic spread(double spread) {
         if (!(spread >= 0 && spread <= 1)) {
             throw new IllegalArgumentException("--spread must be from 0 to 1: " + spread);
@@ -30,7 +30,7 @@ final class Traffic {
         return new Traffic(spread, null);
     }
 
-    /** Row s, column r of the file: bytes from rank s to rank r. */
+    /** Traffic from a file: row s, column r contains the number of bytes from rank s to rank r. */
     static Traffic file(Path file, double scale) {
         List<long[]> rows = new ArrayList<>();
         try {
@@ -58,7 +58,7 @@ final class Traffic {
         for (int i = 0; i < row.length; i++) {
             double bytes = Double.parseDouble(words[i]) * scale;
             if (!(bytes >= 0 && bytes <= Long.MAX_VALUE)) {
-                throw new NumberFormatException("no number of bytes: " + words[i]);
+                throw new NumberFormatException("not a number of bytes: " + words[i]);
             }
             row[i] = (long) bytes / ALIGNMENT * ALIGNMENT;
         }
@@ -75,7 +75,7 @@ final class Traffic {
         }
     }
 
-    /** From one rank to another, of a total that each rank sends. */
+    /** The bytes from one rank to another, if each rank sends {@code total} bytes. */
     long bytes(int from, int to, int ranks, long total) {
         if (matrix != null) {
             return matrix[from][to];
@@ -89,7 +89,7 @@ final class Traffic {
         return (long) ((1 - spread) * even + spread * weighted) / ALIGNMENT * ALIGNMENT;
     }
 
-    /** What a rank sends to each, in elements. */
+    /** The number of elements that a rank sends to each rank. */
     long[] sends(int rank, int ranks, long total, int elementSize) {
         long[] counts = new long[ranks];
         for (int peer = 0; peer < ranks; peer++) {
@@ -98,7 +98,7 @@ final class Traffic {
         return counts;
     }
 
-    /** What a rank gets from each, in elements. */
+    /** The number of elements that a rank receives from each rank. */
     long[] receives(int rank, int ranks, long total, int elementSize) {
         long[] counts = new long[ranks];
         for (int peer = 0; peer < ranks; peer++) {
@@ -107,13 +107,13 @@ final class Traffic {
         return counts;
     }
 
-    /** Where each block begins if they lie one after the other. */
-    static long[] places(long[] counts) {
-        long[] places = new long[counts.length];
+    /** The displacements of contiguous blocks. */
+    static long[] displacements(long[] counts) {
+        long[] displacements = new long[counts.length];
         for (int i = 1; i < counts.length; i++) {
-            places[i] = places[i - 1] + counts[i - 1];
+            displacements[i] = displacements[i - 1] + counts[i - 1];
         }
-        return places;
+        return displacements;
     }
 
     static long sum(long[] counts) {

@@ -6,7 +6,7 @@ import io.github.nccl4j.highlevel.NcclLibrary;
 import java.util.List;
 import java.util.Locale;
 
-/** The element types by the names of nccl-tests. */
+/** The element types, named as in nccl-tests. */
 final class Types {
     private Types() {}
 
@@ -21,7 +21,7 @@ final class Types {
         };
     }
 
-    /** By a name, or "all" that the library knows. */
+    /** The type with a name, or all types that the library supports for "all". */
     static List<ElementType<?>> named(String name) {
         if (name.equalsIgnoreCase("all")) {
             return ElementType.values().stream()
@@ -39,7 +39,7 @@ final class Types {
                 + ElementType.values().stream().map(Types::label).toList() + " and all");
     }
 
-    /** Without loading a library. */
+    /** Throws if there is no type with this name. Does not load a library. */
     static void requireKnown(String name) {
         if (!name.equalsIgnoreCase("all")) {
             named(name);

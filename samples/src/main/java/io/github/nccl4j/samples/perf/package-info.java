@@ -1,2 +1,2 @@
-/** {@code nccl4j perf}: measures collectives as the programs of nccl-tests do, with their options, columns and files. */
+/** {@code nccl4j perf}: measures collectives with the options, tables and result files of nccl-tests. */
 package io.github.nccl4j.samples.perf;

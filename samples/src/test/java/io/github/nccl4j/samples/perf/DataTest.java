@@ -25,13 +25,13 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What ranks send in a measurement, what they are to receive, and which wrong elements are found. */
+/** The data that ranks send and must receive, and the detection of wrong elements. */
 class DataTest {
     private static final Traffic EVEN = Traffic.spread(0);
 
-    /* Operators. */
+    /* Operators */
 
-    /** The elements of four ranks, and the result, written down: whoever changes them changes what is checked. */
+    /** The elements and the result of four ranks, as literals, so that changes of the test data show. */
     @ParameterizedTest
     @CsvSource(
             delimiter = '|',
@@ -43,7 +43,7 @@ class DataTest {
                 "AVG|2 3 4 2 3 4 2 3, 0 1 2 0 1 2 0 1, 2 3 4 2 3 4 2 3, 0 1 2 0 1 2 0 1, 1 2 3 1 2 3 1 2",
                 "MULSUM|1 0 0 2 1 0 0 2, 0 2 2 0 0 2 2 0, 0 1 1 0 0 1 1 0, 1 0 0 2 1 0 0 2, 3 5 5 6 3 5 5 6"
             })
-    void elementsOfARank(Operator operator, String expected) {
+    void generatesElementsOfARank(Operator operator, String expected) {
         assertEquals(expected, elements(operator));
     }
 
@@ -56,10 +56,9 @@ class DataTest {
                 .collect(Collectors.joining(", "));
     }
 
-    /** The result is the reduction of the elements, by its definition. */
     @ParameterizedTest
     @EnumSource
-    void theResultIsTheReductionOfTheElements(Operator operator) {
+    void resultIsTheReductionOfTheElements(Operator operator) {
         for (boolean signed : new boolean[] {true, false}) {
             for (int ranks : new int[] {1, 2, 3, 4, 5, 8}) {
                 for (int index = 0; index < 100; index++) {
@@ -87,7 +86,7 @@ class DataTest {
     }
 
     @Test
-    void operatorsHaveNames() {
+    void findsOperatorsByName() {
         assertEquals(List.of(Operator.MULSUM), Operator.named("MulSum"));
         assertEquals(List.of(Operator.values()), Operator.named("all"));
         assertEquals(
@@ -97,10 +96,10 @@ class DataTest {
         assertEquals(List.of(1, 2, 1), List.of(Operator.scalar(0), Operator.scalar(1), Operator.scalar(2)));
     }
 
-    /* Types. */
+    /* Types */
 
     @Test
-    void typesHaveTheNamesOfNcclTests() {
+    void findsTypesByTheNamesOfNcclTests() {
         List<String> names = List.of(
                 "int8",
                 "uint8",
@@ -128,11 +127,11 @@ class DataTest {
 
     @ParameterizedTest
     @EnumSource
-    void unsignedAreThoseThatSaySo(DataType type) {
+    void onlyUintTypesAreUnsigned(DataType type) {
         assertEquals(!type.name().startsWith("UINT"), Types.isSigned(type));
     }
 
-    /* Who sends what to whom: three ranks, the root is 1, blocks of 4 elements. */
+    /* Parts of three ranks: root 1, blocks of 4 elements */
 
     @ParameterizedTest
     @CsvSource(
@@ -153,7 +152,7 @@ class DataTest {
                 "ALLTOALL|2|RANK 0 0+4@8, RANK 1 4+4@8, RANK 2 8+4@8",
                 "ALLTOALLV|2|RANK 0 0+4@8, RANK 1 4+4@8, RANK 2 8+4@8"
             })
-    void eachRankReceives(Collective collective, int rank, String parts) {
+    void eachRankReceivesItsParts(Collective collective, int rank, String parts) {
         Sizes sizes = collective.sizes(48, 4, 3, EVEN);
         assertEquals(parts, text(collective.received(sizes, rank, 3, 1, 4, EVEN)));
     }
@@ -167,7 +166,7 @@ class DataTest {
 
     @ParameterizedTest
     @EnumSource
-    void theRootAloneSendsWhereTheOthersHaveNothing(Collective collective) {
+    void onlyTheRootOfBroadcastAndScatterSends(Collective collective) {
         Sizes sizes = collective.sizes(48, 4, 3, EVEN);
         boolean rootAlone = collective == Collective.BROADCAST || collective == Collective.SCATTER;
         String all = "RANK 2 0+" + sizes.send() + "@0";
@@ -176,7 +175,7 @@ class DataTest {
     }
 
     @Test
-    void aRankThatReceivesLessThanOthersKeepsTheRest(@TempDir Path folder) throws IOException {
+    void restOfALargerBufferStaysUntouched(@TempDir Path folder) throws IOException {
         Path file = Files.write(folder.resolve("matrix"), List.of("0 32 64", "16 0 48", "32 16 0"));
         Traffic matrix = Traffic.file(file, 1);
         Sizes sizes = Collective.ALLTOALLV.sizes(0, 4, 3, matrix);
@@ -191,13 +190,13 @@ class DataTest {
     }
 
     @Test
-    void trafficOfOneRankIsAllOfIt() {
+    void computesTrafficByDistance() {
         assertEquals(992, Traffic.spread(1).bytes(0, 0, 1, 1000));
         assertEquals(0, Traffic.spread(1).bytes(1, 1, 2, 1000));
         assertEquals(
                 List.of(0L, 4L, 10L),
                 IntStream.range(0, 3)
-                        .mapToObj(i -> Traffic.places(new long[] {4, 6, 1})[i])
+                        .mapToObj(i -> Traffic.displacements(new long[] {4, 6, 1})[i])
                         .toList());
         assertEquals(11, Traffic.sum(new long[] {4, 6, 1}));
         long[] sends = Traffic.spread(1).sends(1, 3, 960, 4);
@@ -207,12 +206,12 @@ class DataTest {
     }
 
     @Test
-    void aNumberOfBytesIsOne(@TempDir Path folder) throws IOException {
+    void rejectsInvalidNumbersOfBytes(@TempDir Path folder) throws IOException {
         Path file = Files.writeString(folder.resolve("matrix"), "0");
         assertEquals(0, Traffic.file(file, 1).bytes(0, 0, 1, 99));
         Files.writeString(file, "NaN");
         assertEquals(
-                file + ", row 1: no number of bytes: NaN",
+                file + ", row 1: not a number of bytes: NaN",
                 assertThrows(IllegalArgumentException.class, () -> Traffic.file(file, 1))
                         .getMessage());
         Traffic.spread(0);
@@ -221,7 +220,7 @@ class DataTest {
         assertThrows(IllegalArgumentException.class, () -> Traffic.spread(Double.NaN));
     }
 
-    /* Elements and the look at what was received. */
+    /* Elements and their check */
 
     private static byte[] bytes(ElementType<?> type, int value) {
         ByteBuffer bytes = ByteBuffer.allocate(type.sizeInBytes()).order(ByteOrder.nativeOrder());
@@ -244,7 +243,7 @@ class DataTest {
     }
 
     @Test
-    void elementsAreEncodedInEachType() {
+    void encodesElementsOfEachType() {
         for (ElementType<?> type : ElementType.values()) {
             for (int value : Types.isSigned(type.dataType()) ? new int[] {1, -2} : new int[] {1}) {
                 assertEquals(
@@ -254,7 +253,7 @@ class DataTest {
     }
 
     @Test
-    void whatIsCopiedBeginsElsewhereForEachRankAndRepetition() {
+    void phaseDependsOnRankAndRepetition() {
         Elements copied = new Elements(ElementType.INT32, null, 4);
         assertEquals(5, copied.phase(Part.of(0, 0, 9, 5), 0));
         assertEquals(5 + 7919, copied.phase(Part.of(1, 0, 9, 5), 0));
@@ -263,7 +262,7 @@ class DataTest {
         Elements reduced = new Elements(ElementType.INT32, Operator.SUM, 4);
         assertEquals(5 + 131, reduced.phase(Part.of(3, 0, 9, 5), 1));
         assertEquals(5, reduced.phase(Part.reduced(9, 5), 0));
-        // All ranks share what is copied; what is reduced differs.
+        // Without a reduction all ranks share a period; with one, each has its own.
         assertEquals(
                 ByteBuffer.wrap(copied.period(Part.of(0, 0, 9, 0))),
                 ByteBuffer.wrap(copied.period(Part.of(3, 0, 9, 0))));
@@ -272,9 +271,9 @@ class DataTest {
         assertEquals(0x5a, copied.period(Part.untouched(9))[2 * 65_521 * 4 - 1]);
     }
 
-    /** Each period is there twice, so that one from any phase on is whole. */
+    /** A whole period follows each position in the first one. */
     @Test
-    void aPeriodIsThereTwice() {
+    void periodIsRepeatedOnce() {
         byte[] twice = new Elements(ElementType.INT8, null, 2).period(Part.of(0, 0, 1, 0));
         assertEquals(2 * Elements.PERIOD, twice.length);
         assertEquals(
@@ -284,7 +283,7 @@ class DataTest {
     }
 
     @Test
-    void anAverageOfFloatsMayDifferInItsLastBits() {
+    void averageOfFloatsHasATolerance() {
         Part result = Part.reduced(1, 0);
         assertEquals(4, new Elements(ElementType.FLOAT32, Operator.AVG, 4).tolerance(result));
         assertEquals(0, new Elements(ElementType.INT32, Operator.AVG, 4).tolerance(result));
@@ -292,10 +291,10 @@ class DataTest {
         assertEquals(0, new Elements(ElementType.FLOAT32, Operator.AVG, 4).tolerance(Part.of(1, 0, 1, 0)));
     }
 
-    /** As many last places as there are ranks are right, one more is wrong, in both directions. */
+    /** The tolerance is one unit in the last place per rank, in both directions. */
     @ParameterizedTest
     @ValueSource(ints = {3, 4, -3, -4})
-    void lastPlacesBeyondTheToleranceAreWrong(int places) {
+    void valuesBeyondTheToleranceAreWrong(int places) {
         Elements elements = new Elements(ElementType.FLOAT32, Operator.AVG, 3);
         DataCheck check = new DataCheck(elements, 4, DataCheck.staging());
         List<Part> parts = List.of(Part.reduced(10, 0));
@@ -309,10 +308,10 @@ class DataTest {
         }
     }
 
-    /** The first and the last element of a type of each size, and of a part in the midst; parts without elements are none. */
+    /** The first and the last element of a buffer and of a part, for each element size; empty parts are ignored. */
     @ParameterizedTest
     @ValueSource(strings = {"uint8", "half", "int32", "double"})
-    void aWrongElementOfEachSizeIsFound(String name) {
+    void findsWrongElementsOfEachSize(String name) {
         ElementType<?> type = Types.named(name).get(0);
         int size = type.sizeInBytes();
         DataCheck check = new DataCheck(new Elements(type, Operator.MAX, 2), size, DataCheck.staging());
@@ -334,9 +333,8 @@ class DataTest {
         }
     }
 
-    /** What does not go through the staging buffer at once. */
     @Test
-    void whatIsLargerThanTheStagingBufferIsLookedAtToTheEnd() {
+    void checksBuffersLargerThanTheStagingBuffer() {
         long count = 40L << 20;
         DataCheck check = new DataCheck(new Elements(ElementType.INT8, null, 2), 1, DataCheck.staging());
         List<Part> parts = List.of(Part.of(1, 0, count, 0));

@@ -17,7 +17,7 @@ import java.util.concurrent.CyclicBarrier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** What threads of several processes tell each other; here the processes are groups of threads. */
+/** Exchange between the threads of several processes, which are groups of threads here. */
 @Timeout(60)
 class ExchangeTest {
     private static final int PROCESSES = 2;
@@ -27,7 +27,7 @@ class ExchangeTest {
     private final CyclicBarrier turn = new CyclicBarrier(PROCESSES);
     private final byte[][] values = new byte[PROCESSES][];
 
-    /** The store of one process, which takes each key once and no long values. */
+    /** The store of a process; rejects repeated keys and long values. */
     private final class Store implements Rendezvous {
         private final int rank;
         private final Set<String> used = new HashSet<>();
@@ -71,7 +71,7 @@ class ExchangeTest {
     }
 
     @Test
-    void theLargestOfEachProcessIsTold() throws Exception {
+    void gathersTheMaximumOfEachProcess() throws Exception {
         List<Callable<Integer>> parts = new ArrayList<>();
         for (int p = 0; p < PROCESSES; p++) {
             int process = p;
@@ -87,11 +87,11 @@ class ExchangeTest {
         assertEquals(PROCESSES * ROUNDS, told);
     }
 
-    /** How often all processes' numbers were told to this thread. */
+    /** The number of times that this thread got the numbers of all processes. */
     private static int rounds(Exchange exchange, int process, int thread) {
         int told = 0;
         for (int round = 0; round < ROUNDS; round++) {
-            // Each place has its largest number at another thread.
+            // A different thread has the maximum at each index.
             double[] own = new double[THREADS];
             for (int i = 0; i < THREADS; i++) {
                 own[i] = 1000.0 * round + 100 * process + (i == thread ? 10 : 0) + i;
@@ -111,7 +111,7 @@ class ExchangeTest {
     }
 
     @Test
-    void longValuesAreToldInParts() throws Exception {
+    void gathersLongValuesInParts() throws Exception {
         int length = 2 * Rendezvous.LONGEST_VALUE / Double.BYTES + 3;
         List<Callable<List<double[]>>> parts = new ArrayList<>();
         for (int p = 0; p < PROCESSES; p++) {

@@ -11,14 +11,14 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 class IterationTimesTest {
     @Test
-    void theSlowestProcessCountsInEachIteration() {
+    void slowestProcessDeterminesEachIteration() {
         IterationTimes times = IterationTimes.of(List.of(new double[] {9, 2, 3}, new double[] {1, 4, 2}), 0);
         assertArrayEquals(new double[] {9, 4, 3}, times.slowest());
         assertArrayEquals(new double[] {1, 4, 2}, times.byProcess().get(1));
     }
 
     @Test
-    void theFirstAreInTheTimesAndNotInTheSummary() {
+    void summaryExcludesFirstIterations() {
         IterationTimes times = IterationTimes.of(List.of(new double[] {900, 800, 6, 2, 4}), 2);
         assertEquals(5, times.slowest().length);
         IterationTimes.Summary summary = times.summary();
@@ -29,10 +29,10 @@ class IterationTimesTest {
         assertEquals(100 * Math.sqrt(8.0 / 3) / 4, summary.cv(), 1e-12);
     }
 
-    /** The nearest ranks as nccl-tests computes them: of 1, 2, ... so many. */
+    /** Percentiles of 1, 2, ..., {@code count}, as nccl-tests computes them. */
     @ParameterizedTest
     @CsvSource({"1, 1, 1, 1", "2, 2, 2, 2", "5, 3, 5, 5", "20, 11, 19, 20", "100, 51, 95, 99", "200, 101, 190, 198"})
-    void percentilesAreNearestRanks(int count, double p50, double p95, double p99) {
+    void percentilesUseTheNearestRank(int count, double p50, double p95, double p99) {
         double[] backwards =
                 IntStream.range(0, count).mapToDouble(i -> count - i).toArray();
         IterationTimes.Summary summary =
@@ -43,7 +43,7 @@ class IterationTimesTest {
     }
 
     @Test
-    void noTimeAtAllHasNoVariation() {
+    void zeroTimesHaveNoVariation() {
         assertEquals(
                 0, IterationTimes.of(List.of(new double[] {0, 0}), 0).summary().cv());
     }

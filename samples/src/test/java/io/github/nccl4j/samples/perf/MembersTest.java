@@ -22,11 +22,11 @@ import picocli.CommandLine;
 
 @Timeout(60)
 class MembersTest {
-    /** Six ranks of three threads, whose communicators were made by so many threads. */
+    /** Six ranks of three threads; {@code threads} is the number of threads that create communicators. */
     @ParameterizedTest
     @CsvSource({"0, 1", "1, 3"})
-    void theCommunicatorsOfAThreadAreMadeByIt(String parallel, int threads) throws Exception {
-        // In a JVM of its own: a process chooses its library once.
+    void eachThreadCreatesItsCommunicatorsWithParallelInit(String parallel, int threads) throws Exception {
+        // In its own JVM, because a process chooses its library only once.
         ProcessBuilder builder = new ProcessBuilder(
                         Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                         "--enable-native-access=ALL-UNNAMED",
@@ -42,7 +42,7 @@ class MembersTest {
         assertEquals("ranks [0, 1, 2, 3, 4, 5], threads " + threads, output.strip());
     }
 
-    /** Makes the ranks, with -p as it is told, and prints by how many threads. */
+    /** Creates the ranks, with or without -p, and prints the number of threads that did. */
     static final class Scenario {
         public static void main(String[] arguments) throws Exception {
             Settings settings = CommandLine.populateCommand(

@@ -16,7 +16,7 @@ class MemoryReportTest {
         "104857600, 100 MB",
         "2199023255552, 2048 GB",
     })
-    void sizesHaveThreeDigitsAsThoseOfNcclTests(double bytes, String text) {
+    void sizesHaveThreeDigitsAsInNcclTests(double bytes, String text) {
         assertEquals(text, MemoryReport.size(bytes));
     }
 }

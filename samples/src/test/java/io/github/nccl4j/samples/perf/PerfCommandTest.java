@@ -28,7 +28,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import picocli.CommandLine;
 
-/** The command as users start it, on the host engine. */
+/** Runs the command as users do, on the host engine. */
 @Timeout(600)
 class PerfCommandTest {
     @TempDir
@@ -62,7 +62,7 @@ class PerfCommandTest {
         return new Outcome(process.waitFor(), lines);
     }
 
-    /** The number of rows; each has 13 columns, and no wrong elements. */
+    /** Counts the rows, and asserts that each has 13 columns and no wrong elements. */
     @ParameterizedTest
     @CsvSource(
             delimiter = '|',
@@ -85,14 +85,14 @@ class PerfCommandTest {
                 "all_gather -t 3 -b 1K -e 1K -n 3 -m 2 -I 1 -K 2 -y 1 --api raw | 1",
                 "scatter -np 2 -p 1 -b 1K -e 1K -n 2 -I 1 -z 1 -D 0 -M 0 | 1",
             })
-    void everyElementIsRight(String arguments, int rows) throws Exception {
+    void measuresWithoutWrongElements(String arguments, int rows) throws Exception {
         Outcome outcome = run(arguments + " --jit-warmup 0");
         String text = String.join("\n", outcome.lines());
         assertEquals(0, outcome.code(), text);
         assertEquals(rows, outcome.rows().size(), text);
         assertTrue(outcome.lines().contains("# Out of bounds values : 0 OK"), text);
         for (String row : outcome.rows()) {
-            // Hypercube has no name of a reduction.
+            // The column of the reduction is empty for hypercube.
             String[] columns = row.strip().split("\\s+");
             int first = arguments.startsWith("hypercube") ? 4 : 5;
             assertEquals("0", columns[first + 3], text);
@@ -101,7 +101,7 @@ class PerfCommandTest {
     }
 
     @Test
-    void aFileOfResultsHasTheFieldsOfNcclTests() throws Exception {
+    void resultFileHasTheFieldsOfNcclTests() throws Exception {
         Path file = folder.resolve("results.json");
         Path picture = folder.resolve("results.svg");
         assertEquals(
@@ -133,19 +133,19 @@ class PerfCommandTest {
         assertEquals("true", json.getAsJsonObject("out_of_bounds").get("okay").getAsString());
     }
 
-    /** The iteration at which a rank is late by a second, and the others. */
+    /** An iteration in which a rank is late by a second, and the other iterations. */
     private static final int LATE = 3;
 
     private static final int ITERATIONS = 5;
     private static final double HALF_A_SECOND = 5e5;
 
-    /** Measures one size with a delay at rank 1 in one iteration out of place; the result of the file. */
+    /** Measures a size, with a delay on rank 1 in one out-of-place iteration; returns the result in the file. */
     private JsonObject late(String collective, String call, String options) throws Exception {
         Path file = Files.createTempFile(folder, "late", ".json");
         Files.delete(file);
         String arguments =
                 collective + " -b 1K -e 1K -n " + ITERATIONS + " --jit-warmup 0 -I 1 -J " + file + " " + options;
-        // Before the iterations come one to warm up, and one with which the ranks begin.
+        // Two calls precede the iterations: a warm-up, and one that synchronizes the ranks.
         String fault = "delay=1,rank=1,call=" + call + ",op=" + (2 + LATE + 1);
         Outcome outcome = run(List.of(arguments.split(" ")), Map.of("NCCL4J_HOST_FAULT", fault));
         String text = String.join("\n", outcome.lines());
@@ -165,7 +165,7 @@ class PerfCommandTest {
     }
 
     @Test
-    void eachIterationHasItsTime() throws Exception {
+    void reportsTheTimeOfEachIteration() throws Exception {
         JsonObject json = late("all_reduce -np 2", "AllReduce", "-p 1 -K " + (LATE + 1));
         JsonObject config = json.getAsJsonObject("config");
         assertEquals("true", config.get("per_iter_timing").getAsString());
@@ -182,7 +182,7 @@ class PerfCommandTest {
             assertEquals(Math.max(first, second), slowest[i], iterations.toString());
             assertEquals(i == LATE, first > HALF_A_SECOND && second > HALF_A_SECOND, iterations.toString());
         }
-        // The summary leaves out all but the last.
+        // The summary includes only the last iteration.
         assertEquals(LATE + 1, iterations.get("skipped_iterations").getAsInt());
         for (String name : List.of("min_us", "max_us", "avg_us", "p50_us", "p95_us", "p99_us")) {
             assertEquals(slowest[ITERATIONS - 1], iterations.get(name).getAsDouble(), 1e-9, name);
@@ -194,9 +194,9 @@ class PerfCommandTest {
         assertTrue(inPlace.get("max_us").getAsDouble() < HALF_A_SECOND, inPlace.toString());
     }
 
-    /** In a ring the last rank need not wait for the second, which is late, except at the barrier. */
+    /** In a ring the last rank waits for the second one, which is late, only at the barrier. */
     @Test
-    void aBarrierThatIsNotTimedIsNotInTheTimeOfTheIteration() throws Exception {
+    void timesOfIterationsExcludeTheBarrier() throws Exception {
         JsonObject iterations = result(late("sendrecv -np 4", "Send", "-z 3")).getAsJsonObject("out_of_place_per_iter");
         JsonArray byProcess = iterations.getAsJsonArray("per_process_max_times_us");
         assertTrue(numbers(byProcess.get(2))[LATE] > HALF_A_SECOND, iterations.toString());
@@ -204,7 +204,7 @@ class PerfCommandTest {
     }
 
     @Test
-    void withoutTheOptionAFileHasNoIterations() throws Exception {
+    void resultFileHasNoIterationsByDefault() throws Exception {
         Path file = folder.resolve("plain.json");
         assertEquals(
                 0,
@@ -218,7 +218,7 @@ class PerfCommandTest {
         assertTrue(!result(json).has("in_place_per_iter"), json.toString());
     }
 
-    /** Starts processes as mpirun does, and writes its arguments into a file. */
+    /** A substitute for mpirun that writes its arguments to a file. */
     private Path launcher(String started) throws IOException {
         return script(String.format(Locale.ROOT, """
                 echo "$@" >> %s
@@ -232,9 +232,9 @@ class PerfCommandTest {
                 wait -n && wait -n""", started));
     }
 
-    /** With a program that prints what one of nccl-tests would. */
+    /** The other program prints lines like those of nccl-tests. */
     @Test
-    void bothProgramsAreStartedInTheSameWay() throws Exception {
+    void comparisonStartsBothProgramsAlike() throws Exception {
         String started = folder.resolve("started").toString();
         Path program = script("""
                 [ "$OMPI_COMM_WORLD_RANK" = 0 ] || exit 0
@@ -266,7 +266,7 @@ class PerfCommandTest {
     }
 
     @Test
-    void bothProgramsTimeTheirIterationsAndTheirRowsAreRead() throws Exception {
+    void comparisonReadsRowsWithIterations() throws Exception {
         Path program = script("""
                 echo "8 2 float sum -1 1e9 0.00 0.00 0 1.0 2.0 2.0 3.0 1e9 0.00 0.00 0 1.0 2.0 2.0 3.0"
                 """);
@@ -288,7 +288,7 @@ class PerfCommandTest {
     }
 
     @Test
-    void nothingIsComparedWhereNothingIsSent() throws Exception {
+    void comparisonRejectsSizesWithoutData() throws Exception {
         Path program = script("""
                 [ "$OMPI_COMM_WORLD_RANK" = 0 ] || exit 0
                 echo "0 0 float sum -1 9.00 0.00 0.00 0 9.00 0.00 0.00 N/A"
@@ -333,7 +333,7 @@ class PerfCommandTest {
                 "all_reduce -V 129 | -V must be from 1 to 128: 129",
                 "all_reduce -V 16 | -V is the number of CTAs of another implementation than NCCL's own, and there is none",
             })
-    void wrongOptionsAreNamed(String line) {
+    void wrongOptionsAreReported(String line) {
         String[] parts = line.split(" \\| ");
         StringWriter err = new StringWriter();
         CommandLine command = new CommandLine(new PerfCommand()).setErr(new PrintWriter(err));
@@ -350,7 +350,7 @@ class PerfCommandTest {
                 "all_reduce -np 2 -G 1 -b 8 -e 8 | a graph needs a CUDA device",
                 "all_reduce -np 1 -M 1 -b 8 -e 8 | -M reports memory of GPUs, and the host engine uses none: -M 1, engine host",
             })
-    void whatCannotBeMeasuredFails(String line) throws Exception {
+    void impossibleMeasurementFails(String line) throws Exception {
         String[] parts = line.split(" \\| ");
         Outcome outcome = run(parts[0]);
         assertEquals(1, outcome.code(), line);

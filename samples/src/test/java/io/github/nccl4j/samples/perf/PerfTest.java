@@ -23,7 +23,7 @@ class PerfTest {
     @TempDir
     Path folder;
 
-    /** What nccl-tests prints for -b 1000 with floats and four ranks: size, count; and its factors of bandwidth. */
+    /** Sizes and counts that nccl-tests prints for -b 1000 with floats and four ranks, and its bandwidth factors. */
     @ParameterizedTest
     @CsvSource({
         "ALL_REDUCE, 1000, 250, 1000, 1.5",
@@ -38,7 +38,7 @@ class PerfTest {
         "SENDRECV, 1000, 250, 1000, 1",
         "HYPERCUBE, 960, 60, 720, 1",
     })
-    void sizesAndFactorsAreThoseOfNcclTests(
+    void sizesAndFactorsEqualThoseOfNcclTests(
             Collective collective, long bytes, long count, long algorithmBytes, double factor) {
         Sizes sizes = collective.sizes(1000, 4, 4, Traffic.spread(0));
         assertEquals(bytes, sizes.largest() * 4);
@@ -47,7 +47,7 @@ class PerfTest {
         assertEquals(factor, collective.busFactor(4));
     }
 
-    /** What is received was sent, and no two parts overlap. */
+    /** Received parts have been sent, and do not overlap. */
     @ParameterizedTest
     @EnumSource
     void receivedPartsFillTheBuffer(Collective collective) {
@@ -68,7 +68,7 @@ class PerfTest {
     }
 
     @Test
-    void trafficGrowsWithTheDistance() {
+    void trafficGrowsWithDistance() {
         assertEquals(List.of(0L, 160L, 320L, 480L), bytes(Traffic.spread(1)));
         assertEquals(List.of(240L, 240L, 240L, 240L), bytes(Traffic.spread(0)));
         assertTrue(assertThrows(IllegalArgumentException.class, () -> Traffic.spread(1.5))
@@ -89,9 +89,9 @@ class PerfTest {
                 "1 2 | must have as many columns as rows",
                 "1 2;3 | row 2 has 1",
                 "1 x;3 4 | row 1: ",
-                "1 -2;3 4 | no number of bytes: -2",
+                "1 -2;3 4 | not a number of bytes: -2",
             })
-    void aMatrixThatIsNoneIsRefused(String rows, String message) throws IOException {
+    void rejectsInvalidMatrix(String rows, String message) throws IOException {
         Path file = Files.write(folder.resolve("matrix"), List.of(rows.split(";")));
         String refused = assertThrows(IllegalArgumentException.class, () -> Traffic.file(file, 1))
                 .getMessage();
@@ -99,7 +99,7 @@ class PerfTest {
     }
 
     @Test
-    void aMatrixIsRoundedToSixteenBytes() throws IOException {
+    void matrixIsRoundedTo16Bytes() throws IOException {
         Path file = Files.write(folder.resolve("matrix"), List.of("31 16", "", "1e3 0"));
         Traffic traffic = Traffic.file(file, 2);
         assertEquals(48, traffic.bytes(0, 0, 2, 0));
@@ -109,10 +109,10 @@ class PerfTest {
                 .contains("2 ranks, and there are 3"));
     }
 
-    /** Reductions of what is put in, in exact arithmetic: small enough for 8 bit floats with 2 bits of mantissa. */
+    /** In exact arithmetic, partial results are small enough for 8-bit floats with 2 bits of mantissa. */
     @ParameterizedTest
     @EnumSource
-    void everyPartialResultIsExactInEightBits(Operator operator) {
+    void partialResultsAreExactIn8Bits(Operator operator) {
         for (int ranks : new int[] {1, 2, 3, 4, 7, 8, 16, 64}) {
             for (int index = 0; index < 500; index++) {
                 int sum = 0;
@@ -132,7 +132,7 @@ class PerfTest {
 
     @ParameterizedTest
     @CsvSource({"true, 0", "true, 70000", "false, 0", "false, 199999"})
-    void aWrongElementIsCounted(boolean reduced, int wrong) {
+    void countsWrongElements(boolean reduced, int wrong) {
         Elements elements = new Elements(ElementType.FLOAT16, reduced ? Operator.SUM : null, 3);
         DataCheck check = new DataCheck(elements, 2, DataCheck.staging());
         List<Part> parts = List.of(

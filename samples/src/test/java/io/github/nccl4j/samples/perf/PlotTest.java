@@ -37,9 +37,9 @@ class PlotTest {
         return Files.writeString(folder.resolve(name), text);
     }
 
-    /** As nccl-tests writes it: a size of 0, results that are not there, and another name for the time of the calls. */
+    /** A file of nccl-tests with a size of 0, missing results, and the field for CPU times. */
     @Test
-    void filesOfResultsAreRead() throws IOException {
+    void readsResultFiles() throws IOException {
         Path file = results("one.json", """
                 {"version": 3, "results": [
                   {"size": 0, "out_of_place": {"time": 5, "bus_bw": 0}, "in_place": null},
@@ -53,7 +53,7 @@ class PlotTest {
     }
 
     @Test
-    void bothSidesOfAComparisonAreRead() throws IOException {
+    void readsBothProgramsOfAComparison() throws IOException {
         Path file = results("both.json", """
                 {"collective": "all_reduce", "ranks": 4, "theirs": "mpirun", "results": [
                   {"size": 0, "in_place": false, "theirs_us": [1], "ours_us": [1]},
@@ -68,7 +68,7 @@ class PlotTest {
     }
 
     @Test
-    void whatIsNoFileOfResultsIsRefused() throws IOException {
+    void rejectsOtherFiles() throws IOException {
         for (String text : List.of("", "[]", "{}", "{\"results\": [{\"size\": 8, \"out_of_place\": {}}]}")) {
             Path file = results("none.json", text);
             String message = assertThrows(IOException.class, () -> ResultFile.read(file, false), text)
@@ -85,7 +85,7 @@ class PlotTest {
     }
 
     @Test
-    void aVectorPictureShowsALineForEachFile() throws Exception {
+    void svgHasALinePerFile() throws Exception {
         Map<Long, Double> values = new TreeMap<>(Map.of(8L, 1.0, 1024L, 2.0, 1L << 20, 3.0));
         Map<Long, Double> odd = new TreeMap<>(Map.of(8L, 0.0, 64L, Double.NaN, 1L << 30, 5000.0));
         String svg = SvgPlot.of(
@@ -95,7 +95,7 @@ class PlotTest {
                 .parse(new ByteArrayInputStream(svg.getBytes(StandardCharsets.UTF_8)))
                 .getDocumentElement();
         assertEquals(4, root.getElementsByTagName("polyline").getLength());
-        // Zero has no place on a logarithmic axis, and what is not finite has none at all.
+        // The picture omits 0 on a logarithmic axis, and values that are not finite.
         assertEquals(3 + 2 + 3 + 1, root.getElementsByTagName("circle").getLength());
         List<String> texts = new ArrayList<>();
         NodeList nodes = root.getElementsByTagName("text");
@@ -115,9 +115,9 @@ class PlotTest {
         }
     }
 
-    /** As the bundle's Java, and the ranks of a headless machine. */
+    /** The Java of the bundle lacks java.desktop. */
     @Test
-    void aVectorPictureNeedsNoDesktop() throws Exception {
+    void svgNeedsNoDesktopModule() throws Exception {
         Path file = results(
                 "one.json", "{\"results\": [{\"size\": 8, \"out_of_place\": {\"time\": 5.5, \"bus_bw\": 0.25}}]}");
         Path svg = folder.resolve("one.svg");
@@ -148,7 +148,7 @@ class PlotTest {
     }
 
     @Test
-    void aPictureShowsALineForEachFile() throws IOException {
+    void pngHasALinePerFile() throws IOException {
         Path picture = folder.resolve("picture.png");
         Map<Long, Double> values = Map.of(8L, 1.0, 1024L, 2.0, 1L << 20, 3.0);
         try {
@@ -172,14 +172,14 @@ class PlotTest {
         assertTrue(image.getWidth() > 2 * image.getHeight() && colors.size() > 10, colors.size() + " colors");
     }
 
-    /* The vector picture, point by point. */
+    /* Points and axes of the SVG */
 
     private static String line(String first, String second) {
         return "polyline points=\"" + first + "\" fill=\"none\" stroke=\"" + second + "\"";
     }
 
     @Test
-    void eachPointIsWhereItsValueIs() {
+    void pointsHaveTheCoordinatesOfTheirValues() {
         Map<Long, Double> bus = new TreeMap<>(Map.of(8L, 1.0, 1024L, 2.0, 1L << 20, 3.0));
         Map<Long, Double> micros = new TreeMap<>(Map.of(8L, 2.0, 1024L, 30.0, 1L << 20, 4000.0));
         String svg = SvgPlot.of(
@@ -213,7 +213,7 @@ class PlotTest {
         }
     }
 
-    /** The labels of an axis: those of sizes, of bandwidths, or of times. */
+    /** The labels of the axis of sizes, bandwidths or times. */
     private static List<String> labels(String place, Map<Long, Double> micros, Map<Long, Double> bus) {
         String svg = SvgPlot.of("t", List.of(new ResultFile("one", micros, bus)));
         Matcher labels = Pattern.compile("<text x=\"" + place + " class=\"\">([^<]*)</text>")
@@ -237,13 +237,13 @@ class PlotTest {
         "41,0 10 20 30 40 50",
         "4100,0 1000 2000 3000 4000 5000"
     })
-    void bandwidthsHaveRoundLabelsFromZero(double most, String expected) {
+    void bandwidthAxisHasRoundLabelsFromZero(double most, String expected) {
         Map<Long, Double> bus = new TreeMap<>(Map.of(8L, most / 2, 16L, most));
         assertEquals(List.of(expected.split(" ")), labels("62\\.0\" y=\"[0-9.]+\" text-anchor=\"end\"", bus, bus));
     }
 
     @Test
-    void anAxisBeginsBelowWhatIsNegative() {
+    void axisIncludesNegativeValues() {
         Map<Long, Double> bus = new TreeMap<>(Map.of(8L, -5.0, 16L, 9.0));
         assertEquals(
                 List.of("-6", "-4", "-2", "0", "2", "4", "6", "8", "10"),
@@ -251,7 +251,7 @@ class PlotTest {
     }
 
     @Test
-    void timesAndSizesHavePowersAsLabels() {
+    void logarithmicAxesHavePowersAsLabels() {
         String times = "702\\.0\" y=\"[0-9.]+\" text-anchor=\"end\"";
         String sizes = "[0-9.]+\" y=\"400\\.0\" text-anchor=\"middle\"";
         Map<Long, Double> one = Map.of(8L, 10.0);
@@ -259,13 +259,13 @@ class PlotTest {
         assertEquals(List.of("8 B", "16 B", "8 B", "16 B"), labels(sizes, one, one));
         Map<Long, Double> wide = new TreeMap<>(Map.of(8L, 0.05, 9L, 2e8));
         assertEquals(List.of("0.01", "1", "100", "10000", "1000000", "100000000"), labels(times, wide, wide));
-        // None of what can't be shown.
+        // Values that can't be shown have no label.
         Map<Long, Double> none = Map.of(8L, 0.0);
         assertEquals(List.of("1", "10"), labels(times, none, none));
     }
 
     @Test
-    void sizesAreNamedFromOneByteOn() {
+    void sizeLabelsBeginAtOneByte() {
         assertEquals(
                 List.of("1 B", "512 B", "512 TiB", "", "", "1 KiB", ""),
                 List.of(
@@ -279,15 +279,15 @@ class PlotTest {
     }
 
     @Test
-    void manyFilesShareTheColours() {
+    void colorsRepeatForManyFiles() {
         Map<Long, Double> values = Map.of(8L, 1.0);
         String svg = SvgPlot.of("t", Collections.nCopies(8, new ResultFile("one", values, values)));
         assertEquals(2 * 2 + 2, svg.split("stroke=\"#0072b2\"", -1).length - 1);
     }
 
-    /** A hypercube moves all but a rank's own share. */
+    /** A hypercube moves all data except a rank's own share. */
     @Test
-    void aComparisonOfAHypercubeIsRead() throws IOException {
+    void readsComparisonOfAHypercube() throws IOException {
         Path file = results("cube.json", """
                 {"collective": "hypercube", "ranks": 4, "theirs": "mpirun", "results": [
                   {"size": 4000, "in_place": false, "theirs_us": [2], "ours_us": [3]}]}

@@ -17,7 +17,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import picocli.CommandLine;
 
-/** The options of perf: each limit at its last good value and at the first that is not. */
+/** The options of perf: the last valid and the first invalid value at each limit. */
 class SettingsTest {
 
     private static Settings settings(String options) {
@@ -56,7 +56,7 @@ class SettingsTest {
                 "-z 0 -G 1",
                 "--spread 0.5"
             })
-    void whatMakesSenseIsTaken(String options) {
+    void acceptsValidOptions(String options) {
         assertDoesNotThrow(() -> settings(options).validate(Collective.ALL_REDUCE));
     }
 
@@ -97,7 +97,7 @@ class SettingsTest {
                 "-z 1 -G 1|-G captures the calls and can't wait for each: -z 1",
                 "--spread 1.5|--spread must be from 0 to 1: 1.5"
             })
-    void whatMakesNoSenseIsNamed(String options, String message) {
+    void rejectsInvalidOptions(String options, String message) {
         assertEquals(
                 message,
                 assertThrows(IllegalArgumentException.class, () -> settings(options)
@@ -106,7 +106,7 @@ class SettingsTest {
     }
 
     @Test
-    void stepsOfAHypercubeWaitForEachOther() {
+    void hypercubeRejectsSeveralGpusPerThread() {
         assertDoesNotThrow(() -> settings("-t 2").validate(Collective.HYPERCUBE));
         assertDoesNotThrow(() -> settings("-g 2").validate(Collective.ALL_REDUCE));
         assertEquals(
@@ -117,14 +117,14 @@ class SettingsTest {
     }
 
     @Test
-    void aMatrixHasItsOwnSizes(@TempDir Path folder) throws IOException {
+    void matrixDeterminesTheSizes(@TempDir Path folder) throws IOException {
         Path file = Files.writeString(folder.resolve("matrix"), "0 32\n48 0\n");
         Settings settings = settings("-b 8 -e 8 --matrix " + file);
         assertDoesNotThrow(() -> settings.validate(Collective.ALLTOALLV));
         assertTrue(settings.traffic().isMatrix());
         assertEquals(48, settings.traffic().bytes(1, 0, 2, 0));
         assertFalse(settings("").traffic().isMatrix());
-        // Without --spread farther ranks get more.
+        // By default more distant ranks receive more.
         assertEquals(0, settings("").traffic().bytes(0, 0, 2, 960));
         assertEquals(
                 "a matrix has its own sizes, so -b and -e must be the same: 8, 16",
@@ -134,7 +134,7 @@ class SettingsTest {
     }
 
     @Test
-    void aFileMustHaveAFolder(@TempDir Path folder) {
+    void rejectsFileInMissingFolder(@TempDir Path folder) {
         assertDoesNotThrow(() -> Settings.requireFolder("-J", folder.resolve("new.json")));
         for (Path file : List.of(folder.resolve("none/new.json"), Path.of("/"))) {
             assertEquals(
@@ -142,7 +142,7 @@ class SettingsTest {
                     assertThrows(IllegalArgumentException.class, () -> Settings.requireFolder("-J", file))
                             .getMessage());
         }
-        // Not even root writes there.
+        // Not even root can create files in this folder.
         assertEquals(
                 "-J: the folder is not writable: /proc/sys/kernel/random",
                 assertThrows(
@@ -152,7 +152,7 @@ class SettingsTest {
     }
 
     @Test
-    void sizesGrowByAFactorOrByASum() {
+    void sizesGrowByFactorOrByStep() {
         assertEquals(24, settings("-f 3").next(8));
         assertEquals(12, settings("-i 4").next(8));
         assertTrue(settings("--api raw").raw());
@@ -160,7 +160,7 @@ class SettingsTest {
     }
 
     @Test
-    void ncclTestsGetsWhatItHasBesidesTheDefaults() {
+    void ncclTestsGetsOnlyNonDefaultOptions() {
         assertEquals(
                 "-t 1 -g 1 -b 33554432 -e 33554432 -i 1048576 -n 20 -w 1 -c 1 -a 1 -o sum -d float -r 0",
                 String.join(" ", settings("").forNcclTests()));
@@ -176,7 +176,7 @@ class SettingsTest {
     }
 
     @Test
-    void theSummaryIsThatOfNcclTests() {
+    void summaryEqualsThatOfNcclTests() {
         assertEquals(
                 "# nThread 1 nGpus 1 minBytes 33554432 maxBytes 33554432 step: 1048576(bytes) warmup iters: 1 iters: 20"
                         + " agg iters: 1 validation: 1 graph: 0 unalign: 0",

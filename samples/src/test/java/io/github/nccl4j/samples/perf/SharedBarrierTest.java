@@ -28,7 +28,7 @@ class SharedBarrierTest {
     private final CyclicBarrier turn = new CyclicBarrier(RANKS);
     private final byte[][] values = new byte[RANKS][];
 
-    /** Ranks that are threads; one of them may be told of a file that it does not see. */
+    /** Ranks that are threads; one of them may get the path of a file that does not exist for it. */
     private final class Threads implements Rendezvous {
         private final int rank;
         private final boolean elsewhere;
@@ -102,13 +102,13 @@ class SharedBarrierTest {
     }
 
     @Test
-    void nobodyLeavesBeforeAllHaveCome() throws Exception {
+    void waitsForAllThreads() throws Exception {
         AtomicInteger come = new AtomicInteger();
         AtomicInteger early = new AtomicInteger();
         ThreadLocal<Integer> rounds = ThreadLocal.withInitial(() -> 0);
         run(false, () -> {
                     int round = rounds.get();
-                    // All have come to the barrier of the round before.
+                    // All threads have reached the barrier of the previous round.
                     if (come.incrementAndGet() < round * RANKS + 1) {
                         early.incrementAndGet();
                     }
@@ -121,12 +121,12 @@ class SharedBarrierTest {
     }
 
     @Test
-    void thereIsNoneIfOneDoesNotSeeTheMemory() throws Exception {
+    void isNullIfAProcessDoesNotShareTheMemory() throws Exception {
         run(true, () -> null).forEach(barrier -> assertNull(barrier));
     }
 
     @Test
-    void allGetTheNumbersOfAll() throws Exception {
+    void gathersNumbersOfAllThreads() throws Exception {
         SharedBarrier barrier = SharedBarrier.ofThreads(RANKS);
         ExecutorService pool = Executors.newFixedThreadPool(RANKS);
         try {

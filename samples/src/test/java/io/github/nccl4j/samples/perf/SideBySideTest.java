@@ -22,7 +22,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class SideBySideTest {
-    /** Rows of two releases of nccl-tests, and of a collective without a name for its reduction. */
+    /** Rows of two releases of nccl-tests, and of a collective without a reduction. */
     @ParameterizedTest
     @ValueSource(
             strings = {
@@ -30,14 +30,14 @@ class SideBySideTest {
                 "           8             2     float     sum      -1     9.87    0.00    0.00       0    10.02    0.00    0.00     N/A",
                 "           8             2     float                -1     9.87    0.00    0.00       0    10.02    0.00    0.00     N/A",
             })
-    void bothTimesOfARowAreRead(String row) {
+    void parsesBothTimesOfARow(String row) {
         assertEquals(
                 List.of(9.87, 10.02),
                 List.copyOf(SideBySide.times(row, SideBySide.COLUMNS).values()));
     }
 
     @Test
-    void theTimesOfIterationsAreLeftOut() {
+    void ignoresColumnsOfIterations() {
         String row = "8  2  float  sum  -1  9.87  0.00  0.00  0  8.10  11.2  11.2  7.00"
                 + "  10.02  0.00  0.00  N/A  8.20  12.5  12.5  6.10";
         assertEquals(
@@ -47,7 +47,7 @@ class SideBySideTest {
     }
 
     @Test
-    void onlyRowsAreRead() {
+    void ignoresOtherLines() {
         assertTrue(SideBySide.times("#  Rank  0 Group  0 Pid  6 on host device  0 [0000:1b:00] NVIDIA H200", 4)
                 .isEmpty());
         assertTrue(SideBySide.times("", 4).isEmpty());
@@ -55,7 +55,7 @@ class SideBySideTest {
     }
 
     @Test
-    void aRowWithWrongElementsIsRefused() {
+    void rejectsRowWithWrongElements() {
         String row = "8  2  float  sum  -1  9.87  0.00  0.00  3  10.02  0.00  0.00  0";
         assertTrue(assertThrows(PerfException.class, () -> SideBySide.times(row, SideBySide.COLUMNS))
                 .getMessage()
@@ -63,13 +63,13 @@ class SideBySideTest {
     }
 
     @Test
-    void theMedianOfAnEvenNumberIsBetweenTwo() {
+    void medianOfAnEvenNumberIsTheMean() {
         assertEquals(2.5, SideBySide.median(List.of(4.0, 1.0, 3.0, 2.0)));
         assertEquals(3, SideBySide.median(List.of(4.0, 1.0, 3.0)));
     }
 
     @Test
-    void allCyclesOfARunAreRead() {
+    void readsAllCyclesOfARun() {
         String row = "8  2  float  sum  -1  %s  0.00  0.00  0  %s  0.00  0.00  0";
         String table = String.join(
                 "\n",
@@ -83,7 +83,7 @@ class SideBySideTest {
     }
 
     @Test
-    void ofARunTheMedianCountsAndOfAllTheFastestTenth() {
+    void usesMedianOfARunAndFastestTenthOfAll() {
         SideBySide.Runs runs = new SideBySide.Runs();
         runs.cycles.add(List.of(9.0, 6.0, 8.0, 9.5, 7.0));
         assertEquals(6.0, runs.fast(), "of few the fastest");
@@ -95,12 +95,12 @@ class SideBySideTest {
         assertEquals(1.0, ten.fast(), "the first of ten");
     }
 
-    /* Whole comparisons, of programs that print what they are to have measured. */
+    /* Whole comparisons, of programs that print given times */
 
     @TempDir
     private Path folder;
 
-    /** A program that prints the lines of the next round at each start. */
+    /** A program that prints the lines of the next round on each start. */
     private SideBySide.Program program(String name, String... rounds) throws IOException {
         for (int i = 0; i < rounds.length; i++) {
             Files.writeString(folder.resolve(name + (i + 1)), rounds[i] + "\n");
@@ -113,7 +113,7 @@ class SideBySideTest {
                 Map.of("ORDER", folder.resolve("order").toString()));
     }
 
-    /** A row of a size with its time, and half of it in place. */
+    /** A row of a size with a time out of place, and half of it in place. */
     private static String row(int bytes, double micros) {
         return String.format(
                 Locale.ROOT, "%d 2 float sum -1 %.2f 0.00 0.00 0 %.2f 0.00 0.00 0", bytes, micros, micros / 2);
@@ -137,7 +137,7 @@ class SideBySideTest {
     }
 
     @Test
-    void ratiosAreOfMediansAndTheirSpreadOfTheirRuns() throws Exception {
+    void reportsRatiosOfMediansAndSpread() throws Exception {
         Outcome outcome = compare(
                 3,
                 program(
@@ -181,14 +181,14 @@ class SideBySideTest {
     }
 
     @Test
-    void fivePercentAreNotSlower() throws Exception {
+    void fivePercentIsNotSlower() throws Exception {
         Outcome outcome = compare(1, program("theirs", row(8, 100)), program("ours", row(8, 105)));
         assertEquals(0, outcome.code);
         assertTrue(outcome.lines.stream().noneMatch(line -> line.endsWith("SLOWER")), "" + outcome);
     }
 
     @Test
-    void whatCannotBeComparedIsNamed() throws Exception {
+    void reportsIncomparableRuns() throws Exception {
         assertEquals(
                 "nccl4j perf printed no results:\n# nothing\n",
                 assertThrows(
@@ -202,7 +202,7 @@ class SideBySideTest {
                                 () -> compare(1, program("none", "# nothing"), program("ours2", row(8, 1))))
                         .getMessage());
         assertEquals(
-                "not all runs have measured the same: '16 2 float sum -1' came 0 times from nccl-tests and 1 times from"
+                "every run must print the same rows: '16 2 float sum -1' was printed by 0 runs of nccl-tests and 1 runs of"
                         + " nccl4j, in 1 rounds",
                 assertThrows(
                                 PerfException.class,
@@ -224,7 +224,7 @@ class SideBySideTest {
     }
 
     @Test
-    void allTimesAreWritten() throws Exception {
+    void writesAllTimes() throws Exception {
         SideBySide comparison =
                 new SideBySide(Collective.ALL_REDUCE, Path.of("all_reduce_perf"), 1, SideBySide.COLUMNS);
         PrintStream before = System.out;

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(20)
 class ThreadsTest {
     @Test
-    void allPartsRunAtTheSameTime() throws Exception {
+    void runsPartsConcurrently() throws Exception {
         CyclicBarrier all = new CyclicBarrier(2);
         Callable<Thread> part = () -> {
             all.await();
@@ -27,7 +27,7 @@ class ThreadsTest {
     }
 
     @Test
-    void aSinglePartRunsHereAndMayReturnNothing() throws Exception {
+    void runsASinglePartInTheCallingThread() throws Exception {
         Thread[] ran = new Thread[1];
         Callable<Void> part = () -> {
             ran[0] = Thread.currentThread();
@@ -37,9 +37,9 @@ class ThreadsTest {
         assertSame(Thread.currentThread(), ran[0]);
     }
 
-    /** One part waits until it is ended, one until it is interrupted. */
+    /** One part waits until {@code end} is called, one until it is interrupted. */
     @Test
-    void aFailureEndsTheOthersBeforeItIsThrown() {
+    void failureEndsOtherPartsFirst() {
         CountDownLatch ended = new CountDownLatch(1);
         AtomicBoolean leftByEnd = new AtomicBoolean();
         AtomicBoolean leftByInterrupt = new AtomicBoolean();
