@@ -473,7 +473,7 @@ inline ncclResult_t alltoAllv(const void* sendbuff, const size_t* sendcounts, co
       stream);
 }
 
-/** RCCL's form, which nccl.h has only in a build against such a header. */
+/** RCCL's form. */
 template <int slot>
 inline ncclResult_t alltoAllv(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls, void* recvbuff,
     const size_t* recvcounts, const size_t* rdispls, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream) {

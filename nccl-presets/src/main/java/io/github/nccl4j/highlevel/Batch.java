@@ -531,6 +531,9 @@ final class Batch {
     }
 
     private int callAll() {
+        if (used == WORDS && !deferred.isEmpty() && deferred.get(0).mustBeUngrouped()) {
+            return callUngrouped(deferred.get(0));
+        }
         if (!deferred.isEmpty()) {
             int result = callInGroup(deferred, Deferred::prepare);
             for (int round = 0; result == nccl.ncclSuccess && anyAlone; round++) {
@@ -562,6 +565,16 @@ final class Batch {
             failedDescription = whole();
         }
         return end;
+    }
+
+    private int callUngrouped(Deferred call) {
+        int result = call.call();
+        if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
+            failedCommunicator = 0;
+            failedName = call.function();
+            failedDescription = call.toString();
+        }
+        return result;
     }
 
     /** Of each communicator the call that is its so-and-so-many'th that must be alone. */
@@ -678,7 +691,7 @@ final class Batch {
         long head = words[at + HEAD];
         boolean isDeferred = operation(head) == DEFERRED;
         failedCommunicator = communicator(head);
-        failedName = isDeferred ? "a call" : Operations.name(operation(head));
+        failedName = isDeferred ? deferred(at).function() : Operations.name(operation(head));
         failedDescription = (isDeferred ? deferred(at).toString() : describe(at)) + " in a group of " + operations()
                 + " operations";
     }

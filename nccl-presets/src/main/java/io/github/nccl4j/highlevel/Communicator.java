@@ -1530,8 +1530,8 @@ public final class Communicator implements AutoCloseable {
      * takes a small all-gather on {@link #stream()} and waits for it. With the same counts and buffers again, a {@link
      * #planAllToAllv plan} does it once. Where all ranks are known to agree, {@link #allToAllvUnchecked} does without.
      *
-     * <p>C functions: VCCL's {@code ncclAlltoAllv} where {@link AllToAllvPlan} says so, else a group of {@code ncclSend} and
-     * {@code ncclRecv}.
+     * <p>C functions: {@code ncclAlltoAllv} of VCCL or RCCL where {@link AllToAllvPlan} says so, else a group of {@code
+     * ncclSend} and {@code ncclRecv}.
      *
      * @param <T> the type of the elements
      * @param send the elements for all ranks

@@ -33,9 +33,9 @@ import org.bytedeco.javacpp.tools.InfoMapper;
                         // The default, jninccl, is in the jar of JavaCPP Presets CUDA, and only one of a name is
                         // loaded.
                         library = "jninccl4j",
-                        include = {"<nccl.h>", "nccl4j_library.h", "nccl4j_dlpack.h", "vccl.h"},
+                        include = {"<nccl.h>", "nccl4j_library.h", "nccl4j_dlpack.h", "alltoallv.h"},
                         // Parsed, but not compiled: C knows one ncclAlltoAllv only.
-                        exclude = "vccl.h"),
+                        exclude = "alltoallv.h"),
         target = "io.github.nccl4j.nccl",
         global = "io.github.nccl4j.global.nccl",
         helper = "io.github.nccl4j.library.LibraryBinding")

@@ -136,7 +136,8 @@ public final class StubLibraries {
     private static final String COUNT = "if (!isValid(comm)) comm->calls++;";
 
     /** As RCCL's: traces what is sent, whatever it was given. */
-    private static final String TRACE = "volatile size_t sent = sendcounts[comm->rank]; (void)sent;";
+    private static final String TRACE =
+            "volatile size_t sent = isValid(comm) ? 0 : sendcounts[comm->rank]; (void)sent;";
 
     /** As VCCL before 3e0ac2e. */
     public static Path vccl10(Path folder) throws IOException {
@@ -188,23 +189,70 @@ public final class StubLibraries {
                 """);
     }
 
-    /** Passes for RCCL on top of another library, which has all of its functions but ncclAlltoAllv; a call of that ends the process. */
-    public static Path rcclOver(Path folder, Path other) throws IOException {
-        return over(folder, other, "rcclover", "extern \"C\" int ncclAllReduceWithBias() { return 3; }\n");
+    /** A function by which RCCL is recognized; it says in ncclGetLastError's place how it was called. */
+    public static final String BIAS = """
+            extern "C" int ncclAllReduceWithBias(const void* a, void* b, unsigned long count, int type, int op, void* comm,
+                void* stream, const void* acc) {
+              bool right = a == (void*)1 && b == (void*)2 && count == 3 && type == 4 && op == 5;
+              return right && comm == (void*)6 && stream == (void*)7 && acc == (void*)8 ? 0 : 3;
+            }
+            extern "C" int pncclAllReduceWithBias(const void* a, void* b, unsigned long count, int type, int op, void* comm,
+                void* stream, const void* acc) {
+              return ncclAllReduceWithBias(a, b, count, type, op, comm, stream, acc);
+            }
+            """;
+
+    /**
+     * On top of the host engine, an ncclAlltoAllv with RCCL's nine arguments, which works, of int32 alone. It writes a line of
+     * what it was called with into the file that the variable STUB_LOG names, and refuses to be part of a group.
+     */
+    public static Path nineOver(Path folder, Path host, String name, String more) throws IOException {
+        return over(folder, host, name, more + """
+                #include <cstddef>
+                #include <cstdio>
+                #include <cstdlib>
+                #include <dlfcn.h>
+                #include <string>
+                #define API extern "C" int
+                API ncclCommUserRank(void*, int*);
+                API ncclCommCount(void*, int*);
+                API ncclSend(const void*, size_t, int, int, void*, void*);
+                API ncclRecv(void*, size_t, int, int, void*, void*);
+                static thread_local int depth;
+                static int next(const char* function) { return ((int (*)())dlsym(RTLD_NEXT, function))(); }
+                API ncclGroupStart() { depth++; return next("ncclGroupStart"); }
+                API ncclGroupEnd() { depth--; return next("ncclGroupEnd"); }
+                static std::string row(const size_t* values, int n) {
+                  std::string text;
+                  for (int i = 0; i < n; i++) text += " " + std::to_string(values[i]);
+                  return text;
+                }
+                API ncclAlltoAllv(const void* send, const size_t* counts, const size_t* from, void* recv, const size_t* into,
+                    const size_t* to, int type, void* comm, void* stream) {
+                  int rank, n;
+                  if (depth > 0 || type != 2 || ncclCommUserRank(comm, &rank) || ncclCommCount(comm, &n)) return 5;
+                  std::string line = std::to_string(rank) + ":" + row(counts, n) + " at" + row(from, n) + ","
+                      + row(into, n) + " at" + row(to, n) + "\\n";
+                  if (const char* path = getenv("STUB_LOG"))
+                    if (FILE* file = fopen(path, "a")) fputs(line.c_str(), file), fclose(file);
+                  ncclGroupStart();
+                  for (int peer = 0; peer < n; peer++) {
+                    ncclSend((const int*)send + from[peer], counts[peer], type, peer, comm, stream);
+                    ncclRecv((int*)recv + to[peer], into[peer], type, peer, comm, stream);
+                  }
+                  return ncclGroupEnd();
+                }
+                """);
     }
 
-    /** As {@link #rcclOver}, without a sign of what it is. */
+    /** On top of another library, an ncclAlltoAllv without a sign of what it is; a call of it ends the process. */
     public static Path unknownOver(Path folder, Path other) throws IOException {
-        return over(folder, other, "unknownover", "");
+        return over(folder, other, "unknownover", "extern \"C\" int ncclAlltoAllv() { __builtin_trap(); }\n");
     }
 
-    private static Path over(Path folder, Path other, String name, String more) throws IOException {
+    private static Path over(Path folder, Path other, String name, String source) throws IOException {
         return Cxx.library(
-                folder,
-                name,
-                more + "extern \"C\" int ncclAlltoAllv() { __builtin_trap(); }\n",
-                "-Wl,--no-as-needed,-rpath," + other.getParent(),
-                other.toString());
+                folder, name, source, "-Wl,--no-as-needed,-rpath," + other.getParent(), other.toString(), "-ldl");
     }
 
     /** Keeps the addresses of the last call, in memory that a first call of ncclSend gave it. */

@@ -113,6 +113,8 @@ class HostEngineTest {
                 .collect(Collectors.toCollection(TreeSet::new));
         Set<String> declared = new TreeSet<>(functionsOf("nccl.h"));
         declared.addAll(functionsOf("nccl4j_host.h"));
+        // By this function a library is known to be RCCL.
+        declared.removeAll(Set.of("ncclAllReduceWithBias", "pncclAllReduceWithBias"));
         assertEquals(declared, exported);
         String needed = Cxx.output(List.of("readelf", "-d", NativeLibrary.path()));
         Set<String> libraries = needed.lines()
