@@ -36,6 +36,8 @@ public final class GeneratedJava {
     private static final Pattern FINISHED =
             Pattern.compile("public static (?!native)\\w+ (p?nccl\\w+)\\(([^)]*)\\) throws");
 
+    private static final String NONE = "none";
+
     private static final Pattern NCCL_NAME = Pattern.compile("p?nccl(?!4j)[A-Z0-9]\\w*");
     private static final Pattern ANNOTATION = Pattern.compile("@\\w+(?:\\([^)]*\\))?\\s*");
     private static final Set<String> PASSED_AS_THEY_ARE =
@@ -44,8 +46,8 @@ public final class GeneratedJava {
     private GeneratedJava() {}
 
     /**
-     * Runs it: {@code --source FILE --exception CLASS --header FILE --overloads FILE}. The second header has further
-     * prototypes of functions.
+     * Runs it: {@code --source FILE --exception CLASS --header FILE --includes FILE --overloads FILE}. The second header
+     * has types that the first one names, the third has further prototypes of functions; either may be {@code none}.
      *
      * @param args the command line
      * @throws IOException if the file can't be read or written
@@ -53,13 +55,16 @@ public final class GeneratedJava {
      */
     public static void main(String... args) throws IOException {
         Arguments arguments = new Arguments(
-                "GeneratedJava --source FILE.java --exception CLASS --header FILE --overloads FILE", args);
+                "GeneratedJava --source FILE.java --exception CLASS --header FILE --includes FILE|none"
+                        + " --overloads FILE|none",
+                args);
         Path source = arguments.path("source");
         Header header = Header.parse(arguments.path("header"));
-        JavaForms forms = new JavaForms(header);
+        Header included = Header.parse(text(arguments, "includes"));
+        JavaForms forms = new JavaForms(header, header.including(included));
         List<Function> functions = new ArrayList<>(header.functions().values());
         functions.removeIf(function -> forms.leftOut().containsKey(function.name()));
-        functions.addAll(HeaderParser.prototypes(Files.readString(arguments.path("overloads"))));
+        functions.addAll(HeaderParser.prototypes(text(arguments, "overloads")));
         try {
             String finished = finish(Files.readString(source), arguments.text("exception"));
             requireFunctions(finished, forms, functions);
@@ -67,6 +72,10 @@ public final class GeneratedJava {
         } catch (IllegalArgumentException e) {
             throw new IllegalStateException(source + ": " + e.getMessage(), e);
         }
+    }
+
+    private static String text(Arguments arguments, String name) throws IOException {
+        return arguments.text(name).equals(NONE) ? "" : Files.readString(arguments.path(name));
     }
 
     /**

@@ -83,6 +83,27 @@ public record Header(
     }
 
     /**
+     * This header with the types of another one, which it includes.
+     *
+     * @param included the other one
+     * @return the functions and macros of this, and the types of both
+     */
+    public Header including(Header included) {
+        return new Header(
+                functions,
+                macros,
+                both(included.enums, enums),
+                both(included.structs, structs),
+                both(included.aliases, aliases));
+    }
+
+    private static <T> Map<String, T> both(Map<String, T> first, Map<String, T> second) {
+        Map<String, T> all = new LinkedHashMap<>(first);
+        all.putAll(second);
+        return all;
+    }
+
+    /**
      * The release that the header says it is of.
      *
      * @return the release; empty if the macros NCCL_MAJOR, NCCL_MINOR and NCCL_PATCH don't tell it

@@ -37,6 +37,20 @@ class SymbolListTest {
     }
 
     @Test
+    void functionsOfTheDeviceApiFollow() throws Exception {
+        Header ours = Header.parse(OurHeader.FILE);
+        Header device = Header.parse(OurHeader.DEVICE);
+        SymbolList list = new SymbolList(ours, ours, device);
+        assertEquals(23, device.functions().size());
+        assertEquals(ours.functions().size() + 23, list.names().size());
+        assertTrue(list.functions().endsWith("NCCL4J_FUNCTION(ncclLLA2ACreateRequirement, \"NCCL 2.28.3\")\n"));
+        assertTrue(list.functions().contains("NCCL4J_FUNCTION(ncclTeamCft, \"NCCL 2.31.2\")\n"));
+        assertTrue(list.redirections().contains("#define ncclTeam_t nccl4j::Initialized_ncclTeam_t\n"));
+        assertTrue(list.structs().contains("NCCL4J_STRUCT(ncclTeam_t, {})\n"));
+        assertTrue(list.structs().contains("NCCL4J_STRUCT(ncclCommProperties_t, NCCL_COMM_PROPERTIES_INITIALIZER)\n"));
+    }
+
+    @Test
     void structuresWithoutInitializerGetZeros() {
         Header header = Header.parse("""
                 typedef struct { int a; } ncclOne_t;
@@ -52,7 +66,14 @@ class SymbolListTest {
     @Test
     void filesThatDoNotChangeKeepTheirTime(@TempDir Path folder) throws Exception {
         String[] args = {
-            "--header", OurHeader.FILE.toString(), "--reference", OurHeader.FILE.toString(), "--output", "" + folder
+            "--header",
+            OurHeader.FILE.toString(),
+            "--reference",
+            OurHeader.FILE.toString(),
+            "--device",
+            OurHeader.DEVICE.toString(),
+            "--output",
+            "" + folder
         };
         SymbolList.main(args);
         Path file = folder.resolve("nccl_functions.inc");
