@@ -54,6 +54,9 @@ inline const Function functions[] = {
 
 inline std::atomic<void*> slots[SLOT_COUNT];
 
+/** Which functions were called, whatever their slots hold now. */
+inline std::atomic<bool> called[SLOT_COUNT];
+
 struct Library {
   std::mutex lock;
   std::vector<std::string> candidates;  // in the order in which they are tried
@@ -205,6 +208,7 @@ __attribute__((noinline, cold)) inline void* fill(int slot) {
     throw std::runtime_error(std::string(functions[slot].name) + " is not provided by " + described(l) + "; it came with "
         + functions[slot].release);
   requireStructures(functions[slot], l);
+  called[slot].store(true, std::memory_order_release);
   // Under the lock, so that no slot keeps what was right before somebody began or ceased to look at calls.
   std::lock_guard<std::mutex> guard(l.lock);
   address = addressForSlot(slot, address, l.handle.load(std::memory_order_relaxed));
@@ -329,6 +333,13 @@ inline const char* releaseOf(const char* function) {
   for (const Function& f : functions)
     if (strcmp(f.name, function) == 0) return f.release;
   return "";
+}
+
+/** True if the generated code has called a function. False for a name that is not in nccl.h. Loads nothing. */
+inline bool wasCalled(const char* function) {
+  for (int slot = 0; slot < SLOT_COUNT; slot++)
+    if (strcmp(functions[slot].name, function) == 0) return called[slot].load(std::memory_order_acquire);
+  return false;
 }
 
 /** The places that are or were tried, separated by newlines. */

@@ -235,6 +235,15 @@ public final class NativeLibrary {
     }
 
     /**
+     * True if this process has called a function by the bindings. Loads nothing.
+     *
+     * @param function a C name, such as "ncclGetUniqueId"
+     * @return whether it was called; false for a name that is not in the header
+     */
+    @Namespace("nccl4j")
+    public static native boolean wasCalled(@Cast("const char*") String function);
+
+    /**
      * Whether the library is loaded already. Loads nothing.
      *
      * @return whether the choice of library is final

@@ -109,6 +109,14 @@ class RealLibrariesTest {
         assertEquals("NCCL " + expected + " from " + release.resolve("libnccl.so.2"), seen.get("library"));
         assertTrue(seen.get("cuda").matches("1[2-9]\\.\\d+"), seen.get("cuda"));
         assertEquals("0", seen.get("alltoallv form"));
+        String library = seen.get("library");
+        assertEquals(
+                expected.compareTo(Release.of("2.32.3").orElseThrow()) < 0
+                        ? "NO_FUNCTION ncclSetEncryption needs NCCL 2.32.3, loaded is " + library
+                        // NVIDIA's package; a build with TLS is none of the cache's.
+                        : "BUILT_WITHOUT_TLS " + library + " can't encrypt its connections: it was built without TLS."
+                                + " NCCL's sources are built with it by make TLS_BACKEND=OPENSSL3",
+                seen.get("encryption"));
         assertEquals("0, 128 bytes, not all zero", seen.get("unique id"));
         assertEquals("no error", seen.get("error string 0"));
         assertEquals("unknown result code", seen.get("error string 100"));

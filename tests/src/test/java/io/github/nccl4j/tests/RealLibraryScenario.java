@@ -1,6 +1,7 @@
 package io.github.nccl4j.tests;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.highlevel.NcclEncryption;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclLibraryException;
@@ -9,6 +10,7 @@ import io.github.nccl4j.nccl.ncclEncryptionConfig_t;
 import io.github.nccl4j.nccl.ncclUniqueId;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -28,6 +30,7 @@ final class RealLibraryScenario {
         print("cuda", NcclLibrary.get().cudaVersion().orElse("unknown"));
         print("gpus", NativeLibrary.gpuCount());
         print("alltoallv form", NativeLibrary.alltoAllvArguments());
+        print("encryption", encryption());
         uniqueId();
         for (int code : new int[] {0, 1, 2, 3, 4, 5, 6, 7, 100, -1}) {
             print("error string " + code, nccl.ncclGetErrorString(code));
@@ -37,6 +40,16 @@ final class RealLibraryScenario {
         System.out.flush();
         // The library's own threads wait for ranks that never come.
         Runtime.getRuntime().halt(0);
+    }
+
+    /** Whether the library can encrypt, and what a program gets that wants it to. */
+    private static String encryption() {
+        try {
+            NcclEncryption.enable("0123456789abcdef0123456789abcdef".getBytes(StandardCharsets.US_ASCII));
+            return NcclEncryption.support() + " enabled";
+        } catch (NcclLibraryException refused) {
+            return NcclEncryption.support() + " " + refused.getMessage();
+        }
     }
 
     private static void uniqueId() {

@@ -222,6 +222,9 @@ public final class StubLibraries {
                 static int next(const char* function) { return ((int (*)())dlsym(RTLD_NEXT, function))(); }
                 API ncclGroupStart() { depth++; return next("ncclGroupStart"); }
                 API ncclGroupEnd() { depth--; return next("ncclGroupEnd"); }
+                // What an intercepted call reaches.
+                API pncclGroupStart() { return ncclGroupStart(); }
+                API pncclGroupEnd() { return ncclGroupEnd(); }
                 static std::string row(const size_t* values, int n) {
                   std::string text;
                   for (int i = 0; i < n; i++) text += " " + std::to_string(values[i]);
@@ -253,6 +256,47 @@ public final class StubLibraries {
     private static Path over(Path folder, Path other, String name, String source) throws IOException {
         return Cxx.library(
                 folder, name, source, "-Wl,--no-as-needed,-rpath," + other.getParent(), other.toString(), "-ldl");
+    }
+
+    /**
+     * An NCCL 2.32.3 with ncclSetEncryption, which gives what the variable STUB_RESULT says, and writes into the file that the
+     * variable STUB_LOG names what it was called with. ncclGroupStart writes there how many bytes of the key are still where
+     * it was; it looks at memory that was freed, behind what malloc writes into it.
+     */
+    public static Path encrypting(Path folder, String name, String text) throws IOException {
+        return Cxx.library(
+                folder,
+                name,
+                String.format(Locale.ROOT, COMMON, 23203) + """
+                #include <cstdio>
+                #include <cstdlib>
+                #include <cstring>
+                struct Config { size_t size; unsigned magic, version; int mode; const char* psk; };
+                static const char* where;
+                static size_t length;
+                static char first;
+                template <class... Values> static void log(const char* format, Values... values) {
+                  FILE* file = fopen(getenv("STUB_LOG"), "a");
+                  fprintf(file, format, values...);
+                  fclose(file);
+                }
+                extern "C" int ncclSetEncryption(const Config* c) {
+                  log("%zu %x %d %d %s\\n", c->size, c->magic, (int)c->version, c->mode, c->psk);
+                  where = c->psk;
+                  length = strlen(where);
+                  first = *where;
+                  lastError = "no key for you";
+                  return getenv("STUB_RESULT") ? atoi(getenv("STUB_RESULT")) : 0;
+                }
+                extern "C" int ncclGroupStart() {
+                  int left = 0;
+                  for (size_t i = 32; where && i < length; i++) left += ((volatile const char*)where)[i] == first;
+                  log("%d bytes are left\\n", left);
+                  return 0;
+                }
+                extern "C" int ncclGetUniqueId(void* id) { memset(id, 1, 128); return 0; }
+                """ + "extern \"C\" const char* text() { return \"" + text
+                        + "\"; }\n");
     }
 
     /** Keeps the addresses of the last call, in memory that a first call of ncclSend gave it. */

@@ -119,12 +119,27 @@ final class LibraryCheck implements Check {
         List<String> details = new ArrayList<>();
         details.add("chosen by " + choice.text());
         details.addAll(tried());
+        String encryption = encryption(probe.first("encryption"));
+        if (!encryption.isEmpty()) {
+            details.add("encryption of TCP connections: " + encryption);
+        }
         String form = probe.first("form");
         if (!form.isEmpty() && !form.equals("ABSENT")) {
             details.add("ncclAlltoAllv: " + form
                     + (form.equals("UNKNOWN") ? ", NCCL4J_VCCL_ALLTOALLV declares it: 9, 10 or 11 arguments" : ""));
         }
         return Finding.ok("library.loaded", text.toString()).with(details);
+    }
+
+    /** Of an enumeration that a newer probe may extend. */
+    private static String encryption(String support) {
+        return switch (support) {
+            case "TLS" -> "TLS is built in";
+            case "BUILT_WITHOUT_TLS" -> "none, the library was built without TLS";
+            case "UNKNOWN" -> "refused, the library does not show that it was built with TLS";
+            case "NO_FUNCTION" -> "none, NCCL has it since 2.32.3";
+            default -> "";
+        };
     }
 
     private List<String> tried() {
