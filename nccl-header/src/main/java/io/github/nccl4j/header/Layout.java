@@ -186,9 +186,14 @@ public final class Layout {
                 .redirectErrorStream(true)
                 .redirectOutput(output.toFile())
                 .start();
-        if (!process.waitFor(SECONDS_TO_COMPILE, TimeUnit.SECONDS)) {
+        // A compiler that outlives a killed JVM ends by itself. The guard of child processes is in a module that this one
+        // helps to build.
+        try {
+            if (!process.waitFor(SECONDS_TO_COMPILE, TimeUnit.SECONDS)) {
+                throw new IllegalStateException(command.get(0) + " did not end within " + SECONDS_TO_COMPILE + " s");
+            }
+        } finally {
             process.destroyForcibly();
-            throw new IllegalStateException(command.get(0) + " did not end within " + SECONDS_TO_COMPILE + " s");
         }
         if (process.exitValue() != 0) {
             throw new IllegalStateException(

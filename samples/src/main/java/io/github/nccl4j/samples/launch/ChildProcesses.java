@@ -197,10 +197,9 @@ public final class ChildProcesses {
         }
     }
 
-    /** What the guard runs. */
+    /** The program of the guard, without its comments: lists of processes show it. */
     static String script() {
         try (InputStream script = ChildProcesses.class.getResourceAsStream(SCRIPT)) {
-            // Who lists processes sees it, and need not see its comments.
             return new String(script.readAllBytes(), StandardCharsets.UTF_8).replaceAll("(?m)^ *#.*\n", "");
         } catch (IOException e) {
             throw new UncheckedIOException(e);

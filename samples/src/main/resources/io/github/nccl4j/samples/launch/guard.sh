@@ -1,14 +1,14 @@
 # shellcheck shell=sh
 # Kills the processes that its parent has started, once the parent is gone: the parent holds the other end of standard
-# input, and the kernel closes it however the parent ends. Uses nothing but what is built into the shell.
-# Its argument is what the mark of every descendant begins with, in a variable of their environment.
+# input, and the kernel closes it however the parent ends. Uses the commands of the shell alone.
+# Its argument is the beginning of the marks, which all descendants have in a variable of their environment.
 # Input: a line "+ PID" for each process started, "- PID" for each that has ended.
 # The keys of a terminal reach every process of a group: outlive them, and with them the parent.
 trap '' HUP INT QUIT TERM
 cd /
 known=' '
-while read -r what pid; do
-  case $what in
+while read -r change pid; do
+  case $change in
     +)
       case $known in
         *" $pid "*) ;;
