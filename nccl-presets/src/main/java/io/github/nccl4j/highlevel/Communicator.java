@@ -424,6 +424,21 @@ public final class Communicator implements AutoCloseable {
         return core.memory(statistic.code());
     }
 
+    /**
+     * What NCCL tells of this communicator's place, and of what kernels and windows can do in it. Not collective, and in no
+     * stream.
+     *
+     * <p>C function: {@code ncclCommQueryProperties}, since NCCL 2.29.2. Newer releases tell more. From 2.29.7 on the first
+     * call chooses how much address space each window may take, which {@code NCCL_WIN_STRIDE} can set before.
+     *
+     * @return the properties
+     * @throws IllegalStateException if the communicator is not open, or another thread is in it
+     * @throws NcclLibraryException if the library lacks the function
+     */
+    public CommunicatorProperties properties() {
+        return core.properties();
+    }
+
     /* Making others from it. */
 
     /**
@@ -2041,7 +2056,7 @@ public final class Communicator implements AutoCloseable {
         requirePeer("root", root);
     }
 
-    private void requirePeer(String what, int peer) {
+    void requirePeer(String what, int peer) {
         if (peer < 0 || peer >= size()) {
             throw new IllegalArgumentException(what + " must be >= 0 and < size(): " + peer + ", size " + size());
         }

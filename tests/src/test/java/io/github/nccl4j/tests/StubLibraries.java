@@ -455,6 +455,9 @@ public final class StubLibraries {
                 API ncclCommGrow(Comm* from, int n, Id*, int rank, Comm** c, void*) {
                   return make(c, from ? from->rank : rank, n);
                 }
+                API ncclCommQueryProperties(Comm*, void*) { return called(); }
+                API ncclGetPeerDevicePointer(void*, size_t, int, void**) { return called(); }
+                API ncclGetLsaMultimemDevicePointer(void*, size_t, void**) { return called(); }
                 #endif
                 #if VERSION >= 22907
                 API ncclCommSuspend(Comm*, int) { return called(); }
@@ -514,6 +517,85 @@ public final class StubLibraries {
                 API ncclPutSignal() { return 0; }
                 API ncclSignal() { return 0; }
                 API ncclWaitSignal() { return 0; }
+                #endif
+                """);
+    }
+
+    /**
+     * Passes for the host engine, and does with the structures of the device API what NCCL of that release does: it refuses
+     * those of newer releases, and writes the layout of their version. Teams and handles that are passed come back.
+     */
+    public static Path device(Path folder, int versionCode) throws IOException {
+        return Cxx.library(folder, "device" + versionCode, ("#define VERSION " + versionCode + "\n") + """
+                #include <cstddef>
+                #include <cstdint>
+                #include <cstdlib>
+                #include <cstring>
+                #include <unistd.h>
+                #define API extern "C" int
+                static int live;
+                API nccl4jHostEngineVersion() { return 1; }
+                API ncclGetVersion(int* version) { *version = VERSION; return 0; }
+                extern "C" const char* ncclGetErrorString(int) { return "stub"; }
+                extern "C" const char* ncclGetLastError(void*) { return ""; }
+                API ncclGetUniqueId(void*) { return 0; }
+                struct Id { char bytes[128]; };
+                API ncclCommInitRank(void** c, int, Id, int) { *c = &live; return 0; }
+                API ncclCommFinalize(void*) { return 0; }
+                API ncclCommDestroy(void*) { return 0; }
+                API ncclCommAbort(void*) { return 0; }
+                API ncclCommGetAsyncError(void*, int* error) { *error = 0; return 0; }
+                API ncclMemAlloc(void** memory, size_t) { *memory = aligned_alloc(4096, 4096); return 0; }
+                API ncclMemFree(void* memory) { free(memory); return 0; }
+                API ncclCommWindowRegister(void*, void* memory, size_t, void** window, int) { *window = memory; return 0; }
+                API ncclCommWindowDeregister(void*, void*) { return 0; }
+                API ncclDevCommCreate(void*, void*, void*) { return 0; }
+                struct Team { int size, rank, stride; };
+                struct Handle { void* base; };
+                extern "C" Team ncclTeamWorld(void*) { return {17, 4, 3}; }
+                API ncclTeamRankToWorld(void*, Team t, int rank) { return t.size * 10000 + t.rank * 100 + t.stride * 10 + rank; }
+                #if VERSION >= 22902
+                template <class T> static void put(char* to, size_t at, T value) { memcpy(to + at, &value, sizeof value); }
+                API ncclCommQueryProperties(void*, char* p) {
+                  unsigned version;
+                  memcpy(&version, p + 12, 4);
+                  if (version > VERSION) return 5;
+                  for (int i = 0; i < 4; i++) put(p, 16 + 4 * i, 10 + i);
+                  p[32] = 1;
+                  p[33] = 0;
+                  if (version < 22907) {
+                    p[34] = 3;
+                    return 0;
+                  }
+                  put(p, 36, 2);
+                  put(p, 40, 6);
+                  p[44] = 1;
+                  put(p, 48, 99);
+                  if (version < 23100) return 0;
+                  put(p, 56, (uint64_t)0xabcdef0123456789u);
+                  put(p, 64, 5);
+                  put(p, 68, 3);
+                  p[72 + 2] = p[72 + 5] = p[72 + 33] = 1;
+                  put(p, 136, (size_t)248);
+                  if (version < 23200) return 0;
+                  p[144] = 1;
+                  p[145] = 0;
+                  p[146] = 1;
+                  return 0;
+                }
+                API ncclGetPeerDevicePointer(char* window, size_t offset, int peer, char** out) {
+                  *out = peer == 2 ? nullptr : window + 65536 * peer + offset;
+                  return 0;
+                }
+                API ncclGetMultimemDevicePointer(void*, size_t offset, Handle handle, char** out) {
+                  *out = (char*)handle.base + offset;
+                  return 0;
+                }
+                API ncclGetLsaMultimemDevicePointer(char* window, size_t, char** out) {
+                  if (getenv("STUB_LATE")) for (;;) sleep(1);
+                  *out = window + (1 << 30);
+                  return 0;
+                }
                 #endif
                 """);
     }

@@ -59,6 +59,7 @@ final class OldLibraryMisuses {
         needs("suspend", "2.29.7", w -> w.first.suspend(SuspendFlag.MEM));
         needs("revoke", "2.28.7", w -> w.first.revoke(RevokeFlag.DEFAULT));
         needs("memory", "2.29.7", w -> w.first.memory(MemoryStatistic.GPU_MEM_TOTAL));
+        needs("properties", "2.29.2", w -> w.first.properties());
         needs("two ids", "2.23.4", w -> Communicator.builder().device(w.device).create(List.of(ID, ID), 0, 2));
         all.add(new Misuse(
                 "NCCL 2.18.1: memory for windows",
