@@ -100,6 +100,12 @@ final class CommunicatorCore {
     private final Thread creator = Thread.currentThread();
 
     private final List<AutoCloseable> owned = new ArrayList<>();
+    /** What calls that were given up may still use. */
+    private final List<Runnable> kept = new ArrayList<>();
+
+    /** Guarded by the list. */
+    private boolean keepsNothing;
+
     private final Set<CudaGraph> graphs = new HashSet<>();
     /** Where it was asked for: in a group it comes to be somewhere else. */
     private final Throwable creation = new Throwable("created here");
@@ -768,6 +774,27 @@ final class CommunicatorCore {
         }
     }
 
+    /** Has something released when the native communicator is gone; at once if that has happened. */
+    void keepUntilEnded(Runnable release) {
+        synchronized (kept) {
+            if (!keepsNothing) {
+                kept.add(release);
+                return;
+            }
+        }
+        release.run();
+    }
+
+    private void releaseKept() {
+        List<Runnable> all;
+        synchronized (kept) {
+            keepsNothing = true;
+            all = List.copyOf(kept);
+            kept.clear();
+        }
+        all.forEach(InFlight::release);
+    }
+
     /** The newest first. */
     private List<AutoCloseable> ownedNow() {
         synchronized (owned) {
@@ -1253,6 +1280,7 @@ final class CommunicatorCore {
                 rollCall.end();
             }
             abandonOwned();
+            releaseKept();
             communicator.ended();
         }
     }

@@ -464,6 +464,16 @@ public final class StubLibraries {
                 API ncclCommResume(Comm*) { return called(); }
                 API ncclCommMemStats(Comm*, int, uint64_t* value) { *value = 0; return called(); }
                 #endif
+                #if VERSION >= 23102
+                API ncclAllReduceConfig() { return called(); }
+                API ncclBroadcastConfig() { return called(); }
+                API ncclReduceConfig() { return called(); }
+                API ncclAllGatherConfig() { return called(); }
+                API ncclReduceScatterConfig() { return called(); }
+                API ncclAlltoAllConfig() { return called(); }
+                API ncclGatherConfig() { return called(); }
+                API ncclScatterConfig() { return called(); }
+                #endif
                 """);
     }
 

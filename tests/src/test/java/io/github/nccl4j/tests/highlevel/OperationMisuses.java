@@ -2,6 +2,7 @@ package io.github.nccl4j.tests.highlevel;
 
 import static io.github.nccl4j.tests.highlevel.MisuseWorld.disguised;
 
+import io.github.nccl4j.highlevel.CollectiveConfig;
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CudaStream;
 import io.github.nccl4j.highlevel.DataType;
@@ -77,6 +78,68 @@ final class OperationMisuses {
         table.addresses("recv", false, "peer", (c, s, r, n, type, op, root, st) -> c.recv(r, n, type, root, st));
         table.single();
         return table.all;
+    }
+
+    /** The same of those that take a configuration. */
+    static List<Misuse> ofConfigured(boolean onHost) {
+        OperationMisuses table = new OperationMisuses();
+        table.configured(onHost);
+        return table.all;
+    }
+
+    private void configured(boolean onHost) {
+        CollectiveConfig config = CollectiveConfig.builder().maxCtas(4).build();
+        String as = " as configured";
+        buffers(
+                onHost,
+                "allReduce" + as,
+                1,
+                1,
+                true,
+                null,
+                (c, s, r, op, root, st) -> c.allReduce(s, r, op, st, config));
+        buffers(
+                onHost,
+                "reduce" + as,
+                1,
+                1,
+                true,
+                "root",
+                (c, s, r, op, root, st) -> c.reduce(s, r, op, root, st, config));
+        buffers(
+                onHost,
+                "broadcast" + as,
+                1,
+                1,
+                false,
+                "root",
+                (c, s, r, op, root, st) -> c.broadcast(s, r, root, st, config));
+        buffers(onHost, "allGather" + as, 1, 2, false, null, (c, s, r, op, root, st) -> c.allGather(s, r, st, config));
+        buffers(
+                onHost,
+                "reduceScatter" + as,
+                2,
+                1,
+                true,
+                null,
+                (c, s, r, op, root, st) -> c.reduceScatter(s, r, op, st, config));
+        buffers(onHost, "allToAll" + as, 2, 2, false, null, (c, s, r, op, root, st) -> c.allToAll(s, r, st, config));
+        buffers(
+                onHost,
+                "gather" + as,
+                1,
+                2,
+                false,
+                "root",
+                (c, s, r, op, root, st) -> c.gather(s, r, root, st, config));
+        buffers(
+                onHost,
+                "scatter" + as,
+                2,
+                1,
+                false,
+                "root",
+                (c, s, r, op, root, st) -> c.scatter(s, r, root, st, config));
     }
 
     private void add(String name, Misuse.Body body) {
