@@ -1,5 +1,6 @@
 package io.github.nccl4j.samples.perf;
 
+import io.github.nccl4j.highlevel.CollectiveConfig;
 import io.github.nccl4j.highlevel.ElementType;
 
 /**
@@ -8,6 +9,7 @@ import io.github.nccl4j.highlevel.ElementType;
  * @param send address of the elements that go out
  * @param recv address of where elements come in
  * @param operator null for collectives that only copy
+ * @param config null for calls without one
  */
 record Arguments(
         Member member,
@@ -17,7 +19,8 @@ record Arguments(
         ElementType<?> type,
         Operator operator,
         int root,
-        Traffic traffic) {
+        Traffic traffic,
+        CollectiveConfig config) {
     int rank() {
         return member.rank();
     }
