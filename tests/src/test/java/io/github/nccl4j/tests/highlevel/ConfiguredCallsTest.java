@@ -17,6 +17,7 @@ import io.github.nccl4j.highlevel.CudaEvent;
 import io.github.nccl4j.highlevel.CudaStream;
 import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element.Float32;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.FlightRecorder.Operation;
@@ -25,6 +26,8 @@ import io.github.nccl4j.highlevel.NcclResultException;
 import io.github.nccl4j.highlevel.NcclTimeoutException;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.Result;
+import io.github.nccl4j.highlevel.Window;
+import io.github.nccl4j.highlevel.WindowFlag;
 import io.github.nccl4j.library.HostEngine;
 import io.github.nccl4j.tests.Threads;
 import java.lang.ref.WeakReference;
@@ -134,7 +137,7 @@ class ConfiguredCallsTest {
                             text.contains("ncclAllReduceConfig of 5 int32 with"
                                     + " CollectiveConfig{maxCTAs=3, algSelection=nvls_}"),
                             text);
-                    assertTrue(text.contains("cannot be had: the host engine has rings and trees only"), text);
+                    assertTrue(text.contains("cannot be had: the host engine has rings and trees"), text);
                 }
                 // Preferred only, it is done by another algorithm.
                 CollectiveConfig preferred = nvls.toBuilder()
@@ -142,6 +145,46 @@ class ConfiguredCallsTest {
                         .build();
                 c.allReduce(buffer, buffer, ReduceOp.SUM, STREAM, preferred);
                 allOf(2, buffer);
+            }
+        });
+    }
+
+    /** What kernels for symmetric windows need: both buffers in one, and an operation that NCCL has such a kernel for. */
+    @Test
+    void kernelsForSymmetricWindowsNeedThese() throws Exception {
+        CollectiveConfig symmetric = CollectiveConfig.algorithm("symk");
+        RankThreads.run(2, c -> {
+            try (DeviceBuffer<Float32> memory = Device.host().allocateForWindow(ElementType.FLOAT32, 4096);
+                    DeviceBuffer<Float32> outside = Device.host().allocate(ElementType.FLOAT32, 8);
+                    Window window = c.registerWindow(memory, WindowFlag.COLL_SYMMETRIC)) {
+                assertTrue(window.isOpen());
+                DeviceBuffer<Float32> four = memory.slice(0, 4);
+                DeviceBuffer<Float32> eight = memory.slice(8, 8);
+                memory.fill(1);
+                outside.fill(1);
+                c.allReduce(four, eight.slice(0, 4), ReduceOp.SUM, STREAM, symmetric);
+                c.allGather(four, eight, STREAM, symmetric);
+                c.reduceScatter(eight, four, ReduceOp.SUM, STREAM, symmetric);
+                CollectiveConfig plainKernel = CollectiveConfig.algorithm("symk_ld");
+                c.reduceScatter(eight, four, ReduceOp.SUM, STREAM, plainKernel);
+                List<Runnable> refused = List.of(
+                        () -> c.allReduce(four, outside.slice(0, 4), ReduceOp.SUM, STREAM, symmetric),
+                        () -> c.allReduce(outside.slice(0, 4), four, ReduceOp.SUM, STREAM, symmetric),
+                        () -> c.allReduce(four, four, ReduceOp.MAX, STREAM, symmetric),
+                        () -> c.allGather(four, outside, STREAM, symmetric),
+                        () -> c.reduceScatter(outside, four, ReduceOp.SUM, STREAM, symmetric),
+                        // Multicast, and rails of several nodes.
+                        () -> c.allGather(four, eight, STREAM, CollectiveConfig.algorithm("symk_llmc")),
+                        () -> c.allGather(four, eight, STREAM, CollectiveConfig.algorithm("symk_rail")));
+                for (Runnable call : refused) {
+                    NcclResultException refusal = assertThrows(NcclResultException.class, call::run);
+                    assertTrue(refusal.getMessage().contains("where both buffers are in such"), refusal.getMessage());
+                }
+                // One that ends outside of the window.
+                DeviceBuffer<Float32> beyond =
+                        DeviceBuffer.wrap(Device.host(), ElementType.FLOAT32, memory.address() + 4 * 4092, 8);
+                assertThrows(NcclResultException.class, () -> c.allGather(four, beyond, STREAM, symmetric));
+                assertNull(c.failure().orElse(null));
             }
         });
     }
