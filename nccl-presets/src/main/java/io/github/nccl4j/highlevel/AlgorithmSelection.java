@@ -14,9 +14,8 @@ import java.util.stream.Collectors;
  * Which of NCCL's algorithms a collective may use, for {@link CollectiveConfig.Builder#algorithm(AlgorithmSelection)}.
  *
  * <pre>{@code
- * AlgorithmSelection.RING;                                     // ring
- * AlgorithmSelection.of("ring_ll").or(AlgorithmSelection.TREE); // ring_ll,tree
- * AlgorithmSelection.SYMMETRIC.not();                          // ^symk
+ * AlgorithmSelection either = AlgorithmSelection.of("ring_ll").or(AlgorithmSelection.TREE); // ring_ll,tree
+ * AlgorithmSelection others = AlgorithmSelection.SYMMETRIC.not(); // ^symk
  * }</pre>
  *
  * <p>A name stands for all algorithms whose names begin with it, in upper or lower case: "ring" for ring_ll, ring_ll128 and

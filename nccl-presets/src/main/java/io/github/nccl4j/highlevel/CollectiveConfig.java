@@ -19,7 +19,7 @@ import java.util.Objects;
  * CollectiveConfig config = CollectiveConfig.builder()
  *         .preferAlgorithm(AlgorithmSelection.NVLS.or(AlgorithmSelection.TREE))
  *         .maxCtas(16)
- *         .profilerTag(step)
+ *         .profilerTag(42)
  *         .build();
  * communicator.allReduce(send, recv, ReduceOp.SUM, stream, config);
  * }</pre>
