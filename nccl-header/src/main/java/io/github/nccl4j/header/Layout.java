@@ -186,7 +186,8 @@ public final class Layout {
                 .redirectErrorStream(true)
                 .redirectOutput(output.toFile())
                 .start();
-        // A compiler that outlives a killed JVM ends by itself. The guard of child processes is in a module that this one
+        // A compiler that outlives a killed JVM ends by itself. The guard of child processes is in a module that this
+        // one
         // helps to build.
         try {
             if (!process.waitFor(SECONDS_TO_COMPILE, TimeUnit.SECONDS)) {
