@@ -186,9 +186,8 @@ public final class Layout {
                 .redirectErrorStream(true)
                 .redirectOutput(output.toFile())
                 .start();
-        // A compiler that outlives a killed JVM ends by itself. The guard of child processes is in a module that this
-        // one
-        // helps to build.
+        // A compiler that outlives a killed JVM ends by itself. ChildProcesses is in a module that this one helps to
+        // build.
         try {
             if (!process.waitFor(SECONDS_TO_COMPILE, TimeUnit.SECONDS)) {
                 throw new IllegalStateException(command.get(0) + " did not end within " + SECONDS_TO_COMPILE + " s");

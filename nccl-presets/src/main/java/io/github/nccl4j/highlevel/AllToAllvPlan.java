@@ -331,7 +331,11 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
 
     /* Running. */
 
-    /** {@return true if {@code ncclAlltoAllv} is called; false if sends and receives are grouped} */
+    /**
+     * Whether {@code ncclAlltoAllv} is called. With RCCL, that is outside of groups alone.
+     *
+     * @return true if it is called; false if sends and receives are grouped
+     */
     public boolean usesNativeCall() {
         return form != null;
     }

@@ -101,9 +101,9 @@ class ConformanceTest {
     void theCommandEndsAtItsTimeout(String ranks) {
         ChildJvm.Outcome outcome = new ChildJvm()
                 .limit(Duration.ofMinutes(1))
-                .run(ConformanceCommand.class, "-n", "2", "--engine", "host", ranks, "--timeout", "3");
+                .run(ConformanceCommand.class, "-n", "2", "--engine", "host", ranks, "--timeout", "2");
         assertEquals(124, outcome.exitCode(), outcome.output());
-        assertTrue(outcome.output().contains("timed out after 3 s"), outcome.output());
+        assertTrue(outcome.output().contains("timed out after 2 s"), outcome.output());
     }
 
     @Test
