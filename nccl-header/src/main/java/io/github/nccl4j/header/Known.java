@@ -1,5 +1,6 @@
 package io.github.nccl4j.header;
 
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
@@ -29,8 +30,11 @@ final class Known {
             // 2.30.4; there the functions take a pointer to it
             "ncclParamHandle_t", "struct ncclParamHandle");
 
-    private static final String ALLTOALLV_10 = "ncclResult_t (const void*, const size_t*, const size_t*, void*, "
-            + "const size_t*, const size_t*, %s, ncclDataType_t, ncclComm_t, cudaStream_t)";
+    /** VCCL's earlier form and RCCL's, which nccl4j binds as well. */
+    private static final String ALLTOALLV = "ncclResult_t (const void*, const size_t*, const size_t*, void*, "
+            + "const size_t*, const size_t*, %sncclDataType_t, ncclComm_t, cudaStream_t)";
+
+    private static final List<String> ALLTOALLV_RELAYS = List.of("void*, ", "const void*, ", "");
 
     private Known() {}
 
@@ -42,9 +46,9 @@ final class Known {
     static boolean sameFunction(Function ours, Function theirs, Header theirHeader) {
         String signature = theirs.signature();
         if (ours.name().endsWith("ncclAlltoAllv")) {
-            // VCCL's earlier form, which nccl4j binds as well.
-            return signature.equals(String.format(Locale.ROOT, ALLTOALLV_10, "void*"))
-                    || signature.equals(String.format(Locale.ROOT, ALLTOALLV_10, "const void*"));
+            return ALLTOALLV_RELAYS.stream()
+                    .map(relay -> String.format(Locale.ROOT, ALLTOALLV, relay))
+                    .anyMatch(signature::equals);
         }
         Alias handle = theirHeader.aliases().get("ncclParamHandle_t");
         if (handle == null || !sameHandle("ncclParamHandle_t", handle.type())) {
