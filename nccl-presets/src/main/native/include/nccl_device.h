@@ -39,23 +39,30 @@ typedef uint32_t ncclGinCounter_t;
  * @since NCCL 2.31.2
  */
 typedef uint32_t ncclCftLeId_t;
-#define NCCL_LE_ID_INVALID 0xffffffff /* 2.31.2 */
+#define NCCL_LE_ID_INVALID ((ncclCftLeId_t)-1) /* 2.31.2 */
 
-/** How GPUs start transfers over the network themselves. The numbers are those of network devices; there is no 1. */
+/**
+ * How GPUs start transfers over the network themselves: not at all, or in requirements in any way; there is no 1. In C++
+ * it has one byte before 2.29.7.
+ * @since NCCL 2.29.2
+ */
 typedef enum {
-  NCCL_GIN_TYPE_NONE = 0, /* 2.29.2: none, or any in requirements */
-  NCCL_GIN_TYPE_PROXY = 2, /* 2.29.2 */
-  NCCL_GIN_TYPE_GDAKI = 3, /* 2.29.2 */
+  NCCL_GIN_TYPE_NONE = 0,
+  NCCL_GIN_TYPE_PROXY = 2,
+  NCCL_GIN_TYPE_GDAKI = 3,
   NCCL_GIN_TYPE_GPI = 4, /* 2.30.7 */
   NCCL_GIN_TYPE_EFA_GDA = 5, /* 2.31.2 */
   NCCL_GIN_MAX_TYPES = 6 /* 2.31.2 */
 } ncclGinType_t;
 
-/** Which ranks GPUs reach so: none, all, those at the same place of other teams, or those at a stride. */
+/**
+ * Which ranks GPUs reach so: none, all, those at the same place of other teams, or those at a stride.
+ * @since NCCL 2.29.7
+ */
 typedef enum {
-  NCCL_GIN_CONNECTION_NONE = 0, /* 2.29.7 */
-  NCCL_GIN_CONNECTION_FULL = 1, /* 2.29.7 */
-  NCCL_GIN_CONNECTION_RAIL = 2, /* 2.29.7 */
+  NCCL_GIN_CONNECTION_NONE = 0,
+  NCCL_GIN_CONNECTION_FULL = 1,
+  NCCL_GIN_CONNECTION_RAIL = 2,
   NCCL_GIN_CONNECTION_CUSTOM_STRIDE = 3 /* 2.31.2 */
 } ncclGinConnectionType_t;
 

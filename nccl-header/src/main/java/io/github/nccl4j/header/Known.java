@@ -8,8 +8,8 @@ import java.util.Set;
 /** The differences between releases that mean nothing, and what else the check has to know of {@code nccl.h}. */
 final class Known {
     /** Tells the release itself, and so is different in each. */
-    static final Set<String> VERSION_MACROS =
-            Set.of("NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH", "NCCL_SUFFIX", "NCCL_VERSION_CODE", "NCCL_H_");
+    static final Set<String> VERSION_MACROS = Set.of(
+            "NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH", "NCCL_SUFFIX", "NCCL_VERSION_CODE", "NCCL_H_", "NCCL_DEVICE_H_");
 
     /** Ours alone: the forward typedefs in place of CUDA's header. */
     static final Set<String> OWN_ALIASES = Set.of("cudaStream_t", "cudaEvent_t");
@@ -35,6 +35,33 @@ final class Known {
             + "const size_t*, const size_t*, %sncclDataType_t, ncclComm_t, cudaStream_t)";
 
     private static final List<String> ALLTOALLV_RELAYS = List.of("void*, ", "const void*, ", "");
+
+    /** Exported by the libraries for Linux, but declared in headers for Windows alone. */
+    static final Set<String> DECLARED_FOR_WINDOWS = Set.of(
+            "ncclGinInboxA2ACreateRequirement",
+            "ncclGinOutboxCreateRequirement",
+            "ncclGinInboxA2AHandle_t",
+            "ncclGinOutboxHandle_t");
+
+    /** Declared in headers, but not exported by any library yet. */
+    static final Set<String> NOT_EXPORTED = Set.of("ncclCftBarrierCreateRequirement");
+
+    /** Only kernels read them, and names of fields change; their sizes alone are compared. */
+    static final Set<String> OPAQUE = Set.of("ncclDevComm_t", "ncclGinBarrierHandle_t");
+
+    /** The structure that began anew in a release. */
+    static final String BEGUN_ANEW = "ncclDevCommRequirements_t";
+
+    static final Release NEW_BEGINNING = new Release(2, 29, 2);
+
+    /** From here on the enumeration is as large as others; it had one byte. */
+    static final Release WIDE_TYPE = new Release(2, 29, 7);
+
+    /** What the compiler tells of that enumeration where it has one byte, by name; as theirs. */
+    static final Map<String, String> SMALL_TYPE = Map.of(
+            "sizeof ncclGinType_t", "1",
+            "offset ncclCommProperties_t.ginType", "34",
+            "size ncclCommProperties_t.ginType", "1");
 
     private Known() {}
 

@@ -2,6 +2,7 @@ package io.github.nccl4j.presets;
 
 import org.bytedeco.javacpp.annotation.Platform;
 import org.bytedeco.javacpp.annotation.Properties;
+import org.bytedeco.javacpp.tools.Info;
 import org.bytedeco.javacpp.tools.InfoMap;
 import org.bytedeco.javacpp.tools.InfoMapper;
 
@@ -26,5 +27,6 @@ public class nccl_device implements InfoMapper {
     @Override
     public void map(InfoMap map) {
         nccl.derived(map, "/nccl_device_rules.txt");
+        map.put(new Info("NCCL_LE_ID_INVALID").javaText("public static final int NCCL_LE_ID_INVALID = -1;\n"));
     }
 }

@@ -23,7 +23,8 @@ import picocli.CommandLine.Spec;
 @Command(
         name = "check-header",
         description = {
-            "Compares nccl.h of NCCL installations with the one that nccl4j's bindings are made from.",
+            "Compares nccl.h of NCCL installations with the one that nccl4j's bindings are made from, and the host functions "
+                    + "of nccl_device.h if it is there.",
             "",
             "Every function, constant, enumeration and struct of theirs must be in ours with the same types, values and "
                     + "offsets; what only ours has must be newer. Layouts are compared with a C++ compiler, g++ or the one that "
@@ -34,7 +35,8 @@ final class CheckHeaderCommand implements Callable<Integer> {
     /** Where the bindings' jar has the header, and stand-ins for the CUDA headers that others include. */
     private static final String RESOURCES = "/io/github/nccl4j/";
 
-    private static final List<String> SHIMS = List.of("cuda_runtime.h", "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h");
+    private static final List<String> SHIMS =
+            List.of("cuda.h", "cuda_runtime.h", "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h");
 
     @Option(
             names = {"-h", "--help"},
@@ -59,6 +61,7 @@ final class CheckHeaderCommand implements Callable<Integer> {
         Path folder = Files.createTempDirectory("nccl4j-check-header");
         try {
             Path ours = extract("include/nccl.h", folder.resolve("nccl.h"));
+            extract("include/nccl_device.h", folder.resolve("nccl_device.h"));
             Path shim = Files.createDirectory(folder.resolve("shim"));
             for (String name : SHIMS) {
                 extract("shim/" + name, shim.resolve(name));
@@ -67,9 +70,10 @@ final class CheckHeaderCommand implements Callable<Integer> {
             HeaderCheck check = new HeaderCheck(ours, shim, compiler);
             boolean passed = true;
             for (Path path : paths) {
-                HeaderCheck.Report report = check.check(path);
-                report.lines().forEach(out::println);
-                passed &= report.passed();
+                for (HeaderCheck.Report report : check.checkAll(path)) {
+                    report.lines().forEach(out::println);
+                    passed &= report.passed();
+                }
             }
             return passed ? 0 : 1;
         } finally {
