@@ -210,10 +210,13 @@ public final class Window implements AutoCloseable {
      * copies of CUDA. Not collective, and in no stream.
      *
      * <pre>{@code
-     * window.peerAddress(next).ifPresent(address -> {
-     *     DeviceBuffer<Float32> theirs = DeviceBuffer.wrap(communicator.device(), ElementType.FLOAT32, address, 1024);
-     *     theirs.copyTo(floats);
-     * });
+     * try (DeviceBuffer<Float32> mine = device.allocateForWindow(ElementType.FLOAT32, numbers.length);
+     *         Window window = communicator.registerWindow(mine, WindowFlag.COLL_SYMMETRIC)) {
+     *     OptionalLong address = window.peerAddress(next);
+     *     if (address.isPresent()) {
+     *         DeviceBuffer.wrap(device, ElementType.FLOAT32, address.getAsLong(), numbers.length).copyTo(numbers);
+     *     }
+     * }
      * }</pre>
      *
      * <p>It begins where the other rank's buffer does, and is valid as long as both ranks have the window. Nothing orders what
