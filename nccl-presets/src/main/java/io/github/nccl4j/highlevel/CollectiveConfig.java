@@ -63,6 +63,9 @@ public final class CollectiveConfig {
         /**
          * Checks the numbers and the value.
          *
+         * @param vendorId the vendor's number
+         * @param optionId the option's number
+         * @param value an {@link Integer}, a {@link String}, or a {@link Long}
          * @throws IllegalArgumentException if the vendor's number is out of range, the value has another type, or a text has
          *     a NUL character
          */

@@ -1,8 +1,8 @@
 package io.github.nccl4j.tests;
 
 import io.github.nccl4j.global.nccl;
-import io.github.nccl4j.highlevel.NcclEncryption;
 import io.github.nccl4j.global.nccl_device;
+import io.github.nccl4j.highlevel.NcclEncryption;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclLibraryException;
