@@ -265,8 +265,9 @@ class ConfiguredCallsTest {
                     try (DeviceBuffer<Int32> buffer = ones(5)) {
                         WeakReference<CollectiveConfig> alone = givenUp(c, buffer);
                         collect();
-                        assertNotNull(alone.get(), "the call may still be in NCCL");
+                        boolean isKept = alone.get() != null;
                         c.abort();
+                        assertTrue(isKept, "the call may still be in NCCL");
                         assertTrue(isCollected(alone), "the communicator has ended");
                     } finally {
                         over.countDown();
@@ -313,51 +314,97 @@ class ConfiguredCallsTest {
             try (DeviceBuffer<Int32> buffer = ones(3);
                     CudaStream stream = CudaStream.nonBlocking(Device.host());
                     CudaStream other = CudaStream.nonBlocking(Device.host())) {
-                CudaEvent event = CudaEvent.create(Device.host());
-                long handle = event.nativeHandle();
-                CollectiveConfig config =
-                        CollectiveConfig.builder().launchCompletionEvent(event).build();
-                assertThrows(IllegalStateException.class, event::isDone, "not recorded yet");
-                if (c.rank() == 1) {
-                    blocked.await();
-                    c.send(buffer, 0, stream);
-                    launched.await();
-                } else {
-                    c.recv(buffer, 1, stream);
-                }
-                if (inGroup) {
-                    try (Group group = Group.open()) {
-                        c.allReduce(buffer, buffer, ReduceOp.SUM, stream, config);
-                        assertThrows(IllegalStateException.class, event::isDone, "not launched yet");
-                        if (c.rank() == 1) {
-                            // The group has what it needs.
-                            event.close();
-                            assertTrue(exists(handle), "the group needs it");
-                        }
-                        group.launch();
+                boolean done = false;
+                try {
+                    if (c.rank() == 0) {
+                        isFirst(inGroup, c, buffer, stream, other, blocked, launched);
+                    } else {
+                        isLast(inGroup, c, buffer, stream, blocked, launched);
                     }
-                } else {
-                    c.allReduce(buffer, buffer, ReduceOp.SUM, stream, config);
-                }
-                if (c.rank() == 0) {
-                    assertFalse(event.isDone(), "the stream has not come to the call");
+                    done = true;
+                } finally {
+                    if (!done) {
+                        // Closing the streams waits for what is in them.
+                        c.abort();
+                    }
                     blocked.countDown();
-                    event.synchronize(LIMIT);
-                    // Another stream goes on, while the call waits for rank 1.
-                    other.waitFor(event);
-                    other.synchronize(LIMIT);
-                    assertFalse(stream.isDone(), "the call waits for rank 1");
-                    event.close();
-                    ones(1).close();
-                    assertTrue(exists(handle), "the call is not done");
                     launched.countDown();
                 }
-                c.work(stream).await();
-                allOf(2, buffer);
-                event.close();
-                awaitDestroyed(handle);
             }
         });
+    }
+
+    private static CollectiveConfig with(CudaEvent event) {
+        assertThrows(IllegalStateException.class, event::isDone, "not recorded yet");
+        return CollectiveConfig.builder().launchCompletionEvent(event).build();
+    }
+
+    /** Its call waits for the last rank. */
+    private static void isFirst(
+            boolean inGroup,
+            Communicator c,
+            DeviceBuffer<Int32> buffer,
+            CudaStream stream,
+            CudaStream other,
+            CountDownLatch blocked,
+            CountDownLatch launched)
+            throws Exception {
+        CudaEvent event = CudaEvent.create(Device.host());
+        long handle = event.nativeHandle();
+        CollectiveConfig config = with(event);
+        c.recv(buffer, 1, stream);
+        if (inGroup) {
+            Group.run(() -> {
+                c.allReduce(buffer, buffer, ReduceOp.SUM, stream, config);
+                assertThrows(IllegalStateException.class, event::isDone, "not launched yet");
+            });
+        } else {
+            c.allReduce(buffer, buffer, ReduceOp.SUM, stream, config);
+        }
+        assertFalse(event.isDone(), "the stream has not come to the call");
+        blocked.countDown();
+        event.synchronize(LIMIT);
+        // Another stream goes on, while the call waits for rank 1.
+        other.waitFor(event);
+        other.synchronize(LIMIT);
+        assertFalse(stream.isDone(), "the call waits for rank 1");
+        event.close();
+        ones(1).close();
+        assertTrue(exists(handle), "the call is not done");
+        launched.countDown();
+        c.work(stream).await();
+        allOf(2, buffer);
+        awaitDestroyed(handle);
+    }
+
+    /** Its event is closed before the launch, if that is possible. */
+    private static void isLast(
+            boolean inGroup,
+            Communicator c,
+            DeviceBuffer<Int32> buffer,
+            CudaStream stream,
+            CountDownLatch blocked,
+            CountDownLatch launched)
+            throws Exception {
+        CudaEvent event = CudaEvent.create(Device.host());
+        long handle = event.nativeHandle();
+        CollectiveConfig config = with(event);
+        blocked.await();
+        c.send(buffer, 0, stream);
+        launched.await();
+        if (inGroup) {
+            Group.run(() -> {
+                c.allReduce(buffer, buffer, ReduceOp.SUM, stream, config);
+                event.close();
+                assertTrue(exists(handle), "the group needs it");
+            });
+        } else {
+            c.allReduce(buffer, buffer, ReduceOp.SUM, stream, config);
+        }
+        c.work(stream).await();
+        allOf(2, buffer);
+        event.close();
+        awaitDestroyed(handle);
     }
 
     @Test
