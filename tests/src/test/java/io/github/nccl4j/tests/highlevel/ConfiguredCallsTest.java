@@ -154,9 +154,9 @@ class ConfiguredCallsTest {
     void kernelsForSymmetricWindowsNeedThese() throws Exception {
         CollectiveConfig symmetric = CollectiveConfig.algorithm("symk");
         RankThreads.run(2, c -> {
-            try (DeviceBuffer<Float32> memory = Device.host().allocateForWindow(ElementType.FLOAT32, 4096);
+            try (DeviceBuffer<Float32> memory = Device.host().allocateForWindow(ElementType.FLOAT32, 8192);
                     DeviceBuffer<Float32> outside = Device.host().allocate(ElementType.FLOAT32, 8);
-                    Window window = c.registerWindow(memory, WindowFlag.COLL_SYMMETRIC)) {
+                    Window window = c.registerWindow(memory.slice(0, 4096), WindowFlag.COLL_SYMMETRIC)) {
                 assertTrue(window.isOpen());
                 DeviceBuffer<Float32> four = memory.slice(0, 4);
                 DeviceBuffer<Float32> eight = memory.slice(8, 8);
@@ -181,8 +181,7 @@ class ConfiguredCallsTest {
                     assertTrue(refusal.getMessage().contains("where both buffers are in such"), refusal.getMessage());
                 }
                 // One that ends outside of the window.
-                DeviceBuffer<Float32> beyond =
-                        DeviceBuffer.wrap(Device.host(), ElementType.FLOAT32, memory.address() + 4 * 4092, 8);
+                DeviceBuffer<Float32> beyond = memory.slice(4092, 8);
                 assertThrows(NcclResultException.class, () -> c.allGather(four, beyond, STREAM, symmetric));
                 assertNull(c.failure().orElse(null));
             }
@@ -311,9 +310,11 @@ class ConfiguredCallsTest {
         CountDownLatch blocked = new CountDownLatch(1);
         CountDownLatch launched = new CountDownLatch(1);
         RankThreads.run(2, c -> {
+            long handle;
             try (DeviceBuffer<Int32> buffer = ones(3);
                     CudaStream stream = CudaStream.nonBlocking(Device.host());
                     CudaStream other = CudaStream.nonBlocking(Device.host())) {
+                handle = stream.nativeHandle();
                 boolean done = false;
                 try {
                     if (c.rank() == 0) {
@@ -331,6 +332,7 @@ class ConfiguredCallsTest {
                     launched.countDown();
                 }
             }
+            assertEquals(nccl.ncclInvalidArgument, HostEngine.streamQuery(handle), "the stream was destroyed");
         });
     }
 
