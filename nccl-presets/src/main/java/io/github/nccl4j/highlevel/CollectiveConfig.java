@@ -44,12 +44,15 @@ public final class CollectiveConfig {
     private static final int MOST_VENDOR_ID = (1 << 24) - 1;
 
     private final Map<CollectiveConfigField, Object> values;
+    /** Null if there is none. */
+    private final CudaEvent event;
 
     /** Null until the first call. */
     private volatile NativeCollectiveConfig struct;
 
     private CollectiveConfig(Map<CollectiveConfigField, Object> values) {
         this.values = values;
+        event = (CudaEvent) values.get(CollectiveConfigField.LAUNCH_COMPLETION_EVENT);
     }
 
     /**
@@ -176,7 +179,7 @@ public final class CollectiveConfig {
 
     /** Null if there is none. */
     CudaEvent launchCompletionEvent() {
-        return (CudaEvent) values.get(CollectiveConfigField.LAUNCH_COMPLETION_EVENT);
+        return event;
     }
 
     /** Null if it is not set. */

@@ -3,6 +3,7 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.library.NcclLibraryException;
+import java.lang.ref.Reference;
 import java.nio.IntBuffer;
 import java.time.Duration;
 import java.util.Arrays;
@@ -2502,6 +2503,10 @@ public final class Communicator implements AutoCloseable {
         if (goesFurther && faultyWindows) {
             checkForFaults(operation, send.address, recv.address, count, send.type.sizeInBytes());
         }
+        if (!goesFurther && config.launchCompletionEvent() == null) {
+            submitAlone(function, send, recv, count, op, peer, config, stream);
+            return;
+        }
         Batch batch = goesFurther ? Batch.currentFor(core) : null;
         if (batch != null) {
             ConfiguredCall call = ConfiguredCall.begin(core, config, stream);
@@ -2523,6 +2528,31 @@ public final class Communicator implements AutoCloseable {
                 submitNow(function, send, recv, count, op, peer, call, stream);
             }
             call.launched();
+        }
+    }
+
+    /** A call whose configuration NCCL alone reads, before the call returns. */
+    private void submitAlone(
+            int operation,
+            DeviceBuffer<?> send,
+            DeviceBuffer<?> recv,
+            long count,
+            ReduceOp op,
+            int peer,
+            CollectiveConfig config,
+            CudaStream stream) {
+        long struct = config.struct(core.library());
+        int code = op == null ? 0 : op.code();
+        try {
+            submitObserved(
+                    operation, send.address, recv.address, count, send.typeCode, code, peer, struct, config, stream);
+        } catch (RuntimeException failure) {
+            if (core.isStuckNow()) {
+                core.keepUntilEnded(() -> Reference.reachabilityFence(config));
+            }
+            throw failure;
+        } finally {
+            Reference.reachabilityFence(config);
         }
     }
 
@@ -2586,7 +2616,17 @@ public final class Communicator implements AutoCloseable {
             ConfiguredCall call,
             CudaStream stream) {
         int code = op == null ? 0 : op.code();
-        submitObserved(operation, send.address, recv.address, count, send.typeCode, code, peer, call, stream);
+        submitObserved(
+                operation,
+                send.address,
+                recv.address,
+                count,
+                send.typeCode,
+                code,
+                peer,
+                call.struct(),
+                call.config(),
+                stream);
     }
 
     /** Negative if operations must look further than at what they are given. */
@@ -2739,13 +2779,14 @@ public final class Communicator implements AutoCloseable {
 
     private void submitObserved(
             int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
-        submitObserved(operation, send, recv, count, type, op, peer, null, stream);
+        submitObserved(operation, send, recv, count, type, op, peer, 0, null, stream);
     }
 
     /**
      * Where calls may have to be compared, or JDK Flight Recorder may record.
      *
-     * @param configured null for a call without a configuration
+     * @param struct where NCCL reads the configuration; 0 for a call without
+     * @param config null for a call without
      */
     private void submitObserved(
             int operation,
@@ -2755,9 +2796,9 @@ public final class Communicator implements AutoCloseable {
             int type,
             int op,
             int peer,
-            ConfiguredCall configured,
+            long struct,
+            CollectiveConfig config,
             CudaStream stream) {
-        CollectiveConfig config = configured == null ? null : configured.config();
         Gate.Pass pass = gate.enter();
         try {
             if (checked) {
@@ -2766,8 +2807,7 @@ public final class Communicator implements AutoCloseable {
             JfrEvents.OperationEvent event = Jfr.recording ? JfrEvents.operation() : null;
             ring.record(pass.next(), operation, count, type, peer, op, 0, stream.handle);
             pass.count();
-            long offset = configured == null ? 0 : configured.struct();
-            int result = call(operation, send, recv, count, type, op, peer, offset, stream);
+            int result = call(operation, send, recv, count, type, op, peer, struct, stream);
             if (event != null) {
                 JfrEvents.end(event, core);
             }
