@@ -68,7 +68,7 @@ public final class CollectiveConfig {
          *
          * @param vendorId the vendor's number
          * @param optionId the option's number
-         * @param value an {@link Integer}, a {@link String}, or a {@link Long}
+         * @param value its value
          * @throws IllegalArgumentException if the vendor's number is out of range, the value has another type, or a text has
          *     a NUL character
          */
