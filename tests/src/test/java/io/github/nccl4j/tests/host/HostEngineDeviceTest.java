@@ -87,7 +87,7 @@ class HostEngineDeviceTest {
                 ranks);
     }
 
-    /** Two processes of two ranks each, and then of two and one, where no size of a team but 1 fits. */
+    /** Two ranks in each process; and where no size of a team but 1 fits, since the first or the last is alone. */
     @Test
     void ranksOfOtherProcessesAreNotReached() throws Exception {
         assertEquals(
@@ -96,28 +96,45 @@ class HostEngineDeviceTest {
                         "1/4*1 1/2*1 0/2*2 2: 1 2 - -",
                         "2/4*1 0/2*1 1/2*2 2: - - 3 4",
                         "3/4*1 1/2*1 1/2*2 2: - - 3 4"),
-                twoHereAndTheOthers(4));
+                inProcesses(2, 4));
         assertEquals(
                 List.of("0/3*1 0/1*1 0/3*1 3: 1 - -", "1/3*1 0/1*1 1/3*1 3: - 2 -", "2/3*1 0/1*1 2/3*1 3: - - 3"),
-                twoHereAndTheOthers(3));
+                inProcesses(2, 3));
+        assertEquals(
+                List.of(
+                        "0/5*1 0/1*1 0/5*1 5: 1 - - - -",
+                        "1/5*1 0/1*1 1/5*1 5: - 2 - - -",
+                        "2/5*1 0/1*1 2/5*1 5: - - 3 - -",
+                        "3/5*1 0/1*1 3/5*1 5: - - - 4 -",
+                        "4/5*1 0/1*1 4/5*1 5: - - - - 5"),
+                inProcesses(1, 5));
     }
 
-    /** Ranks 0 and 1 are threads here, the others of another process. */
-    private static List<String> twoHereAndTheOthers(int count) throws Exception {
+    /** The first ranks are threads here, the others of processes with two each. */
+    private static List<String> inProcesses(int first, int count) throws Exception {
         String id = Rank.newId();
-        ChildJvm.Running others = new ChildJvm()
-                .property("nccl4j.engine", "host")
-                .start(HostEngineScenarios.class, "teams-from-2", id, "2", "" + count);
-        List<Callable<String>> here = new ArrayList<>();
-        for (int r = 0; r < 2; r++) {
-            int rank = r;
-            here.add(() -> run(id, rank, count));
+        List<ChildJvm.Running> others = new ArrayList<>();
+        for (int rank = first; rank < count; rank += 2) {
+            others.add(new ChildJvm()
+                    .property("nccl4j.engine", "host")
+                    .start(HostEngineScenarios.class, "two-ranks", id, "" + rank, "" + count));
         }
-        List<String> all = new ArrayList<>(Threads.together(here, Duration.ofSeconds(100)));
-        ChildJvm.Outcome outcome = others.await();
-        assertEquals(0, outcome.exitCode(), outcome.output());
-        all.addAll(outcome.output().lines().toList());
+        List<String> all = new ArrayList<>(inThreads(id, 0, first, count));
+        for (ChildJvm.Running other : others) {
+            ChildJvm.Outcome outcome = other.await();
+            assertEquals(0, outcome.exitCode(), outcome.output());
+            all.addAll(outcome.output().lines().toList());
+        }
         return all;
+    }
+
+    private static List<String> inThreads(String id, int from, int to, int count) throws Exception {
+        List<Callable<String>> ranks = new ArrayList<>();
+        for (int r = from; r < to; r++) {
+            int rank = r;
+            ranks.add(() -> run(id, rank, count));
+        }
+        return Threads.together(ranks, Duration.ofSeconds(100));
     }
 
     private static String run(String id, int rank, int count) {
@@ -127,14 +144,9 @@ class HostEngineDeviceTest {
         return text;
     }
 
-    /** The ranks from one on, as threads; prints what each has seen. */
-    static void runFrom(String id, int first, int count) throws Exception {
-        List<Callable<String>> ranks = new ArrayList<>();
-        for (int r = first; r < count; r++) {
-            int rank = r;
-            ranks.add(() -> run(id, rank, count));
-        }
-        Threads.together(ranks, Duration.ofSeconds(100)).forEach(System.out::println);
+    /** A rank and the next, if there is one, as threads; prints what each has seen. */
+    static void runTwo(String id, int first, int count) throws Exception {
+        inThreads(id, first, Math.min(first + 2, count), count).forEach(System.out::println);
     }
 
     @Test
