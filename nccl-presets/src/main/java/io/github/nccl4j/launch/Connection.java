@@ -43,7 +43,7 @@ abstract class Connection implements EventLoop.Handler {
     /** Begins to read and write, or to connect. */
     final void start(int operations) throws IOException {
         channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
-        Keepalive.set(channel);
+        Keepalive.enable(channel);
         key = loop.register(channel, operations, this);
     }
 

@@ -4,17 +4,17 @@ import java.nio.charset.StandardCharsets;
 
 /** The value of a key that is counted up: decimal digits, which a program can read and set. */
 final class Counter {
-    private static final int MOST_DIGITS = 20;
+    private static final int MAX_DIGITS = 20;
 
     private Counter() {}
 
-    static byte[] bytes(long value) {
+    static byte[] encode(long value) {
         return Long.toString(value).getBytes(StandardCharsets.US_ASCII);
     }
 
-    static long value(byte[] bytes) {
+    static long decode(byte[] bytes) {
         try {
-            if (bytes.length <= MOST_DIGITS) {
+            if (bytes.length <= MAX_DIGITS) {
                 return Long.parseLong(new String(bytes, StandardCharsets.US_ASCII));
             }
         } catch (NumberFormatException notANumber) {

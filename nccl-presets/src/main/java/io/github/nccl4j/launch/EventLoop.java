@@ -118,7 +118,7 @@ final class EventLoop implements Executor {
         return input.clear();
     }
 
-    Timer at(long nanoTime, Runnable action) {
+    Timer schedule(long nanoTime, Runnable action) {
         Timer timer = new Timer(nanoTime, timersMade++, action);
         timers.add(timer);
         return timer;

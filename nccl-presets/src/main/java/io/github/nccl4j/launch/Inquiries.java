@@ -40,7 +40,7 @@ final class Inquiries {
     /** Requests at a time, of many. */
     private static final int CHUNK = 64;
 
-    static final int MOST_RANKS = 4096;
+    static final int MAX_RANKS = 4096;
 
     private final TcpStore store;
     private final Map<String, Topic> topics = new ConcurrentHashMap<>();
@@ -79,7 +79,7 @@ final class Inquiries {
     /** In the thread of the connection. */
     private void heard(ByteBuffer reply) {
         try {
-            byte[] question = Answers.content(reply, store.rank());
+            byte[] question = ResponseReader.content(reply, store.rank());
             next++;
             answer(ByteBuffer.wrap(question));
         } catch (RendezvousTimeoutException nobodyAsked) {
@@ -161,7 +161,7 @@ final class Inquiries {
             if (closed) {
                 throw new IllegalStateException("the inquiry is closed");
             }
-            long end = System.nanoTime() + Keys.nanoseconds(patience);
+            long end = System.nanoTime() + Arguments.nanoseconds(patience);
             try {
                 return askUntil(end);
             } catch (RendezvousTimeoutException late) {
@@ -192,7 +192,7 @@ final class Inquiries {
 
         private long count(String key, long end) {
             Wire.Frame request = new Wire.Frame().text(key).number64(1);
-            return Counter.value(store.ask(Wire.Operation.ADD, request, name, end - System.nanoTime()));
+            return Counter.decode(store.ask(Wire.Operation.ADD, request, name, end - System.nanoTime()));
         }
 
         private Map<Integer, byte[]> collect(long round, long end) {
@@ -200,7 +200,7 @@ final class Inquiries {
             Wire.Frame question = new Wire.Frame().text(name).number64(round);
             store.begin(
                     Wire.Operation.SET,
-                    new Wire.Frame().text(QUESTIONS + PREFIX + number).bytes(question.done()));
+                    new Wire.Frame().text(QUESTIONS + PREFIX + number).bytes(question.toBytes()));
             Set<Integer> lost = new HashSet<>(here(store.gone(end - System.nanoTime())));
             List<Integer> there = IntStream.range(0, size)
                     .filter(of -> !lost.contains(of))
@@ -217,7 +217,7 @@ final class Inquiries {
             });
             store.begin(
                     Wire.Operation.SET,
-                    new Wire.Frame().text(key("result", round)).bytes(result.done()));
+                    new Wire.Frame().text(key("result", round)).bytes(result.toBytes()));
             store.begin(Wire.Operation.DELETE, new Wire.Frame().text(key("result", round - 1)));
             store.begin(Wire.Operation.DELETE, new Wire.Frame().text(key("asked", round - 1)));
             return answers;

@@ -14,7 +14,7 @@ final class Keepalive {
 
     private Keepalive() {}
 
-    static void set(SocketChannel channel) throws IOException {
+    static void enable(SocketChannel channel) throws IOException {
         channel.setOption(StandardSocketOptions.SO_KEEPALIVE, true);
         for (SocketOption<?> option : channel.supportedOptions()) {
             Integer value = VALUES.get(option.name());

@@ -30,7 +30,7 @@ final class LocalRanks {
                     .text(source)
                     .number32(localRank)
                     .number32(localWorldSize)
-                    .done();
+                    .toBytes();
         }
 
         static Place of(byte[] bytes, int rank) {
@@ -101,7 +101,7 @@ final class LocalRanks {
         for (int rank : ranks) {
             Place place = places.get(rank);
             String told = place.source + " told rank " + rank + " that it ";
-            String found = "host " + place.hostName + " has " + ranks.size() + ": " + Ranks.text(ranks);
+            String found = "host " + place.hostName + " has " + ranks.size() + ": " + MessageText.ranks(ranks);
             if (place.localWorldSize != RankInfo.UNKNOWN && place.localWorldSize != ranks.size()) {
                 throw new RendezvousException(
                         told + "is one of " + place.localWorldSize + " ranks on its host, but " + found);

@@ -268,7 +268,7 @@ public record RankInfo(
     @Override
     public String toString() {
         return "rank " + rank + " of " + worldSize + " (" + localText() + "), meeting at "
-                + Endpoint.text(masterAddress, masterPort) + ", by " + source;
+                + Endpoint.format(masterAddress, masterPort) + ", by " + source;
     }
 
     /** Such as "1 of 4 on its host". */

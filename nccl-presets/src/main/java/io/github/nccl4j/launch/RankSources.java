@@ -310,7 +310,7 @@ final class RankSources {
                 place.worldSize,
                 place.localRank,
                 place.localWorldSize,
-                Endpoint.bare(address(source, place, addressOfSource)),
+                Endpoint.withoutBrackets(address(source, place, addressOfSource)),
                 port(source, portName, job),
                 job,
                 counter == null ? 0 : variables.number(counter, 0, Integer.MAX_VALUE),

@@ -71,11 +71,11 @@ public interface Rendezvous extends AutoCloseable {
      * @throws RendezvousException if the root failed, is lost or has aborted, or this thread is interrupted
      */
     default byte[] broadcast(String key, int root, Supplier<byte[]> value, Duration timeout) {
-        Broadcast.requireRoot(root, size());
+        BroadcastMessage.requireRoot(root, size());
         if (rank() != root) {
-            return Broadcast.unwrap(gather(key, new byte[0], timeout).get(root), root);
+            return BroadcastMessage.decode(gather(key, new byte[0], timeout).get(root), root);
         }
-        return Broadcast.atRoot(value, message -> gather(key, message, timeout));
+        return BroadcastMessage.send(value, message -> gather(key, message, timeout));
     }
 
     /**
@@ -120,7 +120,7 @@ public interface Rendezvous extends AutoCloseable {
      * @return a view, which needs no closing; closing it does nothing
      */
     default Rendezvous scope(String name) {
-        return new Scope(this, Keys.prefix("", name));
+        return new Scope(this, Arguments.scopePrefix("", name));
     }
 
     /**

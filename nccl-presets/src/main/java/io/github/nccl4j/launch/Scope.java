@@ -27,17 +27,17 @@ final class Scope implements Rendezvous {
 
     @Override
     public List<byte[]> gather(String key, byte[] value, Duration timeout) {
-        return whole.gather(Keys.full(prefix, key), value, timeout);
+        return whole.gather(Arguments.fullKey(prefix, key), value, timeout);
     }
 
     @Override
     public Rendezvous scope(String name) {
-        return new Scope(whole, Keys.prefix(prefix, name));
+        return new Scope(whole, Arguments.scopePrefix(prefix, name));
     }
 
     @Override
     public Optional<Inquiry> inquiry(String topic, Supplier<byte[]> answer) {
-        return whole.inquiry(Keys.full(prefix, topic), answer);
+        return whole.inquiry(Arguments.fullKey(prefix, topic), answer);
     }
 
     @Override

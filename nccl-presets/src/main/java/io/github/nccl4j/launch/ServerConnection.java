@@ -1,6 +1,6 @@
 package io.github.nccl4j.launch;
 
-import io.github.nccl4j.launch.Meeting.Subject;
+import io.github.nccl4j.launch.PendingCollective.Signature;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
@@ -24,7 +24,7 @@ final class ServerConnection extends Connection {
     private int waiting;
 
     ServerConnection(StoreServer server, SocketChannel channel) {
-        super(server.loop(), channel, Wire.LONGEST_HELLO);
+        super(server.loop(), channel, Wire.MAX_HELLO);
         this.server = server;
         state = server.state();
     }
@@ -40,7 +40,7 @@ final class ServerConnection extends Connection {
     }
 
     void greet() {
-        patience = loop().at(server.helloDeadline(), () -> close(new IOException("said nothing in time")));
+        patience = loop().schedule(server.helloDeadline(), () -> close(new IOException("said nothing in time")));
         boolean secret = server.secret() != null;
         if (secret) {
             Random.SOURCE.nextBytes(nonce);
@@ -48,9 +48,9 @@ final class ServerConnection extends Connection {
         send(new Wire.Frame()
                 .number64(Wire.MAGIC)
                 .number8(Wire.VERSION)
-                .number8(secret ? Wire.SECRET : Wire.OPEN)
+                .number8(secret ? Wire.WITH_SECRET : Wire.WITHOUT_SECRET)
                 .raw(nonce)
-                .done());
+                .toBytes());
     }
 
     /** Apart, because a store without a secret needs none. */
@@ -81,7 +81,7 @@ final class ServerConnection extends Connection {
             throw new IOException("does not speak the store's language");
         }
         Secret secret = server.secret();
-        boolean offered = frame.get() == Wire.SECRET;
+        boolean offered = frame.get() == Wire.WITH_SECRET;
         byte[] clientNonce = new byte[Wire.NONCE_BYTES];
         frame.get(clientNonce);
         if (secret == null || !offered) {
@@ -95,7 +95,7 @@ final class ServerConnection extends Connection {
             send(new Wire.Frame()
                     .number8(Wire.OK)
                     .raw(new byte[Wire.PROOF_BYTES])
-                    .done());
+                    .toBytes());
         } else {
             byte[] proof = new byte[Wire.PROOF_BYTES];
             frame.get(proof);
@@ -106,15 +106,15 @@ final class ServerConnection extends Connection {
             send(new Wire.Frame()
                     .number8(Wire.OK)
                     .raw(secret.proof(true, nonce, clientNonce))
-                    .done());
+                    .toBytes());
         }
-        isTrusted(secret == null ? null : secret.seal(true, nonce, clientNonce), Wire.LONGEST_JOIN);
+        isTrusted(secret == null ? null : secret.seal(true, nonce, clientNonce), Wire.MAX_JOIN);
         proven = true;
         return null;
     }
 
     private void refuse(byte status, String reason) {
-        send(new Wire.Frame().number8(status).text(reason).done());
+        send(new Wire.Frame().number8(status).text(reason).toBytes());
     }
 
     private Void join(ByteBuffer frame) throws IOException {
@@ -140,12 +140,12 @@ final class ServerConnection extends Connection {
         }
         rank = claimed;
         loop().cancel(patience);
-        isStillTrusted(Wire.REQUEST_HEAD
-                + Wire.LONGEST_KEY
+        isStillTrusted(Wire.REQUEST_HEADER_BYTES
+                + Wire.MAX_KEY
                 + Rendezvous.LONGEST_VALUE
                 + Integer.BYTES * worldSize
                 + Seal.OVERHEAD);
-        send(new Wire.Frame().number8(Wire.OK).done());
+        send(new Wire.Frame().number8(Wire.OK).toBytes());
         return null;
     }
 
@@ -158,10 +158,10 @@ final class ServerConnection extends Connection {
     /** Says that the store ends. */
     void farewell(String reason) {
         send(new Wire.Frame()
-                .number32(Wire.FAREWELL)
+                .number32(Wire.CLOSE_NOTICE)
                 .number8(Wire.FAILED)
                 .text(reason)
-                .done());
+                .toBytes());
     }
 
     /* Requests. */
@@ -172,7 +172,7 @@ final class ServerConnection extends Connection {
             throw new IOException("more than " + MOST_WAITING + " requests that wait");
         }
         waiting++;
-        Reply reply = new Answer(number);
+        Responder reply = new Answer(number);
         switch (Wire.Operation.read(frame)) {
             case SET -> {
                 String key = Wire.text(frame);
@@ -188,13 +188,13 @@ final class ServerConnection extends Connection {
                 state.add(key, frame.getLong(), reply);
             }
             case DELETE -> state.delete(Wire.text(frame), reply);
-            case MEET -> meet(frame, reply);
+            case COLLECTIVE -> meet(frame, reply);
             case ABORT -> {
                 String prefix = Wire.text(frame);
                 state.abort(prefix, "rank " + rank + " can't go on: " + Wire.text(frame));
                 reply.ok(new byte[0]);
             }
-            case GONE -> reply.ok(new Wire.Frame().numbers(state.gone()).done());
+            case GONE -> reply.ok(new Wire.Frame().numbers(state.gone()).toBytes());
             case LEAVE -> {
                 leaves = true;
                 reply.ok(new byte[0]);
@@ -205,13 +205,13 @@ final class ServerConnection extends Connection {
 
     private static long timeout(ByteBuffer frame) throws IOException {
         long timeout = frame.getLong();
-        if (timeout < 0 || timeout > Keys.LONGEST_NANOSECONDS) {
+        if (timeout < 0 || timeout > Arguments.MAX_NANOSECONDS) {
             throw new IOException("a timeout of " + timeout + " ns");
         }
         return timeout;
     }
 
-    private void await(ByteBuffer frame, Reply reply) throws IOException {
+    private void await(ByteBuffer frame, Responder reply) throws IOException {
         long timeout = timeout(frame);
         int count = frame.getInt();
         if (count < 0 || count > frame.remaining() / Integer.BYTES) {
@@ -224,7 +224,7 @@ final class ServerConnection extends Connection {
         state.await(keys, false, timeout, reply);
     }
 
-    private void meet(ByteBuffer frame, Reply reply) throws IOException {
+    private void meet(ByteBuffer frame, Responder reply) throws IOException {
         long timeout = timeout(frame);
         int kind = frame.get();
         int root = frame.getInt();
@@ -240,18 +240,19 @@ final class ServerConnection extends Connection {
                 || ranks.stream().allMatch(one -> one >= 0 && one < size)
                         && ranks.stream().distinct().count() == ranks.size();
         if (kind < 0
-                || kind >= Meeting.Kind.values().length
+                || kind >= PendingCollective.Kind.values().length
                 || index < 0
                 || root < 0
                 || root >= ranks.size()
                 || !sensible) {
             throw new IOException("a meeting of kind " + kind + ", root " + root + ", ranks " + ranks);
         }
-        state.meet(key, new Subject(Meeting.Kind.values()[kind], ranks, root), index, value, timeout, reply);
+        state.meet(
+                key, new Signature(PendingCollective.Kind.values()[kind], ranks, root), index, value, timeout, reply);
     }
 
     /** Takes an answer to the rank that asked. */
-    private final class Answer implements Reply {
+    private final class Answer implements Responder {
         private final int number;
 
         Answer(int number) {
@@ -265,17 +266,17 @@ final class ServerConnection extends Connection {
 
         @Override
         public void ok(byte[] content) {
-            send(head(Wire.OK).raw(content).done());
+            send(head(Wire.OK).raw(content).toBytes());
         }
 
         @Override
         public void failed(String reason) {
-            send(head(Wire.FAILED).text(reason).done());
+            send(head(Wire.FAILED).text(reason).toBytes());
         }
 
         @Override
         public void timedOut(String reason, List<Integer> missing) {
-            send(head(Wire.TIMED_OUT).text(reason).numbers(missing).done());
+            send(head(Wire.TIMED_OUT).text(reason).numbers(missing).toBytes());
         }
     }
 }

@@ -19,7 +19,7 @@ final class StoreClient extends Connection {
     private final Secret secret;
     private final CompletableFuture<StoreClient> joined = new CompletableFuture<>();
     private final Map<Integer, CompletableFuture<ByteBuffer>> asked = new ConcurrentHashMap<>();
-    private final AtomicInteger numbers = new AtomicInteger(Wire.FAREWELL);
+    private final AtomicInteger numbers = new AtomicInteger(Wire.CLOSE_NOTICE);
     private final byte[] nonce = new byte[Wire.NONCE_BYTES];
     private byte[] serverNonce;
     private boolean proven;
@@ -42,7 +42,7 @@ final class StoreClient extends Connection {
     }
 
     private StoreClient(EventLoop loop, SocketChannel channel, RankInfo self, Secret secret) {
-        super(loop, channel, Wire.LONGEST_JOIN);
+        super(loop, channel, Wire.MAX_JOIN);
         this.self = self;
         this.secret = secret;
     }
@@ -111,7 +111,7 @@ final class StoreClient extends Connection {
             throw new RefusedException(
                     "rank 0 speaks version " + version + " of the store's protocol, this rank " + Wire.VERSION, false);
         }
-        boolean hasSecret = frame.get() == Wire.SECRET;
+        boolean hasSecret = frame.get() == Wire.WITH_SECRET;
         byte[] fresh = new byte[Wire.NONCE_BYTES];
         frame.get(fresh);
         if (hasSecret != (secret != null)) {
@@ -125,7 +125,7 @@ final class StoreClient extends Connection {
         Wire.Frame hello = new Wire.Frame()
                 .number64(Wire.MAGIC)
                 .number8(Wire.VERSION)
-                .number8(hasSecret ? Wire.SECRET : Wire.OPEN);
+                .number8(hasSecret ? Wire.WITH_SECRET : Wire.WITHOUT_SECRET);
         if (hasSecret) {
             ServerConnection.Random.SOURCE.nextBytes(nonce);
         }
@@ -133,7 +133,7 @@ final class StoreClient extends Connection {
         if (hasSecret) {
             hello.raw(secret.proof(false, serverNonce, nonce));
         }
-        send(hello.done());
+        send(hello.toBytes());
         return null;
     }
 
@@ -144,7 +144,7 @@ final class StoreClient extends Connection {
         if (secret != null && !secret.isProof(given, true, serverNonce, nonce)) {
             throw new RefusedException("the store there does not know the secret of this rank", false);
         }
-        isTrusted(secret == null ? null : secret.seal(false, serverNonce, nonce), Wire.LONGEST_JOIN);
+        isTrusted(secret == null ? null : secret.seal(false, serverNonce, nonce), Wire.MAX_JOIN);
         proven = true;
         send(new Wire.Frame()
                 .number32(self.rank())
@@ -154,7 +154,7 @@ final class StoreClient extends Connection {
                 .text(self.localText())
                 .text(self.job())
                 .text("process " + ProcessHandle.current().pid())
-                .done());
+                .toBytes());
         return null;
     }
 
@@ -168,7 +168,7 @@ final class StoreClient extends Connection {
     private Void welcome(ByteBuffer frame) throws IOException {
         refusal(frame);
         // The longest answer has a value of each rank.
-        long longest = self.worldSize() * (Integer.BYTES + (long) Rendezvous.LONGEST_VALUE) + Wire.LONGEST_JOIN;
+        long longest = self.worldSize() * (Integer.BYTES + (long) Rendezvous.LONGEST_VALUE) + Wire.MAX_JOIN;
         isStillTrusted((int) Math.min(longest, MOST_BYTES));
         joined.complete(this);
         return null;
@@ -176,7 +176,7 @@ final class StoreClient extends Connection {
 
     private Void answer(ByteBuffer frame) throws IOException {
         int number = frame.getInt();
-        if (number == Wire.FAREWELL) {
+        if (number == Wire.CLOSE_NOTICE) {
             frame.get();
             throw new IOException(Wire.text(frame));
         }
@@ -194,7 +194,7 @@ final class StoreClient extends Connection {
         CompletableFuture<ByteBuffer> answer = new CompletableFuture<>();
         asked.put(number, answer);
         answer.whenComplete((content, failure) -> asked.remove(number));
-        byte[] content = request.done();
+        byte[] content = request.toBytes();
         loop().execute(() -> {
             if (isClosed()) {
                 answer.completeExceptionally(new IOException(end));
@@ -203,7 +203,7 @@ final class StoreClient extends Connection {
                         .number32(number)
                         .operation(operation)
                         .raw(content)
-                        .done());
+                        .toBytes());
             }
         });
         return answer;
@@ -211,7 +211,7 @@ final class StoreClient extends Connection {
 
     private int next() {
         int number = numbers.incrementAndGet();
-        return number == Wire.FAREWELL ? numbers.incrementAndGet() : number;
+        return number == Wire.CLOSE_NOTICE ? numbers.incrementAndGet() : number;
     }
 
     @Override

@@ -33,40 +33,42 @@ final class StoreScope implements Rendezvous {
         return size;
     }
 
-    private byte[] meet(Meeting.Kind kind, String key, int root, byte[] value, Duration timeout) {
-        String full = Keys.full(prefix, key);
+    private byte[] meet(PendingCollective.Kind kind, String key, int root, byte[] value, Duration timeout) {
+        String full = Arguments.fullKey(prefix, key);
         Wire.Frame request = new Wire.Frame()
-                .number64(Keys.nanoseconds(timeout))
+                .number64(Arguments.nanoseconds(timeout))
                 .number8(kind.ordinal())
                 .number32(root)
                 .numbers(ranks)
                 .text(full)
-                .bytes(Keys.requireShort(value));
-        return store.ask(Wire.Operation.MEET, request, full, timeout);
+                .bytes(Arguments.requireValue(value));
+        return store.ask(Wire.Operation.COLLECTIVE, request, full, timeout);
     }
 
     @Override
     public List<byte[]> gather(String key, byte[] value, Duration timeout) {
-        return Answers.values(meet(Meeting.Kind.GATHER, key, 0, value, timeout), size);
+        return ResponseReader.values(meet(PendingCollective.Kind.GATHER, key, 0, value, timeout), size);
     }
 
     @Override
     public void barrier(String key, Duration timeout) {
-        meet(Meeting.Kind.BARRIER, key, 0, new byte[0], timeout);
+        meet(PendingCollective.Kind.BARRIER, key, 0, new byte[0], timeout);
     }
 
     @Override
     public byte[] broadcast(String key, int root, Supplier<byte[]> value, Duration timeout) {
-        Broadcast.requireRoot(root, size);
+        BroadcastMessage.requireRoot(root, size);
         if (rank != root) {
-            return Broadcast.unwrap(meet(Meeting.Kind.BROADCAST, key, root, new byte[0], timeout), root);
+            return BroadcastMessage.decode(
+                    meet(PendingCollective.Kind.BROADCAST, key, root, new byte[0], timeout), root);
         }
-        return Broadcast.atRoot(value, message -> meet(Meeting.Kind.BROADCAST, key, root, message, timeout));
+        return BroadcastMessage.send(
+                value, message -> meet(PendingCollective.Kind.BROADCAST, key, root, message, timeout));
     }
 
     @Override
     public Rendezvous scope(String name) {
-        return new StoreScope(store, Keys.prefix(prefix, name), ranks, rank, size);
+        return new StoreScope(store, Arguments.scopePrefix(prefix, name), ranks, rank, size);
     }
 
     Rendezvous among(String name, List<Integer> some) {
@@ -82,7 +84,7 @@ final class StoreScope implements Rendezvous {
         if (!chosen.contains(rank)) {
             throw new IllegalArgumentException("this rank must be one of the ranks: " + rank + ", " + chosen);
         }
-        return new StoreScope(store, Keys.prefix(prefix, name), chosen, chosen.indexOf(rank), chosen.size());
+        return new StoreScope(store, Arguments.scopePrefix(prefix, name), chosen, chosen.indexOf(rank), chosen.size());
     }
 
     /** A rank of the store, as this counts it; -1 if it is not here. */
@@ -92,9 +94,9 @@ final class StoreScope implements Rendezvous {
 
     @Override
     public Optional<Inquiry> inquiry(String topic, Supplier<byte[]> answer) {
-        return size > Inquiries.MOST_RANKS
+        return size > Inquiries.MAX_RANKS
                 ? Optional.empty()
-                : Optional.of(store.inquiries().open(Keys.full(prefix, topic), this, answer));
+                : Optional.of(store.inquiries().open(Arguments.fullKey(prefix, topic), this, answer));
     }
 
     @Override

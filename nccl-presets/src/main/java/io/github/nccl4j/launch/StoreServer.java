@@ -52,7 +52,7 @@ final class StoreServer implements EventLoop.Handler {
 
     /** Listens, from now on. */
     static StoreServer start(RankInfo self, InetAddress address, int port, Secret secret) {
-        String place = Endpoint.text(address.getHostAddress(), port);
+        String place = Endpoint.format(address.getHostAddress(), port);
         try {
             ServerSocketChannel listener = ServerSocketChannel.open();
             try {
@@ -105,7 +105,7 @@ final class StoreServer implements EventLoop.Handler {
         } catch (IOException tooManyFiles) {
             // Those that wait to be accepted would be reported again at once.
             key.interestOps(0);
-            loop.at(System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(ACCEPT_PAUSE_MILLIS), () -> {
+            loop.schedule(System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(ACCEPT_PAUSE_MILLIS), () -> {
                 if (key.isValid()) {
                     key.interestOps(SelectionKey.OP_ACCEPT);
                 }
@@ -177,14 +177,14 @@ final class StoreServer implements EventLoop.Handler {
         String other = state.place(rank);
         if (other != null) {
             return state.isGone(rank)
-                    ? state.goneText(rank) + ", and can't come again: start all ranks again"
+                    ? state.describeGone(rank) + ", and can't come again: start all ranks again"
                     : disagree("two processes say that they are rank " + rank + " of " + worldSize + ": " + other
                             + " and " + place);
         }
         strangers.remove(connection);
         members.add(connection);
         joined++;
-        state.isHere(rank, place);
+        state.markJoined(rank, place);
         return null;
     }
 
@@ -208,12 +208,12 @@ final class StoreServer implements EventLoop.Handler {
         }
     }
 
-    void ended(ServerConnection connection, int rank, boolean bySayingSo) {
+    void ended(ServerConnection connection, int rank, boolean closed) {
         if (rank < 0) {
             strangers.remove(connection);
         } else {
             members.remove(connection);
-            state.isGone(rank, bySayingSo);
+            state.markGone(rank, closed);
         }
     }
 
@@ -222,7 +222,7 @@ final class StoreServer implements EventLoop.Handler {
      * come soon are told why others have given up.
      */
     void close(Duration patience) {
-        long most = Keys.nanoseconds(patience);
+        long most = Arguments.nanoseconds(patience);
         long start = System.nanoTime();
         loop.execute(
                 () -> closeWhenIdle(start + most, start + Math.min(most, TimeUnit.SECONDS.toNanos(LATECOMER_SECONDS))));
@@ -238,12 +238,12 @@ final class StoreServer implements EventLoop.Handler {
 
     private void closeWhenIdle(long end, long endForLatecomers) {
         long now = System.nanoTime();
-        if (state.owes() && now - end < 0 || state.hasUntold() && now - endForLatecomers < 0) {
-            loop.at(now + TimeUnit.MILLISECONDS.toNanos(1), () -> closeWhenIdle(end, endForLatecomers));
+        if (state.hasUndelivered() && now - end < 0 || state.hasUnnotifiedRank() && now - endForLatecomers < 0) {
+            loop.schedule(now + TimeUnit.MILLISECONDS.toNanos(1), () -> closeWhenIdle(end, endForLatecomers));
             return;
         }
         for (ServerConnection member : new ArrayList<>(members)) {
-            member.farewell(state.lastWords());
+            member.farewell(state.closeReason());
         }
         closeWhenSent(System.nanoTime() + TimeUnit.SECONDS.toNanos(FAREWELL_SECONDS));
     }
@@ -253,6 +253,6 @@ final class StoreServer implements EventLoop.Handler {
             EventLoop.close(key, new IOException("closed"));
             return;
         }
-        loop.at(System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(1), () -> closeWhenSent(end));
+        loop.schedule(System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(1), () -> closeWhenSent(end));
     }
 }

@@ -1,6 +1,6 @@
 package io.github.nccl4j.launch;
 
-import io.github.nccl4j.launch.Meeting.Subject;
+import io.github.nccl4j.launch.PendingCollective.Signature;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
@@ -16,18 +16,18 @@ import java.util.stream.IntStream;
 /** What the ranks have told the store, and who waits for what. Belongs to the loop's thread; knows nothing of connections. */
 final class StoreState {
     /** Keys and values together, so that no rank fills the memory of rank 0. */
-    static final long MOST_BYTES = 64L << 20;
+    static final long MAX_BYTES = 64L << 20;
 
     /** What an entry costs beside its bytes, roughly. */
     private static final long ENTRY_BYTES = 128;
 
-    private static final int MOST_ABORTS = 1024;
+    private static final int MAX_ABORTS = 1024;
 
     private final EventLoop loop;
     private final List<Integer> all;
     private final Map<String, byte[]> values = new HashMap<>();
     private final Map<String, Set<Wait>> waits = new HashMap<>();
-    private final Map<String, Meeting> meetings = new LinkedHashMap<>();
+    private final Map<String, PendingCollective> meetings = new LinkedHashMap<>();
     /** Why there is nothing more to be had under a prefix. */
     private final Map<String, String> aborts = new LinkedHashMap<>();
 
@@ -40,11 +40,11 @@ final class StoreState {
     private final class Wait {
         private final List<String> keys;
         private final boolean value;
-        private final Reply reply;
+        private final Responder reply;
         private EventLoop.Timer timer;
         private int next;
 
-        Wait(List<String> keys, boolean value, Reply reply) {
+        Wait(List<String> keys, boolean value, Responder reply) {
             this.keys = keys;
             this.value = value;
             this.reply = reply;
@@ -69,7 +69,7 @@ final class StoreState {
 
         void timedOut(long timeout) {
             remove(this);
-            reply.timedOut("'" + key() + "' was not set within " + Ranks.seconds(timeout), List.of());
+            reply.timedOut("'" + key() + "' was not set within " + MessageText.seconds(timeout), List.of());
         }
 
         void failed(String reason) {
@@ -96,7 +96,7 @@ final class StoreState {
     /* Bytes. */
 
     boolean reserve(long count) {
-        if (bytes + count > MOST_BYTES) {
+        if (bytes + count > MAX_BYTES) {
             return false;
         }
         bytes += count;
@@ -104,13 +104,13 @@ final class StoreState {
     }
 
     String full() {
-        return "the store holds no more than " + (MOST_BYTES >> 20) + " MiB";
+        return "the store holds no more than " + (MAX_BYTES >> 20) + " MiB";
     }
 
-    /* Ranks. */
+    /* MessageText. */
 
     /** A rank has come, from a place. */
-    void isHere(int rank, String place) {
+    void markJoined(int rank, String place) {
         places[rank] = place;
     }
 
@@ -132,33 +132,33 @@ final class StoreState {
     }
 
     /** A rank is gone for good. */
-    void isGone(int rank, boolean bySayingSo) {
+    void markGone(int rank, boolean closed) {
         gone.set(rank);
-        left.set(rank, bySayingSo);
-        for (Meeting meeting : new ArrayList<>(meetings.values())) {
+        left.set(rank, closed);
+        for (PendingCollective meeting : new ArrayList<>(meetings.values())) {
             meeting.rankIsGone();
             endIfOver(meeting);
         }
     }
 
-    String goneText(int rank) {
+    String describeGone(int rank) {
         return "rank " + rank + " (" + places[rank] + ") " + (left.get(rank) ? "has closed its store" : "is lost");
     }
 
     /** For messages: which of these have not even connected. */
-    String neverHere(List<Integer> ranks) {
+    String describeNeverConnected(List<Integer> ranks) {
         List<Integer> never =
                 ranks.stream().filter(rank -> places[rank] == null).toList();
         return never.isEmpty()
                 ? ""
                 : never.size() == ranks.size()
                         ? ", never connected"
-                        : ", of which never connected: " + Ranks.text(never);
+                        : ", of which never connected: " + MessageText.ranks(never);
     }
 
-    /* Keys. */
+    /* Arguments. */
 
-    void set(String key, byte[] value, Reply reply) {
+    void set(String key, byte[] value, Responder reply) {
         if (isAborted(key, reply)) {
             return;
         }
@@ -188,22 +188,22 @@ final class StoreState {
         }
     }
 
-    void add(String key, long delta, Reply reply) {
+    void add(String key, long delta, Responder reply) {
         if (isAborted(key, reply)) {
             return;
         }
         byte[] old = values.get(key);
         long sum;
         try {
-            sum = Math.addExact(old == null ? 0 : Counter.value(old), delta);
+            sum = Math.addExact(old == null ? 0 : Counter.decode(old), delta);
         } catch (ArithmeticException | IllegalStateException wrong) {
             reply.failed("'" + key + "': " + wrong.getMessage());
             return;
         }
-        set(key, Counter.bytes(sum), new Reply() {
+        set(key, Counter.encode(sum), new Responder() {
             @Override
             public void ok(byte[] nothing) {
-                reply.ok(Counter.bytes(sum));
+                reply.ok(Counter.encode(sum));
             }
 
             @Override
@@ -218,7 +218,7 @@ final class StoreState {
         });
     }
 
-    void delete(String key, Reply reply) {
+    void delete(String key, Responder reply) {
         byte[] old = values.remove(key);
         if (old != null) {
             bytes -= old.length + key.length() + ENTRY_BYTES;
@@ -227,7 +227,7 @@ final class StoreState {
     }
 
     /** Answers when the keys are there: with the value of the only one, or with nothing. */
-    void await(List<String> keys, boolean value, long timeout, Reply reply) {
+    void await(List<String> keys, boolean value, long timeout, Responder reply) {
         for (String key : keys) {
             if (isAborted(key, reply)) {
                 return;
@@ -239,7 +239,7 @@ final class StoreState {
             return;
         }
         add(wait);
-        wait.timer = loop.at(System.nanoTime() + timeout, () -> wait.timedOut(timeout));
+        wait.timer = loop.schedule(System.nanoTime() + timeout, () -> wait.timedOut(timeout));
     }
 
     private void add(Wait wait) {
@@ -256,11 +256,11 @@ final class StoreState {
 
     /* Meetings. */
 
-    void meet(String key, Subject subject, int index, byte[] value, long timeout, Reply reply) {
+    void meet(String key, Signature subject, int index, byte[] value, long timeout, Responder reply) {
         if (isAborted(key, reply)) {
             return;
         }
-        Meeting meeting = meetings.computeIfAbsent(key, name -> new Meeting(name, subject, this));
+        PendingCollective meeting = meetings.computeIfAbsent(key, name -> new PendingCollective(name, subject, this));
         if (!meeting.subject().equals(subject)) {
             reply.failed("rank " + subject.ranks().get(index) + " came to '" + key + "' for a " + describe(subject)
                     + ", others for a " + describe(meeting.subject()));
@@ -270,32 +270,32 @@ final class StoreState {
         endIfOver(meeting);
     }
 
-    private static String describe(Subject subject) {
+    private static String describe(Signature subject) {
         return subject.kind().name().toLowerCase(Locale.ROOT)
-                + (subject.kind() == Meeting.Kind.BROADCAST
+                + (subject.kind() == PendingCollective.Kind.BROADCAST
                         ? " of rank " + subject.ranks().get(subject.root())
                         : "")
                 + " of " + subject.ranks().size() + " ranks";
     }
 
-    void endIfOver(Meeting meeting) {
+    void endIfOver(PendingCollective meeting) {
         if (meeting.isOver() && meetings.remove(meeting.key(), meeting)) {
             bytes -= meeting.bytes();
         }
     }
 
     /** Whether ranks that are there have yet to fetch what was broadcast. */
-    boolean owes() {
-        return meetings.values().stream().anyMatch(Meeting::isOwed);
+    boolean hasUndelivered() {
+        return meetings.values().stream().anyMatch(PendingCollective::isUndelivered);
     }
 
     /** Whether a rank has given up, and another has not come yet, which would wait for a store that is gone. */
-    boolean hasUntold() {
+    boolean hasUnnotifiedRank() {
         return !aborts.isEmpty() && Arrays.asList(places).contains(null);
     }
 
     /** What those are told that the store leaves behind. */
-    String lastWords() {
+    String closeReason() {
         String closed = "rank 0 has closed its store";
         return aborts.isEmpty()
                 ? closed
@@ -307,10 +307,10 @@ final class StoreState {
     /** Ends all that is waited for under a prefix, now and later. */
     void abort(String prefix, String reason) {
         aborts.putIfAbsent(prefix, reason);
-        if (aborts.size() > MOST_ABORTS) {
+        if (aborts.size() > MAX_ABORTS) {
             aborts.remove(aborts.keySet().iterator().next());
         }
-        for (Meeting meeting : new ArrayList<>(meetings.values())) {
+        for (PendingCollective meeting : new ArrayList<>(meetings.values())) {
             if (meeting.key().startsWith(prefix)) {
                 meeting.fail(reason);
             }
@@ -325,7 +325,7 @@ final class StoreState {
         }
     }
 
-    private boolean isAborted(String key, Reply reply) {
+    private boolean isAborted(String key, Responder reply) {
         for (Map.Entry<String, String> abort : aborts.entrySet()) {
             if (key.startsWith(abort.getKey())) {
                 reply.failed(abort.getValue());

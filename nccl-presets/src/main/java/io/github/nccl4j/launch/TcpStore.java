@@ -213,14 +213,14 @@ public final class TcpStore implements Rendezvous {
         public TcpStore open(RankInfo self) {
             Secret known =
                     withoutSecret ? null : secret == null ? Secret.of(environment) : new Secret(secret, "the secret");
-            long deadline = System.nanoTime() + Keys.nanoseconds(timeout);
+            long deadline = System.nanoTime() + Arguments.nanoseconds(timeout);
             StoreServer server = null;
             if (self.rank() == 0) {
-                server = Listening.start(self, bindAddress(), known);
+                server = StoreServerStarter.start(self, bindAddress(), known);
             }
             boolean done = false;
             try {
-                Entrance entrance = new Entrance(self, known, server, deadline, timeout);
+                StoreConnector entrance = new StoreConnector(self, known, server, deadline, timeout);
                 StoreClient client = entrance.enter();
                 done = true;
                 return new TcpStore(self, timeout, server, client, entrance.place());
@@ -237,7 +237,7 @@ public final class TcpStore implements Rendezvous {
                 return bind;
             }
             try {
-                return InetAddress.getByName(Endpoint.bare(text));
+                return InetAddress.getByName(Endpoint.withoutBrackets(text));
             } catch (UnknownHostException unknown) {
                 throw new IllegalArgumentException(BIND + " must be an address of this host: " + text, unknown);
             }
@@ -319,7 +319,7 @@ public final class TcpStore implements Rendezvous {
     }
 
     void abort(String prefix, String reason) {
-        String shorter = reason.substring(0, Math.min(reason.length(), Broadcast.LONGEST_REASON));
+        String shorter = reason.substring(0, Math.min(reason.length(), BroadcastMessage.MAX_REASON_CHARS));
         try {
             ask(Wire.Operation.ABORT, new Wire.Frame().text(prefix).text(shorter), "abort", SLACK);
         } catch (RendezvousException unreachable) {
@@ -327,7 +327,7 @@ public final class TcpStore implements Rendezvous {
         }
     }
 
-    /* Keys. */
+    /* Arguments. */
 
     /**
      * Sets the value of a key, whether it has one or not, and wakes those that wait for it. Not collective.
@@ -338,7 +338,7 @@ public final class TcpStore implements Rendezvous {
      * @throws RendezvousException if the store is full, or can't be reached any more
      */
     public void set(String key, byte[] value) {
-        Wire.Frame request = new Wire.Frame().text(Keys.full("", key)).bytes(Keys.requireShort(value));
+        Wire.Frame request = new Wire.Frame().text(Arguments.fullKey("", key)).bytes(Arguments.requireValue(value));
         ask(Wire.Operation.SET, request, key, timeout);
     }
 
@@ -354,7 +354,7 @@ public final class TcpStore implements Rendezvous {
      */
     public byte[] get(String key, Duration timeout) {
         Wire.Frame request =
-                new Wire.Frame().number64(Keys.nanoseconds(timeout)).text(Keys.full("", key));
+                new Wire.Frame().number64(Arguments.nanoseconds(timeout)).text(Arguments.fullKey("", key));
         return ask(Wire.Operation.GET, request, key, timeout);
     }
 
@@ -369,8 +369,8 @@ public final class TcpStore implements Rendezvous {
      */
     public void await(Collection<String> keys, Duration timeout) {
         Wire.Frame request =
-                new Wire.Frame().number64(Keys.nanoseconds(timeout)).number32(keys.size());
-        keys.forEach(key -> request.text(Keys.full("", key)));
+                new Wire.Frame().number64(Arguments.nanoseconds(timeout)).number32(keys.size());
+        keys.forEach(key -> request.text(Arguments.fullKey("", key)));
         ask(Wire.Operation.AWAIT, request, String.join("', '", keys), timeout);
     }
 
@@ -384,8 +384,8 @@ public final class TcpStore implements Rendezvous {
      * @throws RendezvousException if the value is no number, the sum is too large, or the store can't be reached any more
      */
     public long add(String key, long delta) {
-        Wire.Frame request = new Wire.Frame().text(Keys.full("", key)).number64(delta);
-        return Counter.value(ask(Wire.Operation.ADD, request, key, timeout));
+        Wire.Frame request = new Wire.Frame().text(Arguments.fullKey("", key)).number64(delta);
+        return Counter.decode(ask(Wire.Operation.ADD, request, key, timeout));
     }
 
     /**
@@ -397,7 +397,7 @@ public final class TcpStore implements Rendezvous {
      * @throws RendezvousException if the store can't be reached any more
      */
     public boolean delete(String key) {
-        Wire.Frame request = new Wire.Frame().text(Keys.full("", key));
+        Wire.Frame request = new Wire.Frame().text(Arguments.fullKey("", key));
         return ask(Wire.Operation.DELETE, request, key, timeout)[0] != 0;
     }
 
@@ -408,7 +408,7 @@ public final class TcpStore implements Rendezvous {
      * @throws RendezvousException if the store can't be reached any more
      */
     public List<Integer> gone() {
-        return gone(Keys.nanoseconds(timeout) + SLACK.toNanos());
+        return gone(Arguments.nanoseconds(timeout) + SLACK.toNanos());
     }
 
     List<Integer> gone(long patience) {
@@ -424,7 +424,7 @@ public final class TcpStore implements Rendezvous {
 
     /** Asks the store and waits for the answer, a little longer than the store itself waits. */
     byte[] ask(Wire.Operation operation, Wire.Frame request, String what, Duration limit) {
-        return ask(operation, request, what, Keys.nanoseconds(limit) + SLACK.toNanos());
+        return ask(operation, request, what, Arguments.nanoseconds(limit) + SLACK.toNanos());
     }
 
     /** As above, with the time in which the answer must be here. */
@@ -447,16 +447,16 @@ public final class TcpStore implements Rendezvous {
     /** Waits for what the store answers. */
     byte[] content(CompletableFuture<ByteBuffer> answer, String what, long patience) {
         try {
-            return Answers.content(answer.get(patience, TimeUnit.NANOSECONDS), self.rank());
+            return ResponseReader.content(answer.get(patience, TimeUnit.NANOSECONDS), self.rank());
         } catch (TimeoutException silent) {
             throw new RendezvousTimeoutException(
                     "rank 0 at " + place + " has not answered rank " + self.rank() + " about '" + what + "' within "
-                            + Ranks.seconds(patience),
+                            + MessageText.seconds(patience),
                     List.of(0));
         } catch (ExecutionException failure) {
             throw new RendezvousException(
                     "rank " + self.rank() + " has lost rank 0 at " + place + ", which keeps the store: "
-                            + Endpoint.reason(failure.getCause()),
+                            + MessageText.reason(failure.getCause()),
                     failure.getCause());
         } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();

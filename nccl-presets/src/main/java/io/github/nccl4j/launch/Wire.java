@@ -25,22 +25,22 @@ final class Wire {
     static final long MAGIC = 0x6e63636c346a5354L;
 
     static final byte VERSION = 2;
-    static final byte OPEN = 0;
-    static final byte SECRET = 1;
+    static final byte WITHOUT_SECRET = 0;
+    static final byte WITH_SECRET = 1;
     static final int NONCE_BYTES = 32;
     static final int PROOF_BYTES = 32;
 
     /** Before a rank is known. */
-    static final int LONGEST_HELLO = Long.BYTES + 2 + NONCE_BYTES + PROOF_BYTES;
+    static final int MAX_HELLO = Long.BYTES + 2 + NONCE_BYTES + PROOF_BYTES;
 
-    static final int LONGEST_JOIN = 1 << 12;
-    static final int LONGEST_KEY = 1 << 10;
+    static final int MAX_JOIN = 1 << 12;
+    static final int MAX_KEY = 1 << 10;
 
     /** What a request has beside its value, keys and ranks. */
-    static final int REQUEST_HEAD = 64;
+    static final int REQUEST_HEADER_BYTES = 64;
 
     /** The number of what the store says without having been asked: why it ends. */
-    static final int FAREWELL = 0;
+    static final int CLOSE_NOTICE = 0;
 
     static final byte OK = 0;
     static final byte FAILED = 1;
@@ -56,7 +56,7 @@ final class Wire {
         AWAIT,
         ADD,
         DELETE,
-        MEET,
+        COLLECTIVE,
         ABORT,
         GONE,
         LEAVE;
@@ -115,7 +115,7 @@ final class Wire {
 
     /** Writes a frame. */
     static final class Frame {
-        private final ByteArrayOutputStream bytes = new ByteArrayOutputStream(REQUEST_HEAD);
+        private final ByteArrayOutputStream bytes = new ByteArrayOutputStream(REQUEST_HEADER_BYTES);
         private final DataOutputStream out = new DataOutputStream(bytes);
 
         private interface Write {
@@ -165,7 +165,7 @@ final class Wire {
             return this;
         }
 
-        byte[] done() {
+        byte[] toBytes() {
             return bytes.toByteArray();
         }
     }

@@ -218,7 +218,7 @@ class TcpStoreTest {
         assertArrayEquals(ID, other.broadcast("id", 0, () -> null, Job.LONG));
     }
 
-    /* Keys. */
+    /* Arguments. */
 
     @Test
     void keysKeepTheirValues() {

@@ -6,8 +6,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /** Reads what the store answers. */
-final class Answers {
-    private Answers() {}
+final class ResponseReader {
+    private ResponseReader() {}
 
     /** What an answer holds, if it is no failure. */
     static byte[] content(ByteBuffer answer, int rank) {

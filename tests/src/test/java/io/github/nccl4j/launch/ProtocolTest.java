@@ -15,63 +15,65 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 
 /** What goes to the store and comes from it: keys, values, times, and how they are written; limits at the last good value. */
-class KeysTest {
+class ProtocolTest {
     private static String refused(Executable call) {
         return assertThrows(IllegalArgumentException.class, call).getMessage();
     }
 
     @Test
     void aKeyHasNoSlashAndAtMostItsBytes() {
-        assertEquals("job/0/a", Keys.full("job/0/", "a"));
-        assertEquals("job/0/", Keys.prefix("job/", "0"));
-        assertEquals("a", Keys.require("a"));
-        assertEquals("a key must not be empty", refused(() -> Keys.full("job/", "")));
-        assertEquals("a key must not have a slash: a/b", refused(() -> Keys.require("a/b")));
-        assertEquals("the name of a scope must not be empty", refused(() -> Keys.prefix("", "")));
-        assertEquals("the name of a scope must not have a slash: a/b", refused(() -> Keys.prefix("", "a/b")));
+        assertEquals("job/0/a", Arguments.fullKey("job/0/", "a"));
+        assertEquals("job/0/", Arguments.scopePrefix("job/", "0"));
+        assertEquals("a", Arguments.requireKey("a"));
+        assertEquals("a key must not be empty", refused(() -> Arguments.fullKey("job/", "")));
+        assertEquals("a key must not have a slash: a/b", refused(() -> Arguments.requireKey("a/b")));
+        assertEquals("the name of a scope must not be empty", refused(() -> Arguments.scopePrefix("", "")));
+        assertEquals("the name of a scope must not have a slash: a/b", refused(() -> Arguments.scopePrefix("", "a/b")));
         String longest = "x".repeat(1024 - 2);
-        assertEquals("j/" + longest, Keys.full("j/", longest));
+        assertEquals("j/" + longest, Arguments.fullKey("j/", longest));
         assertEquals(
-                "a key must have <= 1024 bytes, with its scopes: 1025", refused(() -> Keys.full("j/", longest + "y")));
+                "a key must have <= 1024 bytes, with its scopes: 1025",
+                refused(() -> Arguments.fullKey("j/", longest + "y")));
         // Bytes, not characters.
         assertEquals(
-                "a key must have <= 1024 bytes, with its scopes: 1026", refused(() -> Keys.full("", "é".repeat(513))));
+                "a key must have <= 1024 bytes, with its scopes: 1026",
+                refused(() -> Arguments.fullKey("", "é".repeat(513))));
     }
 
     @Test
     void aValueHasAtMostItsBytes() {
         byte[] longest = new byte[Rendezvous.LONGEST_VALUE];
-        assertSame(longest, Keys.requireShort(longest));
+        assertSame(longest, Arguments.requireValue(longest));
         assertEquals(
                 "a value must have <= " + longest.length + " bytes: " + (longest.length + 1),
-                refused(() -> Keys.requireShort(new byte[longest.length + 1])));
+                refused(() -> Arguments.requireValue(new byte[longest.length + 1])));
     }
 
     @Test
     void aTimeoutIsNotNegativeAndEnds() {
-        assertEquals(0, Keys.nanoseconds(Duration.ZERO));
-        assertEquals(1_500_000_000, Keys.nanoseconds(Duration.ofMillis(1500)));
-        assertEquals(Keys.LONGEST_NANOSECONDS, Keys.nanoseconds(Duration.ofNanos(Keys.LONGEST_NANOSECONDS)));
-        assertEquals(Keys.LONGEST_NANOSECONDS, Keys.nanoseconds(Duration.ofSeconds(Long.MAX_VALUE)));
-        assertEquals("timeout must be >= 0: PT-1S", refused(() -> Keys.nanoseconds(Duration.ofSeconds(-1))));
+        assertEquals(0, Arguments.nanoseconds(Duration.ZERO));
+        assertEquals(1_500_000_000, Arguments.nanoseconds(Duration.ofMillis(1500)));
+        assertEquals(Arguments.MAX_NANOSECONDS, Arguments.nanoseconds(Duration.ofNanos(Arguments.MAX_NANOSECONDS)));
+        assertEquals(Arguments.MAX_NANOSECONDS, Arguments.nanoseconds(Duration.ofSeconds(Long.MAX_VALUE)));
+        assertEquals("timeout must be >= 0: PT-1S", refused(() -> Arguments.nanoseconds(Duration.ofSeconds(-1))));
     }
 
     @Test
     void addressesOfIpv6HaveBrackets() {
-        assertEquals("node0:29500", Endpoint.text("node0", 29500));
-        assertEquals("[::1]:29500", Endpoint.text("::1", 29500));
-        assertEquals("::1", Endpoint.bare(" [::1] "));
-        assertEquals("node0", Endpoint.bare("node0"));
-        assertEquals("[::1", Endpoint.bare("[::1"));
-        assertEquals("::1]", Endpoint.bare("::1]"));
-        assertEquals("late", Endpoint.reason(new IOException("late")));
-        assertEquals("java.io.IOException", Endpoint.reason(new IOException()));
+        assertEquals("node0:29500", Endpoint.format("node0", 29500));
+        assertEquals("[::1]:29500", Endpoint.format("::1", 29500));
+        assertEquals("::1", Endpoint.withoutBrackets(" [::1] "));
+        assertEquals("node0", Endpoint.withoutBrackets("node0"));
+        assertEquals("[::1", Endpoint.withoutBrackets("[::1"));
+        assertEquals("::1]", Endpoint.withoutBrackets("::1]"));
+        assertEquals("late", MessageText.reason(new IOException("late")));
+        assertEquals("java.io.IOException", MessageText.reason(new IOException()));
     }
 
     /* Frames. */
 
     private static ByteBuffer frame(Wire.Frame frame) {
-        return ByteBuffer.wrap(frame.done());
+        return ByteBuffer.wrap(frame.toBytes());
     }
 
     @Test
@@ -132,7 +134,7 @@ class KeysTest {
     /* Answers of the store. */
 
     private static byte[] content(Wire.Frame answer) {
-        return Answers.content(frame(answer), 3);
+        return ResponseReader.content(frame(answer), 3);
     }
 
     @Test
@@ -159,13 +161,13 @@ class KeysTest {
 
     @Test
     void eachRankHasAValueInAnAnswer() {
-        byte[] two = new Wire.Frame().text("a").text("b").done();
-        List<byte[]> values = Answers.values(two, 2);
+        byte[] two = new Wire.Frame().text("a").text("b").toBytes();
+        List<byte[]> values = ResponseReader.values(two, 2);
         assertEquals(2, values.size());
         assertArrayEquals(new byte[] {'b'}, values.get(1));
         assertEquals(
                 "the store answered with fewer than 3 values",
-                assertThrows(RendezvousException.class, () -> Answers.values(two, 3))
+                assertThrows(RendezvousException.class, () -> ResponseReader.values(two, 3))
                         .getMessage());
     }
 
@@ -175,48 +177,48 @@ class KeysTest {
     void theOthersGetWhatTheRootHasMade() {
         List<byte[]> sent = new ArrayList<>();
         byte[] value = {7, 8};
-        assertSame(value, Broadcast.atRoot(() -> value, sent::add));
-        assertArrayEquals(value, Broadcast.unwrap(sent.get(0), 2));
-        Broadcast.requireRoot(0, 2);
-        Broadcast.requireRoot(1, 2);
-        assertEquals("root must be >= 0 and < size: 2, size 2", refused(() -> Broadcast.requireRoot(2, 2)));
-        assertEquals("root must be >= 0 and < size: -1, size 2", refused(() -> Broadcast.requireRoot(-1, 2)));
+        assertSame(value, BroadcastMessage.send(() -> value, sent::add));
+        assertArrayEquals(value, BroadcastMessage.decode(sent.get(0), 2));
+        BroadcastMessage.requireRoot(0, 2);
+        BroadcastMessage.requireRoot(1, 2);
+        assertEquals("root must be >= 0 and < size: 2, size 2", refused(() -> BroadcastMessage.requireRoot(2, 2)));
+        assertEquals("root must be >= 0 and < size: -1, size 2", refused(() -> BroadcastMessage.requireRoot(-1, 2)));
         assertEquals(
                 "rank 2 does not know that it is the root",
-                assertThrows(RendezvousException.class, () -> Broadcast.unwrap(new byte[0], 2))
+                assertThrows(RendezvousException.class, () -> BroadcastMessage.decode(new byte[0], 2))
                         .getMessage());
     }
 
     @Test
     void theOthersGetTheReasonWhyTheRootHasNothing() {
         List<byte[]> sent = new ArrayList<>();
-        IllegalStateException failure = new IllegalStateException("é".repeat(Broadcast.LONGEST_REASON + 1));
+        IllegalStateException failure = new IllegalStateException("é".repeat(BroadcastMessage.MAX_REASON_CHARS + 1));
         assertSame(
                 failure,
                 assertThrows(
                         IllegalStateException.class,
-                        () -> Broadcast.atRoot(
+                        () -> BroadcastMessage.send(
                                 () -> {
                                     throw failure;
                                 },
                                 sent::add)));
         assertEquals(
-                "rank 2 failed: " + "é".repeat(Broadcast.LONGEST_REASON),
-                assertThrows(RendezvousException.class, () -> Broadcast.unwrap(sent.get(0), 2))
+                "rank 2 failed: " + "é".repeat(BroadcastMessage.MAX_REASON_CHARS),
+                assertThrows(RendezvousException.class, () -> BroadcastMessage.decode(sent.get(0), 2))
                         .getMessage());
         byte[] tooLong = new byte[Rendezvous.LONGEST_VALUE];
         assertEquals(
                 "a value must have < " + tooLong.length + " bytes: " + tooLong.length,
-                refused(() -> Broadcast.atRoot(() -> tooLong, sent::add)));
+                refused(() -> BroadcastMessage.send(() -> tooLong, sent::add)));
         assertEquals(2, sent.size());
         byte[] longest = new byte[tooLong.length - 1];
-        Broadcast.atRoot(() -> longest, sent::add);
-        assertArrayEquals(longest, Broadcast.unwrap(sent.get(2), 2));
+        BroadcastMessage.send(() -> longest, sent::add);
+        assertArrayEquals(longest, BroadcastMessage.decode(sent.get(2), 2));
         // What the others do not hear does not hide the reason.
         IllegalStateException unheard = new IllegalStateException("unheard");
         assertThrows(
                 IllegalStateException.class,
-                () -> Broadcast.atRoot(
+                () -> BroadcastMessage.send(
                         () -> {
                             throw failure;
                         },
@@ -228,14 +230,14 @@ class KeysTest {
 
     @Test
     void aCounterIsANumberInDigits() {
-        assertEquals("-12", new String(Counter.bytes(-12), StandardCharsets.US_ASCII));
-        assertEquals(Long.MIN_VALUE, Counter.value(Counter.bytes(Long.MIN_VALUE)));
+        assertEquals("-12", new String(Counter.encode(-12), StandardCharsets.US_ASCII));
+        assertEquals(Long.MIN_VALUE, Counter.decode(Counter.encode(Long.MIN_VALUE)));
         for (String none : new String[] {"", "x", "0".repeat(21)}) {
             assertEquals(
                     "the value is no number",
                     assertThrows(
                                     IllegalStateException.class,
-                                    () -> Counter.value(none.getBytes(StandardCharsets.US_ASCII)))
+                                    () -> Counter.decode(none.getBytes(StandardCharsets.US_ASCII)))
                             .getMessage());
         }
     }

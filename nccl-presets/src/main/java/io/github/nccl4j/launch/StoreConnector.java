@@ -13,7 +13,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /** The way into a store: attempts until the deadline. */
-record Entrance(RankInfo self, Secret secret, StoreServer server, long deadline, Duration timeout) {
+record StoreConnector(RankInfo self, Secret secret, StoreServer server, long deadline, Duration timeout) {
     private static final long FIRST_PAUSE_MILLIS = 5;
     private static final long LONGEST_PAUSE_MILLIS = 500;
     private static final long LONGEST_ATTEMPT_MILLIS = 20_000;
@@ -40,8 +40,8 @@ record Entrance(RankInfo self, Secret secret, StoreServer server, long deadline,
 
     String place() {
         return server == null
-                ? Endpoint.text(self.masterAddress(), self.masterPort())
-                : Endpoint.text(self.masterAddress(), server.address().getPort());
+                ? Endpoint.format(self.masterAddress(), self.masterPort())
+                : Endpoint.format(self.masterAddress(), server.address().getPort());
     }
 
     private StoreClient join(EventLoop loop) {
@@ -51,8 +51,8 @@ record Entrance(RankInfo self, Secret secret, StoreServer server, long deadline,
             if (left() <= 0) {
                 throw new RendezvousTimeoutException(
                         "rank " + self.rank() + " could not reach rank 0 at " + place() + " within "
-                                + Ranks.seconds(Keys.nanoseconds(timeout))
-                                + (last == null ? "" : ": " + Endpoint.reason(last)),
+                                + MessageText.seconds(Arguments.nanoseconds(timeout))
+                                + (last == null ? "" : ": " + MessageText.reason(last)),
                         List.of(0));
             }
             try {
@@ -112,7 +112,7 @@ record Entrance(RankInfo self, Secret secret, StoreServer server, long deadline,
             joined = true;
             return client;
         } catch (TimeoutException silent) {
-            throw new IOException("no answer within " + Ranks.seconds(patienceMillis * 1_000_000), silent);
+            throw new IOException("no answer within " + MessageText.seconds(patienceMillis * 1_000_000), silent);
         } catch (ExecutionException failure) {
             if (failure.getCause() instanceof StoreClient.RefusedException refused && !refused.isForNow()) {
                 throw new RendezvousException(

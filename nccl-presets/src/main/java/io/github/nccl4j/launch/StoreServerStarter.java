@@ -7,8 +7,8 @@ import java.net.NetworkInterface;
 import java.net.UnknownHostException;
 
 /** Where rank 0 listens. */
-final class Listening {
-    private Listening() {}
+final class StoreServerStarter {
+    private StoreServerStarter() {}
 
     static StoreServer start(RankInfo self, InetAddress bind, Secret secret) {
         // One who is alone needs no port that others know, and must not be in their way.
@@ -46,7 +46,7 @@ final class Listening {
     }
 
     private static void warn(RankInfo self, InetAddress address, Secret secret, boolean byMaster) {
-        String place = Endpoint.text(address.getHostAddress(), self.masterPort());
+        String place = Endpoint.format(address.getHostAddress(), self.masterPort());
         if (!address.isLoopbackAddress() && secret == null) {
             System.getLogger("io.github.nccl4j")
                     .log(

@@ -8,7 +8,7 @@ import java.util.List;
  * One use of a key by a number of ranks: a gathering, a barrier or a broadcast. It is over when every rank has come or is gone,
  * also after it failed: a rank that comes late must hear of it.
  */
-final class Meeting {
+final class PendingCollective {
     /** What the ranks get when they have met; the order is that of the codes on the wire. */
     enum Kind {
         GATHER,
@@ -17,20 +17,20 @@ final class Meeting {
     }
 
     /** What a meeting is about. Ranks that differ in it can't meet. */
-    record Subject(Kind kind, List<Integer> ranks, int root) {}
+    record Signature(Kind kind, List<Integer> ranks, int root) {}
 
     private final String key;
-    private final Subject subject;
+    private final Signature subject;
     private final StoreState state;
     private final byte[][] values;
-    private final Reply[] waiting;
+    private final Responder[] waiting;
     private final BitSet came = new BitSet();
     private Failure failure;
     private EventLoop.Timer timer;
     private long deadline;
 
     private record Failure(String reason, List<Integer> missing) {
-        void tell(Reply reply) {
+        void tell(Responder reply) {
             if (missing == null) {
                 reply.failed(reason);
             } else {
@@ -39,15 +39,15 @@ final class Meeting {
         }
     }
 
-    Meeting(String key, Subject subject, StoreState state) {
+    PendingCollective(String key, Signature subject, StoreState state) {
         this.key = key;
         this.subject = subject;
         this.state = state;
         values = new byte[subject.ranks.size()][];
-        waiting = new Reply[values.length];
+        waiting = new Responder[values.length];
     }
 
-    Subject subject() {
+    Signature subject() {
         return subject;
     }
 
@@ -56,7 +56,7 @@ final class Meeting {
     }
 
     /** A rank, the given of those that meet, comes. */
-    void come(int index, byte[] value, long timeout, Reply reply) {
+    void come(int index, byte[] value, long timeout, Responder reply) {
         if (failure != null) {
             came.set(index);
             failure.tell(reply);
@@ -111,7 +111,7 @@ final class Meeting {
                 for (byte[] value : values) {
                     frame.bytes(value);
                 }
-                yield frame.done();
+                yield frame.toBytes();
             }
         };
     }
@@ -121,7 +121,7 @@ final class Meeting {
         if (timer == null || until - deadline < 0) {
             stopWaiting();
             deadline = until;
-            timer = state.loop().at(until, () -> {
+            timer = state.loop().schedule(until, () -> {
                 timer = null;
                 fail(timeoutFailure(timeout));
                 state.endIfOver(this);
@@ -131,13 +131,13 @@ final class Meeting {
 
     private Failure timeoutFailure(long timeout) {
         List<Integer> missing = missing();
-        String unknown = state.neverHere(missing);
+        String unknown = state.describeNeverConnected(missing);
         return new Failure(
                 subject.kind == Kind.BROADCAST
                         ? "rank " + rank(subject.root) + " did not come to '" + key + "' within "
-                                + Ranks.seconds(timeout) + unknown
+                                + MessageText.seconds(timeout) + unknown
                         : came.cardinality() + " of " + values.length + " ranks came to '" + key + "' within "
-                                + Ranks.seconds(timeout) + "; missing: " + Ranks.text(missing) + unknown,
+                                + MessageText.seconds(timeout) + "; missing: " + MessageText.ranks(missing) + unknown,
                 missing);
     }
 
@@ -158,7 +158,7 @@ final class Meeting {
         }
         for (int rank : missing()) {
             if (state.isGone(rank)) {
-                return "'" + key + "': " + state.goneText(rank);
+                return "'" + key + "': " + state.describeGone(rank);
             }
         }
         return null;
@@ -207,7 +207,7 @@ final class Meeting {
     }
 
     /** Whether ranks that are there have yet to get what others gave. */
-    boolean isOwed() {
+    boolean isUndelivered() {
         return failure == null && isReady() && !isOver();
     }
 

@@ -3,7 +3,7 @@ package io.github.nccl4j.launch;
 import java.util.List;
 
 /** Where the answer to a request goes; nowhere if who asked is gone. */
-interface Reply {
+interface Responder {
     void ok(byte[] content);
 
     void failed(String reason);

@@ -4,24 +4,24 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 
 /** Checks of what callers give. */
-final class Keys {
+final class Arguments {
     /** Scopes are written as paths. */
     private static final String SEPARATOR = "/";
 
-    static final long LONGEST_NANOSECONDS = Long.MAX_VALUE / 4;
+    static final long MAX_NANOSECONDS = Long.MAX_VALUE / 4;
 
-    private Keys() {}
+    private Arguments() {}
 
-    static String require(String key) {
-        return require("a key", key);
+    static String requireKey(String key) {
+        return requireName("a key", key);
     }
 
     /** The beginning of the keys of a scope. */
-    static String prefix(String outer, String name) {
-        return outer + require("the name of a scope", name) + SEPARATOR;
+    static String scopePrefix(String outer, String name) {
+        return outer + requireName("the name of a scope", name) + SEPARATOR;
     }
 
-    private static String require(String what, String text) {
+    private static String requireName(String what, String text) {
         if (text.isEmpty()) {
             throw new IllegalArgumentException(what + " must not be empty");
         }
@@ -32,17 +32,17 @@ final class Keys {
     }
 
     /** A key with its scopes. */
-    static String full(String prefix, String key) {
-        String full = prefix + require(key);
+    static String fullKey(String prefix, String key) {
+        String full = prefix + requireKey(key);
         int length = full.getBytes(StandardCharsets.UTF_8).length;
-        if (length > Wire.LONGEST_KEY) {
+        if (length > Wire.MAX_KEY) {
             throw new IllegalArgumentException(
-                    "a key must have <= " + Wire.LONGEST_KEY + " bytes, with its scopes: " + length);
+                    "a key must have <= " + Wire.MAX_KEY + " bytes, with its scopes: " + length);
         }
         return full;
     }
 
-    static byte[] requireShort(byte[] value) {
+    static byte[] requireValue(byte[] value) {
         if (value.length > Rendezvous.LONGEST_VALUE) {
             throw new IllegalArgumentException(
                     "a value must have <= " + Rendezvous.LONGEST_VALUE + " bytes: " + value.length);
@@ -55,6 +55,6 @@ final class Keys {
         if (timeout.isNegative()) {
             throw new IllegalArgumentException("timeout must be >= 0: " + timeout);
         }
-        return timeout.compareTo(Duration.ofNanos(LONGEST_NANOSECONDS)) > 0 ? LONGEST_NANOSECONDS : timeout.toNanos();
+        return timeout.compareTo(Duration.ofNanos(MAX_NANOSECONDS)) > 0 ? MAX_NANOSECONDS : timeout.toNanos();
     }
 }
