@@ -3,11 +3,12 @@ package io.github.nccl4j.launch;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 
-/** Checks of what callers give. */
+/** Checks and conversion of arguments of callers: keys, names of scopes, values, timeouts. */
 final class Arguments {
-    /** Scopes are written as paths. */
+    /** Separates the scopes in a full key. */
     private static final String SEPARATOR = "/";
 
+    /** 73 years: a sum of two such timeouts and {@link System#nanoTime()} can be compared without overflow. */
     static final long MAX_NANOSECONDS = Long.MAX_VALUE / 4;
 
     private Arguments() {}
@@ -16,7 +17,7 @@ final class Arguments {
         return requireName("a key", key);
     }
 
-    /** The beginning of the keys of a scope. */
+    /** Returns the prefix of the full keys of a scope. */
     static String scopePrefix(String outer, String name) {
         return outer + requireName("the name of a scope", name) + SEPARATOR;
     }
@@ -26,18 +27,18 @@ final class Arguments {
             throw new IllegalArgumentException(what + " must not be empty");
         }
         if (text.contains(SEPARATOR)) {
-            throw new IllegalArgumentException(what + " must not have a slash: " + text);
+            throw new IllegalArgumentException(what + " must not contain a slash: " + text);
         }
         return text;
     }
 
-    /** A key with its scopes. */
+    /** Returns a key with the prefix of its scope. */
     static String fullKey(String prefix, String key) {
         String full = prefix + requireKey(key);
         int length = full.getBytes(StandardCharsets.UTF_8).length;
         if (length > Wire.MAX_KEY) {
             throw new IllegalArgumentException(
-                    "a key must have <= " + Wire.MAX_KEY + " bytes, with its scopes: " + length);
+                    "a key with its scopes must have <= " + Wire.MAX_KEY + " bytes: " + length);
         }
         return full;
     }
@@ -50,7 +51,7 @@ final class Arguments {
         return value;
     }
 
-    /** A timeout in nanoseconds; one of 73 years stands for all longer ones. */
+    /** Converts a timeout to nanoseconds, at most {@link #MAX_NANOSECONDS}. */
     static long nanoseconds(Duration timeout) {
         if (timeout.isNegative()) {
             throw new IllegalArgumentException("timeout must be >= 0: " + timeout);

@@ -5,7 +5,7 @@ import java.util.Arrays;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 
-/** How the root's value, or why there is none, travels to the other ranks: a byte that tells which, then the bytes. */
+/** Message of the root of a broadcast to the other ranks: one byte for the kind, then the value or the reason of a failure. */
 final class BroadcastMessage {
     private static final byte VALUE = 0;
     private static final byte FAILURE = 1;
@@ -19,7 +19,7 @@ final class BroadcastMessage {
         }
     }
 
-    /** What the root does: the others hear of its value, or of why there is none. */
+    /** Makes the value and sends it; if this fails, sends the reason and throws the failure. Called at the root. */
     static byte[] send(Supplier<byte[]> value, Consumer<byte[]> sender) {
         byte[] made;
         byte[] message;
@@ -47,7 +47,7 @@ final class BroadcastMessage {
     }
 
     private static byte[] encodeFailure(Throwable failure) {
-        String reason = failure.getMessage() == null ? failure.toString() : failure.getMessage();
+        String reason = MessageText.reason(failure);
         return encode(
                 FAILURE,
                 reason.substring(0, Math.min(reason.length(), MAX_REASON_CHARS)).getBytes(StandardCharsets.UTF_8));
@@ -60,9 +60,10 @@ final class BroadcastMessage {
         return message;
     }
 
+    /** Returns the value of a message of the root; throws the failure that the message has instead. */
     static byte[] decode(byte[] message, int root) {
         if (message.length == 0) {
-            throw new RendezvousException("rank " + root + " does not know that it is the root");
+            throw new RendezvousException("all ranks must name the same root: rank " + root + " does not name itself");
         }
         byte[] content = Arrays.copyOfRange(message, 1, message.length);
         if (message[0] == FAILURE) {

@@ -3,7 +3,7 @@ package io.github.nccl4j.launch;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/** Words for messages. */
+/** Text of ranks, times and exceptions for messages. */
 final class MessageText {
     private static final int MAX_NAMED = 16;
 
@@ -17,7 +17,7 @@ final class MessageText {
                 + (ranks.size() > MAX_NAMED ? ", and " + (ranks.size() - MAX_NAMED) + " more" : "");
     }
 
-    /** A time in seconds: "0.7 s" */
+    /** A time in seconds, cut to milliseconds: "0.7 s" */
     static String seconds(long nanoseconds) {
         long milliseconds = nanoseconds / 1_000_000;
         return milliseconds % 1000 == 0 ? milliseconds / 1000 + " s" : milliseconds / 1000.0 + " s";

@@ -5,80 +5,82 @@ import java.util.BitSet;
 import java.util.List;
 
 /**
- * One use of a key by a number of ranks: a gathering, a barrier or a broadcast. It is over when every rank has come or is gone,
- * also after it failed: a rank that comes late must hear of it.
+ * Server-side state of one gather, barrier or broadcast: one use of a key by a list of ranks. It stays until every rank has
+ * arrived or is gone, even after a failure, because a late rank must get the same failure.
  */
 final class PendingCollective {
-    /** What the ranks get when they have met; the order is that of the codes on the wire. */
+    /** The kinds of collectives; their order is that of the codes on the wire. */
     enum Kind {
         GATHER,
         BARRIER,
         BROADCAST
     }
 
-    /** What a meeting is about. Ranks that differ in it can't meet. */
+    /** The parameters on which all ranks must agree. */
     record Signature(Kind kind, List<Integer> ranks, int root) {}
 
     private final String key;
-    private final Signature subject;
+    private final Signature signature;
     private final StoreState state;
     private final byte[][] values;
     private final Responder[] waiting;
-    private final BitSet came = new BitSet();
+    private final BitSet arrived = new BitSet();
     private Failure failure;
     private EventLoop.Timer timer;
     private long deadline;
 
+    /** The missing ranks are null if the failure is not a timeout. */
     private record Failure(String reason, List<Integer> missing) {
-        void tell(Responder reply) {
+        void sendTo(Responder responder) {
             if (missing == null) {
-                reply.failed(reason);
+                responder.fail(reason);
             } else {
-                reply.timedOut(reason, missing);
+                responder.timeOut(reason, missing);
             }
         }
     }
 
-    PendingCollective(String key, Signature subject, StoreState state) {
+    PendingCollective(String key, Signature signature, StoreState state) {
         this.key = key;
-        this.subject = subject;
+        this.signature = signature;
         this.state = state;
-        values = new byte[subject.ranks.size()][];
+        values = new byte[signature.ranks.size()][];
         waiting = new Responder[values.length];
     }
 
-    Signature subject() {
-        return subject;
+    Signature signature() {
+        return signature;
     }
 
     String key() {
         return key;
     }
 
-    /** A rank, the given of those that meet, comes. */
-    void come(int index, byte[] value, long timeout, Responder reply) {
+    /** Adds a rank and its value. The index is that of the rank in {@link Signature#ranks}; the timeout is in nanoseconds. */
+    void arrive(int index, byte[] value, long timeout, Responder responder) {
         if (failure != null) {
-            came.set(index);
-            failure.tell(reply);
+            arrived.set(index);
+            failure.sendTo(responder);
             return;
         }
-        if (came.get(index)) {
-            reply.failed("rank " + rank(index) + " came to '" + key
-                    + "' again before all others had come; a key can be used again when they have returned from it");
+        if (arrived.get(index)) {
+            responder.fail(
+                    "rank " + rank(index) + " arrived at '" + key
+                            + "' again before all ranks had arrived; a key can be used again when all ranks have returned from it");
             return;
         }
         if (!state.reserve(value.length)) {
-            reply.failed("'" + key + "': " + state.full());
+            responder.fail("'" + key + "': " + state.describeFull(value.length));
             return;
         }
-        came.set(index);
+        arrived.set(index);
         values[index] = value;
-        waiting[index] = reply;
+        waiting[index] = responder;
         if (isReady()) {
-            answer();
+            respond();
             return;
         }
-        String gone = goneText();
+        String gone = describeGone();
         if (gone != null) {
             fail(new Failure(gone, null));
             return;
@@ -87,25 +89,25 @@ final class PendingCollective {
     }
 
     private boolean isReady() {
-        return subject.kind == Kind.BROADCAST ? came.get(subject.root) : came.cardinality() == values.length;
+        return signature.kind == Kind.BROADCAST ? arrived.get(signature.root) : arrived.cardinality() == values.length;
     }
 
-    private void answer() {
-        stopWaiting();
+    private void respond() {
+        stopTimer();
         byte[] all = content();
-        // Rank 0 last: its process may end when it has its answer, and the store with it.
+        // Rank 0 last: after its response its process may end, and the store with it.
         for (int i = waiting.length - 1; i >= 0; i--) {
             if (waiting[i] != null) {
-                waiting[i].ok(all);
+                waiting[i].succeed(all);
                 waiting[i] = null;
             }
         }
     }
 
     private byte[] content() {
-        return switch (subject.kind) {
+        return switch (signature.kind) {
             case BARRIER -> new byte[0];
-            case BROADCAST -> values[subject.root];
+            case BROADCAST -> values[signature.root];
             case GATHER -> {
                 Wire.Frame frame = new Wire.Frame();
                 for (byte[] value : values) {
@@ -116,43 +118,45 @@ final class PendingCollective {
         };
     }
 
-    /** The first rank whose time is over ends it for all. */
+    /** Sets the timer; the earliest deadline of a rank ends the collective for all ranks. */
     private void waitUntil(long until, long timeout) {
         if (timer == null || until - deadline < 0) {
-            stopWaiting();
+            stopTimer();
             deadline = until;
             timer = state.loop().schedule(until, () -> {
                 timer = null;
                 fail(timeoutFailure(timeout));
-                state.endIfOver(this);
+                state.removeIfOver(this);
             });
         }
     }
 
     private Failure timeoutFailure(long timeout) {
         List<Integer> missing = missing();
-        String unknown = state.describeNeverConnected(missing);
+        String neverConnected = state.describeNeverConnected(missing);
         return new Failure(
-                subject.kind == Kind.BROADCAST
-                        ? "rank " + rank(subject.root) + " did not come to '" + key + "' within "
-                                + MessageText.seconds(timeout) + unknown
-                        : came.cardinality() + " of " + values.length + " ranks came to '" + key + "' within "
-                                + MessageText.seconds(timeout) + "; missing: " + MessageText.ranks(missing) + unknown,
+                signature.kind == Kind.BROADCAST
+                        ? "rank " + rank(signature.root) + " did not arrive at '" + key + "' within "
+                                + MessageText.seconds(timeout) + neverConnected
+                        : arrived.cardinality() + " of " + values.length + " ranks arrived at '" + key + "' within "
+                                + MessageText.seconds(timeout) + "; missing: " + MessageText.ranks(missing)
+                                + neverConnected,
                 missing);
     }
 
-    /** Those without whom there is no meeting. */
+    /** The ranks that must still arrive: all others, or the root of a broadcast. */
     private List<Integer> missing() {
         List<Integer> missing = new ArrayList<>();
         for (int i = 0; i < values.length; i++) {
-            if (!came.get(i) && (subject.kind != Kind.BROADCAST || i == subject.root)) {
+            if (!arrived.get(i) && (signature.kind != Kind.BROADCAST || i == signature.root)) {
                 missing.add(rank(i));
             }
         }
         return missing;
     }
 
-    private String goneText() {
+    /** Describes the first missing rank that is gone; null if there is none. */
+    private String describeGone() {
         if (!state.isAnyGone()) {
             return null;
         }
@@ -164,41 +168,42 @@ final class PendingCollective {
         return null;
     }
 
-    /** A rank is gone: if it is needed, there is nothing to wait for. */
-    void rankIsGone() {
+    /** Fails if a missing rank is gone. */
+    void failIfRankGone() {
         if (failure == null && !isReady()) {
-            String text = goneText();
-            if (text != null) {
-                fail(new Failure(text, null));
+            String gone = describeGone();
+            if (gone != null) {
+                fail(new Failure(gone, null));
             }
         }
     }
 
-    void fail(String reason) {
+    /** Fails, unless the collective is complete or has failed. */
+    void failIfPending(String reason) {
         if (failure == null && !isReady()) {
             fail(new Failure(reason, null));
         }
     }
 
     private void fail(Failure because) {
-        stopWaiting();
+        stopTimer();
         failure = because;
         for (int i = 0; i < waiting.length; i++) {
             if (waiting[i] != null) {
-                because.tell(waiting[i]);
+                because.sendTo(waiting[i]);
                 waiting[i] = null;
             }
         }
     }
 
-    private void stopWaiting() {
+    private void stopTimer() {
         state.loop().cancel(timer);
         timer = null;
     }
 
-    /** Whether nobody will come any more. */
+    /** True if every rank has arrived or is gone. */
     boolean isOver() {
-        for (int i = came.nextClearBit(0); i < values.length; i = came.nextClearBit(i + 1)) {
+        for (int i = arrived.nextClearBit(0); i < values.length; i = arrived.nextClearBit(i + 1)) {
             if (!state.isGone(rank(i))) {
                 return false;
             }
@@ -206,12 +211,12 @@ final class PendingCollective {
         return true;
     }
 
-    /** Whether ranks that are there have yet to get what others gave. */
+    /** True if a connected or future rank has yet to fetch the value of a completed broadcast. */
     boolean isUndelivered() {
         return failure == null && isReady() && !isOver();
     }
 
-    /** Its bytes, to be given back. */
+    /** The reserved bytes, which are released with this object. */
     long bytes() {
         long sum = 0;
         for (byte[] value : values) {
@@ -221,6 +226,6 @@ final class PendingCollective {
     }
 
     private int rank(int index) {
-        return subject.ranks.get(index);
+        return signature.ranks.get(index);
     }
 }

@@ -2,12 +2,12 @@ package io.github.nccl4j.launch;
 
 import java.util.List;
 
-/** Where the answer to a request goes; nowhere if who asked is gone. */
+/** Sends the response to one request; does nothing if the connection has ended. One of its methods is called, once. */
 interface Responder {
-    void ok(byte[] content);
+    void succeed(byte[] content);
 
-    void failed(String reason);
+    void fail(String reason);
 
-    /** The missing ranks are empty if it is not known who they are. */
-    void timedOut(String reason, List<Integer> missing);
+    /** The missing ranks are empty if they are not known. */
+    void timeOut(String reason, List<Integer> missing);
 }

@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.function.Supplier;
 
-/** Keys with a prefix, for a rendezvous that has no better way to keep them apart. */
+/** Default scope of a rendezvous: adds a prefix to the keys. */
 final class Scope implements Rendezvous {
     private final Rendezvous whole;
     private final String prefix;
@@ -47,6 +47,6 @@ final class Scope implements Rendezvous {
 
     @Override
     public void close() {
-        // Whoever made the whole closes it.
+        // The creator of the underlying rendezvous closes it.
     }
 }

@@ -38,7 +38,7 @@ class MessageTextTest {
 
     @Test
     void aRankIsTheSameBeforeAndAfterItsLocalRankIsFound() {
-        assertEquals(rank(5, 1, 4), rank(5, UNKNOWN, UNKNOWN).at(1, 4));
+        assertEquals(rank(5, 1, 4), rank(5, UNKNOWN, UNKNOWN).withLocalRank(1, 4));
         assertTrue(rank(5, 1, 4).isSameRankAs(rank(5, 1, 4)));
         assertTrue(rank(5, 1, 4).isSameRankAs(rank(5, UNKNOWN, UNKNOWN)));
         assertTrue(rank(5, UNKNOWN, 4).isSameRankAs(rank(5, 1, 4)));

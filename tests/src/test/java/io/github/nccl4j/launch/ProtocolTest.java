@@ -26,17 +26,18 @@ class ProtocolTest {
         assertEquals("job/0/", Arguments.scopePrefix("job/", "0"));
         assertEquals("a", Arguments.requireKey("a"));
         assertEquals("a key must not be empty", refused(() -> Arguments.fullKey("job/", "")));
-        assertEquals("a key must not have a slash: a/b", refused(() -> Arguments.requireKey("a/b")));
+        assertEquals("a key must not contain a slash: a/b", refused(() -> Arguments.requireKey("a/b")));
         assertEquals("the name of a scope must not be empty", refused(() -> Arguments.scopePrefix("", "")));
-        assertEquals("the name of a scope must not have a slash: a/b", refused(() -> Arguments.scopePrefix("", "a/b")));
+        assertEquals(
+                "the name of a scope must not contain a slash: a/b", refused(() -> Arguments.scopePrefix("", "a/b")));
         String longest = "x".repeat(1024 - 2);
         assertEquals("j/" + longest, Arguments.fullKey("j/", longest));
         assertEquals(
-                "a key must have <= 1024 bytes, with its scopes: 1025",
+                "a key with its scopes must have <= 1024 bytes: 1025",
                 refused(() -> Arguments.fullKey("j/", longest + "y")));
         // Bytes, not characters.
         assertEquals(
-                "a key must have <= 1024 bytes, with its scopes: 1026",
+                "a key with its scopes must have <= 1024 bytes: 1026",
                 refused(() -> Arguments.fullKey("", "é".repeat(513))));
     }
 
@@ -105,7 +106,7 @@ class ProtocolTest {
         }
         for (byte code : new byte[] {-1, (byte) Wire.Operation.values().length}) {
             assertEquals(
-                    "no such operation: " + code,
+                    "operation code must be from 0 to 8: " + code,
                     assertThrows(IOException.class, () -> Wire.Operation.read(ByteBuffer.wrap(new byte[] {code})))
                             .getMessage());
         }
@@ -119,15 +120,16 @@ class ProtocolTest {
     @Test
     void aLengthBeyondTheFrameIsRefused() throws IOException {
         assertEquals(
-                "a value of 2 bytes in a frame of 1",
+                "length of a value must be from 0 to 1: 2",
                 unreadable(new Wire.Frame().number32(2).number8(1), Wire::bytes));
-        assertEquals("a value of -1 bytes in a frame of 0", unreadable(new Wire.Frame().number32(-1), Wire::bytes));
         assertEquals(
-                "a list of 2 numbers in a frame of 7 bytes",
+                "length of a value must be from 0 to 0: -1", unreadable(new Wire.Frame().number32(-1), Wire::bytes));
+        assertEquals(
+                "length of a list must be from 0 to 1: 2",
                 unreadable(new Wire.Frame().number32(2).raw(new byte[7]), Wire::numbers));
         assertEquals(
-                "a list of -1 numbers in a frame of 0 bytes", unreadable(new Wire.Frame().number32(-1), Wire::numbers));
-        assertEquals("a frame ends too early", unreadable(new Wire.Frame().number8(1), Wire::bytes));
+                "length of a list must be from 0 to 0: -1", unreadable(new Wire.Frame().number32(-1), Wire::numbers));
+        assertEquals("a frame is too short", unreadable(new Wire.Frame().number8(1), Wire::bytes));
         assertEquals(List.of(), Wire.read(frame(new Wire.Frame().number32(0)), Wire::numbers));
     }
 
@@ -154,7 +156,7 @@ class ProtocolTest {
                         new Wire.Frame().number8(Wire.TIMED_OUT).text("late").numbers(List.of(1, 2))));
         assertEquals(List.of(1, 2), late.missing());
         assertEquals(
-                "the store answered rank 3 with nonsense",
+                "the store sent rank 3 an invalid response",
                 assertThrows(RendezvousException.class, () -> content(new Wire.Frame()))
                         .getMessage());
     }
@@ -166,7 +168,7 @@ class ProtocolTest {
         assertEquals(2, values.size());
         assertArrayEquals(new byte[] {'b'}, values.get(1));
         assertEquals(
-                "the store answered with fewer than 3 values",
+                "the response of the store must have 3 values: it has 2",
                 assertThrows(RendezvousException.class, () -> ResponseReader.values(two, 3))
                         .getMessage());
     }
@@ -184,7 +186,7 @@ class ProtocolTest {
         assertEquals("root must be >= 0 and < size: 2, size 2", refused(() -> BroadcastMessage.requireRoot(2, 2)));
         assertEquals("root must be >= 0 and < size: -1, size 2", refused(() -> BroadcastMessage.requireRoot(-1, 2)));
         assertEquals(
-                "rank 2 does not know that it is the root",
+                "all ranks must name the same root: rank 2 does not name itself",
                 assertThrows(RendezvousException.class, () -> BroadcastMessage.decode(new byte[0], 2))
                         .getMessage());
     }
@@ -232,13 +234,14 @@ class ProtocolTest {
     void aCounterIsANumberInDigits() {
         assertEquals("-12", new String(Counter.encode(-12), StandardCharsets.US_ASCII));
         assertEquals(Long.MIN_VALUE, Counter.decode(Counter.encode(Long.MIN_VALUE)));
-        for (String none : new String[] {"", "x", "0".repeat(21)}) {
-            assertEquals(
-                    "the value is no number",
-                    assertThrows(
-                                    IllegalStateException.class,
-                                    () -> Counter.decode(none.getBytes(StandardCharsets.US_ASCII)))
-                            .getMessage());
-        }
+        assertEquals("the value of a counter must be a decimal number: ''", counterFailure(""));
+        assertEquals("the value of a counter must be a decimal number: 'x'", counterFailure("x"));
+        assertEquals("the value of a counter must have <= 20 bytes: it has 21", counterFailure("0".repeat(21)));
+    }
+
+    private static String counterFailure(String value) {
+        byte[] bytes = value.getBytes(StandardCharsets.US_ASCII);
+        return assertThrows(IllegalStateException.class, () -> Counter.decode(bytes))
+                .getMessage();
     }
 }

@@ -115,7 +115,7 @@ class LocateTest {
         long start = System.nanoTime();
         ChildJvm.Outcome told = root.await();
         assertTrue(System.nanoTime() - start < 15e9, "told late");
-        assertTrue(told.output().contains("rank 1 can't go on: "), told::output);
+        assertTrue(told.output().contains("rank 1 has aborted: "), told::output);
         assertTrue(told.output().contains("/nowhere/libnccl.so"), told::output);
     }
 
@@ -171,7 +171,7 @@ class LocateTest {
         String message = failure(locate(new int[] {0, UNKNOWN}, new int[] {UNKNOWN, UNKNOWN}, new int[] {0, UNKNOWN}));
         assertTrue(
                 message.matches(
-                        "torchrun told rank 2 that it has local rank 0, and rank 0 was told the same; host .+ has 3:"
+                        "local ranks on a host must be distinct: torchrun set local rank 0 for ranks 0 and 2; host .+ has"
                                 + " ranks 0, 1, 2"),
                 message);
     }
@@ -181,8 +181,7 @@ class LocateTest {
         String message =
                 failure(locate(new int[] {UNKNOWN, UNKNOWN}, new int[] {UNKNOWN, UNKNOWN}, new int[] {UNKNOWN, 2}));
         assertTrue(
-                message.matches("torchrun told rank 2 that it is one of 2 ranks on its host, but host .+ has 3: ranks"
-                        + " 0, 1, 2"),
+                message.matches("the local world size of rank 2 must be 3: torchrun set 2; host .+ has ranks 0, 1, 2"),
                 message);
     }
 
@@ -193,7 +192,7 @@ class LocateTest {
         assertTrue(
                 failure.getMessage()
                         .matches(
-                                "rank 1 can't join at \\S+: all ranks must know their local rank, or none: rank 1 \\(127.0.0.1, process"
+                                "rank 1 can't join the store at \\S+: all ranks must know their local rank, or none: rank 1 \\(127.0.0.1, process"
                                         + " \\d+\\): local rank not known yet; rank 0: 0 of 2 on its host; set LOCAL_RANK and"
                                         + " LOCAL_WORLD_SIZE for all ranks or for none"),
                 failure::getMessage);

@@ -143,8 +143,8 @@ class RankInfoTest {
         assertFalse(self.isOnOneHost());
         assertEquals("rank 5 of 8 (local rank not known yet), meeting at node0:29500, by " + source, self.toString());
         assertEquals(
-                "the local rank of rank 5 of 8 must be known to choose a device: " + source
-                        + " did not tell it, and Rendezvous.locate was not asked to find it",
+                "the local rank must be known to choose a device: rank 5 of 8 by " + source
+                        + " has none; call Rendezvous.locate first",
                 assertThrows(IllegalStateException.class, () -> self.device(2)).getMessage());
     }
 
@@ -193,11 +193,11 @@ class RankInfoTest {
                 " PET_NODE_RANK=1 PET_NNODES=2 PET_NPROC_PER_NODE=auto PET_MASTER_ADDR=node0 PET_MASTER_PORT=29500";
         assertIsRank5Of8(of("LOCAL_RANK=1 LOCAL_WORLD_SIZE=4" + inner), Source.TRAINER);
         assertEquals(
-                "this process is a rank by Kubeflow Trainer (PET_NODE_RANK=1, PET_NPROC_PER_NODE=auto, LOCAL_RANK=1), but"
-                        + " not set: LOCAL_WORLD_SIZE",
+                "rank information from Kubeflow Trainer (PET_NODE_RANK=1, PET_NPROC_PER_NODE=auto, LOCAL_RANK=1) is"
+                        + " incomplete, not set: LOCAL_WORLD_SIZE",
                 failure("LOCAL_RANK=1" + inner));
         assertEquals(
-                "RANK is the number of a host, as PET_NODE_RANK is, where LOCAL_RANK is not set: RANK=5, PET_NODE_RANK=1;"
+                "without LOCAL_RANK, RANK must be the number of a host and equal PET_NODE_RANK: RANK=5, PET_NODE_RANK=1;"
                         + " set LOCAL_RANK if RANK is the number of a process",
                 failure("RANK=5 WORLD_SIZE=8" + inner));
     }
@@ -275,36 +275,36 @@ class RankInfoTest {
     @ValueSource(strings = {"WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"})
     void whatTorchrunLacksIsNamed(String name) {
         String message = failure(without(TORCHRUN, name));
-        assertTrue(message.startsWith("this process is a rank by torchrun (RANK=5, "), message);
-        assertTrue(message.contains("), but not set: " + name), message);
+        assertTrue(message.startsWith("rank information from torchrun (RANK=5, "), message);
+        assertTrue(message.contains(") is incomplete, not set: " + name), message);
     }
 
     @ParameterizedTest
     @CsvSource(
             delimiter = '|',
             value = {
-                "OMPI_COMM_WORLD_RANK=1|Open MPI (OMPI_COMM_WORLD_RANK=1), but not set: OMPI_COMM_WORLD_SIZE",
-                "MV2_COMM_WORLD_RANK=1|MVAPICH (MV2_COMM_WORLD_RANK=1), but not set: MV2_COMM_WORLD_SIZE",
-                "PMI_RANK=1|MPI (PMI_RANK=1), but not set: PMI_SIZE or WORLD_SIZE",
-                "PMI_ID=1 PMI_PORT=a:1|MPI (PMI_ID=1), but not set: PMI_SIZE or WORLD_SIZE",
-                "SLURM_PROCID=1 SLURM_STEP_ID=0|Slurm (SLURM_PROCID=1), but not set: SLURM_STEP_NUM_TASKS or SLURM_NTASKS,"
+                "OMPI_COMM_WORLD_RANK=1|Open MPI (OMPI_COMM_WORLD_RANK=1) is incomplete, not set: OMPI_COMM_WORLD_SIZE",
+                "MV2_COMM_WORLD_RANK=1|MVAPICH (MV2_COMM_WORLD_RANK=1) is incomplete, not set: MV2_COMM_WORLD_SIZE",
+                "PMI_RANK=1|MPI (PMI_RANK=1) is incomplete, not set: PMI_SIZE or WORLD_SIZE",
+                "PMI_ID=1 PMI_PORT=a:1|MPI (PMI_ID=1) is incomplete, not set: PMI_SIZE or WORLD_SIZE",
+                "SLURM_PROCID=1 SLURM_STEP_ID=0|Slurm (SLURM_PROCID=1) is incomplete, not set: SLURM_STEP_NUM_TASKS or SLURM_NTASKS,"
                         + " SLURM_LOCALID, SLURM_NODEID, SLURM_STEP_TASKS_PER_NODE",
-                "FLUX_TASK_RANK=1|Flux (FLUX_TASK_RANK=1), but not set: FLUX_JOB_SIZE",
-                "JSM_NAMESPACE_RANK=0|LSF (JSM_NAMESPACE_RANK=0), but not set: JSM_NAMESPACE_SIZE",
-                "LSF_PM_TASKID=2 LSB_DJOB_NUMPROC=8|LSF (LSF_PM_TASKID=2), but not set: WORLD_SIZE",
-                "PALS_RANKID=1|PALS (PALS_RANKID=1), but not set: PMI_SIZE or WORLD_SIZE",
-                "PMIX_RANK=1 PMIX_NAMESPACE=job|PMIx (PMIX_RANK=1), but not set: WORLD_SIZE",
-                "JOB_COMPLETION_INDEX=0|Kubernetes (JOB_COMPLETION_INDEX=0), but not set: WORLD_SIZE",
+                "FLUX_TASK_RANK=1|Flux (FLUX_TASK_RANK=1) is incomplete, not set: FLUX_JOB_SIZE",
+                "JSM_NAMESPACE_RANK=0|LSF (JSM_NAMESPACE_RANK=0) is incomplete, not set: JSM_NAMESPACE_SIZE",
+                "LSF_PM_TASKID=2 LSB_DJOB_NUMPROC=8|LSF (LSF_PM_TASKID=2) is incomplete, not set: WORLD_SIZE",
+                "PALS_RANKID=1|PALS (PALS_RANKID=1) is incomplete, not set: PMI_SIZE or WORLD_SIZE",
+                "PMIX_RANK=1 PMIX_NAMESPACE=job|PMIx (PMIX_RANK=1) is incomplete, not set: WORLD_SIZE",
+                "JOB_COMPLETION_INDEX=0|Kubernetes (JOB_COMPLETION_INDEX=0) is incomplete, not set: WORLD_SIZE",
                 "JOB_COMPLETION_INDEX=0 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2|Kubernetes (JOB_COMPLETION_INDEX=0,"
-                        + " LOCAL_WORLD_SIZE=2), but not set: LOCAL_RANK",
+                        + " LOCAL_WORLD_SIZE=2) is incomplete, not set: LOCAL_RANK",
                 "JOB_COMPLETION_INDEX=0 WORLD_SIZE=4 JOB_GLOBAL_INDEX=1|Kubernetes (JOB_COMPLETION_INDEX=0,"
-                        + " JOB_GLOBAL_INDEX=1), but not set: PODS_PER_JOB",
-                "PET_NODE_RANK=0|Kubeflow Trainer (PET_NODE_RANK=0), but not set: PET_NNODES, PET_MASTER_ADDR or MASTER_ADDR",
+                        + " JOB_GLOBAL_INDEX=1) is incomplete, not set: PODS_PER_JOB",
+                "PET_NODE_RANK=0|Kubeflow Trainer (PET_NODE_RANK=0) is incomplete, not set: PET_NNODES, PET_MASTER_ADDR or MASTER_ADDR",
                 "PET_NODE_RANK=0 PET_NNODES=1 PET_NPROC_PER_NODE=2 MASTER_ADDR=a|Kubeflow Trainer (PET_NODE_RANK=0,"
-                        + " PET_NPROC_PER_NODE=2), but not set: LOCAL_RANK"
+                        + " PET_NPROC_PER_NODE=2) is incomplete, not set: LOCAL_RANK"
             })
     void whatOthersLackIsNamed(String environment, String expected) {
-        assertEquals("this process is a rank by " + expected, failure(environment));
+        assertEquals("rank information from " + expected, failure(environment));
     }
 
     @Test
@@ -312,7 +312,7 @@ class RankInfoTest {
         String message = assertThrows(
                         IllegalArgumentException.class, () -> RankInfo.from(map("nccl4j.rank=0"), map(TORCHRUN)))
                 .getMessage();
-        assertTrue(message.contains("(nccl4j.rank=0), but not set: nccl4j.worldSize"), message);
+        assertTrue(message.contains("(nccl4j.rank=0) is incomplete, not set: nccl4j.worldSize"), message);
     }
 
     @ParameterizedTest
@@ -364,7 +364,7 @@ class RankInfoTest {
     @Test
     void aPodBeyondTheWorldIsNamed() {
         assertEquals(
-                "WORLD_SIZE must be at least 5, since this is pod 4 with LOCAL_WORLD_SIZE 1: 4",
+                "WORLD_SIZE must be >= 5 for pod 4 with LOCAL_WORLD_SIZE 1: 4",
                 failure("JOB_COMPLETION_INDEX=4 WORLD_SIZE=4" + AT));
     }
 
@@ -389,12 +389,14 @@ class RankInfoTest {
     @Test
     void ranksOfSeveralHostsNeedAnAddress() {
         assertEquals(
-                "MASTER_ADDR is not set, and Open MPI does not tell it to rank 5 of 8: set it to the name or address of"
-                        + " the host of rank 0, and hand it on with mpirun -x MASTER_ADDR",
+                "MASTER_ADDR must be set for rank 5 of 8, because Open MPI does not provide it: set it to the name or address"
+                        + " of the host of rank 0, and pass it on with mpirun -x MASTER_ADDR",
                 failure(OPEN_MPI));
-        assertTrue(failure(MPICH).startsWith("MASTER_ADDR is not set, and MPI does not tell it"));
+        assertTrue(
+                failure(MPICH).startsWith("MASTER_ADDR must be set for rank 5 of 8, because MPI does not provide it"));
         for (String environment : List.of(MVAPICH, FLUX, PALS + " WORLD_SIZE=8", PMIX + " WORLD_SIZE=8")) {
-            assertTrue(failure(environment).startsWith("MASTER_ADDR is not set, and "), environment);
+            assertTrue(
+                    failure(environment).startsWith("MASTER_ADDR must be set for rank 5 of 8, because "), environment);
         }
     }
 
@@ -528,7 +530,7 @@ class RankInfoTest {
                 "JOB_COMPLETION_INDEX=1 WORLD_SIZE=12 JOB_GLOBAL_INDEX=4 PODS_PER_JOB=3|"
                         + "JOB_GLOBAL_INDEX must be a number from 0 to 3: 4",
                 "JOB_COMPLETION_INDEX=6 WORLD_SIZE=12 LOCAL_WORLD_SIZE=2 LOCAL_RANK=0|"
-                        + "WORLD_SIZE must be at least 14, since this is pod 6 with LOCAL_WORLD_SIZE 2: 12",
+                        + "WORLD_SIZE must be >= 14 for pod 6 with LOCAL_WORLD_SIZE 2: 12",
                 "JOB_COMPLETION_INDEX=5 WORLD_SIZE=12 LOCAL_WORLD_SIZE=2 LOCAL_RANK=2|"
                         + "LOCAL_RANK must be a number from 0 to 1 (LOCAL_WORLD_SIZE=2): 2"
             })
@@ -575,12 +577,12 @@ class RankInfoTest {
 
     @Test
     void theFileOfLsfNamesAHostForEachRank(@TempDir Path folder) throws Exception {
-        assertTrue(failure(LSF).startsWith("MASTER_ADDR is not set, and LSF does not tell it to rank 5 of 8"));
+        assertTrue(failure(LSF).startsWith("MASTER_ADDR must be set for rank 5 of 8, because LSF does not provide it"));
         Path hosts = Files.writeString(folder.resolve("ranks"), "batch1\n\n  h41n08 \n");
         assertEquals("h41n08", of(LSF + " LSB_DJOB_RANKFILE=" + hosts).masterAddress());
         Files.writeString(hosts, "batch1\n\n");
         assertEquals(
-                "LSB_DJOB_RANKFILE must name the host of jsrun and those of the ranks: " + hosts + " has 1 lines",
+                "LSB_DJOB_RANKFILE must have >= 2 lines, the host of jsrun and those of the ranks: " + hosts + " has 1",
                 failure(LSF + " LSB_DJOB_RANKFILE=" + hosts));
     }
 

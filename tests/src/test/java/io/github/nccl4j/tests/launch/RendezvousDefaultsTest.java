@@ -89,8 +89,8 @@ class RendezvousDefaultsTest {
                             () -> rendezvous.broadcast("id", root, () -> bytes("x"), TIMEOUT))
                     .getMessage();
         });
-        assertEquals("rank 2 does not know that it is the root", got.get(0));
-        assertEquals("rank 1 does not know that it is the root", got.get(2));
+        assertEquals("all ranks must name the same root: rank 2 does not name itself", got.get(0));
+        assertEquals("all ranks must name the same root: rank 1 does not name itself", got.get(2));
     }
 
     @Test

@@ -75,7 +75,7 @@ class StoreFailuresTest {
                 return store.gather("id", new byte[1], rank == 1 ? Duration.ofSeconds(3) : FOR_EVER);
             }));
         }
-        String expected = "3 of 5 ranks came to 'id' within 3 s; missing: ranks 2, 4, never connected";
+        String expected = "3 of 5 ranks arrived at 'id' within 3 s; missing: ranks 2, 4, never connected";
         for (CompletableFuture<Object> rank : ranks) {
             RendezvousException failure = Job.failure(rank);
             assertEquals(expected, failure.getMessage());
@@ -95,7 +95,7 @@ class StoreFailuresTest {
     void theRootOfABroadcastIsNamed() {
         List<TcpStore> stores = job.openAll(2);
         assertEquals(
-                "rank 1 did not come to 'id' within 0.7 s",
+                "rank 1 did not arrive at 'id' within 0.7 s",
                 assertThrows(RendezvousTimeoutException.class, () -> stores.get(0)
                                 .broadcast("id", 1, () -> null, Job.SHORT))
                         .getMessage());
@@ -113,7 +113,7 @@ class StoreFailuresTest {
         failure =
                 assertThrows(RendezvousTimeoutException.class, () -> some.broadcast("root", 0, () -> null, Job.SHORT));
         assertEquals(List.of(3), failure.missing());
-        assertTrue(failure.getMessage().startsWith("rank 3 did not come to "), failure.getMessage());
+        assertTrue(failure.getMessage().startsWith("rank 3 did not arrive at "), failure.getMessage());
     }
 
     @Test
@@ -146,7 +146,7 @@ class StoreFailuresTest {
                         RendezvousTimeoutException.class,
                         () -> Job.settings().timeout(Job.SHORT).open(self))
                 .getMessage();
-        assertTrue(message.endsWith(": the name nobody.invalid is not known"), message);
+        assertTrue(message.endsWith(": the host name nobody.invalid can't be resolved"), message);
     }
 
     @Test
@@ -155,7 +155,7 @@ class StoreFailuresTest {
         String message = assertThrows(
                         RendezvousException.class, () -> Job.settings().open(self))
                 .getMessage();
-        assertTrue(message.contains("192.0.2.77 (MASTER_ADDR), which is no address of its host"), message);
+        assertTrue(message.contains("MASTER_ADDR must be an address of the host of rank 0: 192.0.2.77;"), message);
         assertTrue(message.contains("NCCL4J_STORE_BIND"), message);
     }
 
@@ -167,7 +167,7 @@ class StoreFailuresTest {
                     .getMessage();
             assertTrue(
                     message.startsWith("rank 0 can't listen at 127.0.0.1:" + taken.getLocalPort()
-                            + ", where the ranks are to meet (MASTER_ADDR, MASTER_PORT)"),
+                            + ", the address of the store (MASTER_ADDR, MASTER_PORT): "),
                     message);
         }
     }
@@ -177,13 +177,12 @@ class StoreFailuresTest {
         CompletableFuture<Object> root = waits(0, 3);
         CompletableFuture<Object> one = waits(1, 3);
         CompletableFuture<Object> other = waits(1, 3);
-        String expected =
-                "two processes say that they are rank 1 of 3: 127\\.0\\.0\\.1, process \\d+ and 127\\.0\\.0\\.1,"
-                        + " process \\d+";
+        String expected = "two processes claim to be rank 1 of 3: 127\\.0\\.0\\.1, process \\d+ and 127\\.0\\.0\\.1,"
+                + " process \\d+";
         for (CompletableFuture<Object> rank : List.of(root, one, other)) {
             String message = message(rank);
             assertTrue(
-                    message.replaceFirst("^rank 1 can't join at 127.0.0.1:\\d+: ", "")
+                    message.replaceFirst("^rank 1 can't join the store at 127.0.0.1:\\d+: ", "")
                             .matches(expected),
                     message);
         }
@@ -194,7 +193,9 @@ class StoreFailuresTest {
         CompletableFuture<Object> root = waits(0, 3);
         CompletableFuture<Object> other = waits(1, 4);
         assertTrue(message(root).matches("rank 1 \\(.*\\) expects 4 ranks, rank 0 expects 3"), message(root));
-        assertTrue(message(other).matches("rank 1 can't join at .* expects 4 ranks, rank 0 expects 3"), message(other));
+        assertTrue(
+                message(other).matches("rank 1 can't join the store at .* expects 4 ranks, rank 0 expects 3"),
+                message(other));
     }
 
     private CompletableFuture<Object> waits(int rank, int world) {
@@ -212,8 +213,8 @@ class StoreFailuresTest {
                         () -> Job.settings().timeout(Job.SHORT).open(job.rank(1, 2, "other", 0)))
                 .getMessage();
         assertTrue(
-                message.endsWith("within 0.7 s: rank 0 there is of job 'job', attempt 0; this rank of job 'other',"
-                        + " attempt 0"),
+                message.endsWith(
+                        "within 0.7 s: rank 0 is in job 'job', attempt 0; this rank is in job 'other'," + " attempt 0"),
                 message);
         assertFalse(restarted.isDone());
         old.set("id", new byte[] {1});
@@ -252,9 +253,9 @@ class StoreFailuresTest {
                 job.start(() -> stores.get(1).scope("b").gather("x", new byte[1], FOR_EVER));
         CompletableFuture<byte[]> key = job.start(() -> stores.get(0).get("x", FOR_EVER));
         stores.get(2).scope("a").abort("no device");
-        assertEquals("rank 2 can't go on: no device", message(inScope));
+        assertEquals("rank 2 has aborted: no device", message(inScope));
         assertEquals(
-                "rank 2 can't go on: no device",
+                "rank 2 has aborted: no device",
                 assertThrows(
                                 RendezvousException.class,
                                 () -> stores.get(0).scope("a").barrier("later", FOR_EVER))
@@ -262,8 +263,8 @@ class StoreFailuresTest {
         assertFalse(beside.isDone());
         assertFalse(key.isDone());
         stores.get(2).abort("no memory");
-        assertEquals("rank 2 can't go on: no memory", message(beside));
-        assertEquals("rank 2 can't go on: no memory", message(key));
+        assertEquals("rank 2 has aborted: no memory", message(beside));
+        assertEquals("rank 2 has aborted: no memory", message(key));
     }
 
     @Test
@@ -277,7 +278,7 @@ class StoreFailuresTest {
         TcpStore late = job.open(job.rank(1, 2), Job.settings());
         String message = assertThrows(RendezvousException.class, () -> late.barrier("x", FOR_EVER))
                 .getMessage();
-        assertTrue(message.endsWith("rank 0 can't go on: no memory"), message);
+        assertTrue(message.endsWith("rank 0 has aborted: no memory"), message);
         closing.join();
     }
 
@@ -310,7 +311,7 @@ class StoreFailuresTest {
         String again = assertThrows(
                         RendezvousException.class, () -> Job.settings().open(job.rank(2, 3)))
                 .getMessage();
-        assertTrue(again.endsWith("is lost, and can't come again: start all ranks again"), again);
+        assertTrue(again.endsWith("is lost and can't join again: start all ranks again"), again);
     }
 
     @Test
@@ -332,8 +333,8 @@ class StoreFailuresTest {
         for (CompletableFuture<Object> one : waits) {
             String message = message(one);
             assertTrue(
-                    message.matches(
-                            "rank [12] has lost rank 0 at 127.0.0.1:" + job.port() + ", which keeps the store: .+"),
+                    message.matches("rank [12] has lost its connection to the store of rank 0 at 127.0.0.1:"
+                            + job.port() + ": .+"),
                     message);
         }
         assertThrows(RendezvousException.class, () -> second.set("x", new byte[1]));
@@ -349,7 +350,7 @@ class StoreFailuresTest {
                 message(waits));
         CompletableFuture<Object> other = job.start(() -> stores.get(1).get("x", FOR_EVER));
         stores.get(0).close();
-        assertTrue(message(other).endsWith("which keeps the store: rank 0 has closed its store"), message(other));
+        assertTrue(message(other).endsWith(":" + job.port() + ": rank 0 has closed its store"), message(other));
     }
 
     @Test

@@ -77,10 +77,12 @@ class StoreSecurityTest {
     void whoHasAnotherSecretIsToldAtOnce() {
         job.open(job.rank(0, 2), with(SECRET));
         assertEquals(
-                "rank 1 can't join at 127.0.0.1:" + job.port() + ": this rank has another secret than rank 0",
+                "rank 1 can't join the store at 127.0.0.1:" + job.port()
+                        + ": the secret of this rank differs from that of rank 0",
                 failure(with(WRONG)));
         assertEquals(
-                "rank 1 can't join at 127.0.0.1:" + job.port() + ": rank 0 has a secret, and this rank has none: set"
+                "rank 1 can't join the store at 127.0.0.1:" + job.port()
+                        + ": rank 0 has a secret, and this rank has none: set"
                         + " NCCL4J_STORE_SECRET or NCCL4J_STORE_SECRET_FILE for all ranks or for none",
                 failure(Job.settings()));
         // The store goes on.
@@ -158,7 +160,7 @@ class StoreSecurityTest {
             socket.getOutputStream().write(said, 0, proof);
             byte[] answer = socket.getInputStream().readAllBytes();
             // The greeting, and that this is another secret, for the nonce was another.
-            assertTrue(contains(answer, "another secret".getBytes(StandardCharsets.UTF_8)));
+            assertTrue(contains(answer, "the secret of this rank differs".getBytes(StandardCharsets.UTF_8)));
         }
         try (Socket socket = new Socket("127.0.0.1", job.port())) {
             socket.getOutputStream().write(said);
@@ -211,7 +213,8 @@ class StoreSecurityTest {
         byte[] proof = ByteBuffer.allocate(4 + 33).putInt(33).put((byte) 0).array();
         try (ServerSocket listener = new ServerSocket(job.port(), 50, InetAddress.getByName("127.0.0.1"))) {
             impostor(listener, 0x6e63636c346a5354L, WITH_SECRET, proof);
-            assertTrue(failure(with(SECRET)).endsWith(": the store there does not know the secret of this rank"));
+            assertTrue(
+                    failure(with(SECRET)).endsWith(": the store does not prove that it has the secret of this rank"));
         }
     }
 
@@ -219,7 +222,8 @@ class StoreSecurityTest {
     void anotherServiceAtThePortIsNamed() throws Exception {
         try (ServerSocket listener = new ServerSocket(job.port(), 50, InetAddress.getByName("127.0.0.1"))) {
             impostor(listener, 0x4854545031312020L, OPEN, new byte[0]);
-            assertTrue(failure(Job.settings().timeout(Job.SHORT)).endsWith(": another service listens there"));
+            assertTrue(
+                    failure(Job.settings().timeout(Job.SHORT)).endsWith(": another service listens at this address"));
         }
     }
 
@@ -232,7 +236,7 @@ class StoreSecurityTest {
                     OPEN,
                     ByteBuffer.allocate(4).putInt(Integer.MAX_VALUE).array());
             String message = failure(Job.settings().timeout(Job.SHORT));
-            assertTrue(message.endsWith(": a frame of 2147483647 bytes, more than 4096"), message);
+            assertTrue(message.endsWith(": a frame must have <= 4096 bytes: 2147483647"), message);
         }
     }
 
@@ -245,7 +249,7 @@ class StoreSecurityTest {
                 return null;
             });
             String message = failure(Job.settings().timeout(Job.SHORT));
-            assertTrue(message.endsWith(": another service listens there"), message);
+            assertTrue(message.endsWith(": another service listens at this address"), message);
             once.handle((nothing, gone) -> nothing).join();
         }
     }

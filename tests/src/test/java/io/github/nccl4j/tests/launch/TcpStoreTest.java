@@ -128,10 +128,13 @@ class TcpStoreTest {
         assertEquals("0r3r1by 1", ranks.get(0).join());
         assertEquals("1r3r1by 1", ranks.get(1).join());
         assertEquals(
-                "this rank must be one of the ranks: 0, [3, 1]",
+                "ranks must include this rank: [3, 1], rank 0",
                 assertThrows(IllegalArgumentException.class, () -> stores.get(0).among("left", some))
                         .getMessage());
-        assertThrows(IllegalArgumentException.class, () -> stores.get(3).among("left", List.of(3, 3)));
+        assertEquals(
+                "ranks must be distinct: [3, 3]",
+                assertThrows(IllegalArgumentException.class, () -> stores.get(3).among("left", List.of(3, 3)))
+                        .getMessage());
         assertThrows(IllegalArgumentException.class, () -> stores.get(3).among("left", List.of(3, 4)));
     }
 
@@ -140,11 +143,12 @@ class TcpStoreTest {
         List<TcpStore> stores = job.openAll(3);
         stores.get(1).broadcast("x", 1, ID::clone, Job.LONG);
         assertEquals(
-                "rank 2 came to 'x' for a gather of 3 ranks, others for a broadcast of rank 1 of 3 ranks",
+                "ranks must make the same call with key 'x': rank 2 calls gather with 3 ranks, others broadcast from rank 1"
+                        + " with 3 ranks",
                 assertThrows(RendezvousException.class, () -> stores.get(2).gather("x", ID, Job.LONG))
                         .getMessage());
         assertEquals(
-                "rank 1 came to 'x' again before all others had come; a key can be used again when they have returned"
+                "rank 1 arrived at 'x' again before all ranks had arrived; a key can be used again when all ranks have returned"
                         + " from it",
                 assertThrows(RendezvousException.class, () -> stores.get(1).broadcast("x", 1, ID::clone, Job.LONG))
                         .getMessage());
@@ -263,11 +267,14 @@ class TcpStoreTest {
         assertEquals("600", text(stores.get(0).get("count", Duration.ZERO)));
         stores.get(0).set("count", bytes("none"));
         assertEquals(
-                "'count': the value is no number",
+                "'count': the value of a counter must be a decimal number: 'none'",
                 assertThrows(RendezvousException.class, () -> stores.get(1).add("count", 1))
                         .getMessage());
         stores.get(0).set("count", bytes("" + Long.MAX_VALUE));
-        assertThrows(RendezvousException.class, () -> stores.get(1).add("count", 1));
+        assertEquals(
+                "'count': the sum must be from -9223372036854775808 to 9223372036854775807: 9223372036854775807 + 1",
+                assertThrows(RendezvousException.class, () -> stores.get(1).add("count", 1))
+                        .getMessage());
         assertEquals(Long.MAX_VALUE - 1, stores.get(1).add("count", -1));
     }
 
@@ -300,7 +307,7 @@ class TcpStoreTest {
                 assertThrows(IllegalArgumentException.class, () -> store.broadcast("a", 0, () -> value, Job.SHORT))
                         .getMessage());
         assertEquals(
-                "a key must have <= 1024 bytes, with its scopes: 1025",
+                "a key with its scopes must have <= 1024 bytes: 1025",
                 assertThrows(IllegalArgumentException.class, () -> store.set("a".repeat(1025), ID))
                         .getMessage());
         assertEquals(
@@ -319,7 +326,11 @@ class TcpStoreTest {
                 store.set("k" + i, value);
             }
         });
-        assertTrue(full.getMessage().endsWith("': the store holds no more than 64 MiB"), full.getMessage());
+        assertTrue(
+                full.getMessage()
+                        .matches(
+                                "'k\\d+': the store must hold <= 67108864 bytes: \\d+ are in use, \\d+ are to be added"),
+                full.getMessage());
         for (int i = 0; i < 10; i++) {
             store.delete("k" + i);
         }
