@@ -9,12 +9,12 @@ import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
-/** How ranks and times are written, and which descriptions are of one rank. */
+/** Tests of {@link MessageText}, and of {@link RankInfo#isSameRankAs}. */
 class MessageTextTest {
     private static final int UNKNOWN = RankInfo.UNKNOWN;
 
     @Test
-    void ranksAreNamedOneByOneUpToSixteen() {
+    void listsUpToSixteenRanks() {
         assertEquals("rank 3", MessageText.ranks(List.of(3)));
         assertEquals("ranks 3, 5", MessageText.ranks(List.of(3, 5)));
         List<Integer> many = IntStream.range(0, 18).boxed().toList();
@@ -25,7 +25,7 @@ class MessageTextTest {
     }
 
     @Test
-    void timesAreInSeconds() {
+    void formatsTimesInSeconds() {
         assertEquals("0 s", MessageText.seconds(999_999));
         assertEquals("0.001 s", MessageText.seconds(1_000_000));
         assertEquals("1.5 s", MessageText.seconds(1_500_000_000));
@@ -37,7 +37,7 @@ class MessageTextTest {
     }
 
     @Test
-    void aRankIsTheSameBeforeAndAfterItsLocalRankIsFound() {
+    void isSameRankIgnoresUnknownLocalValues() {
         assertEquals(rank(5, 1, 4), rank(5, UNKNOWN, UNKNOWN).withLocalRank(1, 4));
         assertTrue(rank(5, 1, 4).isSameRankAs(rank(5, 1, 4)));
         assertTrue(rank(5, 1, 4).isSameRankAs(rank(5, UNKNOWN, UNKNOWN)));

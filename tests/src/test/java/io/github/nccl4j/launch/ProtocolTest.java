@@ -14,14 +14,17 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 
-/** What goes to the store and comes from it: keys, values, times, and how they are written; limits at the last good value. */
+/**
+ * Tests of the parts of the store's protocol without a connection: arguments, addresses, frames, responses, broadcast messages,
+ * counters. Limits are tested at the last valid and the first invalid value.
+ */
 class ProtocolTest {
     private static String refused(Executable call) {
         return assertThrows(IllegalArgumentException.class, call).getMessage();
     }
 
     @Test
-    void aKeyHasNoSlashAndAtMostItsBytes() {
+    void rejectsInvalidKeysAndScopeNames() {
         assertEquals("job/0/a", Arguments.fullKey("job/0/", "a"));
         assertEquals("job/0/", Arguments.scopePrefix("job/", "0"));
         assertEquals("a", Arguments.requireKey("a"));
@@ -35,14 +38,14 @@ class ProtocolTest {
         assertEquals(
                 "a key with its scopes must have <= 1024 bytes: 1025",
                 refused(() -> Arguments.fullKey("j/", longest + "y")));
-        // Bytes, not characters.
+        // The limit is in bytes of UTF-8, not in characters.
         assertEquals(
                 "a key with its scopes must have <= 1024 bytes: 1026",
                 refused(() -> Arguments.fullKey("", "é".repeat(513))));
     }
 
     @Test
-    void aValueHasAtMostItsBytes() {
+    void rejectsTooLongValue() {
         byte[] longest = new byte[Rendezvous.LONGEST_VALUE];
         assertSame(longest, Arguments.requireValue(longest));
         assertEquals(
@@ -51,7 +54,7 @@ class ProtocolTest {
     }
 
     @Test
-    void aTimeoutIsNotNegativeAndEnds() {
+    void convertsTimeoutAndRejectsNegative() {
         assertEquals(0, Arguments.nanoseconds(Duration.ZERO));
         assertEquals(1_500_000_000, Arguments.nanoseconds(Duration.ofMillis(1500)));
         assertEquals(Arguments.MAX_NANOSECONDS, Arguments.nanoseconds(Duration.ofNanos(Arguments.MAX_NANOSECONDS)));
@@ -60,7 +63,7 @@ class ProtocolTest {
     }
 
     @Test
-    void addressesOfIpv6HaveBrackets() {
+    void formatsAddressesAndReasons() {
         assertEquals("node0:29500", Endpoint.format("node0", 29500));
         assertEquals("[::1]:29500", Endpoint.format("::1", 29500));
         assertEquals("::1", Endpoint.withoutBrackets(" [::1] "));
@@ -78,7 +81,7 @@ class ProtocolTest {
     }
 
     @Test
-    void whatIsWrittenIsRead() throws IOException {
+    void readsWrittenFrame() throws IOException {
         ByteBuffer frame = frame(new Wire.Frame()
                 .operation(Wire.Operation.LEAVE)
                 .number8(-2)
@@ -100,7 +103,7 @@ class ProtocolTest {
     }
 
     @Test
-    void eachOperationHasItsNumber() throws IOException {
+    void mapsOperationsToCodes() throws IOException {
         for (Wire.Operation operation : Wire.Operation.values()) {
             assertSame(operation, Wire.Operation.read(ByteBuffer.wrap(new byte[] {(byte) operation.ordinal()})));
         }
@@ -118,7 +121,7 @@ class ProtocolTest {
     }
 
     @Test
-    void aLengthBeyondTheFrameIsRefused() throws IOException {
+    void rejectsLengthBeyondFrame() throws IOException {
         assertEquals(
                 "length of a value must be from 0 to 1: 2",
                 unreadable(new Wire.Frame().number32(2).number8(1), Wire::bytes));
@@ -133,14 +136,14 @@ class ProtocolTest {
         assertEquals(List.of(), Wire.read(frame(new Wire.Frame().number32(0)), Wire::numbers));
     }
 
-    /* Answers of the store. */
+    /* Responses. */
 
-    private static byte[] content(Wire.Frame answer) {
-        return ResponseReader.content(frame(answer), 3);
+    private static byte[] content(Wire.Frame response) {
+        return ResponseReader.content(frame(response), 3);
     }
 
     @Test
-    void anAnswerIsAContentOrAFailure() {
+    void readsContentOrFailureOfResponse() {
         assertArrayEquals(
                 new byte[] {1, 2}, content(new Wire.Frame().number8(Wire.OK).raw(new byte[] {1, 2})));
         assertEquals(
@@ -162,7 +165,7 @@ class ProtocolTest {
     }
 
     @Test
-    void eachRankHasAValueInAnAnswer() {
+    void readsOneValuePerRank() {
         byte[] two = new Wire.Frame().text("a").text("b").toBytes();
         List<byte[]> values = ResponseReader.values(two, 2);
         assertEquals(2, values.size());
@@ -173,10 +176,10 @@ class ProtocolTest {
                         .getMessage());
     }
 
-    /* What a root tells the others. */
+    /* Broadcast messages. */
 
     @Test
-    void theOthersGetWhatTheRootHasMade() {
+    void broadcastSendsValueOfRoot() {
         List<byte[]> sent = new ArrayList<>();
         byte[] value = {7, 8};
         assertSame(value, BroadcastMessage.send(() -> value, sent::add));
@@ -192,7 +195,7 @@ class ProtocolTest {
     }
 
     @Test
-    void theOthersGetTheReasonWhyTheRootHasNothing() {
+    void broadcastSendsFailureOfRoot() {
         List<byte[]> sent = new ArrayList<>();
         IllegalStateException failure = new IllegalStateException("é".repeat(BroadcastMessage.MAX_REASON_CHARS + 1));
         assertSame(
@@ -216,8 +219,8 @@ class ProtocolTest {
         byte[] longest = new byte[tooLong.length - 1];
         BroadcastMessage.send(() -> longest, sent::add);
         assertArrayEquals(longest, BroadcastMessage.decode(sent.get(2), 2));
-        // What the others do not hear does not hide the reason.
-        IllegalStateException unheard = new IllegalStateException("unheard");
+        // A failure to send the reason does not hide the reason.
+        IllegalStateException unsent = new IllegalStateException("unsent");
         assertThrows(
                 IllegalStateException.class,
                 () -> BroadcastMessage.send(
@@ -225,13 +228,13 @@ class ProtocolTest {
                             throw failure;
                         },
                         message -> {
-                            throw unheard;
+                            throw unsent;
                         }));
-        assertArrayEquals(new Throwable[] {unheard}, failure.getSuppressed());
+        assertArrayEquals(new Throwable[] {unsent}, failure.getSuppressed());
     }
 
     @Test
-    void aCounterIsANumberInDigits() {
+    void countersAreDecimalNumbers() {
         assertEquals("-12", new String(Counter.encode(-12), StandardCharsets.US_ASCII));
         assertEquals(Long.MIN_VALUE, Counter.decode(Counter.encode(Long.MIN_VALUE)));
         assertEquals("the value of a counter must be a decimal number: ''", counterFailure(""));
