@@ -1,5 +1,5 @@
 // abi.h: the NCCL C API with default visibility.
-// The engine is compiled with hidden visibility; only what nccl.h and nccl4j_host.h declare is exported.
+// The engine is compiled with hidden visibility; only what nccl.h, nccl_device.h and nccl4j_host.h declare is exported.
 #pragma once
 
 #include <limits.h>
@@ -8,6 +8,7 @@
 
 #pragma GCC visibility push(default)
 #include <nccl.h>
+#include <nccl_device.h>
 #include <nccl4j_host.h>
 #pragma GCC visibility pop
 
@@ -18,3 +19,4 @@
 static_assert(sizeof(void*) == 8, "the host engine is written for 64-bit Linux");
 static_assert(sizeof(ncclConfig_t) == 120, "layout of ncclConfig_t");
 static_assert(sizeof(ncclCollConfig_t) == 72, "layout of ncclCollConfig_t");
+static_assert(sizeof(ncclCommProperties_t) == 152, "layout of ncclCommProperties_t");

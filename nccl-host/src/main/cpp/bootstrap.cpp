@@ -32,6 +32,13 @@ struct Arriving {
   size_t bytes = 0;
 };
 
+/** The same on all ranks; it does not tell the nonce, which is a secret of the ranks. */
+uint64_t hashOf(const char (&nonce)[kNonceBytes]) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (char byte : nonce) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
+  return hash;
+}
+
 class Bootstrap {
  public:
   Bootstrap(Comm& comm, const ncclUniqueId& id) : comm_(comm) {
@@ -69,6 +76,7 @@ class Bootstrap {
     hello.rank = comm_.rank;
     hello.ranks = comm_.ranks;
     hello.pid = getpid();
+    hello.process = processToken();
     hello.timeout = initTimeout();
     memcpy(hello.nonce, id_.nonce, kNonceBytes);
     memcpy(hello.listener, listenerNonce, kNonceBytes);
@@ -145,10 +153,12 @@ class Bootstrap {
 
   /** Connects to all lower ranks and accepts all higher ones, two streams each. */
   void connectPairs() {
+    comm_.hash = hashOf(id_.nonce);
     comm_.peers.resize(static_cast<size_t>(comm_.ranks));
     for (int rank = 0; rank < comm_.ranks; rank++) {
       peer(rank).rank = rank;
       peer(rank).pid = table_[static_cast<size_t>(rank)].pid;
+      peer(rank).process = table_[static_cast<size_t>(rank)].process;
     }
     int nextLower = 0;
     int missing = 2 * (comm_.ranks - 1 - comm_.rank);
@@ -295,6 +305,18 @@ void cancelUniqueId(const ncclUniqueId& id) noexcept {
   } catch (const Failure&) {
     // The server ends later then, at its deadline.
   }
+}
+
+uint64_t processToken() {
+  static std::mutex& mutex = *new std::mutex;
+  static pid_t owner = 0;
+  static uint64_t token = 0;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (owner != getpid()) {
+    randomBytes(&token, sizeof token);
+    owner = getpid();
+  }
+  return token;
 }
 
 void connectRanks(Comm& comm, const ncclUniqueId& id) { Bootstrap(comm, id).run(); }

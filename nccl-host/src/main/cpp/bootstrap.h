@@ -25,6 +25,9 @@ void checkUniqueId(const ncclUniqueId& id, const char* call);
 /** Connects comm, whose rank and ranks are set, with all others that were given the same id. */
 void connectRanks(Comm& comm, const ncclUniqueId& id);
 
+/** A number that no other process has: process ids are told apart within one container only. Another one after fork. */
+uint64_t processToken();
+
 // What ranks and server say to each other; see bootstrap.cpp and rendezvous.cpp.
 
 constexpr size_t kNonceBytes = 16;
@@ -50,6 +53,7 @@ struct Hello {
   int32_t rank = 0;
   int32_t ranks = 0;
   int32_t pid = 0;
+  uint64_t process = 0;  // see processToken
   double timeout = 0;
   char nonce[kNonceBytes] = {};
   char listener[kNonceBytes] = {};  // where this rank accepts the others
@@ -71,6 +75,7 @@ struct Answer {
 
 struct TableEntry {
   int32_t pid = 0;
+  uint64_t process = 0;
   char listener[kNonceBytes] = {};
 };
 

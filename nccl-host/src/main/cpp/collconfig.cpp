@@ -77,8 +77,48 @@ uint64_t startingWith(const std::string& start) {
   });
 }
 
-/** Those that every machine has. NCCL refuses the others where hardware, windows or plugins are missing. */
-uint64_t available() { return startingWith("RING") | startingWith("TREE"); }
+bool inSymmetricWindow(Comm& comm, const char* address, size_t bytes) {
+  std::lock_guard<std::mutex> lock(comm.windowsMutex);
+  auto at = reinterpret_cast<uintptr_t>(address);
+  for (const auto& [handle, window] : comm.windows) {
+    auto base = reinterpret_cast<uintptr_t>(window.base);
+    bool covers = at >= base && at - base < window.size && bytes <= window.size - (at - base);
+    if (covers && (window.flags & NCCL_WIN_COLL_SYMMETRIC) != 0) return true;
+  }
+  return false;
+}
+
+/** NCCL has kernels for symmetric windows of every all-gather, and of sums and averages of floats but doubles. */
+bool hasSymmetricKernel(const Operation& operation) {
+  if (operation.call == Call::AllGather) return true;
+  bool sums = operation.op == ncclSum || operation.op == ncclAvg;
+  switch (operation.type) {
+    case ncclFloat16:
+    case ncclFloat32:
+    case ncclBfloat16:
+    case ncclFloat8e4m3:
+    case ncclFloat8e5m2: return sums && (operation.call == Call::AllReduce || operation.call == Call::ReduceScatter);
+    default: return false;
+  }
+}
+
+/**
+ * Those of a machine without multicast, on one node: rings and trees, and kernels for symmetric windows where both buffers
+ * are in such. NCCL refuses the others where hardware or plugins are missing.
+ */
+uint64_t available(Comm& comm, const Operation& operation) {
+  uint64_t mask = startingWith("RING") | startingWith("TREE");
+  if (!hasSymmetricKernel(operation)) return mask;
+  size_t bytes = operation.count * typeSize(operation.type);
+  size_t all = bytes * static_cast<size_t>(comm.ranks);
+  size_t sent = operation.call == Call::ReduceScatter ? all : bytes;
+  size_t received = operation.call == Call::AllGather ? all : bytes;
+  if (!inSymmetricWindow(comm, operation.send, sent) || !inSymmetricWindow(comm, operation.recv, received)) return mask;
+  return mask | maskOf([](const Algorithm& algorithm) {
+           return strncmp(algorithm.name, "SYMK_", 5) == 0 && strstr(algorithm.name, "MC") == nullptr &&
+                  strstr(algorithm.name, "Rail") == nullptr;
+         });
+}
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts(1);
@@ -128,8 +168,9 @@ uint64_t parse(const char* selection, std::string& problem) {
   return mask;
 }
 
-/** The algorithms that a call may use; 0 for any. */
-uint64_t select(const ncclCollConfig_t& config, const Comm& comm, Call call) {
+/** The algorithms that an operation may use; 0 for any. */
+uint64_t select(const ncclCollConfig_t& config, Comm& comm, const Operation& operation) {
+  Call call = operation.call;
   const char* selection = config.algSelection;
   if (selection == nullptr || *selection == '\0') return 0;
   std::string problem;
@@ -139,7 +180,9 @@ uint64_t select(const ncclCollConfig_t& config, const Comm& comm, Call call) {
     if (mask == 0) problem = format("%s has none of them", callName(call));
   }
   // A rank that is alone chooses nothing.
-  if (problem.empty() && comm.ranks > 1 && (mask & available()) == 0) problem = "the host engine has rings and trees only";
+  if (problem.empty() && comm.ranks > 1 && (mask & available(comm, operation)) == 0) {
+    problem = "the host engine has rings and trees, and kernels for symmetric windows where both buffers are in such";
+  }
   if (problem.empty()) return mask;
   if (config.forceAlgSelection == 0) return 0;
   fail(
@@ -238,7 +281,7 @@ ncclCollConfig_t readCollConfig(const ncclCollConfig_t* given, const char* call)
   return config;
 }
 
-void applyCollConfig(const ncclCollConfig_t& config, const Comm& comm, Operation& operation) {
+void applyCollConfig(const ncclCollConfig_t& config, Comm& comm, Operation& operation) {
   ConfigWords& words = operation.config;
   putNumber(words, kMinCTAs, config.minCTAs, 64);
   putNumber(words, kMaxCTAs, config.maxCTAs, 64);
@@ -248,7 +291,7 @@ void applyCollConfig(const ncclCollConfig_t& config, const Comm& comm, Operation
   if (config.forceAlgSelection == 0) put(words, kForce, 1);
   put(words, kTag, config.userProfilerTag);
   // As NCCL, which has forgotten the call by then.
-  if (operation.count > 0) put(words, kAlgorithms, select(config, comm, operation.call));
+  if (operation.count > 0) put(words, kAlgorithms, select(config, comm, operation));
   if (config.launchCompletionEvent != nullptr) {
     put(words, kEvent, 1);
     operation.launchEvent = config.launchCompletionEvent;

@@ -12,7 +12,7 @@ bool isConfigurable(Call call);
 ncclCollConfig_t readCollConfig(const ncclCollConfig_t* given, const char* call);
 
 /** Checks what the selection of algorithms means for a call, and puts what is set into its operation. */
-void applyCollConfig(const ncclCollConfig_t& config, const Comm& comm, Operation& operation);
+void applyCollConfig(const ncclCollConfig_t& config, Comm& comm, Operation& operation);
 
 /** What two ranks have set differently, as "minCTAs 4" of one and "minCTAs unset" of the other; empty if nothing. */
 std::pair<std::string, std::string> configDifference(const ConfigWords& one, const ConfigWords& other);

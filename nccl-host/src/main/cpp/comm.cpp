@@ -364,6 +364,19 @@ std::shared_ptr<Comm> findComm(ncclComm_t handle) {
   return found == registry().comms.end() ? nullptr : found->second;
 }
 
+std::shared_ptr<Comm> findCommOf(ncclWindow_t window) {
+  std::vector<std::shared_ptr<Comm>> all;
+  {
+    std::lock_guard<std::mutex> lock(registry().mutex);
+    for (const auto& [handle, comm] : registry().comms) all.push_back(comm);
+  }
+  for (const std::shared_ptr<Comm>& comm : all) {
+    std::lock_guard<std::mutex> lock(comm->windowsMutex);
+    if (comm->windows.count(window) != 0) return comm;
+  }
+  return nullptr;
+}
+
 std::shared_ptr<Comm> requireComm(ncclComm_t handle, const char* call) {
   if (handle == nullptr) fail(ncclInvalidArgument, "%s : comm argument is NULL", call);
   std::shared_ptr<Comm> comm = findComm(handle);

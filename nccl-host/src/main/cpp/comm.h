@@ -44,6 +44,7 @@ struct Outgoing {
 struct Peer {
   int rank = -1;
   pid_t pid = 0;
+  uint64_t process = 0;  // the same for ranks of one process
   Channel data;
   Fd control;
   Fd lane;  // for puts to this rank; opened with the first window or signal
@@ -91,6 +92,7 @@ struct Window {
   size_t size = 0;
   int flags = 0;
   std::vector<size_t> sizes;  // by rank
+  std::vector<char*> bases;   // by rank; valid in the process of that rank
 };
 
 /** What this engine uses of a communicator's configuration. */
@@ -122,6 +124,7 @@ class Comm {
   /** Held by the thread that communicates; abort waits for it. */
   std::mutex operation;
   std::vector<Peer> peers;        // by rank; the own entry has no sockets
+  uint64_t hash = 0;              // the same on all ranks
   std::unique_ptr<char[]> scratch;  // windows of the fold
   std::atomic<size_t> scratchBytes{0};
   std::atomic<size_t> ringBytes{0};  // those that this rank writes
@@ -240,6 +243,9 @@ void unregisterComm(const Comm& comm);
 
 /** The live communicator behind a handle, or empty. */
 std::shared_ptr<Comm> findComm(ncclComm_t handle);
+
+/** The live communicator with a window, or empty. */
+std::shared_ptr<Comm> findCommOf(ncclWindow_t window);
 
 /** The communicator of a call; throws when it is NULL, unknown, or belongs to the parent of this forked process. */
 std::shared_ptr<Comm> requireComm(ncclComm_t handle, const char* call);

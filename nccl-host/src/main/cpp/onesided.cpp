@@ -1,6 +1,6 @@
 // onesided.cpp: the registration of windows, puts, signals, and the waiting for signals.
 //
-// Registering is collective: all ranks tell the sizes of their memory, and each opens its lanes to the others. A put is
+// Registering is collective: all ranks tell size and address of their memory, and each opens its lanes to the others. A put is
 // done for its caller when the kernel has taken the bytes; the target's inbox brings them to the window. Signals are
 // counted by rank (NCCL has one signal index and one context, 0) and raised after the bytes of their put.
 
@@ -20,12 +20,12 @@ constexpr size_t kTurn = 1 << 20;
 
 class Registration : public Task {
  public:
-  Registration(Comm& comm, Operation operation) : Task(comm), sizes_(comm.peers.size()) {
+  Registration(Comm& comm, Operation operation) : Task(comm), heard_(comm.peers.size()) {
     out_ = operation.windowOut;
     window_.base = operation.recv;
     window_.size = operation.windowBytes;
     window_.flags = operation.windowFlags;
-    operation.heard = &sizes_;
+    operation.heard = &heard_;
     operation_ = std::move(operation);
   }
 
@@ -39,7 +39,7 @@ class Registration : public Task {
     // Before anybody can learn of it: the first to finish may put at once.
     comm_.openInbox().addWindow(window_.number, window_.base, window_.size);
     openLanes();
-    operation_.told = {static_cast<int64_t>(window_.size), static_cast<int64_t>(window_.number)};
+    operation_.told = {static_cast<int64_t>(window_.size), reinterpret_cast<int64_t>(window_.base)};
     exchange_ = makeCollective(comm_, operation_);
     exchange_->start();
   }
@@ -60,7 +60,10 @@ class Registration : public Task {
 
   void finish() override {
     finished_ = true;
-    for (const auto& [size, number] : sizes_) window_.sizes.push_back(static_cast<size_t>(size));
+    for (const auto& [size, base] : heard_) {
+      window_.sizes.push_back(static_cast<size_t>(size));
+      window_.bases.push_back(reinterpret_cast<char*>(base));
+    }
     *out_ = comm_.keepWindow(std::move(window_));
   }
 
@@ -86,7 +89,7 @@ class Registration : public Task {
   Operation operation_;
   ncclWindow_t* out_;
   Window window_;
-  std::vector<std::pair<int64_t, int64_t>> sizes_;
+  std::vector<std::pair<int64_t, int64_t>> heard_;  // size and address of the memory, by rank
   std::unique_ptr<Task> exchange_;
   bool lanesOpen_ = false;
   double nextLaneTry_ = 0;

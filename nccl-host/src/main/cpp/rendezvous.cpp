@@ -162,6 +162,7 @@ class Server {
       if (!rank->hasJoined()) continue;
       TableEntry& entry = table[static_cast<size_t>(rank->hello.rank)];
       entry.pid = rank->hello.pid;
+      entry.process = rank->hello.process;
       memcpy(entry.listener, rank->hello.listener, kNonceBytes);
     }
     for (const auto& rank : connections_) {

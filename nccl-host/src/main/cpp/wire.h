@@ -15,7 +15,7 @@
 namespace host {
 
 constexpr uint32_t kWireMagic = 0x34484a4e;
-constexpr uint32_t kWireVersion = 3;
+constexpr uint32_t kWireVersion = 4;
 
 enum class FrameKind : uint8_t {
   Collective,  // "I am in this collective"; both sides compare

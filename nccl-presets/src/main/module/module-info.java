@@ -1,6 +1,6 @@
 /**
- * NCCL for Java programs: {@link io.github.nccl4j.highlevel} is what they use, {@link io.github.nccl4j.global} and
- * {@link io.github.nccl4j.nccl} are the bindings below it, and {@link io.github.nccl4j.library} is the choice of library,
+ * NCCL for Java programs: {@link io.github.nccl4j.highlevel} is what they use, {@link io.github.nccl4j.global},
+ * {@link io.github.nccl4j.nccl} and {@link io.github.nccl4j.nccl_device} are the bindings below it, and {@link io.github.nccl4j.library} is the choice of library,
  * whose types both name. {@link io.github.nccl4j.launch} is how the ranks of a program meet.
  *
  * <p>The jars with native code are modules that nothing requires: {@code --add-modules ALL-MODULE-PATH} has them found.
@@ -15,4 +15,5 @@ module io.github.nccl4j {
     exports io.github.nccl4j.global;
     exports io.github.nccl4j.library;
     exports io.github.nccl4j.nccl;
+    exports io.github.nccl4j.nccl_device;
 }

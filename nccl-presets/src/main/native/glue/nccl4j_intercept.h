@@ -82,8 +82,8 @@ struct Wrapper<slot, R (*)(A...)> {
   }
 };
 
-// VCCL's call is in the list of functions, but other headers do not declare it. It has two forms under one name: instead
-// of a wrapper in its slot, both of nccl4j's overloads tell of it.
+// ncclAlltoAllv is in the list of functions, but other headers do not declare it. It has three forms under one name:
+// instead of a wrapper in its slot, each of nccl4j's overloads tells of it.
 #define NCCL4J_WITHOUT_WRAPPER_ncclAlltoAllv 0, 1
 #define NCCL4J_WITHOUT_WRAPPER_pncclAlltoAllv 0, 1
 #define NCCL4J_SECOND_(first, second, ...) second

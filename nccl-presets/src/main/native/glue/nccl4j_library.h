@@ -1,6 +1,6 @@
 /*
  * Binds the JNI library to whichever libnccl the program chose, when it is first called: nothing here is linked against
- * NCCL. Every function of nccl.h has one slot, filled by dlsym at the first call of that function. The redirections at
+ * NCCL. Every function of the headers has one slot, filled by dlsym at the first call of that function. The redirections at
  * the end of this file send each call in the generated code through its slot: the type comes from the prototype, the
  * address from the slot, and the list of functions from the header (nccl_functions.inc, made by the build).
  *
@@ -28,7 +28,7 @@
 #include <string>
 #include <vector>
 
-#include <nccl.h>
+#include "nccl_headers.inc"
 #include <nccl4j_alltoallv.h>
 #include <nccl4j_host.h>
 
@@ -53,6 +53,9 @@ inline const Function functions[] = {
 };
 
 inline std::atomic<void*> slots[SLOT_COUNT];
+
+/** Which functions were called, whatever their slots hold now. */
+inline std::atomic<bool> called[SLOT_COUNT];
 
 struct Library {
   std::mutex lock;
@@ -187,12 +190,25 @@ inline Library& opened() {
 
 inline void* addressForSlot(int slot, void* address, void* handle);
 
+/**
+ * Throws where a function of this name takes other structures than those of the headers: they began in 2.28 without a size
+ * and a version, by which later releases recognize what they get.
+ */
+inline void requireStructures(const Function& function, const Library& l) {
+  constexpr int kFirstWithVersion = 22902;
+  if (strcmp(function.name, "ncclDevCommCreate") != 0 || l.version >= kFirstWithVersion) return;
+  throw std::runtime_error(std::string(function.name) + " of " + described(l)
+      + " takes other structures than that of NCCL 2.29.2 and newer, which these are made for");
+}
+
 __attribute__((noinline, cold)) inline void* fill(int slot) {
   Library& l = opened();
   void* address = dlsym(l.handle.load(std::memory_order_relaxed), functions[slot].name);
   if (!address)
     throw std::runtime_error(std::string(functions[slot].name) + " is not provided by " + described(l) + "; it came with "
         + functions[slot].release);
+  requireStructures(functions[slot], l);
+  called[slot].store(true, std::memory_order_release);
   // Under the lock, so that no slot keeps what was right before somebody began or ceased to look at calls.
   std::lock_guard<std::mutex> guard(l.lock);
   address = addressForSlot(slot, address, l.handle.load(std::memory_order_relaxed));
@@ -312,11 +328,18 @@ inline std::string otherCopies() {
   return search.found;
 }
 
-/** What added a function, as text: "NCCL 2.28.3". Empty for a name that is not in nccl.h. Loads nothing. */
+/** What added a function, as text: "NCCL 2.28.3". Empty for a name that is in none of the headers. Loads nothing. */
 inline const char* releaseOf(const char* function) {
   for (const Function& f : functions)
     if (strcmp(f.name, function) == 0) return f.release;
   return "";
+}
+
+/** True if the generated code has called a function. False for a name that is not in nccl.h. Loads nothing. */
+inline bool wasCalled(const char* function) {
+  for (int slot = 0; slot < SLOT_COUNT; slot++)
+    if (strcmp(functions[slot].name, function) == 0) return called[slot].load(std::memory_order_acquire);
+  return false;
 }
 
 /** The places that are or were tried, separated by newlines. */
@@ -419,10 +442,21 @@ class UniqueIdAt {
   operator const ncclUniqueId&() const { return *id; }
 };
 
+/** The same for a structure that C takes by value. */
+template <class T>
+class ValueAt {
+  const T* value;
+
+ public:
+  explicit ValueAt(long long address) : value((const T*)address) {}
+  operator const T&() const { return *value; }
+};
+
 /** What `new ncclConfig_t()` makes in Java: a zeroed one would be refused for its magic, and zeros are not "unset". */
 #define NCCL4J_STRUCT(type, initializer) \
   struct Initialized_##type : type { \
     Initialized_##type() : type(initializer) {} \
+    Initialized_##type(const type& value) : type(value) {} \
   };
 #include "nccl_structs.inc"
 #undef NCCL4J_STRUCT
@@ -473,7 +507,7 @@ inline ncclResult_t alltoAllv(const void* sendbuff, const size_t* sendcounts, co
       stream);
 }
 
-/** RCCL's form, which nccl.h has only in a build against such a header. */
+/** RCCL's form. */
 template <int slot>
 inline ncclResult_t alltoAllv(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls, void* recvbuff,
     const size_t* recvcounts, const size_t* rdispls, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream) {

@@ -959,13 +959,26 @@ ncclResult_t pncclParamGetAllParameterKeys(const char*** table, int* tableLen);
 void ncclParamDumpAll(void);
 void pncclParamDumpAll(void);
 
-/* VCCL: all-to-all with a count and a displacement per pair of ranks, the form with 11 arguments.
-   VCCL's earlier form, of 10, is in vccl.h: C has one symbol for both, nccl4j two overloads. */
+/* RCCL alone. */
+
+/**
+ * As ncclAllReduce, and adds acc, of count elements on the device, to the result. acc must not be NULL.
+ * @since RCCL
+ */
+ncclResult_t ncclAllReduceWithBias(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+    cudaStream_t stream, const void* acc);
+ncclResult_t pncclAllReduceWithBias(
+    const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+    cudaStream_t stream, const void* acc);
+
+/* VCCL and RCCL: all-to-all with a count and a displacement per pair of ranks, here VCCL's form with 11 arguments.
+   VCCL's earlier form, of 10, and RCCL's, of 9, are in alltoallv.h: C has one symbol for all, nccl4j three overloads. */
 
 /**
  * Counts and displacements are nranks*nranks matrices in elements, row i for rank i, the same on every rank; buffers
  * lie in symmetric windows.
- * @since VCCL a2av_base
+ * @since VCCL a2av_base or RCCL 2.28
  */
 ncclResult_t ncclAlltoAllv(
     const void* sendbuff, const size_t* sendcounts, const size_t* sdispls, void* recvbuff, const size_t* recvcounts,

@@ -1,6 +1,7 @@
 package io.github.nccl4j.benchmarks;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.highlevel.CollectiveConfig;
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CudaStream;
 import io.github.nccl4j.highlevel.DataType;
@@ -115,6 +116,32 @@ public class AllReduceCall {
         }
     }
 
+    /** The same with a configuration; a library before NCCL 2.31.2 has none. */
+    @State(Scope.Thread)
+    public static class ConfiguredObjects {
+        private final DeviceBuffer<Float32> send = Target.get().send;
+        private final DeviceBuffer<Float32> receive = Target.get().receive;
+        private final Communicator communicator = Target.get().communicator;
+        private final CudaStream stream = Target.get().stream;
+        private final CollectiveConfig config =
+                CollectiveConfig.builder().profilerTag(1).build();
+
+        /** For JMH. */
+        public ConfiguredObjects() {}
+
+        /** Makes the first call. */
+        @Setup
+        public void check() {
+            int reached = 0;
+            try {
+                communicator.allReduce(send, receive, ReduceOp.AVG, stream, config);
+            } catch (NcclResultException e) {
+                reached = e.result().code();
+            }
+            Target.checkReached(reached);
+        }
+    }
+
     /** The same for JavaCPP Presets CUDA. */
     @State(Scope.Thread)
     public static class PresetsPointers {
@@ -206,6 +233,17 @@ public class AllReduceCall {
     @Way(value = "nccl4j highlevel, addresses", alsoWithoutBarrier = true)
     public void highlevelAddresses(HighlevelObjects a) {
         a.communicator.allReduce(a.sendAddress, a.receiveAddress, COUNT, DataType.FLOAT32, ReduceOp.SUM, a.stream);
+    }
+
+    /**
+     * As buffers, with a configuration.
+     *
+     * @param a the arguments
+     */
+    @Benchmark
+    @Way("nccl4j highlevel, buffers, as configured")
+    public void highlevelConfigured(ConfiguredObjects a) {
+        a.communicator.allReduce(a.send, a.receive, ReduceOp.SUM, a.stream, a.config);
     }
 
     /**

@@ -1,6 +1,7 @@
 package io.github.nccl4j.benchmarks;
 
 import io.github.nccl4j.highlevel.AllToAllvPlan;
+import io.github.nccl4j.highlevel.CollectiveConfig;
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CudaStream;
 import io.github.nccl4j.highlevel.DeviceBuffer;
@@ -71,6 +72,74 @@ final class HighlevelLoops {
             case SENDRECV -> sendRecv(arguments, communicator, send, recv, stream);
             case ALLTOALLV -> allToAllv(arguments, communicator, stream);
             case HYPERCUBE -> hypercube(arguments, communicator, stream);
+        };
+    }
+
+    /** The same with a configuration that changes nothing, of the operations that take one. */
+    static Loop asConfigured(LoopOperation operation, LoopArguments arguments) {
+        Communicator communicator = arguments.communicator();
+        CudaStream stream = arguments.stream();
+        DeviceBuffer<Float32> send = arguments.send();
+        DeviceBuffer<Float32> recv = arguments.recv();
+        CollectiveConfig config = CollectiveConfig.builder().profilerTag(1).build();
+        return switch (operation) {
+            case ALL_REDUCE ->
+                calls -> {
+                    for (int i = 0; i < calls; i++) {
+                        communicator.allReduce(send, recv, ReduceOp.SUM, stream, config);
+                    }
+                    return 0;
+                };
+            case ALL_GATHER ->
+                calls -> {
+                    for (int i = 0; i < calls; i++) {
+                        communicator.allGather(send, recv, stream, config);
+                    }
+                    return 0;
+                };
+            case REDUCE_SCATTER ->
+                calls -> {
+                    for (int i = 0; i < calls; i++) {
+                        communicator.reduceScatter(send, recv, ReduceOp.SUM, stream, config);
+                    }
+                    return 0;
+                };
+            case BROADCAST ->
+                calls -> {
+                    for (int i = 0; i < calls; i++) {
+                        communicator.broadcast(send, recv, ROOT, stream, config);
+                    }
+                    return 0;
+                };
+            case REDUCE ->
+                calls -> {
+                    for (int i = 0; i < calls; i++) {
+                        communicator.reduce(send, recv, ReduceOp.SUM, ROOT, stream, config);
+                    }
+                    return 0;
+                };
+            case ALLTOALL ->
+                calls -> {
+                    for (int i = 0; i < calls; i++) {
+                        communicator.allToAll(send, recv, stream, config);
+                    }
+                    return 0;
+                };
+            case GATHER ->
+                calls -> {
+                    for (int i = 0; i < calls; i++) {
+                        communicator.gather(send, recv, ROOT, stream, config);
+                    }
+                    return 0;
+                };
+            case SCATTER ->
+                calls -> {
+                    for (int i = 0; i < calls; i++) {
+                        communicator.scatter(send, recv, ROOT, stream, config);
+                    }
+                    return 0;
+                };
+            default -> throw new IllegalArgumentException(operation + " takes no configuration");
         };
     }
 

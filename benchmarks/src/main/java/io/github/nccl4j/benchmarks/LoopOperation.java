@@ -31,6 +31,11 @@ enum LoopOperation {
         this.receivesBlocks = receivesBlocks;
     }
 
+    /** Its function with a configuration; null if there is none. */
+    String configFunction() {
+        return ordinal() <= SCATTER.ordinal() ? function + "Config" : null;
+    }
+
     @Override
     public String toString() {
         return name().toLowerCase(Locale.ROOT);

@@ -95,8 +95,8 @@ public final class Loops implements Callable<Integer> {
     /** For ranks to begin together. */
     private DeviceBuffer<Float32> together;
 
-    /** Whether the table has its head. */
-    private boolean headed;
+    /** The ways of the table. */
+    private List<String> head = List.of();
 
     private Loops() {}
 
@@ -253,6 +253,9 @@ public final class Loops implements Callable<Integer> {
         ways.put("C", fromC(operation, arguments));
         ways.put("addresses", AddressLoops.of(operation, arguments));
         ways.put("highlevel", HighlevelLoops.of(operation, arguments));
+        if (operation.configFunction() != null && NcclLibrary.get().provides(operation.configFunction())) {
+            ways.put("highlevel, as configured", HighlevelLoops.asConfigured(operation, arguments));
+        }
         return ways;
     }
 
@@ -306,9 +309,12 @@ public final class Loops implements Callable<Integer> {
     private void measure(String what, int bytes, int calls, int warmUp, Map<String, Loop> byName) {
         List<Loop> ways = List.copyOf(byName.values());
         boolean alone = communicator.size() == 1;
-        if (alone || !headed) {
-            headed = true;
-            List<String> names = List.copyOf(byName.keySet());
+        List<String> names = List.copyOf(byName.keySet());
+        if (alone || !head.equals(names)) {
+            if (!alone && !head.isEmpty()) {
+                print("%n");
+            }
+            head = names;
             print("| operation | bytes | %s, ns |", names.get(0));
             names.stream().skip(1).forEach(name -> print(" %s, ns | x C |", name));
             print("%n|---|---:|---:|%s%n", "---:|---|".repeat(names.size() - 1));
@@ -339,7 +345,7 @@ public final class Loops implements Callable<Integer> {
         }
         print("%n");
         if (alone) {
-            printDifferences(List.copyOf(byName.keySet()), times, core);
+            printDifferences(names, times, core);
             print("%n");
         }
         ways.forEach(Loop::close);

@@ -59,8 +59,8 @@ public final class Main {
 
             Of JMH's arguments:
 
-              REGEX           the ways: highlevel, highlevelInPlace, highlevelAddresses, addresses, pointers, plainPointers,
-                              pointersAtPosition, presets, foreign
+              REGEX           the ways: highlevel, highlevelInPlace, highlevelAddresses, highlevelConfigured, addresses,
+                              pointers, plainPointers, pointersAtPosition, presets, foreign
               -e REGEX        not these
               -f, -wi, -i N   processes, warm-ups, iterations
               -w, -r TIME     how long a warm-up and an iteration take: 500ms

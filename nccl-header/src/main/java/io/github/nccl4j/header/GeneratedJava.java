@@ -35,6 +35,8 @@ public final class GeneratedJava {
     private static final Pattern COMPLETED =
             Pattern.compile("public static (?!native)\\w+ (p?nccl\\w+)\\(([^)]*)\\) throws");
 
+    private static final String NONE = "none";
+
     private static final Pattern NCCL_NAME = Pattern.compile("p?nccl(?!4j)[A-Z0-9]\\w*");
     private static final Pattern ANNOTATION = Pattern.compile("@\\w+(?:\\([^)]*\\))?\\s*");
     private static final Set<String> PASSED_UNCHANGED =
@@ -43,8 +45,8 @@ public final class GeneratedJava {
     private GeneratedJava() {}
 
     /**
-     * Completes a file. Usage: {@code --source FILE --exception CLASS --header FILE --overloads FILE}. The second header contains
-     * additional prototypes.
+     * Completes a file. Usage: {@code --source FILE --exception CLASS --header FILE --includes FILE --overloads FILE}. The second
+     * header has types that the first one uses, the third has additional prototypes; either may be {@code none}.
      *
      * @param args the command line
      * @throws IOException if a file can't be read or written
@@ -52,13 +54,16 @@ public final class GeneratedJava {
      */
     public static void main(String... args) throws IOException {
         Arguments arguments = new Arguments(
-                "GeneratedJava --source FILE.java --exception CLASS --header FILE --overloads FILE", args);
+                "GeneratedJava --source FILE.java --exception CLASS --header FILE --includes FILE|none"
+                        + " --overloads FILE|none",
+                args);
         Path source = arguments.path("source");
         Header header = Header.parse(arguments.path("header"));
-        JavaForms forms = new JavaForms(header);
+        Header included = Header.parse(text(arguments, "includes"));
+        JavaForms forms = new JavaForms(header, header.including(included));
         List<Function> functions = new ArrayList<>(header.functions().values());
         functions.removeIf(function -> forms.unbound().containsKey(function.name()));
-        functions.addAll(HeaderParser.prototypes(Files.readString(arguments.path("overloads"))));
+        functions.addAll(HeaderParser.prototypes(text(arguments, "overloads")));
         try {
             String completed = complete(Files.readString(source), arguments.text("exception"));
             requireFunctions(completed, forms, functions);
@@ -66,6 +71,10 @@ public final class GeneratedJava {
         } catch (IllegalArgumentException e) {
             throw new IllegalStateException(source + ": " + e.getMessage(), e);
         }
+    }
+
+    private static String text(Arguments arguments, String name) throws IOException {
+        return arguments.text(name).equals(NONE) ? "" : Files.readString(arguments.path(name));
     }
 
     /**

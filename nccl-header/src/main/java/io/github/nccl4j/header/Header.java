@@ -83,6 +83,27 @@ public record Header(
     }
 
     /**
+     * Returns this header with the types of a header that it includes.
+     *
+     * @param included the included header
+     * @return a header with the functions and macros of this header and the types of both
+     */
+    public Header including(Header included) {
+        return new Header(
+                functions,
+                macros,
+                both(included.enums, enums),
+                both(included.structs, structs),
+                both(included.aliases, aliases));
+    }
+
+    private static <T> Map<String, T> both(Map<String, T> first, Map<String, T> second) {
+        Map<String, T> all = new LinkedHashMap<>(first);
+        all.putAll(second);
+        return all;
+    }
+
+    /**
      * Returns the release of the header, as given by its macros NCCL_MAJOR, NCCL_MINOR and NCCL_PATCH.
      *
      * @return the release, or empty if the header lacks these macros or they are not numbers

@@ -4,13 +4,18 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
 
 /**
- * Compares our {@code nccl.h} with that of another NCCL release or of VCCL.
+ * Compares our {@code nccl.h} with that of another NCCL release or of VCCL, and our {@code nccl_device.h} with the host part of
+ * the other one.
  *
  * <p>Every declaration of the other header must be in ours with the same types, values and offsets. Declarations that only our
  * header has must belong to a newer release, according to their comments, or to VCCL.
@@ -25,6 +30,8 @@ import java.util.Objects;
  * <p>Not thread-safe.
  */
 public final class HeaderCheck {
+    private static final String NCCL = "nccl.h";
+    private static final String DEVICE = "nccl_device.h";
     private static final Path OURS = Path.of("nccl-presets/src/main/native/include/nccl.h");
 
     private final Path file;
@@ -36,15 +43,17 @@ public final class HeaderCheck {
     /**
      * The result of a check. Immutable.
      *
+     * @param file the name of the header
      * @param release the release of the other header
      * @param compared the number of declarations that both headers have
      * @param differences all differences
      * @param note the reason why layouts were not compared, or empty
      */
-    public record Report(Release release, int compared, List<Difference> differences, String note) {
+    public record Report(String file, Release release, int compared, List<Difference> differences, String note) {
         /**
          * Copies the list.
          *
+         * @param file the name of the header
          * @param release the release of the other header
          * @param compared the number of declarations that both headers have
          * @param differences all differences
@@ -74,14 +83,15 @@ public final class HeaderCheck {
          */
         public List<String> lines() {
             List<String> lines = new ArrayList<>();
-            differences.forEach(difference -> lines.add("nccl.h " + release + ": " + difference));
+            differences.forEach(difference -> lines.add(file + " " + release + ": " + difference));
             if (!note.isEmpty()) {
-                lines.add("nccl.h " + release + ": layouts not compared: " + note);
+                lines.add(file + " " + release + ": layouts not compared: " + note);
             }
             long newer = count(Difference.Kind.NEWER);
             lines.add(String.format(
                     Locale.ROOT,
-                    "nccl.h %s: %d differences, %d declarations compared%s",
+                    "%s %s: %d differences, %d declarations compared%s",
+                    file,
                     release,
                     count(Difference.Kind.DIFFERENT),
                     compared,
@@ -148,13 +158,29 @@ public final class HeaderCheck {
         HeaderCheck check = new HeaderCheck(ours);
         boolean passed = true;
         for (Path other : others) {
-            Report report = check.check(other);
-            report.lines().forEach(System.out::println);
-            passed &= report.passed();
+            for (Report report : check.checkAll(other)) {
+                report.lines().forEach(System.out::println);
+                passed &= report.passed();
+            }
         }
         if (!passed) {
             System.exit(1);
         }
+    }
+
+    /**
+     * Compares {@code nccl.h}, and {@code nccl_device.h} if it is in the same folder.
+     *
+     * @param path an {@code nccl.h}, or a folder with one
+     * @return a report for each header
+     * @throws IOException if a header can't be read
+     * @throws IllegalArgumentException if {@code nccl.h} does not have the form of NCCL's headers, or lacks the macros of the
+     *     release
+     */
+    public List<Report> checkAll(Path path) throws IOException {
+        List<Report> reports = new ArrayList<>(List.of(check(path)));
+        checkDevice(path).ifPresent(reports::add);
+        return reports;
     }
 
     /**
@@ -166,7 +192,7 @@ public final class HeaderCheck {
      * @throws IllegalArgumentException if the file does not have the form of NCCL's headers, or lacks the macros of the release
      */
     public Report check(Path path) throws IOException {
-        Path other = Files.isDirectory(path) ? path.resolve("nccl.h") : path;
+        Path other = Files.isDirectory(path) ? path.resolve(NCCL) : path;
         Header theirs = Header.parse(other);
         Differences differences = new Differences(release, releaseOf(theirs, other));
         int compared = new DeclarationComparison(header, theirs, differences).run();
@@ -181,6 +207,85 @@ public final class HeaderCheck {
         } catch (IllegalStateException e) {
             differences.addDifferent("does not compile: " + e.getMessage());
         }
-        return new Report(differences.release(), compared, differences.list(), note);
+        return new Report(NCCL, differences.release(), compared, differences.list(), note);
+    }
+
+    /**
+     * Compares the host functions of an installation's {@code nccl_device.h}, and their types, with ours. A compiler is needed
+     * for all of it.
+     *
+     * @param path an {@code nccl.h}, or the folder with it
+     * @return what was found; empty if there is no {@code nccl_device.h} beside it
+     * @throws IOException if a header can't be read
+     * @throws IllegalArgumentException if it is no {@code nccl.h} with a release in it
+     */
+    public Optional<Report> checkDevice(Path path) throws IOException {
+        Path nccl = Files.isDirectory(path) ? path.resolve(NCCL) : path;
+        Path folder = nccl.toAbsolutePath().getParent();
+        if (!Files.exists(folder.resolve(DEVICE))) {
+            return Optional.empty();
+        }
+        Release theirRelease = releaseOf(Header.parse(nccl), nccl);
+        Differences differences = new Differences(release, theirRelease);
+        int compared = 0;
+        String note = "";
+        try {
+            compared = compareDevice(folder, theirRelease, differences);
+        } catch (Layout.NoCompilerException e) {
+            note = e.getMessage();
+        } catch (IllegalStateException e) {
+            differences.addDifferent("does not compile: " + e.getMessage());
+        }
+        return Optional.of(new Report(DEVICE, theirRelease, compared, differences.list(), note));
+    }
+
+    private int compareDevice(Path folder, Release theirRelease, Differences differences)
+            throws IOException, Layout.NoCompilerException {
+        Path ourFile = file.resolveSibling(DEVICE);
+        Header parsed = Header.parse(ourFile);
+        Set<String> left = new TreeSet<>(Known.DECLARED_FOR_WINDOWS);
+        left.addAll(Known.NOT_EXPORTED);
+        left.addAll(Known.OPAQUE);
+        if (theirRelease.compareTo(Known.NEW_BEGINNING) < 0) {
+            left.add(Known.BEGUN_ANEW);
+        }
+        List<Path> folders = List.of(folder);
+        String text = layout.preprocessed(DeviceHeader.INCLUDES, folders);
+        Header all = DeviceHeader.parse(text, folder, parsed);
+        Header ours = DeviceHeader.without(DeviceHeader.plain(parsed, parsed), left);
+        Header theirs = DeviceHeader.without(all, left);
+        int compared = new DeclarationComparison(ours, theirs, differences).run();
+        Map<String, String> ourValues = layout.of(
+                "#include \"" + ourFile.toAbsolutePath() + "\"\n",
+                List.of(file.toAbsolutePath().getParent()),
+                parsed,
+                parsed);
+        Map<String, String> theirValues = new LinkedHashMap<>(layout.of(DeviceHeader.INCLUDES, folders, all, parsed));
+        if (theirRelease.compareTo(Known.WIDE_TYPE) < 0) {
+            Known.SMALL_TYPE.forEach((name, value) -> theirValues.computeIfPresent(
+                    name, (key, their) -> their.equals(value) ? ourValues.get(name) : their));
+        }
+        Known.OPAQUE.forEach(type -> room(type, ourValues, theirValues, differences));
+        new LayoutComparison(compared(ourValues, left), compared(theirValues, left), differences).run(ours, theirs);
+        return compared;
+    }
+
+    /** Programs make room for such a structure by our header; a library of that release, or an older one, writes it. */
+    private static void room(
+            String type, Map<String, String> ours, Map<String, String> theirs, Differences differences) {
+        String size = "sizeof " + type;
+        String our = ours.get(size);
+        String their = theirs.getOrDefault(size, "0");
+        if (Long.parseLong(their) > Long.parseLong(our)) {
+            differences.addAddition(size + " is " + their + ", more than ours, " + our);
+        }
+    }
+
+    /** What the compiler says, without what it says of some structures. */
+    private static Map<String, String> compared(Map<String, String> values, Set<String> left) {
+        Map<String, String> rest = new LinkedHashMap<>(values);
+        rest.keySet().removeIf(name -> left.stream()
+                .anyMatch(type -> name.endsWith(" " + type) || name.contains(" " + type + ".")));
+        return rest;
     }
 }

@@ -336,13 +336,22 @@ final class HeaderParser {
                                 field.since().isEmpty() ? member.since() : field.since())));
                 continue;
             }
-            int bracket = indexOf(code, "[");
-            int end = bracket < 0 ? code.size() : bracket;
-            String array = bracket < 0 ? "" : text(code.subList(bracket + 1, code.size() - 1));
-            fields.add(new Field(
-                    typeText(code.subList(0, end - 1)), code.get(end - 1).text(), array, member.since()));
+            int comma = indexOf(code, ",");
+            Field first = field(comma < 0 ? code : code.subList(0, comma), member.since());
+            fields.add(first);
+            for (int i = comma; i > 0 && i < code.size(); i += 2) {
+                // Of several in one declaration none has a star or a length.
+                fields.add(new Field(first.type(), code.get(i + 1).text(), "", member.since()));
+            }
         }
         return fields;
+    }
+
+    private static Field field(List<Token> code, String since) {
+        int bracket = indexOf(code, "[");
+        int end = bracket < 0 ? code.size() : bracket;
+        String array = bracket < 0 ? "" : text(code.subList(bracket + 1, code.size() - 1));
+        return new Field(typeText(code.subList(0, end - 1)), code.get(end - 1).text(), array, since);
     }
 
     /** The normalized spelling of a type: one space between words, none before stars. */

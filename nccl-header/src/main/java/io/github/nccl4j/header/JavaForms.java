@@ -21,6 +21,7 @@ import java.util.stream.Stream;
 final class JavaForms {
     private static final String LONG = "long";
 
+    private static final String UNIQUE_ID = "ncclUniqueId";
     private static final String POINTER = "Pointer";
     private static final String POINTER_TO_POINTER = "PointerPointer";
 
@@ -39,10 +40,24 @@ final class JavaForms {
     private static final Map<String, String> CUDA_HANDLES =
             Map.of("cudaStream_t", "CUstream_st", "cudaEvent_t", "CUevent_st");
 
+    /** What the rules and functions are for. */
     private final Header header;
+    /** The same with the types of the headers that it includes. */
+    private final Header known;
 
     JavaForms(Header header) {
+        this(header, header);
+    }
+
+    /**
+     * The overloads of a header that includes others.
+     *
+     * @param header the header
+     * @param known the same, including the types of the others
+     */
+    JavaForms(Header header, Header known) {
         this.header = header;
+        this.known = known;
     }
 
     private static void number(String java, String name, String... types) {
@@ -69,12 +84,15 @@ final class JavaForms {
                     }
                 });
         header.structs().keySet().stream()
-                .filter(name -> !name.equals("ncclUniqueId"))
+                .filter(name -> !name.equals(UNIQUE_ID))
                 .forEach(name -> rules.add(String.join("\t", "struct", name, name)));
         header.structs().values().stream()
                 .filter(struct -> !struct.tag().isEmpty() && !struct.tag().equals(struct.name()))
                 .forEach(struct -> rules.add(String.join("\t", "struct", struct.tag(), struct.name())));
         header.enums().keySet().stream().filter(name -> !name.isEmpty()).forEach(name -> rules.add("enum\t" + name));
+        header.aliases().keySet().stream()
+                .filter(name -> !numberOf(name).equals(name))
+                .forEach(name -> rules.add(String.join("\t", "number", name, numberOf(name))));
         // Constructors, such as new ncclConfig_t(), replace the initializer macros in Java.
         header.initializers().keySet().forEach(name -> rules.add("skip\t" + name));
         unbound().keySet().forEach(name -> rules.add("skip\t" + name));
@@ -136,7 +154,14 @@ final class JavaForms {
     /** True if JavaCPP can't generate the overloads of a function, so that this class writes its declarations. */
     private boolean isWritten(Function function) {
         return isString(function.returnType())
-                || function.parameters().stream().anyMatch(parameter -> stars(parameter.type()) > 1);
+                || isValue(function.returnType())
+                || function.parameters().stream()
+                        .anyMatch(parameter -> stars(parameter.type()) > 1 || isValue(parameter.type()));
+    }
+
+    /** True for a structure that is passed by value; the unique id has rules of its own. */
+    private boolean isValue(String type) {
+        return stars(type) == 0 && !type.equals(UNIQUE_ID) && known.structs().containsKey(base(type));
     }
 
     private List<String> declarations(Function function) {
@@ -160,8 +185,10 @@ final class JavaForms {
     }
 
     private String annotated(String type, String java) {
-        if (type.equals("ncclUniqueId")) {
+        if (type.equals(UNIQUE_ID)) {
             return java.equals(LONG) ? "@Cast(\"nccl4j::UniqueIdAt\") long" : "@ByVal " + java;
+        } else if (isValue(type)) {
+            return java.equals(LONG) ? "@Cast(\"nccl4j::ValueAt<" + type + ">\") long" : "@ByVal " + java;
         }
         boolean plain = type.equals(java)
                 || java.equals(POINTER)
@@ -172,7 +199,7 @@ final class JavaForms {
 
     /** The alternatives of a type: those of the Pointer form at even indices, those of the raw-address form at odd ones. */
     private List<String> types(Function function, String type) {
-        String base = base(type);
+        String base = numberOf(base(type));
         int stars = stars(type);
         Alias alias = aliasOf(base);
         if (alias != null && isHandle(alias)) {
@@ -187,14 +214,14 @@ final class JavaForms {
             return List.of("BytePointer", LONG, "String", "String");
         } else if (base.equals("size_t")) {
             return stars == 0 ? List.of(LONG) : List.of("SizeTPointer", LONG);
-        } else if (header.enums().containsKey(base) || NUMBERS.containsKey(base)) {
+        } else if (known.enums().containsKey(base) || NUMBERS.containsKey(base)) {
             List<String> number = NUMBERS.get(NUMBERS.containsKey(base) ? base : "int");
             String java = number.get(0);
             String buffer = number.get(1) + "Buffer";
             return stars == 0
                     ? List.of(java)
                     : List.of(number.get(1) + POINTER, LONG, buffer, buffer, java + "[]", java + "[]");
-        } else if (header.structs().containsKey(base) && (stars == 1 || base.equals("ncclUniqueId"))) {
+        } else if (known.structs().containsKey(base) && stars <= 1) {
             return List.of(base, LONG);
         }
         throw new IllegalArgumentException(function.name() + ": no Java type is known for " + type);
@@ -215,7 +242,13 @@ final class JavaForms {
     private Alias aliasOf(String name) {
         return CUDA_HANDLES.containsKey(name)
                 ? new Alias(name, "struct*", "")
-                : header.aliases().get(name);
+                : known.aliases().get(name);
+    }
+
+    /** The number type that a name stands for; the name itself for any other. */
+    private String numberOf(String name) {
+        Alias alias = known.aliases().get(name);
+        return alias != null && NUMBERS.containsKey(alias.type()) ? alias.type() : name;
     }
 
     private static boolean isHandle(Alias alias) {

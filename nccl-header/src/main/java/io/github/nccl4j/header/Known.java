@@ -1,14 +1,15 @@
 package io.github.nccl4j.header;
 
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 
 /** Known differences between releases that do not matter, and other facts about {@code nccl.h} for the check. */
 final class Known {
-    /** Macros that contain the release, and therefore differ. */
-    static final Set<String> VERSION_MACROS =
-            Set.of("NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH", "NCCL_SUFFIX", "NCCL_VERSION_CODE", "NCCL_H_");
+    /** Macros that contain the release, and therefore differ, and include guards. */
+    static final Set<String> VERSION_MACROS = Set.of(
+            "NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH", "NCCL_SUFFIX", "NCCL_VERSION_CODE", "NCCL_H_", "NCCL_DEVICE_H_");
 
     /** Typedefs that only our header has, in place of CUDA's header. */
     static final Set<String> OWN_ALIASES = Set.of("cudaStream_t", "cudaEvent_t");
@@ -29,8 +30,38 @@ final class Known {
             // 2.30.4, where functions take a pointer to it
             "ncclParamHandle_t", "struct ncclParamHandle");
 
-    private static final String ALLTOALLV_10 = "ncclResult_t (const void*, const size_t*, const size_t*, void*, "
-            + "const size_t*, const size_t*, %s, ncclDataType_t, ncclComm_t, cudaStream_t)";
+    /** VCCL's earlier form and RCCL's, which nccl4j binds as well. */
+    private static final String ALLTOALLV = "ncclResult_t (const void*, const size_t*, const size_t*, void*, "
+            + "const size_t*, const size_t*, %sncclDataType_t, ncclComm_t, cudaStream_t)";
+
+    private static final List<String> ALLTOALLV_RELAYS = List.of("void*, ", "const void*, ", "");
+
+    /** Exported by the libraries for Linux, but declared in headers for Windows alone. */
+    static final Set<String> DECLARED_FOR_WINDOWS = Set.of(
+            "ncclGinInboxA2ACreateRequirement",
+            "ncclGinOutboxCreateRequirement",
+            "ncclGinInboxA2AHandle_t",
+            "ncclGinOutboxHandle_t");
+
+    /** Declared in headers, but not exported by any library yet. */
+    static final Set<String> NOT_EXPORTED = Set.of("ncclCftBarrierCreateRequirement");
+
+    /** Only kernels read them, and names of fields change; their sizes alone are compared. */
+    static final Set<String> OPAQUE = Set.of("ncclDevComm_t", "ncclGinBarrierHandle_t");
+
+    /** The structure that began anew in a release. */
+    static final String BEGUN_ANEW = "ncclDevCommRequirements_t";
+
+    static final Release NEW_BEGINNING = new Release(2, 29, 2);
+
+    /** From here on the enumeration is as large as others; it had one byte. */
+    static final Release WIDE_TYPE = new Release(2, 29, 7);
+
+    /** What the compiler tells of that enumeration where it has one byte, by name; as theirs. */
+    static final Map<String, String> SMALL_TYPE = Map.of(
+            "sizeof ncclGinType_t", "1",
+            "offset ncclCommProperties_t.ginType", "34",
+            "size ncclCommProperties_t.ginType", "1");
 
     private Known() {}
 
@@ -43,9 +74,9 @@ final class Known {
     static boolean isSameFunction(Function ours, Function theirs, Header theirHeader) {
         String signature = theirs.signature();
         if (ours.name().endsWith("ncclAlltoAllv")) {
-            // VCCL's earlier signature, which nccl4j binds, too.
-            return signature.equals(String.format(Locale.ROOT, ALLTOALLV_10, "void*"))
-                    || signature.equals(String.format(Locale.ROOT, ALLTOALLV_10, "const void*"));
+            return ALLTOALLV_RELAYS.stream()
+                    .map(relay -> String.format(Locale.ROOT, ALLTOALLV, relay))
+                    .anyMatch(signature::equals);
         }
         Alias handle = theirHeader.aliases().get("ncclParamHandle_t");
         if (handle == null || !isSameHandle("ncclParamHandle_t", handle.type())) {

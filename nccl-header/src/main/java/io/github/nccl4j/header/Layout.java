@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -70,10 +71,43 @@ public final class Layout {
      *     program exceeds 120 s
      */
     public Map<String, String> of(Path file, Header header, Header names) throws NoCompilerException {
+        String include = String.format(Locale.ROOT, "#include \"%s\"%n", file.toAbsolutePath());
+        return of(include, List.of(), header, names);
+    }
+
+    /**
+     * As {@link #of(Path, Header, Header)}, of several headers.
+     *
+     * @param includes the lines that include them
+     * @param folders where they are looked for
+     * @param header the headers, parsed
+     * @param names tells what to ask for
+     */
+    Map<String, String> of(String includes, List<Path> folders, Header header, Header names)
+            throws NoCompilerException {
+        return inFolder(folder -> run(folder, folders, includes + program(header, names)));
+    }
+
+    /** What the preprocessor makes of headers, with the definitions of macros and the names of files. */
+    String preprocessed(String includes, List<Path> folders) throws NoCompilerException {
+        return inFolder(folder -> {
+            Path output = folder.resolve("preprocessed");
+            compile(folder, folders, includes, List.of("-E", "-dD"), output);
+            return Files.readString(output);
+        });
+    }
+
+    /** Something that is done in a folder of its own. */
+    @FunctionalInterface
+    private interface Work<T> {
+        T in(Path folder) throws IOException, InterruptedException, NoCompilerException;
+    }
+
+    private static <T> T inFolder(Work<T> work) throws NoCompilerException {
         try {
             Path folder = Files.createTempDirectory("nccl4j-header");
             try {
-                return run(folder, file, program(file, header, names));
+                return work.in(folder);
             } finally {
                 delete(folder);
             }
@@ -93,9 +127,8 @@ public final class Layout {
         }
     }
 
-    private static String program(Path file, Header header, Header names) {
-        StringBuilder text = new StringBuilder(String.format(Locale.ROOT, "#include \"%s\"%n", file.toAbsolutePath()));
-        text.append(PROGRAM_START);
+    private static String program(Header header, Header names) {
+        StringBuilder text = new StringBuilder(PROGRAM_START);
         for (StructType struct : header.structs().values()) {
             if (names.structs().containsKey(struct.name())) {
                 structure(text, struct, names.structs().get(struct.name()));
@@ -161,19 +194,11 @@ public final class Layout {
         text.append(String.format(Locale.ROOT, "  show(\"%s\", %s);%n", name, expression));
     }
 
-    private Map<String, String> run(Path folder, Path file, String program)
+    private Map<String, String> run(Path folder, List<Path> folders, String program)
             throws IOException, InterruptedException, NoCompilerException {
-        Path source = Files.writeString(folder.resolve("layout.cpp"), program);
         Path binary = folder.resolve("layout");
-        List<String> command = List.of(
-                compiler, "-std=c++17", "-w", "-I", shim.toString(), "-o", binary.toString(), source.toString());
+        compile(folder, folders, program, List.of(), binary);
         Path output = folder.resolve("output");
-        try {
-            execute(command, output);
-        } catch (IOException e) {
-            throw new NoCompilerException(
-                    "no C++ compiler: " + e.getMessage() + "; set NCCL4J_CXX to the name of one", e);
-        }
         execute(List.of(binary.toString()), output);
         Map<String, String> values = new LinkedHashMap<>();
         for (String line : Files.readAllLines(output)) {
@@ -183,14 +208,33 @@ public final class Layout {
         return values;
     }
 
+    private void compile(Path folder, List<Path> folders, String program, List<String> options, Path to)
+            throws IOException, InterruptedException, NoCompilerException {
+        Path source = Files.writeString(folder.resolve("layout.cpp"), program);
+        List<String> command = new ArrayList<>(List.of(compiler, "-std=c++17", "-w", "-I", shim.toString()));
+        folders.forEach(each -> command.addAll(List.of("-I", each.toString())));
+        command.addAll(options);
+        command.addAll(List.of("-o", to.toString(), source.toString()));
+        try {
+            execute(command, folder.resolve("messages"));
+        } catch (IOException e) {
+            throw new NoCompilerException("no C++ compiler: " + e.getMessage() + "; NCCL4J_CXX names one", e);
+        }
+    }
+
     private static void execute(List<String> command, Path output) throws IOException, InterruptedException {
         Process process = new ProcessBuilder(command)
                 .redirectErrorStream(true)
                 .redirectOutput(output.toFile())
                 .start();
-        if (!process.waitFor(TIMEOUT_SECONDS, TimeUnit.SECONDS)) {
+        // Not by ChildProcesses, which is in a module whose build needs this one. If the JVM is killed, a compiler ends
+        // by itself.
+        try {
+            if (!process.waitFor(TIMEOUT_SECONDS, TimeUnit.SECONDS)) {
+                throw new IllegalStateException(command.get(0) + " did not end within " + TIMEOUT_SECONDS + " s");
+            }
+        } finally {
             process.destroyForcibly();
-            throw new IllegalStateException(command.get(0) + " did not end within " + TIMEOUT_SECONDS + " s");
         }
         if (process.exitValue() != 0) {
             throw new IllegalStateException(

@@ -9,16 +9,18 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Stream;
 
 /**
- * Writes the files that the native code and the preset need about the header of the build.
+ * Writes the files that the native code and the presets need about the headers of the build.
  *
  * <ul>
  *   <li>{@code nccl_functions.inc}: a line {@code NCCL4J_FUNCTION(name, "release")} per function.
  *   <li>{@code nccl_structs.inc}: a line {@code NCCL4J_STRUCT(type, initializer)} per structure.
  *   <li>{@code nccl_redirect.inc}: macros that redirect each function to its slot in the symbol table, and each structure to a
  *       type whose constructor initializes it.
- *   <li>{@code nccl_rules.txt}: the rules of {@link JavaForms} for the preset.
+ *   <li>{@code nccl_rules.txt} and {@code nccl_device_rules.txt}: the rules of {@link JavaForms} for the presets.
+ *   <li>{@code nccl_headers.inc}: includes the headers.
  * </ul>
  *
  * <p>Functions with types that have no counterpart in Java, as newer releases may add, are not bound; the program prints them.
@@ -29,8 +31,12 @@ public final class SymbolList {
 
     private static final String UNKNOWN = "an unknown release";
 
+    /** In place of the header of the device API, where a build goes without. */
+    private static final String NO_DEVICE = "none";
+
     private final Header header;
     private final Header reference;
+    private final Header device;
 
     /**
      * Creates a list.
@@ -39,38 +45,64 @@ public final class SymbolList {
      * @param reference our header, whose comments name the release that added each function
      */
     public SymbolList(Header header, Header reference) {
-        this.header = header;
-        this.reference = reference;
+        this(header, reference, Header.parse(""));
     }
 
     /**
-     * Writes the files. Usage: {@code --header FILE --reference FILE --output DIR}.
+     * Creates a list.
+     *
+     * @param header the header of the build
+     * @param reference our header, whose comments name the release that added each function
+     * @param device our header of the device API's host functions, or an empty header
+     */
+    public SymbolList(Header header, Header reference, Header device) {
+        this.header = header;
+        this.reference = reference;
+        this.device = device;
+    }
+
+    /**
+     * Writes the files. Usage: {@code --header FILE --reference FILE --device FILE --output DIR}; the header of the device API may
+     * be {@code none}.
      *
      * @param args the command line
      * @throws IOException if a file can't be read or written
      */
     public static void main(String... args) throws IOException {
-        Arguments arguments = new Arguments("SymbolList --header FILE --reference FILE --output DIR", args);
+        Arguments arguments =
+                new Arguments("SymbolList --header FILE --reference FILE --device FILE|none --output DIR", args);
         Path output = arguments.path("output");
         Header header = Header.parse(arguments.path("header"));
-        SymbolList list = new SymbolList(header, Header.parse(arguments.path("reference")));
+        boolean hasDevice = !arguments.text("device").equals(NO_DEVICE);
+        Header device = hasDevice ? Header.parse(arguments.path("device")) : Header.parse("");
+        SymbolList list = new SymbolList(header, Header.parse(arguments.path("reference")), device);
         Files.createDirectories(output);
+        GeneratedFile.write(output.resolve("nccl_headers.inc"), headers(hasDevice));
         GeneratedFile.write(output.resolve("nccl_functions.inc"), list.functions());
         GeneratedFile.write(output.resolve("nccl_structs.inc"), list.structs());
         GeneratedFile.write(output.resolve("nccl_redirect.inc"), list.redirections());
         JavaForms forms = new JavaForms(header);
         GeneratedFile.write(output.resolve("nccl_rules.txt"), forms.rules());
-        forms.unbound().values().forEach(reason -> System.out.println("not bound: " + reason));
+        JavaForms deviceForms = new JavaForms(device, device.including(header));
+        GeneratedFile.write(output.resolve("nccl_device_rules.txt"), deviceForms.rules());
+        for (JavaForms some : List.of(forms, deviceForms)) {
+            some.unbound().values().forEach(reason -> System.out.println("not bound: " + reason));
+        }
+    }
+
+    private static String headers(boolean hasDevice) {
+        return "#include <nccl.h>\n" + (hasDevice ? "#include <nccl_device.h>\n" : "");
     }
 
     /**
-     * Returns the names of all functions of the header, and of the all-to-all-v even if the header lacks it.
+     * Returns the names of all functions of the headers, and of the all-to-all-v even if the headers lack it.
      *
      * @return the names, in the order of the header
      */
     public Set<String> names() {
         Set<String> names = new LinkedHashSet<>(header.functions().keySet());
         names.addAll(OVERLOADED);
+        names.addAll(device.functions().keySet());
         return names;
     }
 
@@ -82,7 +114,7 @@ public final class SymbolList {
     public String functions() {
         StringBuilder text = new StringBuilder();
         for (String name : names()) {
-            String since = reference.since(name).orElse(UNKNOWN);
+            String since = reference.since(name).or(() -> device.since(name)).orElse(UNKNOWN);
             text.append(String.format(Locale.ROOT, "NCCL4J_FUNCTION(%s, \"%s\")%n", name, since));
         }
         return text.toString();
@@ -97,16 +129,19 @@ public final class SymbolList {
     public String structs() {
         Map<String, String> initializers = new LinkedHashMap<>();
         structNames().forEach(type -> initializers.put(type, "{}"));
-        header.initializers().forEach((initializer, type) -> initializers.put(type, initializer));
+        for (Header each : List.of(header, device)) {
+            each.initializers().forEach((initializer, type) -> initializers.put(type, initializer));
+        }
         StringBuilder text = new StringBuilder();
         initializers.forEach((type, initializer) ->
                 text.append(String.format(Locale.ROOT, "NCCL4J_STRUCT(%s, %s)%n", type, initializer)));
         return text.toString();
     }
 
-    /** All structures except ncclUniqueId, which is passed by value. */
+    /** All structures except ncclUniqueId, whose bytes only the library defines. */
     private List<String> structNames() {
-        return header.structs().keySet().stream()
+        return Stream.of(header, device)
+                .flatMap(each -> each.structs().keySet().stream())
                 .filter(name -> !name.equals("ncclUniqueId"))
                 .toList();
     }

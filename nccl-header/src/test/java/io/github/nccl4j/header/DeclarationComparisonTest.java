@@ -96,7 +96,7 @@ class DeclarationComparisonTest {
                     + " const size_t* e, const size_t* f, %s g, ncclDataType_t h, ncclComm_t i, cudaStream_t j);\n";
 
     @Test
-    void acceptsEarlierSignatureOfAlltoAllv() {
+    void acceptsOtherSignaturesOfAlltoAllv() {
         String eleven = "ncclResult_t ncclAlltoAllv(int a);\n";
         for (String relay : List.of("void*", "const void*")) {
             assertEquals("", difference(eleven, TEN.replace("%s", relay)));
@@ -106,6 +106,13 @@ class DeclarationComparisonTest {
                             eleven.replace(" nccl", " pnccl"),
                             TEN.replace("%s", relay).replace(" ncclAlltoAllv", " pncclAlltoAllv")));
         }
+        assertEquals(
+                "",
+                difference(
+                        eleven,
+                        "ncclResult_t ncclAlltoAllv(const void* a, const size_t b[], const size_t c[], void* d,"
+                                + " const size_t e[], const size_t f[], ncclDataType_t g, ncclComm_t h,"
+                                + " cudaStream_t i);\n"));
         assertEquals(
                 "different: function ncclAlltoAllv: ours ncclResult_t (int), theirs ncclResult_t (long)",
                 difference(eleven, "ncclResult_t ncclAlltoAllv(long a);\n"));

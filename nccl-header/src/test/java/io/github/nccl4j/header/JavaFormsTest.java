@@ -71,14 +71,15 @@ class JavaFormsTest {
     void functionsWithUnknownTypesAreNotBound() {
         Header header = Header.parse("""
                 typedef struct { int a; } ncclOdd_t;
-                int ncclByValue(ncclOdd_t odd);
+                typedef struct ncclOpaque ncclOpaque_t;
+                int ncclByValue(ncclOpaque_t odd);
                 int ncclCallback(int a, void (*call)(void* data, int status), void* data);
                 int ncclPlain(const ncclOdd_t* odd, int a);
                 """);
         JavaForms forms = new JavaForms(header);
         assertEquals(
                 Map.of(
-                        "ncclByValue", "ncclByValue: no Java type is known for ncclOdd_t",
+                        "ncclByValue", "ncclByValue: no Java type is known for ncclOpaque_t",
                         "ncclCallback",
                                 "ncclCallback: no Java type is known for void(* call)( void* data, int status)"),
                 forms.unbound());
@@ -89,8 +90,34 @@ class JavaFormsTest {
     }
 
     @Test
-    void allFunctionsOfOurHeaderAreBound() throws Exception {
-        assertEquals(Map.of(), new JavaForms(Header.parse(OurHeader.FILE)).unbound());
+    void allFunctionsOfOurHeadersAreBound() throws Exception {
+        Header header = Header.parse(OurHeader.FILE);
+        assertEquals(Map.of(), new JavaForms(header).unbound());
+        Header device = Header.parse(OurHeader.DEVICE);
+        assertEquals(Map.of(), new JavaForms(device, device.including(header)).unbound());
+        // Without nccl.h the handles are unknown.
+        assertTrue(new JavaForms(device).unbound().containsKey("ncclTeamWorld"));
+    }
+
+    @Test
+    void structuresByValueHaveTwoForms() {
+        Header included = Header.parse("typedef struct ncclComm* ncclComm_t;");
+        Header header = Header.parse("""
+                typedef uint32_t ncclId_t;
+                typedef struct ncclTeam { int a; } ncclTeam_t;
+                ncclTeam_t ncclWorld(ncclComm_t comm);
+                int ncclRank(ncclTeam_t team, int rank, ncclId_t* id);
+                """);
+        JavaForms forms = new JavaForms(header, header.including(included));
+        assertEquals("""
+                struct	ncclTeam_t	ncclTeam_t
+                struct	ncclTeam	ncclTeam_t
+                number	ncclId_t	uint32_t
+                function	ncclWorld	public static native @ByVal ncclTeam_t ncclWorld(ncclComm comm);
+                function	ncclWorld	public static native @ByVal ncclTeam_t ncclWorld(@Cast("ncclComm_t") long comm);
+                function	ncclRank	public static native int ncclRank(@ByVal ncclTeam_t team, int rank, @Cast("ncclId_t*") int[] id);
+                function	ncclRank	public static native int ncclRank(@Cast("nccl4j::ValueAt<ncclTeam_t>") long team, int rank, @Cast("ncclId_t*") long id);
+                """, forms.rules());
     }
 
     @Test
@@ -152,7 +179,7 @@ class JavaFormsTest {
                 typedef enum { ncclA } ncclEnum_t;
                 int f(ncclComm_t a, ncclComm_t* b, ncclOpaque_t* c, void* d, size_t e, size_t* f, ncclEnum_t* g,
                     ncclConfig_t* h, ncclUniqueId i, ncclAny_t j, ncclUniqueId* k);
-                int g(ncclConfig_t a);
+                int g(ncclOther_t a);
                 int h(ncclOpaque_t a);
                 int i(ncclOpaque_t** a);
                 """);

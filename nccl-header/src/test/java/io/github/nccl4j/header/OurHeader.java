@@ -4,11 +4,12 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** The header of nccl4j's bindings. */
+/** The headers of nccl4j's bindings. */
 final class OurHeader {
     static final Path FILE = Path.of("../nccl-presets/src/main/native/include/nccl.h")
             .toAbsolutePath()
             .normalize();
+    static final Path DEVICE = FILE.resolveSibling("nccl_device.h");
     static final Path SHIM =
             Path.of("../nccl-presets/src/main/native/shim").toAbsolutePath().normalize();
 

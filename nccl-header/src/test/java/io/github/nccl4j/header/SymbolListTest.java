@@ -21,8 +21,8 @@ class SymbolListTest {
                 NCCL4J_FUNCTION(ncclSend, "NCCL 2.7.3")
                 NCCL4J_FUNCTION(pncclSend, "NCCL 2.7.3")
                 NCCL4J_FUNCTION(ncclFuture, "an unknown release")
-                NCCL4J_FUNCTION(ncclAlltoAllv, "VCCL a2av_base")
-                NCCL4J_FUNCTION(pncclAlltoAllv, "VCCL a2av_base")
+                NCCL4J_FUNCTION(ncclAlltoAllv, "VCCL a2av_base or RCCL 2.28")
+                NCCL4J_FUNCTION(pncclAlltoAllv, "VCCL a2av_base or RCCL 2.28")
                 """, list.functions());
     }
 
@@ -33,7 +33,21 @@ class SymbolListTest {
         assertTrue(text.contains("#undef ncclSend\n#define ncclSend (NCCL4J_SYMBOL(ncclSend))\n"));
         assertFalse(text.contains("AlltoAllv"));
         assertTrue(text.contains("#define ncclCollConfig_t nccl4j::Initialized_ncclCollConfig_t\n"));
-        assertEquals(2 * 2 * 73 + 6, text.lines().count());
+        assertEquals(2 * 2 * 74 + 6, text.lines().count());
+    }
+
+    @Test
+    void functionsOfTheDeviceApiFollow() throws Exception {
+        Header ours = Header.parse(OurHeader.FILE);
+        Header device = Header.parse(OurHeader.DEVICE);
+        SymbolList list = new SymbolList(ours, ours, device);
+        assertEquals(23, device.functions().size());
+        assertEquals(ours.functions().size() + 23, list.names().size());
+        assertTrue(list.functions().endsWith("NCCL4J_FUNCTION(ncclLLA2ACreateRequirement, \"NCCL 2.28.3\")\n"));
+        assertTrue(list.functions().contains("NCCL4J_FUNCTION(ncclTeamCft, \"NCCL 2.31.2\")\n"));
+        assertTrue(list.redirections().contains("#define ncclTeam_t nccl4j::Initialized_ncclTeam_t\n"));
+        assertTrue(list.structs().contains("NCCL4J_STRUCT(ncclTeam_t, {})\n"));
+        assertTrue(list.structs().contains("NCCL4J_STRUCT(ncclCommProperties_t, NCCL_COMM_PROPERTIES_INITIALIZER)\n"));
     }
 
     @Test
@@ -52,7 +66,14 @@ class SymbolListTest {
     @Test
     void unchangedFilesKeepTheirModificationTime(@TempDir Path folder) throws Exception {
         String[] args = {
-            "--header", OurHeader.FILE.toString(), "--reference", OurHeader.FILE.toString(), "--output", "" + folder
+            "--header",
+            OurHeader.FILE.toString(),
+            "--reference",
+            OurHeader.FILE.toString(),
+            "--device",
+            OurHeader.DEVICE.toString(),
+            "--output",
+            "" + folder
         };
         SymbolList.main(args);
         Path file = folder.resolve("nccl_functions.inc");

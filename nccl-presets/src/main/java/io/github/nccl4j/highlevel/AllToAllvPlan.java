@@ -21,6 +21,10 @@ import java.util.Arrays;
  *
  * <p>A plan keeps the memory of its buffers until it is closed.
  *
+ * <p><b>RCCL.</b> If the library has {@code ncclAlltoAllv} in RCCL's form, the plan uses it, with any buffers. RCCL's call
+ * may wait for the other ranks before it returns, and can't be part of a native group: in a {@link Group}, the plan groups
+ * sends and receives instead. Either all ranks run a plan within a group, or none does.
+ *
  * <p><b>VCCL.</b> If the library has {@code ncclAlltoAllv} in one of VCCL's forms, the ranks share one machine, and at
  * every rank both buffers lie in windows of {@link WindowFlag#COLL_SYMMETRIC}, the receive buffer at the same offset, the
  * plan uses it; {@link #usesNativeCall} tells. VCCL lets a rank write into the receive buffer of another one that has not
@@ -44,6 +48,10 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     private static final int NATIVE = 3;
     private static final int WINDOW_OFFSET = 4;
 
+    /* The word NATIVE; 0 if there is no form that the rank can call. */
+    private static final int VCCL = 1;
+    private static final int RCCL = 2;
+
     private final Communicator communicator;
     private final int size;
     private final CudaStream stream;
@@ -59,8 +67,14 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     /** The exchange, until it was evaluated. */
     private Scratch.Rows rows;
 
-    /** For VCCL: four matrices, by rows. Else null. */
-    private NativeMemory matrices;
+    /** The form of ncclAlltoAllv that the ranks have agreed to call; null if sends and receives are grouped. */
+    private AlltoAllvForm form;
+
+    /**
+     * The four arguments of that form, one after the other: for VCCL matrices of all ranks, by rows, for RCCL the rows of
+     * this rank. Else null.
+     */
+    private NativeMemory tables;
 
     private DeviceBuffer<Int8> barrier;
 
@@ -139,16 +153,27 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         }
         words[TYPE] = send.type.nativeCode();
         words[MACHINE] = Machine.ID;
-        Window sendWindow = communicator.symmetricWindowOf(send);
-        Window recvWindow = communicator.symmetricWindowOf(recv);
-        if (sendWindow != null && recvWindow != null && isFormKnown()) {
-            words[NATIVE] = 1;
-            words[WINDOW_OFFSET] = recv.address - recvWindow.buffer().address;
-        }
+        describeNativeCall(words);
         for (int matrix = 0; matrix < 4; matrix++) {
             System.arraycopy(rowOf(matrix), 0, words, HEADER + matrix * size, size);
         }
         return words;
+    }
+
+    /** Says which form of ncclAlltoAllv this rank can call with its buffers. */
+    private void describeNativeCall(long[] words) {
+        AlltoAllvForm own = communicator.core().library().alltoAllvForm();
+        if (own == AlltoAllvForm.NINE_ARGUMENTS) {
+            words[NATIVE] = RCCL;
+            return;
+        }
+        Window sendWindow = communicator.symmetricWindowOf(send);
+        Window recvWindow = communicator.symmetricWindowOf(recv);
+        boolean isVccl = own == AlltoAllvForm.TEN_ARGUMENTS || own == AlltoAllvForm.ELEVEN_ARGUMENTS;
+        if (sendWindow != null && recvWindow != null && isVccl) {
+            words[NATIVE] = VCCL;
+            words[WINDOW_OFFSET] = recv.address - recvWindow.buffer().address;
+        }
     }
 
     /** The all-gather of the rows, and what follows from it. */
@@ -202,14 +227,6 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         public String toString() {
             return "ncclAllGather of the counts of allToAllv";
         }
-    }
-
-    private AlltoAllvForm form() {
-        return communicator.core().library().alltoAllvForm();
-    }
-
-    private boolean isFormKnown() {
-        return form() == AlltoAllvForm.TEN_ARGUMENTS || form() == AlltoAllvForm.ELEVEN_ARGUMENTS;
     }
 
     private long[] rowOf(int matrix) {
@@ -282,30 +299,45 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     }
 
     private void prepareNative(long[] all) {
-        for (int rank = 0; rank < size; rank++) {
-            if (word(all, rank, NATIVE) == 0
-                    || word(all, rank, MACHINE) != word(all, 0, MACHINE)
-                    || word(all, rank, WINDOW_OFFSET) != word(all, 0, WINDOW_OFFSET)) {
+        long can = word(all, 0, NATIVE);
+        for (int rank = 1; rank < size; rank++) {
+            boolean onOneMachine = word(all, rank, MACHINE) == word(all, 0, MACHINE)
+                    && word(all, rank, WINDOW_OFFSET) == word(all, 0, WINDOW_OFFSET);
+            if (word(all, rank, NATIVE) != can || can == VCCL && !onOneMachine) {
                 return;
             }
         }
-        matrices = new NativeMemory(Math.toIntExact(4L * size * size * Long.BYTES));
-        LongBuffer cells = matrices.buffer().asLongBuffer();
+        if (can == VCCL) {
+            fillTables(all, 0, size);
+            barrier = communicator.scratch().barrier();
+        } else if (can == RCCL) {
+            fillTables(all, communicator.rank(), communicator.rank() + 1);
+        }
+    }
+
+    /** Writes the rows of the ranks from one up to another, which is not included. */
+    private void fillTables(long[] all, int from, int to) {
+        tables = new NativeMemory(Math.toIntExact(4L * (to - from) * size * Long.BYTES));
+        LongBuffer cells = tables.buffer().asLongBuffer();
         for (int matrix = 0; matrix < 4; matrix++) {
-            for (int rank = 0; rank < size; rank++) {
+            for (int rank = from; rank < to; rank++) {
                 for (int peer = 0; peer < size; peer++) {
                     cells.put(count(all, rank, matrix, peer));
                 }
             }
         }
-        barrier = communicator.scratch().barrier();
+        form = communicator.core().library().alltoAllvForm();
     }
 
     /* Running. */
 
-    /** {@return whether VCCL's {@code ncclAlltoAllv} is used; else grouped sends and receives are} */
+    /**
+     * Whether {@code ncclAlltoAllv} is called. With RCCL, that is outside of groups alone.
+     *
+     * @return true if it is called; false if sends and receives are grouped
+     */
     public boolean usesNativeCall() {
-        return matrices != null;
+        return form != null;
     }
 
     /** {@return whether it was not closed} */
@@ -325,17 +357,18 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     }
 
     void run(CudaStream on) {
-        if (!usesNativeCall()) {
+        boolean isRccl = form == AlltoAllvForm.NINE_ARGUMENTS;
+        if (!usesNativeCall() || isRccl && Batch.current() != null) {
             communicator.exchangeBlocks(send, sends, recv, receives, on);
             return;
         }
-        if (on.isCapturing()) {
+        if (!isRccl && on.isCapturing()) {
             throw new IllegalStateException(
                     "VCCL's ncclAlltoAllv can't be captured in a CUDA graph, it would end the process: " + on);
         }
         try (Group group = Group.open()) {
             Batch batch = Batch.current();
-            batch.add(communicator.core(), new Native(on.handle));
+            batch.add(communicator.core(), isRccl ? new RcclCall(on.handle) : new VcclCall(on.handle));
             batch.pin(send);
             batch.pin(recv);
             batch.pin(resource);
@@ -343,23 +376,16 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         }
     }
 
-    /** VCCL's call, which must not come before all ranks have come so far. */
-    private final class Native implements Deferred {
-        private final long streamHandle;
+    private abstract class NativeCall implements Deferred {
+        final long streamHandle;
 
-        Native(long streamHandle) {
+        NativeCall(long streamHandle) {
             this.streamHandle = streamHandle;
         }
 
-        @Override
-        public boolean waitsForOtherRanks() {
-            return false;
-        }
-
-        /** VCCL writes into what it keeps of the other operations of a group. */
-        @Override
-        public boolean mustBeAlone() {
-            return true;
+        /** Where a table of the counts or displacements begins. */
+        final long table(int index) {
+            return tables.address() + index * (tables.buffer().capacity() / 4L);
         }
 
         @Override
@@ -380,48 +406,8 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         }
 
         @Override
-        public int prepare() {
-            long address = barrier.address;
-            return nccl.ncclAllReduce(
-                    address,
-                    address,
-                    1,
-                    DataType.INT8.code(),
-                    ReduceOp.MAX.code(),
-                    communicator.core().handle(),
-                    streamHandle);
-        }
-
-        @Override
-        public int call() {
-            long cells = (long) size * size * Long.BYTES;
-            long at = matrices.address();
-            long handle = communicator.core().handle();
-            int type = send.type.nativeCode();
-            return form() == AlltoAllvForm.TEN_ARGUMENTS
-                    ? nccl.ncclAlltoAllv(
-                            send.address,
-                            at,
-                            at + cells,
-                            recv.address,
-                            at + 2 * cells,
-                            at + 3 * cells,
-                            0,
-                            type,
-                            handle,
-                            streamHandle)
-                    : nccl.ncclAlltoAllv(
-                            send.address,
-                            at,
-                            at + cells,
-                            recv.address,
-                            at + 2 * cells,
-                            at + 3 * cells,
-                            0,
-                            0,
-                            type,
-                            handle,
-                            streamHandle);
+        public String function() {
+            return "ncclAlltoAllv";
         }
 
         @Override
@@ -436,6 +422,93 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         }
     }
 
+    /** RCCL's call; it may gather the counts of all ranks and wait for that, which within a native group never ends. */
+    private final class RcclCall extends NativeCall {
+        RcclCall(long streamHandle) {
+            super(streamHandle);
+        }
+
+        @Override
+        public boolean mustBeUngrouped() {
+            return true;
+        }
+
+        @Override
+        public int call() {
+            return nccl.ncclAlltoAllv(
+                    send.address,
+                    table(0),
+                    table(1),
+                    recv.address,
+                    table(2),
+                    table(3),
+                    send.type.nativeCode(),
+                    communicator.core().handle(),
+                    streamHandle);
+        }
+    }
+
+    /** VCCL's call, which must not come before all ranks have come so far. */
+    private final class VcclCall extends NativeCall {
+        VcclCall(long streamHandle) {
+            super(streamHandle);
+        }
+
+        @Override
+        public boolean waitsForOtherRanks() {
+            return false;
+        }
+
+        /** VCCL writes into what it keeps of the other operations of a group. */
+        @Override
+        public boolean mustBeAlone() {
+            return true;
+        }
+
+        @Override
+        public int prepare() {
+            long address = barrier.address;
+            return nccl.ncclAllReduce(
+                    address,
+                    address,
+                    1,
+                    DataType.INT8.code(),
+                    ReduceOp.MAX.code(),
+                    communicator.core().handle(),
+                    streamHandle);
+        }
+
+        @Override
+        public int call() {
+            long handle = communicator.core().handle();
+            int type = send.type.nativeCode();
+            return form == AlltoAllvForm.TEN_ARGUMENTS
+                    ? nccl.ncclAlltoAllv(
+                            send.address,
+                            table(0),
+                            table(1),
+                            recv.address,
+                            table(2),
+                            table(3),
+                            0,
+                            type,
+                            handle,
+                            streamHandle)
+                    : nccl.ncclAlltoAllv(
+                            send.address,
+                            table(0),
+                            table(1),
+                            recv.address,
+                            table(2),
+                            table(3),
+                            0,
+                            0,
+                            type,
+                            handle,
+                            streamHandle);
+        }
+    }
+
     /* Ending. */
 
     private void release() {
@@ -444,8 +517,8 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
             send.unpin();
             recv.unpin();
         }
-        if (matrices != null) {
-            matrices.close();
+        if (tables != null) {
+            tables.close();
         }
     }
 

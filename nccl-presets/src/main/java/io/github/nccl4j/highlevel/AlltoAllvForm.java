@@ -9,7 +9,7 @@ public enum AlltoAllvForm {
     /** The library has no such function, as NVIDIA's NCCL. */
     ABSENT,
 
-    /** 9 arguments, as in RCCL from API 2.28 on: this rank's counts and displacements. nccl4j does not call it. */
+    /** 9 arguments, as in RCCL from API 2.28 on: this rank's counts and displacements. */
     NINE_ARGUMENTS,
 
     /** 10 arguments, as in VCCL before commit 3e0ac2e. */

@@ -33,7 +33,7 @@ final class Batch {
     private static final int OP_AND_PEER = 4;
 
     private static final int STREAM = 5;
-    /** Of {@code ncclPutSignal} alone. */
+    /** Of {@code ncclPutSignal}; of an operation with a configuration the address of that. */
     private static final int OFFSET = 6;
 
     private static final int WORDS = 7;
@@ -54,6 +54,8 @@ final class Batch {
     private boolean toSelf;
     /** Whether a call may have to come before the others. */
     private boolean anyAlone;
+    /** Whether an operation has a configuration. */
+    private boolean anyConfigured;
     /** Whether the thread may be in NCCL; for other threads, which change the state of a communicator first. */
     private volatile boolean inLibrary;
 
@@ -139,7 +141,8 @@ final class Batch {
         place[at + COUNT] = count;
         place[at + OP_AND_PEER] = (long) op << 32 | peer & 0xffffffffL;
         place[at + STREAM] = stream.handle;
-        if (operation == Operations.PUT_SIGNAL) {
+        // The first of those that may have one.
+        if (operation >= Operations.PUT_SIGNAL) {
             place[at + OFFSET] = offset;
         }
         used = at + WORDS;
@@ -199,6 +202,60 @@ final class Batch {
         pinned.add(resource);
     }
 
+    /** Looks whether a call with a configuration may be in one native group with those that are there. */
+    void check(ConfiguredCall call) {
+        if (!anyConfigured) {
+            return;
+        }
+        CudaEvent event = call.event();
+        Integer size = call.config().cgaClusterSize();
+        for (Object one : pinned) {
+            if (!(one instanceof ConfiguredCall other)) {
+                continue;
+            }
+            if (event != null && other.event() != null && other.core() == call.core()) {
+                throw new IllegalArgumentException("one call of a communicator in a group may have a"
+                        + " launchCompletionEvent: " + other.event() + " and " + event + " of " + call.core());
+            }
+            Integer otherSize = other.config().cgaClusterSize();
+            if (size != null && otherSize != null && !size.equals(otherSize)) {
+                throw new IllegalArgumentException(
+                        "cgaClusterSize must be the same in all collectives of a group: " + otherSize + ", " + size);
+            }
+        }
+    }
+
+    /** Takes what a call with a configuration uses, which is in the batch now. */
+    void take(ConfiguredCall call) {
+        pinned.add(call);
+        anyConfigured = true;
+    }
+
+    /** The configuration of an operation that has one. */
+    private CollectiveConfig config(int at) {
+        for (Object one : pinned) {
+            if (one instanceof ConfiguredCall call && call.struct() == words[at + OFFSET]) {
+                return call.config();
+            }
+        }
+        throw new IllegalStateException("no configuration is at 0x" + Long.toHexString(words[at + OFFSET]));
+    }
+
+    /** Null, or the first exception. */
+    private RuntimeException configuredAreLaunched() {
+        RuntimeException problem = null;
+        for (Object one : pinned) {
+            if (one instanceof ConfiguredCall call) {
+                try {
+                    call.launched();
+                } catch (RuntimeException e) {
+                    problem = Suppressed.first(problem, e);
+                }
+            }
+        }
+        return problem;
+    }
+
     /** Takes native memory that an operation of the batch reads, to free it afterwards. */
     void take(NativeMemory memory) {
         pinned.add(memory);
@@ -235,6 +292,8 @@ final class Batch {
                 stream.unpin();
             } else if (one instanceof Resource resource) {
                 resource.unpin();
+            } else if (one instanceof ConfiguredCall call) {
+                call.close();
             } else {
                 ((NativeMemory) one).close();
             }
@@ -245,6 +304,7 @@ final class Batch {
         used = 0;
         toSelf = false;
         anyAlone = false;
+        anyConfigured = false;
         deferred.clear();
         communicators.forEach(CommunicatorCore::leaveBatch);
         communicators.clear();
@@ -283,7 +343,7 @@ final class Batch {
             }
             done = true;
             // All of them, also when one fails: each owns memory.
-            RuntimeException problem = null;
+            RuntimeException problem = anyConfigured ? configuredAreLaunched() : null;
             while (!deferred.isEmpty()) {
                 try {
                     deferred.remove(0).completed();
@@ -338,7 +398,9 @@ final class Batch {
 
     private String describe(int at) {
         long head = words[at + HEAD];
-        return Operations.describe(operation(head), words[at + COUNT], type(head), peer(words[at + OP_AND_PEER]));
+        String text =
+                Operations.describe(operation(head), words[at + COUNT], type(head), peer(words[at + OP_AND_PEER]));
+        return Operations.isConfigured(operation(head)) ? text + " with " + config(at) : text;
     }
 
     private static int operation(long head) {
@@ -416,7 +478,12 @@ final class Batch {
             if (communicator(head) == communicator && operation(head) != DEFERRED) {
                 long opAndPeer = words[at + OP_AND_PEER];
                 String call = Operations.signature(
-                        operation(head), words[at + COUNT], type(head), op(opAndPeer), peer(opAndPeer));
+                        operation(head),
+                        words[at + COUNT],
+                        type(head),
+                        op(opAndPeer),
+                        peer(opAndPeer),
+                        Operations.isConfigured(operation(head)) ? config(at) : null);
                 if (call != null) {
                     calls.add(call);
                 }
@@ -531,6 +598,9 @@ final class Batch {
     }
 
     private int callAll() {
+        if (used == WORDS && !deferred.isEmpty() && deferred.get(0).mustBeUngrouped()) {
+            return callUngrouped(deferred.get(0));
+        }
         if (!deferred.isEmpty()) {
             int result = callInGroup(deferred, Deferred::prepare);
             for (int round = 0; result == nccl.ncclSuccess && anyAlone; round++) {
@@ -562,6 +632,16 @@ final class Batch {
             failedDescription = whole();
         }
         return end;
+    }
+
+    private int callUngrouped(Deferred call) {
+        int result = call.call();
+        if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
+            failedCommunicator = 0;
+            failedName = call.function();
+            failedDescription = call.toString();
+        }
+        return result;
     }
 
     /** Of each communicator the call that is its so-and-so-many'th that must be alone. */
@@ -678,7 +758,7 @@ final class Batch {
         long head = words[at + HEAD];
         boolean isDeferred = operation(head) == DEFERRED;
         failedCommunicator = communicator(head);
-        failedName = isDeferred ? "a call" : Operations.name(operation(head));
+        failedName = isDeferred ? deferred(at).function() : Operations.name(operation(head));
         failedDescription = (isDeferred ? deferred(at).toString() : describe(at)) + " in a group of " + operations()
                 + " operations";
     }

@@ -57,7 +57,7 @@ public interface CallInterceptor {
      * @param communicator the address of its communicator; 0 if it has none
      * @param rank the rank in that; -1 if this package did not make it
      * @param communicatorName the communicator's name; empty if it has none or is not known
-     * @param count the number of elements; of VCCL's {@code ncclAlltoAllv} those that this rank sends; 0 for functions without
+     * @param count the number of elements; of {@code ncclAlltoAllv} those that this rank sends; 0 for functions without
      * @param type the code of their type; -1 for functions without
      * @param stream the address of the stream; 0 for the default stream and for functions without
      */

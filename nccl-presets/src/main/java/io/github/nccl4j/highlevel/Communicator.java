@@ -3,6 +3,7 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.library.NcclLibraryException;
+import java.lang.ref.Reference;
 import java.nio.IntBuffer;
 import java.time.Duration;
 import java.util.Arrays;
@@ -139,6 +140,9 @@ public final class Communicator implements AutoCloseable {
 
     /** Which functions of newer releases the library has: to ask it takes longer than a call. */
     private final boolean oneSided;
+
+    /** By collective, a bit of those whose function with a configuration the library is known to have. */
+    private int configurable;
 
     private final boolean hasAllToAll;
     private final boolean hasGather;
@@ -422,6 +426,21 @@ public final class Communicator implements AutoCloseable {
      */
     public long memory(MemoryStatistic statistic) {
         return core.memory(statistic.code());
+    }
+
+    /**
+     * What NCCL tells of this communicator's place, and of what kernels and windows can do in it. Not collective, and in no
+     * stream.
+     *
+     * <p>C function: {@code ncclCommQueryProperties}, since NCCL 2.29.2. Newer releases tell more. From 2.29.7 on the first
+     * call chooses how much address space each window may take, which {@code NCCL_WIN_STRIDE} can set before.
+     *
+     * @return the properties
+     * @throws IllegalStateException if the communicator is not open, or another thread is in it
+     * @throws NcclLibraryException if the library lacks the function
+     */
+    public CommunicatorProperties properties() {
+        return core.properties();
     }
 
     /* Making others from it. */
@@ -1003,6 +1022,28 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
+     * As {@link #allReduce(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream)}, with a configuration for this call.
+     *
+     * <p>C function: {@code ncclAllReduceConfig}, since NCCL 2.31.2.
+     *
+     * @param <T> the type of the elements
+     * @param send this rank's elements
+     * @param recv where the result goes, as long as send
+     * @param op how to reduce
+     * @param stream the stream
+     * @param config how NCCL does it, the same at all ranks
+     * @throws NcclLibraryException if the library lacks the function or a field of the configuration
+     */
+    public <T extends Element> void allReduce(
+            DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, CudaStream stream, CollectiveConfig config) {
+        checkElementwise(send, recv);
+        if (op.mayBeRefused()) {
+            check(op, send.address, recv.address, send.type.dataType());
+        }
+        submit(Operations.ALL_REDUCE, send, recv, send.length, op, 0, stream, config);
+    }
+
+    /**
      * Reduces the elements of all ranks in place, as {@link #allReduce(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream)}.
      *
      * @param <T> the type of the elements
@@ -1029,10 +1070,36 @@ public final class Communicator implements AutoCloseable {
     public <T extends Element> void reduce(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, int root, CudaStream stream) {
         requireRoot(root);
-        requireEqual("recv.length()", recv.length, "send.length()", send.length);
-        checkApartOrSame(send, recv);
+        checkElementwise(send, recv);
         check(op, send.type);
         submit(Operations.REDUCE, send, recv, send.length, op, root, stream);
+    }
+
+    /**
+     * As {@link #reduce(DeviceBuffer, DeviceBuffer, ReduceOp, int, CudaStream)}, with a configuration for this call.
+     *
+     * <p>C function: {@code ncclReduceConfig}, since NCCL 2.31.2.
+     *
+     * @param <T> the type of the elements
+     * @param send this rank's elements
+     * @param recv where the result goes, as long as send; at other ranks than the root left as it is
+     * @param op how to reduce
+     * @param root who gets the result
+     * @param stream the stream
+     * @param config how NCCL does it, the same at all ranks
+     * @throws NcclLibraryException if the library lacks the function or a field of the configuration
+     */
+    public <T extends Element> void reduce(
+            DeviceBuffer<T> send,
+            DeviceBuffer<T> recv,
+            ReduceOp op,
+            int root,
+            CudaStream stream,
+            CollectiveConfig config) {
+        requireRoot(root);
+        checkElementwise(send, recv);
+        check(op, send.type);
+        submit(Operations.REDUCE, send, recv, send.length, op, root, stream, config);
     }
 
     /**
@@ -1061,9 +1128,28 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void broadcast(DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream) {
         requireRoot(root);
-        requireEqual("recv.length()", recv.length, "send.length()", send.length);
-        checkApartOrSame(send, recv);
+        checkElementwise(send, recv);
         submit(Operations.BROADCAST, send, recv, recv.length, null, root, stream);
+    }
+
+    /**
+     * As {@link #broadcast(DeviceBuffer, DeviceBuffer, int, CudaStream)}, with a configuration for this call.
+     *
+     * <p>C function: {@code ncclBroadcastConfig}, since NCCL 2.31.2.
+     *
+     * @param <T> the type of the elements
+     * @param send the root's elements; not read at other ranks
+     * @param recv where they go, as long as send
+     * @param root whose elements
+     * @param stream the stream
+     * @param config how NCCL does it, the same at all ranks
+     * @throws NcclLibraryException if the library lacks the function or a field of the configuration
+     */
+    public <T extends Element> void broadcast(
+            DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream, CollectiveConfig config) {
+        requireRoot(root);
+        checkElementwise(send, recv);
+        submit(Operations.BROADCAST, send, recv, recv.length, null, root, stream, config);
     }
 
     /**
@@ -1096,6 +1182,25 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
+     * As {@link #allGather(DeviceBuffer, DeviceBuffer, CudaStream)}, with a configuration for this call.
+     *
+     * <p>C function: {@code ncclAllGatherConfig}, since NCCL 2.31.2.
+     *
+     * @param <T> the type of the elements
+     * @param send this rank's elements
+     * @param recv where all go, {@link #size()} times as long
+     * @param stream the stream
+     * @param config how NCCL does it, the same at all ranks
+     * @throws NcclLibraryException if the library lacks the function or a field of the configuration
+     */
+    public <T extends Element> void allGather(
+            DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream, CollectiveConfig config) {
+        requireTimesSize("recv.length()", recv.length, "send.length()", send.length);
+        checkDisjointOrPart(send, recv, rank());
+        submit(Operations.ALL_GATHER, send, recv, send.length, null, 0, stream, config);
+    }
+
+    /**
      * Reduces the elements of all ranks; every rank gets its part of the result. Collective, in stream order. In place if
      * recv is this rank's part of send.
      *
@@ -1116,6 +1221,27 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
+     * As {@link #reduceScatter(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream)}, with a configuration for this call.
+     *
+     * <p>C function: {@code ncclReduceScatterConfig}, since NCCL 2.31.2.
+     *
+     * @param <T> the type of the elements
+     * @param send this rank's elements, {@link #size()} times as many as in recv
+     * @param recv where this rank's part of the result goes
+     * @param op how to reduce
+     * @param stream the stream
+     * @param config how NCCL does it, the same at all ranks
+     * @throws NcclLibraryException if the library lacks the function or a field of the configuration
+     */
+    public <T extends Element> void reduceScatter(
+            DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, CudaStream stream, CollectiveConfig config) {
+        requireTimesSize("send.length()", send.length, "recv.length()", recv.length);
+        checkDisjointOrPart(recv, send, rank());
+        check(op, send.type);
+        submit(Operations.REDUCE_SCATTER, send, recv, recv.length, op, 0, stream, config);
+    }
+
+    /**
      * Sends a part of each rank's elements to each rank: part r of rank s becomes part s of rank r. Collective, in stream
      * order, not in place.
      *
@@ -1128,12 +1254,7 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void allToAll(DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream) {
-        requireEqual("recv.length()", recv.length, "send.length()", send.length);
-        if (send.length % size() != 0) {
-            throw new IllegalArgumentException(
-                    "send.length() must be a multiple of size(): " + send.length + ", size " + size());
-        }
-        checkDisjoint(send, recv);
+        checkAllToAll(send, recv);
         long count = send.length / size();
         if (hasAllToAll) {
             submit(Operations.ALL_TO_ALL, send, recv, count, null, 0, stream);
@@ -1150,6 +1271,33 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
+     * As {@link #allToAll(DeviceBuffer, DeviceBuffer, CudaStream)}, with a configuration for this call.
+     *
+     * <p>C function: {@code ncclAlltoAllConfig}, since NCCL 2.31.2; nothing stands in for it with older libraries.
+     *
+     * @param <T> the type of the elements
+     * @param send this rank's elements, a multiple of {@link #size()}
+     * @param recv where those for this rank go, as long as send
+     * @param stream the stream
+     * @param config how NCCL does it, the same at all ranks
+     * @throws NcclLibraryException if the library lacks the function or a field of the configuration
+     */
+    public <T extends Element> void allToAll(
+            DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream, CollectiveConfig config) {
+        checkAllToAll(send, recv);
+        submit(Operations.ALL_TO_ALL, send, recv, send.length / size(), null, 0, stream, config);
+    }
+
+    private void checkAllToAll(DeviceBuffer<?> send, DeviceBuffer<?> recv) {
+        requireEqual("recv.length()", recv.length, "send.length()", send.length);
+        if (send.length % size() != 0) {
+            throw new IllegalArgumentException(
+                    "send.length() must be a multiple of size(): " + send.length + ", size " + size());
+        }
+        checkDisjoint(send, recv);
+    }
+
+    /**
      * Puts the elements of all ranks one after the other at the root, by rank. Collective, in stream order. In place if send
      * is the root's part of recv.
      *
@@ -1163,11 +1311,7 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void gather(DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream) {
-        requireRoot(root);
-        if (rank() == root) {
-            requireTimesSize("recv.length()", recv.length, "send.length()", send.length);
-            checkDisjointOrPart(send, recv, root);
-        }
+        checkGather(send, recv, root);
         if (hasGather) {
             submit(Operations.GATHER, send, recv, send.length, null, root, stream);
             return;
@@ -1185,6 +1329,33 @@ public final class Communicator implements AutoCloseable {
                 parts.transfer(Operations.SEND, send, 0, count, root, stream);
             }
             parts.launch();
+        }
+    }
+
+    /**
+     * As {@link #gather(DeviceBuffer, DeviceBuffer, int, CudaStream)}, with a configuration for this call.
+     *
+     * <p>C function: {@code ncclGatherConfig}, since NCCL 2.31.2; nothing stands in for it with older libraries.
+     *
+     * @param <T> the type of the elements
+     * @param send this rank's elements
+     * @param recv where all go at the root, {@link #size()} times as long; at other ranks not used, and so may be send
+     * @param root who gets them
+     * @param stream the stream
+     * @param config how NCCL does it, the same at all ranks
+     * @throws NcclLibraryException if the library lacks the function or a field of the configuration
+     */
+    public <T extends Element> void gather(
+            DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream, CollectiveConfig config) {
+        checkGather(send, recv, root);
+        submit(Operations.GATHER, send, recv, send.length, null, root, stream, config);
+    }
+
+    private void checkGather(DeviceBuffer<?> send, DeviceBuffer<?> recv, int root) {
+        requireRoot(root);
+        if (rank() == root) {
+            requireTimesSize("recv.length()", recv.length, "send.length()", send.length);
+            checkDisjointOrPart(send, recv, root);
         }
     }
 
@@ -1215,11 +1386,7 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void scatter(DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream) {
-        requireRoot(root);
-        if (rank() == root) {
-            requireTimesSize("send.length()", send.length, "recv.length()", recv.length);
-            checkDisjointOrPart(recv, send, root);
-        }
+        checkScatter(send, recv, root);
         if (hasScatter) {
             submit(Operations.SCATTER, send, recv, recv.length, null, root, stream);
             return;
@@ -1237,6 +1404,33 @@ public final class Communicator implements AutoCloseable {
                 parts.transfer(Operations.RECV, recv, 0, count, root, stream);
             }
             parts.launch();
+        }
+    }
+
+    /**
+     * As {@link #scatter(DeviceBuffer, DeviceBuffer, int, CudaStream)}, with a configuration for this call.
+     *
+     * <p>C function: {@code ncclScatterConfig}, since NCCL 2.31.2; nothing stands in for it with older libraries.
+     *
+     * @param <T> the type of the elements
+     * @param send the root's elements, {@link #size()} times as many as in recv; at other ranks not used, and so may be recv
+     * @param recv where this rank's part goes
+     * @param root whose elements
+     * @param stream the stream
+     * @param config how NCCL does it, the same at all ranks
+     * @throws NcclLibraryException if the library lacks the function or a field of the configuration
+     */
+    public <T extends Element> void scatter(
+            DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream, CollectiveConfig config) {
+        checkScatter(send, recv, root);
+        submit(Operations.SCATTER, send, recv, recv.length, null, root, stream, config);
+    }
+
+    private void checkScatter(DeviceBuffer<?> send, DeviceBuffer<?> recv, int root) {
+        requireRoot(root);
+        if (rank() == root) {
+            requireTimesSize("send.length()", send.length, "recv.length()", recv.length);
+            checkDisjointOrPart(recv, send, root);
         }
     }
 
@@ -1530,8 +1724,8 @@ public final class Communicator implements AutoCloseable {
      * takes a small all-gather on {@link #stream()} and waits for it. With the same counts and buffers again, a {@link
      * #planAllToAllv plan} does it once. Where all ranks are known to agree, {@link #allToAllvUnchecked} does without.
      *
-     * <p>C functions: VCCL's {@code ncclAlltoAllv} where {@link AllToAllvPlan} says so, else a group of {@code ncclSend} and
-     * {@code ncclRecv}.
+     * <p>C functions: {@code ncclAlltoAllv} of VCCL or RCCL where {@link AllToAllvPlan} says so, else a group of {@code
+     * ncclSend} and {@code ncclRecv}.
      *
      * @param <T> the type of the elements
      * @param send the elements for all ranks
@@ -2037,11 +2231,17 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
+    /** Two buffers of one length, apart or the same. */
+    private static void checkElementwise(DeviceBuffer<?> send, DeviceBuffer<?> recv) {
+        requireEqual("recv.length()", recv.length, "send.length()", send.length);
+        checkApartOrSame(send, recv);
+    }
+
     private void requireRoot(int root) {
         requirePeer("root", root);
     }
 
-    private void requirePeer(String what, int peer) {
+    void requirePeer(String what, int peer) {
         if (peer < 0 || peer >= size()) {
             throw new IllegalArgumentException(what + " must be >= 0 and < size(): " + peer + ", size " + size());
         }
@@ -2282,6 +2482,153 @@ public final class Communicator implements AutoCloseable {
                 stream);
     }
 
+    /** As above, with a configuration; always for two buffers. */
+    private void submit(
+            int operation,
+            DeviceBuffer<?> send,
+            DeviceBuffer<?> recv,
+            long count,
+            ReduceOp op,
+            int peer,
+            CudaStream stream,
+            CollectiveConfig config) {
+        Objects.requireNonNull(config, "config");
+        check(send, recv, stream);
+        int function = Operations.configured(operation);
+        if ((configurable & 1 << operation) == 0) {
+            core.require(Operations.name(function));
+            configurable |= 1 << operation;
+        }
+        boolean goesFurther = further() < 0;
+        if (goesFurther && faultyWindows) {
+            checkForFaults(operation, send.address, recv.address, count, send.type.sizeInBytes());
+        }
+        if (!goesFurther && config.launchCompletionEvent() == null) {
+            submitAlone(function, send, recv, count, op, peer, config, stream);
+            return;
+        }
+        Batch batch = goesFurther ? Batch.currentFor(core) : null;
+        if (batch != null) {
+            ConfiguredCall call = ConfiguredCall.begin(core, config, stream);
+            boolean added = false;
+            try {
+                addTo(batch, function, send, recv, count, op, peer, call, stream);
+                added = true;
+            } finally {
+                if (!added) {
+                    call.close();
+                }
+            }
+            return;
+        }
+        try (ConfiguredCall call = ConfiguredCall.begin(core, config, stream)) {
+            if (goesFurther) {
+                submitPinned(function, send, recv, count, op, peer, call, stream);
+            } else {
+                submitNow(function, send, recv, count, op, peer, call, stream);
+            }
+            call.launched();
+        }
+    }
+
+    /** A call whose configuration NCCL alone reads, before the call returns. */
+    private void submitAlone(
+            int operation,
+            DeviceBuffer<?> send,
+            DeviceBuffer<?> recv,
+            long count,
+            ReduceOp op,
+            int peer,
+            CollectiveConfig config,
+            CudaStream stream) {
+        long struct = config.struct(core.library());
+        int code = op == null ? 0 : op.code();
+        try {
+            submitObserved(
+                    operation, send.address, recv.address, count, send.typeCode, code, peer, struct, config, stream);
+        } catch (RuntimeException failure) {
+            if (core.isStuckNow()) {
+                core.keepUntilEnded(() -> Reference.reachabilityFence(config));
+            }
+            throw failure;
+        } finally {
+            Reference.reachabilityFence(config);
+        }
+    }
+
+    private void addTo(
+            Batch batch,
+            int operation,
+            DeviceBuffer<?> send,
+            DeviceBuffer<?> recv,
+            long count,
+            ReduceOp op,
+            int peer,
+            ConfiguredCall call,
+            CudaStream stream) {
+        batch.check(call);
+        batch.pin(send);
+        batch.pin(recv);
+        if (op instanceof PreMulSum<?> operator) {
+            batch.pin(operator.resource());
+        }
+        int code = op == null ? 0 : op.code();
+        int type = send.typeCode;
+        batch.add(core, operation, send.address, recv.address, count, type, code, peer, call.struct(), stream);
+        batch.take(call);
+    }
+
+    private void submitPinned(
+            int operation,
+            DeviceBuffer<?> send,
+            DeviceBuffer<?> recv,
+            long count,
+            ReduceOp op,
+            int peer,
+            ConfiguredCall call,
+            CudaStream stream) {
+        CudaGraph graph = CudaGraph.capturing(stream);
+        if (graph != null) {
+            core.isUsedBy(graph);
+            graph.keep(send);
+            graph.keep(recv);
+        }
+        send.pin();
+        try {
+            recv.pin();
+            try {
+                submitNow(operation, send, recv, count, op, peer, call, stream);
+            } finally {
+                recv.unpin();
+            }
+        } finally {
+            send.unpin();
+        }
+    }
+
+    private void submitNow(
+            int operation,
+            DeviceBuffer<?> send,
+            DeviceBuffer<?> recv,
+            long count,
+            ReduceOp op,
+            int peer,
+            ConfiguredCall call,
+            CudaStream stream) {
+        int code = op == null ? 0 : op.code();
+        submitObserved(
+                operation,
+                send.address,
+                recv.address,
+                count,
+                send.typeCode,
+                code,
+                peer,
+                call.struct(),
+                call.config(),
+                stream);
+    }
+
     /** Negative if operations must look further than at what they are given. */
     private int further() {
         return special | Detours.state();
@@ -2430,23 +2777,42 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    /** Where calls may have to be compared, or JDK Flight Recorder may record. */
     private void submitObserved(
             int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
+        submitObserved(operation, send, recv, count, type, op, peer, 0, null, stream);
+    }
+
+    /**
+     * Where calls may have to be compared, or JDK Flight Recorder may record.
+     *
+     * @param struct where NCCL reads the configuration; 0 for a call without
+     * @param config null for a call without
+     */
+    private void submitObserved(
+            int operation,
+            long send,
+            long recv,
+            long count,
+            int type,
+            int op,
+            int peer,
+            long struct,
+            CollectiveConfig config,
+            CudaStream stream) {
         Gate.Pass pass = gate.enter();
         try {
             if (checked) {
-                compare(operation, count, type, op, peer);
+                compare(operation, count, type, op, peer, config);
             }
             JfrEvents.OperationEvent event = Jfr.recording ? JfrEvents.operation() : null;
             ring.record(pass.next(), operation, count, type, peer, op, 0, stream.handle);
             pass.count();
-            int result = call(operation, send, recv, count, type, op, peer, 0, stream);
+            int result = call(operation, send, recv, count, type, op, peer, struct, stream);
             if (event != null) {
                 JfrEvents.end(event, core);
             }
             if (result != nccl.ncclSuccess) {
-                settle(result);
+                settle(result, config == null ? "" : " with " + config);
             }
         } finally {
             pass.leave();
@@ -2477,9 +2843,9 @@ public final class Communicator implements AutoCloseable {
                 Operations.call(operation, send, recv, count, type, op, peer, offset, core.handle(), stream.handle));
     }
 
-    private void compare(int operation, long count, int type, int op, int peer) {
+    private void compare(int operation, long count, int type, int op, int peer, CollectiveConfig config) {
         CallCheck check = core.check();
-        String signature = Operations.signature(operation, count, type, op, peer);
+        String signature = Operations.signature(operation, count, type, op, peer, config);
         if (check != null && signature != null) {
             check.compare(Operations.name(operation), signature);
         }
@@ -2487,11 +2853,15 @@ public final class Communicator implements AutoCloseable {
 
     /** What the last operation has returned; not what it was, which a hot path would have to keep for this. */
     private void settle(int result) {
+        settle(result, "");
+    }
+
+    private void settle(int result, String further) {
         Ring.Entry last = ring.last();
         core.settle(
                 result,
                 Operations.name(last.operation()),
-                Operations.describe(last.operation(), last.count(), last.type(), last.peer()));
+                Operations.describe(last.operation(), last.count(), last.type(), last.peer()) + further);
     }
 
     Ring ring() {

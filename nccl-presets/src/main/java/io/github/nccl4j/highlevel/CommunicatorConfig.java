@@ -74,13 +74,16 @@ public final class CommunicatorConfig {
     Map<ConfigField, Object> supportedBy(NcclLibrary library) {
         Map<ConfigField, Object> supported = new EnumMap<>(ConfigField.class);
         values.forEach((field, value) -> {
-            Version since = field.since(value);
+            boolean isAlone = field == ConfigField.MIN_CTAS && !values.containsKey(ConfigField.MAX_CTAS);
+            Version since = isAlone ? ConfigField.MIN_CTAS_ALONE : field.since(value);
             if (library.version().isAtLeast(since)) {
                 supported.put(field, value);
                 return;
             }
             // A newer release for the value than for the field: it is the value that the library does not know.
-            String what = since.equals(field.since()) ? field.cName : field.cName + " " + value;
+            String what = isAlone
+                    ? field.cName + " without maxCTAs"
+                    : since.equals(field.since()) ? field.cName : field.cName + " " + value;
             String problem = what + " needs NCCL " + since + ", loaded is " + library;
             if (!ignoresUnsupported) {
                 throw new NcclLibraryException(problem);
@@ -143,8 +146,8 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * The least number of blocks of threads, and so of the GPU's multiprocessors, that a kernel of NCCL takes. Goes with
-         * {@link #maxCtas} only: most releases refuse it alone.
+         * The least number of blocks of threads, and so of the GPU's multiprocessors, that a kernel of NCCL takes. Without
+         * {@link #maxCtas} it needs NCCL 2.31.2.
          *
          * <p>Default: 1. Since NCCL 2.17.1.
          *
@@ -432,17 +435,13 @@ public final class CommunicatorConfig {
          * Makes the configuration. Loads no library.
          *
          * @return the configuration
-         * @throws IllegalArgumentException if fields do not go together: minCTAs without maxCTAs or over it, or
-         *     graphStreamOrdering off while graphUsageMode is 2
+         * @throws IllegalArgumentException if fields do not go together: minCTAs over maxCTAs, or graphStreamOrdering off
+         *     while graphUsageMode is 2
          */
         public CommunicatorConfig build() {
             Integer min = (Integer) values.get(ConfigField.MIN_CTAS);
             Integer max = (Integer) values.get(ConfigField.MAX_CTAS);
-            if (min != null && max == null) {
-                throw new IllegalArgumentException("minCTAs needs maxCTAs with it: minCTAs is " + min
-                        + ", maxCTAs is not set (maxCTAs alone is allowed)");
-            }
-            if (min != null && min > max) {
+            if (min != null && max != null && min > max) {
                 throw new IllegalArgumentException("minCTAs must be <= maxCTAs: " + min + " > " + max);
             }
             Object mode = values.getOrDefault(ConfigField.GRAPH_USAGE_MODE, 2);

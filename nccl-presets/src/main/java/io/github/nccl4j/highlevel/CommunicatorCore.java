@@ -1,10 +1,14 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.global.nccl_device;
 import io.github.nccl4j.highlevel.Communicator.State;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclException;
+import io.github.nccl4j.library.StructInitializers;
+import io.github.nccl4j.nccl_device.ncclCommProperties_t;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -17,6 +21,7 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.IntSupplier;
 import java.util.function.LongToIntFunction;
 import java.util.function.Supplier;
+import org.bytedeco.javacpp.Loader;
 
 /**
  * The native communicator behind a {@link Communicator}: its handle and state, who may call it when, and how calls that
@@ -95,6 +100,12 @@ final class CommunicatorCore {
     private final Thread creator = Thread.currentThread();
 
     private final List<AutoCloseable> owned = new ArrayList<>();
+    /** What calls that were given up may still use. */
+    private final List<Runnable> kept = new ArrayList<>();
+
+    /** Guarded by the list. */
+    private boolean keepsNothing;
+
     private final Set<CudaGraph> graphs = new HashSet<>();
     /** Where it was asked for: in a group it comes to be somewhere else. */
     private final Throwable creation = new Throwable("created here");
@@ -763,6 +774,27 @@ final class CommunicatorCore {
         }
     }
 
+    /** Has something released when the native communicator is gone; at once if that has happened. */
+    void keepUntilEnded(Runnable release) {
+        synchronized (kept) {
+            if (!keepsNothing) {
+                kept.add(release);
+                return;
+            }
+        }
+        release.run();
+    }
+
+    private void releaseKept() {
+        List<Runnable> all;
+        synchronized (kept) {
+            keepsNothing = true;
+            all = List.copyOf(kept);
+            kept.clear();
+        }
+        all.forEach(InFlight::release);
+    }
+
     /** The newest first. */
     private List<AutoCloseable> ownedNow() {
         synchronized (owned) {
@@ -937,6 +969,21 @@ final class CommunicatorCore {
             int result = nccl.ncclCommMemStats(handle, statistic, value);
             settle(result, "ncclCommMemStats", "ncclCommMemStats");
             return value[0];
+        });
+    }
+
+    CommunicatorProperties properties() {
+        String function = "ncclCommQueryProperties";
+        require(function);
+        return exclusively("asked for its properties", EnumSet.of(State.OPEN), () -> {
+            try (NativeMemory memory = new NativeMemory(Loader.sizeof(ncclCommProperties_t.class))) {
+                StructInitializers.commProperties(memory.address());
+                ncclCommProperties_t told = new ncclCommProperties_t(new Address(memory.address()));
+                told.version(CommunicatorProperties.versionFor(NativeLibrary.versionCode()));
+                int result = onDevice(() -> nccl_device.ncclCommQueryProperties(handle, memory.address()));
+                settle(result, function, function);
+                return new CommunicatorProperties(told, memory.buffer());
+            }
         });
     }
 
@@ -1233,6 +1280,7 @@ final class CommunicatorCore {
                 rollCall.end();
             }
             abandonOwned();
+            releaseKept();
             communicator.ended();
         }
     }

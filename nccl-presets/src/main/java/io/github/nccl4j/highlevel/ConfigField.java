@@ -38,6 +38,9 @@ enum ConfigField {
     HOST_CFT_MODE("hostCftMode", new Version(2, 31, 2), 1, 3, ncclConfig_t::hostCftMode),
     NVLS_HOST_MODE("nvlsHostMode", new Version(2, 32, 3), 0, Integer.MAX_VALUE, ncclConfig_t::nvlsHostMode);
 
+    /** The release from which on the library takes minCTAs where maxCTAs is not set. */
+    static final Version MIN_CTAS_ALONE = new Version(2, 31, 2);
+
     /** The name in C. */
     final String cName;
 

@@ -97,6 +97,15 @@ public final class CudaEvent implements AutoCloseable {
         stream.record(this);
     }
 
+    boolean takesTime() {
+        return timing;
+    }
+
+    /** A library has recorded it, while it was pinned. */
+    void markRecorded() {
+        recorded = true;
+    }
+
     /** Keeps the event from being destroyed by {@link #close()}, until {@link #unpin()}. */
     void pin() {
         lifetime.pin();

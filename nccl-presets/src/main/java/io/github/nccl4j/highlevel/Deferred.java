@@ -19,10 +19,22 @@ interface Deferred {
         return false;
     }
 
+    /**
+     * True if the C call must not be made within a native group. Such a call is the only operation of its launch.
+     */
+    default boolean mustBeUngrouped() {
+        return false;
+    }
+
     /** Tells the record of its communicator about an operation on data, if it is one. */
     default void record(Gate.Pass pass, int group) {}
 
-    /** Makes the C call, between the start and the end of the native group. */
+    /** The C function, for messages. */
+    default String function() {
+        return "a call";
+    }
+
+    /** Makes the C call, between the start and the end of the native group if there is one. */
     int call();
 
     /** The group has ended well. */

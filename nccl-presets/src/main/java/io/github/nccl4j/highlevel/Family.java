@@ -168,7 +168,7 @@ final class Family {
     }
 
     /** The process must not end while NCCL frees: it would find its own memory gone. */
-    private static void awaitFreeing() {
+    static void awaitFreeing() {
         List<Thread> all;
         synchronized (FREEING) {
             all = new ArrayList<>(FREEING);

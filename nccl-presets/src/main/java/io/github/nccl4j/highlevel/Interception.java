@@ -114,15 +114,17 @@ final class Interception implements CallHook.Listener {
                 member.map(KnownCommunicators.Member::rank).orElse(-1),
                 member.map(KnownCommunicators.Member::name).orElse(""),
                 // ncclMemAlloc and others have a size, which is no count of elements.
-                type < 0 ? 0 : function.equals("ncclAlltoAllv") ? sentByThisRank(communicator, arguments[1]) : elements,
+                type < 0 ? 0 : function.equals("ncclAlltoAllv") ? sentByThisRank(communicator, arguments) : elements,
                 type,
                 stream);
     }
 
-    /** What a rank sends by VCCL's call, which has no count, but the counts of all ranks: a row for each. */
-    private static long sentByThisRank(long communicator, long counts) {
+    /** The elements that a rank sends by ncclAlltoAllv, from the counts of all ranks for VCCL, of this rank for RCCL. */
+    private static long sentByThisRank(long communicator, long[] arguments) {
         int[] rank = new int[1];
         int[] size = new int[1];
+        long counts = arguments[1];
+        boolean isRow = AlltoAllvForm.of(arguments.length) == AlltoAllvForm.NINE_ARGUMENTS;
         if (counts == 0
                 || nccl.pncclCommUserRank(communicator, rank) != nccl.ncclSuccess
                 || nccl.pncclCommCount(communicator, size) != nccl.ncclSuccess) {
@@ -130,7 +132,7 @@ final class Interception implements CallHook.Listener {
         }
         long[] row = new long[size[0]];
         new LongPointer(new Address(counts))
-                .position((long) rank[0] * row.length)
+                .position(isRow ? 0 : (long) rank[0] * row.length)
                 .get(row);
         return Arrays.stream(row).sum();
     }

@@ -66,6 +66,11 @@ final class NativeMemory implements AutoCloseable {
         }
     }
 
+    /** Fills it with zeros. */
+    void clear() {
+        buffer().put(0, new byte[bytes]);
+    }
+
     /** Frees it. Does nothing if it is freed. */
     @Override
     public void close() {

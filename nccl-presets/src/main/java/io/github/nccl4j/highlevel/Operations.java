@@ -24,6 +24,8 @@ final class Operations {
     static final int ALL_TO_ALLV = 13;
     /** Before the first one. */
     static final int NONE = 14;
+    /** From here on the first eight again, with a configuration. */
+    private static final int FIRST_CONFIGURED = 15;
 
     private static final String[] NAMES = {
         "ncclAllReduce",
@@ -41,6 +43,14 @@ final class Operations {
         "ncclWaitSignal",
         "ncclAlltoAllv",
         "no operation",
+        "ncclAllReduceConfig",
+        "ncclReduceConfig",
+        "ncclBroadcastConfig",
+        "ncclAllGatherConfig",
+        "ncclReduceScatterConfig",
+        "ncclAlltoAllConfig",
+        "ncclGatherConfig",
+        "ncclScatterConfig",
     };
 
     private Operations() {}
@@ -50,17 +60,32 @@ final class Operations {
         return NAMES[operation];
     }
 
+    /** A collective of all ranks, with a configuration. */
+    static int configured(int collective) {
+        return collective + FIRST_CONFIGURED;
+    }
+
+    static boolean isConfigured(int operation) {
+        return operation >= FIRST_CONFIGURED;
+    }
+
+    /** The same without a configuration. */
+    private static int plain(int operation) {
+        return isConfigured(operation) ? operation - FIRST_CONFIGURED : operation;
+    }
+
     static boolean hasElements(int operation) {
         return operation != SIGNAL && operation != WAIT_SIGNAL && operation != NONE;
     }
 
     static boolean reduces(int operation) {
-        return operation == ALL_REDUCE || operation == REDUCE || operation == REDUCE_SCATTER;
+        int plain = plain(operation);
+        return plain == ALL_REDUCE || plain == REDUCE || plain == REDUCE_SCATTER;
     }
 
     /** Whether there is a root or another rank. */
     static boolean hasPeer(int operation) {
-        return switch (operation) {
+        return switch (plain(operation)) {
             case REDUCE, BROADCAST, GATHER, SCATTER, SEND, RECV, PUT_SIGNAL, SIGNAL, WAIT_SIGNAL -> true;
             default -> false;
         };
@@ -80,20 +105,25 @@ final class Operations {
                     + (peer < 0 ? "" : " from rank " + peer);
         }
         text += " of " + count + " " + ElementType.values().get(type);
-        return switch (operation) {
+        return switch (plain(operation)) {
             case REDUCE, GATHER, SEND, PUT_SIGNAL -> text + " to rank " + peer;
             case BROADCAST, SCATTER, RECV -> text + " from rank " + peer;
             default -> text;
         };
     }
 
-    /** What all ranks of a collective must agree on: "ncclReduce of 1024 float32 to rank 3, SUM"; null for all else. */
-    static String signature(int operation, long count, int type, int op, int peer) {
-        if (operation > SCATTER) {
+    /**
+     * What all ranks of a collective must agree on: "ncclReduce of 1024 float32 to rank 3, SUM"; null for all else.
+     *
+     * @param config null if there is none
+     */
+    static String signature(int operation, long count, int type, int op, int peer, CollectiveConfig config) {
+        if (plain(operation) > SCATTER) {
             return null;
         }
         String text = describe(operation, count, type, peer);
-        return reduces(operation) ? text + ", " + ReduceOp.name(op) : text;
+        return (reduces(operation) ? text + ", " + ReduceOp.name(op) : text)
+                + (config == null ? "" : ", " + config.signature());
     }
 
     /**
@@ -104,8 +134,7 @@ final class Operations {
      * @param count the number of elements; for WAIT_SIGNAL that of the signals, for people only
      * @param op the reduction; for PUT_SIGNAL and SIGNAL the index of the signal; for WAIT_SIGNAL the number of descriptors
      * @param peer root or peer; for WAIT_SIGNAL for people only
-     * @param offset for PUT_SIGNAL in bytes
-     * @param context for PUT_SIGNAL and SIGNAL
+     * @param offset for PUT_SIGNAL in bytes; the address of the configuration, if the operation has one
      */
     static int call(
             int operation,
@@ -151,6 +180,30 @@ final class Operations {
                 nccl.ncclPutSignal(send, count, type, peer, recv, offset, op, 0, 0, communicator, stream);
             case SIGNAL -> nccl.ncclSignal(peer, op, 0, 0, communicator, stream);
             case WAIT_SIGNAL -> nccl.ncclWaitSignal(op, send, communicator, stream);
+            default -> callConfigured(operation, send, recv, count, type, op, peer, offset, communicator, stream);
+        };
+    }
+
+    private static int callConfigured(
+            int operation,
+            long send,
+            long recv,
+            long count,
+            int type,
+            int op,
+            int peer,
+            long config,
+            long comm,
+            long stream) {
+        return switch (operation - FIRST_CONFIGURED) {
+            case ALL_REDUCE -> nccl.ncclAllReduceConfig(send, recv, count, type, op, comm, stream, config);
+            case REDUCE -> nccl.ncclReduceConfig(send, recv, count, type, op, peer, comm, stream, config);
+            case BROADCAST -> nccl.ncclBroadcastConfig(send, recv, count, type, peer, comm, stream, config);
+            case ALL_GATHER -> nccl.ncclAllGatherConfig(send, recv, count, type, comm, stream, config);
+            case REDUCE_SCATTER -> nccl.ncclReduceScatterConfig(send, recv, count, type, op, comm, stream, config);
+            case ALL_TO_ALL -> nccl.ncclAlltoAllConfig(send, recv, count, type, comm, stream, config);
+            case GATHER -> nccl.ncclGatherConfig(send, recv, count, type, peer, comm, stream, config);
+            case SCATTER -> nccl.ncclScatterConfig(send, recv, count, type, peer, comm, stream, config);
             default -> throw new IllegalArgumentException("operation " + operation);
         };
     }

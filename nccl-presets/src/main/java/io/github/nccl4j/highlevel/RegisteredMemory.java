@@ -34,9 +34,11 @@ final class RegisteredMemory {
     private RegisteredMemory() {}
 
     static boolean haveFaults(NcclLibrary library) {
-        return library.engine() != Engine.HOST
-                && library.version().isAtLeast(FIRST)
-                && !library.version().isAtLeast(ANY_PLACE);
+        return library.engine() != Engine.HOST && haveFaults(library.version());
+    }
+
+    static boolean haveFaults(Version version) {
+        return version.isAtLeast(FIRST) && !version.isAtLeast(ANY_PLACE);
     }
 
     /** Says, once in a process, what can't be refused since no single call shows it. */

@@ -1,10 +1,12 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.global.nccl_device;
 import io.github.nccl4j.highlevel.Communicator.State;
 import io.github.nccl4j.library.NcclLibraryException;
 import java.util.Collections;
 import java.util.EnumSet;
+import java.util.OptionalLong;
 import java.util.Set;
 
 /**
@@ -201,6 +203,91 @@ public final class Window implements AutoCloseable {
             });
             return cell.buffer().getLong(0);
         }
+    }
+
+    /**
+     * The address by which this rank's device reaches the memory that another rank has registered: for kernels, and for
+     * copies of CUDA. Not collective, and in no stream.
+     *
+     * <pre>{@code
+     * try (DeviceBuffer<Float32> mine = device.allocateForWindow(ElementType.FLOAT32, numbers.length);
+     *         Window window = communicator.registerWindow(mine, WindowFlag.COLL_SYMMETRIC)) {
+     *     OptionalLong address = window.peerAddress(next);
+     *     if (address.isPresent()) {
+     *         DeviceBuffer.wrap(device, ElementType.FLOAT32, address.getAsLong(), numbers.length).copyTo(numbers);
+     *     }
+     * }
+     * }</pre>
+     *
+     * <p>It begins where the other rank's buffer does, and is valid as long as both ranks have the window. Nothing orders what
+     * is read or written there with the work of the other rank: the ranks have to, for example by {@link
+     * Communicator#signal}.
+     *
+     * <p>GPUs reach the ranks of one team of {@link CommunicatorProperties#lsaTeams}: mostly those of a machine, or of all
+     * machines that NVLink connects. The host engine reaches those of the same process, if these have consecutive ranks and
+     * each process as many.
+     *
+     * <p>C function: {@code ncclGetPeerDevicePointer}, since NCCL 2.29.2.
+     *
+     * @param peer the other rank, possibly this one
+     * @return the address; empty if loads and stores do not reach that rank's memory, but a network may
+     * @throws IllegalArgumentException if there is no such rank
+     * @throws IllegalStateException if the window is pending or closed
+     * @throws NcclLibraryException if the library lacks the function
+     */
+    public OptionalLong peerAddress(int peer) {
+        String function = "ncclGetPeerDevicePointer";
+        CommunicatorCore core = communicator.core();
+        core.require(function);
+        communicator.requirePeer("peer", peer);
+        try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
+            core.alone(() -> {
+                check();
+                core.callAlone(function, comm -> nccl_device.ncclGetPeerDevicePointer(handle, 0, peer, cell.address()));
+            });
+            return presentUnlessNull(cell.buffer().getLong(0));
+        }
+    }
+
+    /**
+     * The address by which this rank's device reaches the memory of all ranks of its team at once: kernels write to all by a
+     * store, and read a sum by a load, with the instructions {@code multimem} of PTX. No other access is allowed. Collective
+     * over the ranks of the team when it is called first, in no stream.
+     *
+     * <p>C function: {@code ncclGetLsaMultimemDevicePointer}, since NCCL 2.29.2.
+     *
+     * @return the address, where the buffers begin; empty if {@link CommunicatorProperties#supportsMultimem} is false, as it
+     *     is without NVLink switches and with the host engine
+     * @throws IllegalStateException if the window is pending or closed
+     * @throws NcclLibraryException if the library lacks the function
+     * @throws NcclTimeoutException if not all ranks of the team call it before the communicator's deadline
+     */
+    public OptionalLong multimemAddress() {
+        String function = "ncclGetLsaMultimemDevicePointer";
+        CommunicatorCore core = communicator.core();
+        core.require(function);
+        NativeMemory cell = new NativeMemory(Long.BYTES);
+        boolean returned = false;
+        try {
+            core.alone(() -> {
+                check();
+                core.hostCall(
+                        function,
+                        () -> nccl_device.ncclGetLsaMultimemDevicePointer(handle, 0, cell.address()),
+                        () -> {});
+            });
+            returned = true;
+            return presentUnlessNull(cell.buffer().getLong(0));
+        } finally {
+            // A call that was given up goes on, and will write there.
+            if (returned || !core.isStuckNow()) {
+                cell.close();
+            }
+        }
+    }
+
+    private static OptionalLong presentUnlessNull(long address) {
+        return address == 0 ? OptionalLong.empty() : OptionalLong.of(address);
     }
 
     /**

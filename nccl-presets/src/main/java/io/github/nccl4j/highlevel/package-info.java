@@ -16,7 +16,8 @@
  *       and the other ranks know; {@link io.github.nccl4j.highlevel.AllToAllvPlan}: an exchange that they agreed upon.
  *   <li>{@link io.github.nccl4j.highlevel.ElementType}, {@link io.github.nccl4j.highlevel.ReduceOp} and the flags: the
  *       constants of {@code nccl.h}, each with its code, which the calls of {@link io.github.nccl4j.global.nccl} take.
- *   <li>{@link io.github.nccl4j.highlevel.NcclLibrary}: which library the process uses, its version, what it can do.
+ *   <li>{@link io.github.nccl4j.highlevel.NcclLibrary}: which library the process uses, its version, what it can do;
+ *       {@link io.github.nccl4j.highlevel.NcclEncryption}: a key for NCCL's TCP connections.
  *   <li>{@link io.github.nccl4j.library.NcclException}: everything that can go wrong in NCCL, and
  *       {@link io.github.nccl4j.highlevel.NcclResultException}: what its functions return as errors.
  * </ul>

@@ -10,14 +10,14 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 
 /**
- * One end of a connection that carries frames: their length in four bytes, then so many bytes, sealed once there is a
- * {@link Seal}. Belongs to its loop's thread.
+ * One end of a connection that carries frames. A frame is its length in four bytes, then that many bytes, which are sealed
+ * after {@link #enableSeal}. Confined to the thread of the loop.
  */
 abstract class Connection implements EventLoop.Handler {
-    /** What the other end does not take from us, we do not keep for ever. */
-    private static final long MOST_QUEUED = 4 << 20;
+    /** Limit for output that a peer does not read, in bytes. */
+    private static final long MAX_QUEUED_BYTES = 4 << 20;
 
-    private static final int MOST_AT_ONCE = 64;
+    private static final int MAX_FRAMES_PER_WRITE = 64;
 
     private final EventLoop loop;
     private final SocketChannel channel;
@@ -26,24 +26,24 @@ abstract class Connection implements EventLoop.Handler {
     private final ByteBuffer length = ByteBuffer.allocate(Integer.BYTES);
     private byte[] body;
     private int filled;
-    private int limit;
+    private int maxFrameBytes;
 
     private final Deque<ByteBuffer> queue = new ArrayDeque<>();
-    private long queued;
+    private long queuedBytes;
 
     private Seal seal;
     private boolean closed;
 
-    Connection(EventLoop loop, SocketChannel channel, int limit) {
+    Connection(EventLoop loop, SocketChannel channel, int maxFrameBytes) {
         this.loop = loop;
         this.channel = channel;
-        this.limit = limit;
+        this.maxFrameBytes = maxFrameBytes;
     }
 
-    /** Begins to read and write, or to connect. */
+    /** Registers the channel for operations of {@link SelectionKey}. */
     final void start(int operations) throws IOException {
         channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
-        Keepalive.set(channel);
+        Keepalive.enable(channel);
         key = loop.register(channel, operations, this);
     }
 
@@ -59,26 +59,26 @@ abstract class Connection implements EventLoop.Handler {
         return closed;
     }
 
-    /** From now on frames are sealed, and may be longer. */
-    final void isTrusted(Seal seal, int limit) {
+    /** Seals all further frames, unless the seal is null, and sets their limit. */
+    final void enableSeal(Seal seal, int maxFrameBytes) {
         this.seal = seal;
-        this.limit = limit;
+        this.maxFrameBytes = maxFrameBytes;
     }
 
-    /** From now on frames may be longer. */
-    final void isStillTrusted(int limit) {
-        this.limit = limit;
+    /** Sets the limit of further frames. */
+    final void setMaxFrameBytes(int maxFrameBytes) {
+        this.maxFrameBytes = maxFrameBytes;
     }
 
-    /** A frame has come. Throws what ends the connection. */
-    abstract void received(ByteBuffer frame) throws IOException;
+    /** Handles a frame, which is plain. An exception closes the connection. */
+    abstract void handleFrame(ByteBuffer frame) throws IOException;
 
-    /** The connection has ended, by the other end, an error, or {@link #close}. Called once. */
-    abstract void ended(IOException why);
+    /** Called once when the connection has ended: by the peer, by an error, or by {@link #close}. */
+    abstract void handleEnd(IOException why);
 
-    /** The attempt to connect has succeeded. */
-    void connected() throws IOException {
-        throw new IOException("not expected");
+    /** Called when the channel has connected. */
+    void handleConnect() throws IOException {
+        throw new IOException("this connection must not connect: it was accepted");
     }
 
     final void close(IOException why) {
@@ -88,20 +88,20 @@ abstract class Connection implements EventLoop.Handler {
     }
 
     @Override
-    public final void closed(IOException why) {
+    public final void handleClose(IOException why) {
         if (!closed) {
             closed = true;
             queue.clear();
-            ended(why);
+            handleEnd(why);
         }
     }
 
     @Override
-    public final void ready(SelectionKey ready) throws IOException {
+    public final void handleReady(SelectionKey ready) throws IOException {
         if (ready.isConnectable()) {
             channel.finishConnect();
             ready.interestOps(SelectionKey.OP_READ);
-            connected();
+            handleConnect();
             return;
         }
         if (ready.isWritable()) {
@@ -116,7 +116,7 @@ abstract class Connection implements EventLoop.Handler {
         ByteBuffer input = loop.input();
         int count = channel.read(input);
         if (count < 0) {
-            throw new EOFException("closed by the other end");
+            throw new EOFException("the peer has closed the connection");
         }
         input.flip();
         while (input.hasRemaining() && !closed) {
@@ -128,9 +128,9 @@ abstract class Connection implements EventLoop.Handler {
                     return;
                 }
                 int announced = length.getInt(0);
-                if (announced < 0 || announced > limit) {
+                if (announced < 0 || announced > maxFrameBytes) {
                     throw new IOException(
-                            "a frame of " + Integer.toUnsignedString(announced) + " bytes, more than " + limit);
+                            "a frame must have <= " + maxFrameBytes + " bytes: " + Integer.toUnsignedString(announced));
                 }
                 body = new byte[announced];
                 filled = 0;
@@ -142,12 +142,12 @@ abstract class Connection implements EventLoop.Handler {
                 byte[] frame = body;
                 body = null;
                 length.clear();
-                received(ByteBuffer.wrap(seal == null ? frame : seal.open(frame)));
+                handleFrame(ByteBuffer.wrap(seal == null ? frame : seal.open(frame)));
             }
         }
     }
 
-    /** Sends a frame, now or when the other end takes it. */
+    /** Sends a frame, or queues it until the channel is writable. Does nothing if the connection has ended. */
     final void send(byte[] plain) {
         if (closed) {
             return;
@@ -156,11 +156,12 @@ abstract class Connection implements EventLoop.Handler {
             byte[] content = seal == null ? plain : seal.seal(plain);
             ByteBuffer frame = ByteBuffer.allocate(Integer.BYTES + content.length);
             frame.putInt(content.length).put(content).flip();
-            if (!queue.isEmpty() && queued + frame.remaining() > MOST_QUEUED) {
-                throw new IOException("the other end does not read what it asked for");
+            if (!queue.isEmpty() && queuedBytes + frame.remaining() > MAX_QUEUED_BYTES) {
+                throw new IOException("output that the peer does not read must have <= " + MAX_QUEUED_BYTES + " bytes: "
+                        + (queuedBytes + frame.remaining()));
             }
             queue.add(frame);
-            queued += frame.remaining();
+            queuedBytes += frame.remaining();
             flush();
         } catch (IOException failure) {
             close(failure);
@@ -169,8 +170,8 @@ abstract class Connection implements EventLoop.Handler {
 
     private void flush() throws IOException {
         while (!queue.isEmpty()) {
-            ByteBuffer[] some = queue.stream().limit(MOST_AT_ONCE).toArray(ByteBuffer[]::new);
-            queued -= channel.write(some);
+            ByteBuffer[] some = queue.stream().limit(MAX_FRAMES_PER_WRITE).toArray(ByteBuffer[]::new);
+            queuedBytes -= channel.write(some);
             while (!queue.isEmpty() && !queue.peek().hasRemaining()) {
                 queue.remove();
             }

@@ -2,24 +2,27 @@ package io.github.nccl4j.launch;
 
 import java.nio.charset.StandardCharsets;
 
-/** The value of a key that is counted up: decimal digits, which a program can read and set. */
+/** Converts the value of a counter: decimal digits, so that a program can read and set it as text. */
 final class Counter {
-    private static final int MOST_DIGITS = 20;
+    /** The length of {@link Long#MIN_VALUE} in decimal. */
+    private static final int MAX_BYTES = 20;
 
     private Counter() {}
 
-    static byte[] bytes(long value) {
+    static byte[] encode(long value) {
         return Long.toString(value).getBytes(StandardCharsets.US_ASCII);
     }
 
-    static long value(byte[] bytes) {
-        try {
-            if (bytes.length <= MOST_DIGITS) {
-                return Long.parseLong(new String(bytes, StandardCharsets.US_ASCII));
-            }
-        } catch (NumberFormatException notANumber) {
-            // The same message as for what is too long.
+    static long decode(byte[] bytes) {
+        if (bytes.length > MAX_BYTES) {
+            throw new IllegalStateException(
+                    "the value of a counter must have <= " + MAX_BYTES + " bytes: it has " + bytes.length);
         }
-        throw new IllegalStateException("the value is no number");
+        String text = new String(bytes, StandardCharsets.US_ASCII);
+        try {
+            return Long.parseLong(text);
+        } catch (NumberFormatException notANumber) {
+            throw new IllegalStateException("the value of a counter must be a decimal number: '" + text + "'");
+        }
     }
 }

@@ -1,22 +1,17 @@
 package io.github.nccl4j.launch;
 
-/** How addresses are written. */
+/** Text form of network addresses. */
 final class Endpoint {
     private Endpoint() {}
 
-    /** "host:port", with brackets around an address that has colons itself. */
-    static String text(String address, int port) {
+    /** "host:port", with brackets around an IPv6 address. */
+    static String format(String address, int port) {
         return (address.indexOf(':') >= 0 ? "[" + address + "]" : address) + ":" + port;
     }
 
-    /** An address as it is looked up: without the brackets of IPv6. */
-    static String bare(String address) {
+    /** Removes the brackets of an IPv6 address, which a name lookup does not accept. */
+    static String withoutBrackets(String address) {
         String text = address.strip();
         return text.startsWith("[") && text.endsWith("]") ? text.substring(1, text.length() - 1) : text;
-    }
-
-    /** What an exception says, if it says anything. */
-    static String reason(Throwable failure) {
-        return failure.getMessage() == null ? failure.toString() : failure.getMessage();
     }
 }

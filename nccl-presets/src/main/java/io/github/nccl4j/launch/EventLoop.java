@@ -16,32 +16,32 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * A thread that serves channels and timers. Everything that belongs to a loop is touched by its thread alone;
- * {@link #execute} hands work over to it.
+ * One daemon thread that serves non-blocking channels and timers. Handlers, timers and tasks run in this thread only;
+ * {@link #execute} hands a task to it from another thread.
  */
 final class EventLoop implements Executor {
     private static final int INPUT_BYTES = 1 << 16;
 
-    private static EventLoop ofClients;
+    private static EventLoop clientLoop;
     private static int clients;
 
-    /** Serves a channel; it is the attachment of its key. */
+    /** Serves a channel; the attachment of the channel's key. */
     interface Handler {
-        /** The channel is ready for what the key asked for. Throws when it can't be served any more. */
-        void ready(SelectionKey key) throws IOException;
+        /** Called when the channel is ready for an operation in its interest set. An exception closes the channel. */
+        void handleReady(SelectionKey key) throws IOException;
 
-        /** The channel was closed: by an exception of {@link #ready}, or with the loop. */
-        void closed(IOException why);
+        /** Called after {@link EventLoop#close(SelectionKey, IOException)} has closed the channel. */
+        void handleClose(IOException why);
     }
 
-    /** Something to be done later. */
+    /** An action that runs once at a time of {@link System#nanoTime()}. */
     static final class Timer implements Comparable<Timer> {
-        private final long at;
+        private final long deadline;
         private final long number;
         private final Runnable action;
 
-        private Timer(long at, long number, Runnable action) {
-            this.at = at;
+        private Timer(long deadline, long number, Runnable action) {
+            this.deadline = deadline;
             this.number = number;
             this.action = action;
         }
@@ -49,7 +49,9 @@ final class EventLoop implements Executor {
         @Override
         public int compareTo(Timer other) {
             // Differences, because System.nanoTime() may wrap.
-            return at != other.at ? Long.signum(at - other.at) : Long.compare(number, other.number);
+            return deadline != other.deadline
+                    ? Long.signum(deadline - other.deadline)
+                    : Long.compare(number, other.number);
         }
     }
 
@@ -59,7 +61,7 @@ final class EventLoop implements Executor {
     private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
     private final AtomicBoolean woken = new AtomicBoolean();
     private final TreeSet<Timer> timers = new TreeSet<>();
-    private long timersMade;
+    private long timerCount;
     private volatile boolean closing;
 
     EventLoop(String name) throws IOException {
@@ -69,24 +71,24 @@ final class EventLoop implements Executor {
         thread.start();
     }
 
-    /** The loop of all clients of this process; each that gets it calls {@link #releaseByClient} once. */
+    /** Returns the loop that all clients of this process share. Each caller calls {@link #releaseByClient} once. */
     static synchronized EventLoop acquireForClient() throws IOException {
         if (clients == 0) {
-            ofClients = new EventLoop("nccl4j-store-client");
+            clientLoop = new EventLoop("nccl4j-store-client");
         }
         clients++;
-        return ofClients;
+        return clientLoop;
     }
 
     static synchronized void releaseByClient() {
         clients--;
         if (clients == 0) {
-            ofClients.close();
-            ofClients = null;
+            clientLoop.close();
+            clientLoop = null;
         }
     }
 
-    /** Has the loop's thread do something, soon. */
+    /** Runs a task in the loop's thread, after the tasks that were added before. From any thread. */
     @Override
     public void execute(Runnable task) {
         tasks.add(task);
@@ -95,31 +97,31 @@ final class EventLoop implements Executor {
         }
     }
 
-    /** Ends the thread; channels that are still registered are closed. */
+    /** Ends the thread, which closes the registered channels first. Does not wait. From any thread. */
     void close() {
         closing = true;
         selector.wakeup();
     }
 
-    /** Waits until the thread has ended: only then are the ports of its channels free. */
+    /** Waits until the thread has ended. The ports of its channels are free only then. */
     void awaitEnd(long millis) throws InterruptedException {
         thread.join(millis);
     }
 
-    /* Of the loop's thread. */
+    /* In the loop's thread. */
 
     SelectionKey register(SelectableChannel channel, int operations, Handler handler) throws IOException {
         channel.configureBlocking(false);
         return channel.register(selector, operations, handler);
     }
 
-    /** Where channels put what they read, until they return. */
+    /** Returns the cleared buffer into which handlers read; valid until the handler returns. */
     ByteBuffer input() {
         return input.clear();
     }
 
-    Timer at(long nanoTime, Runnable action) {
-        Timer timer = new Timer(nanoTime, timersMade++, action);
+    Timer schedule(long nanoTime, Runnable action) {
+        Timer timer = new Timer(nanoTime, timerCount++, action);
         timers.add(timer);
         return timer;
     }
@@ -131,17 +133,17 @@ final class EventLoop implements Executor {
     }
 
     private void run() {
-        IOException end = new IOException("closed");
+        IOException end = new IOException("the store's thread has ended");
         try {
             while (!closing) {
                 if (tasks.isEmpty()) {
-                    selector.select(EventLoop::serve, pause());
+                    selector.select(EventLoop::serve, selectTimeoutMillis());
                 } else {
                     selector.selectNow(EventLoop::serve);
                 }
                 woken.set(false);
                 for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
-                    attempt(task);
+                    runSafely(task);
                 }
                 runTimers();
             }
@@ -150,19 +152,19 @@ final class EventLoop implements Executor {
         } finally {
             closing = true;
             closeAll(end);
-            // What came meanwhile would be waited for.
+            // Callers may wait for tasks that were added meanwhile.
             for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
-                attempt(task);
+                runSafely(task);
             }
         }
     }
 
-    private long pause() {
+    private long selectTimeoutMillis() {
         if (timers.isEmpty()) {
             return 0;
         }
-        long left = timers.first().at - System.nanoTime();
-        // 0 would be for ever.
+        long left = timers.first().deadline - System.nanoTime();
+        // A timeout of 0 waits forever.
         return Math.max(1, (left + 999_999) / 1_000_000);
     }
 
@@ -170,34 +172,34 @@ final class EventLoop implements Executor {
         Handler handler = (Handler) key.attachment();
         try {
             if (key.isValid()) {
-                handler.ready(key);
+                handler.handleReady(key);
             }
         } catch (IOException | RuntimeException failure) {
             close(key, failure instanceof IOException expected ? expected : new IOException(failure));
         }
     }
 
-    /** Closes a channel and tells its handler. */
+    /** Closes a channel, then calls its handler. */
     static void close(SelectionKey key, IOException why) {
         try {
             key.channel().close();
         } catch (IOException ignored) {
-            // It is of no use any more.
+            // The channel is not used again.
         }
-        ((Handler) key.attachment()).closed(why);
+        ((Handler) key.attachment()).handleClose(why);
     }
 
     private void runTimers() {
-        while (!timers.isEmpty() && timers.first().at - System.nanoTime() <= 0) {
-            attempt(timers.pollFirst().action);
+        while (!timers.isEmpty() && timers.first().deadline - System.nanoTime() <= 0) {
+            runSafely(timers.pollFirst().action);
         }
     }
 
-    private static void attempt(Runnable task) {
+    private static void runSafely(Runnable task) {
         try {
             task.run();
         } catch (RuntimeException bug) {
-            // One that fails must not end what serves all.
+            // A failing task must not end the thread that serves all channels.
             System.getLogger("io.github.nccl4j").log(Level.ERROR, "a task of the store failed", bug);
         }
     }
@@ -211,7 +213,7 @@ final class EventLoop implements Executor {
         try {
             selector.close();
         } catch (IOException ignored) {
-            // It is of no use any more.
+            // The selector is not used again.
         }
     }
 }

@@ -17,46 +17,46 @@ import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
 /**
- * The inquiries of one rank at a store, by keys that no user can have.
+ * The open inquiries of one rank, implemented with keys of the store that no caller can use.
  *
- * <p>Every rank waits for the next question, with one request for all topics; its answers are given by the thread of the
- * connection. Of those who ask about a topic at the same time one collects the answers for all.
+ * <p>Each rank waits for the next question with one request for all topics. The thread of the connection makes the answer. If
+ * several ranks ask about a topic at the same time, one of them collects the answers and stores them for all.
  */
 final class Inquiries {
-    /** No scope has an empty name. */
-    private static final String PREFIX = "/";
+    /** Callers can't use such keys, because the name of a scope is not empty. */
+    private static final String SEPARATOR = "/";
 
-    private static final String QUESTIONS = PREFIX + "questions";
+    private static final String QUESTIONS = SEPARATOR + "questions";
 
-    /** How long the store keeps one that waits for a question; then it waits anew, if it is still there. */
-    private static final Duration LISTENING = Duration.ofMinutes(5);
+    /** Timeout of a request for the next question; the rank repeats it while an inquiry is open. */
+    private static final Duration LISTEN_TIMEOUT = Duration.ofMinutes(5);
 
-    /** For answers that were collected for somebody else. */
-    private static final long GRACE = 500_000_000;
+    /** Extra nanoseconds for the result that another rank collects until the same deadline. */
+    private static final long GRACE_NANOS = 500_000_000;
 
-    /** So long an answer is new. */
-    private static final long FRESH = 2_000_000_000;
+    /** Nanoseconds for which the answers of the last question are reused. */
+    private static final long FRESH_NANOS = 2_000_000_000;
 
-    /** Requests at a time, of many. */
+    /** Answers that are requested at the same time. */
     private static final int CHUNK = 64;
 
-    static final int MOST_RANKS = 4096;
+    static final int MAX_RANKS = 4096;
 
     private final TcpStore store;
     private final Map<String, Topic> topics = new ConcurrentHashMap<>();
     private boolean listening;
-    /** The question that comes next, counted from 1 since there is a store. Belongs to the listener. */
-    private long next = 1;
+    /** Number of the next question, from 1. Used by one request at a time. */
+    private long nextQuestion = 1;
 
     Inquiries(TcpStore store) {
         this.store = store;
     }
 
-    Inquiry open(String name, StoreScope ranks, Supplier<byte[]> answer) {
+    Inquiry open(String name, StoreScope scope, Supplier<byte[]> answer) {
         store.requireOpen();
-        Topic topic = new Topic(name, ranks, answer);
+        Topic topic = new Topic(name, scope, answer);
         if (topics.putIfAbsent(name, topic) != null) {
-            throw new IllegalArgumentException("there is an open inquiry of this topic already: " + name);
+            throw new IllegalArgumentException("a topic must have one open inquiry at most: " + name);
         }
         synchronized (this) {
             if (!listening) {
@@ -68,28 +68,29 @@ final class Inquiries {
     }
 
     private void listen() {
-        Wire.Frame request = new Wire.Frame().number64(LISTENING.toNanos()).text(QUESTIONS + PREFIX + next);
-        store.begin(Wire.Operation.GET, request).whenComplete((reply, failure) -> {
+        Wire.Frame request =
+                new Wire.Frame().number64(LISTEN_TIMEOUT.toNanos()).text(QUESTIONS + SEPARATOR + nextQuestion);
+        store.requestAsync(Wire.Operation.GET, request).whenComplete((response, failure) -> {
             if (failure == null) {
-                heard(reply);
+                handleQuestion(response);
             }
         });
     }
 
-    /** In the thread of the connection. */
-    private void heard(ByteBuffer reply) {
+    /** Answers a question and waits for the next one. In the thread of the connection. */
+    private void handleQuestion(ByteBuffer response) {
         try {
-            byte[] question = Answers.content(reply, store.rank());
-            next++;
+            byte[] question = ResponseReader.content(response, store.rank());
+            nextQuestion++;
             answer(ByteBuffer.wrap(question));
-        } catch (RendezvousTimeoutException nobodyAsked) {
+        } catch (RendezvousTimeoutException noQuestion) {
             synchronized (this) {
                 listening = !topics.isEmpty();
                 if (!listening) {
                     return;
                 }
             }
-        } catch (RendezvousException over) {
+        } catch (RendezvousException ended) {
             return;
         }
         listen();
@@ -103,38 +104,38 @@ final class Inquiries {
             if (topic != null) {
                 topic.answer(round);
             }
-        } catch (IOException nonsense) {
-            throw new RendezvousException("the store asks nonsense", nonsense);
+        } catch (IOException invalid) {
+            throw new RendezvousException("the store sent an invalid question", invalid);
         }
     }
 
     private final class Topic implements Inquiry {
         private final String name;
-        private final StoreScope ranks;
+        private final StoreScope scope;
         private final int size;
         private final Supplier<byte[]> answer;
         private volatile boolean closed;
-        /** The last question that this rank has answered, and when. */
+        /** Round of the last question that this rank has answered; 0 if there is none. */
         private long answered;
-
+        /** Time of {@link #answered}, of {@link System#nanoTime()}. */
         private long answeredAt;
 
-        Topic(String name, StoreScope ranks, Supplier<byte[]> answer) {
+        Topic(String name, StoreScope scope, Supplier<byte[]> answer) {
             this.name = name;
-            this.ranks = ranks;
-            size = ranks.size();
+            this.scope = scope;
+            size = scope.size();
             this.answer = answer;
         }
 
-        private String key(String what, long round) {
-            return PREFIX + what + PREFIX + round + PREFIX + name;
+        private String key(String kind, long round) {
+            return SEPARATOR + kind + SEPARATOR + round + SEPARATOR + name;
         }
 
-        private String answerKey(long round, int of) {
-            return key("answer" + PREFIX + of, round);
+        private String answerKey(long round, int rank) {
+            return key("answer" + SEPARATOR + rank, round);
         }
 
-        private int longestAnswer() {
+        private int maxAnswerBytes() {
             return Math.max(0, (Rendezvous.LONGEST_VALUE - Integer.BYTES) / size - 2 * Integer.BYTES);
         }
 
@@ -145,11 +146,11 @@ final class Inquiries {
             } catch (RuntimeException failed) {
                 value = failed.toString().getBytes(StandardCharsets.UTF_8);
             }
-            store.begin(
+            store.requestAsync(
                     Wire.Operation.SET,
                     new Wire.Frame()
-                            .text(answerKey(round, ranks.rank()))
-                            .bytes(Arrays.copyOf(value, Math.min(value.length, longestAnswer()))));
+                            .text(answerKey(round, scope.rank()))
+                            .bytes(Arrays.copyOf(value, Math.min(value.length, maxAnswerBytes()))));
             synchronized (this) {
                 answered = Math.max(answered, round);
                 answeredAt = System.nanoTime();
@@ -157,87 +158,93 @@ final class Inquiries {
         }
 
         @Override
-        public Map<Integer, byte[]> ask(Duration patience) {
+        public Map<Integer, byte[]> ask(Duration timeout) {
             if (closed) {
                 throw new IllegalStateException("the inquiry is closed");
             }
-            long end = System.nanoTime() + Keys.nanoseconds(patience);
+            long deadline = System.nanoTime() + Arguments.nanoseconds(timeout);
             try {
-                return askUntil(end);
+                return askBefore(deadline);
             } catch (RendezvousTimeoutException late) {
-                throw new RendezvousTimeoutException(late.getMessage(), here(late.missing()));
+                throw new RendezvousTimeoutException(late.getMessage(), toScopeRanks(late.missing()));
             }
         }
 
-        /** Ranks of the store, as they are counted here. */
-        private List<Integer> here(List<Integer> storeRanks) {
-            return storeRanks.stream().map(ranks::here).filter(one -> one >= 0).toList();
+        /** Converts ranks of the store to ranks of the scope, without those that the scope does not have. */
+        private List<Integer> toScopeRanks(List<Integer> storeRanks) {
+            return storeRanks.stream()
+                    .map(scope::scopeRank)
+                    .filter(rank -> rank >= 0)
+                    .toList();
         }
 
-        private Map<Integer, byte[]> askUntil(long end) {
+        private Map<Integer, byte[]> askBefore(long deadline) {
             long round;
             boolean fresh;
             synchronized (this) {
-                fresh = answered > 0 && System.nanoTime() - answeredAt < FRESH;
+                fresh = answered > 0 && System.nanoTime() - answeredAt < FRESH_NANOS;
                 round = fresh ? answered : answered + 1;
             }
-            if (fresh || count(key("asked", round), end) > 1) {
+            if (fresh || count(key("asked", round), deadline) > 1) {
                 Wire.Frame request = new Wire.Frame()
-                        .number64(Math.max(0, end + GRACE / 2 - System.nanoTime()))
+                        .number64(Math.max(0, deadline + GRACE_NANOS / 2 - System.nanoTime()))
                         .text(key("result", round));
-                return read(store.ask(Wire.Operation.GET, request, name, end + GRACE - System.nanoTime()));
+                return read(
+                        store.request(Wire.Operation.GET, request, name, deadline + GRACE_NANOS - System.nanoTime()));
             }
-            return collect(round, end);
+            return collect(round, deadline);
         }
 
-        private long count(String key, long end) {
+        private long count(String key, long deadline) {
             Wire.Frame request = new Wire.Frame().text(key).number64(1);
-            return Counter.value(store.ask(Wire.Operation.ADD, request, name, end - System.nanoTime()));
+            return Counter.decode(store.request(Wire.Operation.ADD, request, name, deadline - System.nanoTime()));
         }
 
-        private Map<Integer, byte[]> collect(long round, long end) {
-            long number = count(QUESTIONS, end);
+        private Map<Integer, byte[]> collect(long round, long deadline) {
+            long number = count(QUESTIONS, deadline);
             Wire.Frame question = new Wire.Frame().text(name).number64(round);
-            store.begin(
+            store.requestAsync(
                     Wire.Operation.SET,
-                    new Wire.Frame().text(QUESTIONS + PREFIX + number).bytes(question.done()));
-            Set<Integer> lost = new HashSet<>(here(store.gone(end - System.nanoTime())));
-            List<Integer> there = IntStream.range(0, size)
-                    .filter(of -> !lost.contains(of))
+                    new Wire.Frame().text(QUESTIONS + SEPARATOR + number).bytes(question.toBytes()));
+            Set<Integer> lost = new HashSet<>(toScopeRanks(store.gone(deadline - System.nanoTime())));
+            List<Integer> connected = IntStream.range(0, size)
+                    .filter(rank -> !lost.contains(rank))
                     .boxed()
                     .toList();
             Map<Integer, byte[]> answers = new LinkedHashMap<>();
-            for (int first = 0; first < there.size(); first += CHUNK) {
-                answers.putAll(collect(round, there.subList(first, Math.min(there.size(), first + CHUNK)), end));
+            for (int first = 0; first < connected.size(); first += CHUNK) {
+                answers.putAll(
+                        collect(round, connected.subList(first, Math.min(connected.size(), first + CHUNK)), deadline));
             }
             Wire.Frame result = new Wire.Frame().number32(answers.size());
-            answers.forEach((of, value) -> {
-                result.number32(of).bytes(value);
-                store.begin(Wire.Operation.DELETE, new Wire.Frame().text(answerKey(round, of)));
+            answers.forEach((rank, value) -> {
+                result.number32(rank).bytes(value);
+                store.requestAsync(Wire.Operation.DELETE, new Wire.Frame().text(answerKey(round, rank)));
             });
-            store.begin(
+            store.requestAsync(
                     Wire.Operation.SET,
-                    new Wire.Frame().text(key("result", round)).bytes(result.done()));
-            store.begin(Wire.Operation.DELETE, new Wire.Frame().text(key("result", round - 1)));
-            store.begin(Wire.Operation.DELETE, new Wire.Frame().text(key("asked", round - 1)));
+                    new Wire.Frame().text(key("result", round)).bytes(result.toBytes()));
+            store.requestAsync(Wire.Operation.DELETE, new Wire.Frame().text(key("result", round - 1)));
+            store.requestAsync(Wire.Operation.DELETE, new Wire.Frame().text(key("asked", round - 1)));
             return answers;
         }
 
-        private Map<Integer, byte[]> collect(long round, List<Integer> some, long end) {
-            List<CompletableFuture<ByteBuffer>> replies = new ArrayList<>();
-            long left = Math.max(0, end - System.nanoTime());
-            for (int of : some) {
-                replies.add(store.begin(
-                        Wire.Operation.GET, new Wire.Frame().number64(left).text(answerKey(round, of))));
+        private Map<Integer, byte[]> collect(long round, List<Integer> some, long deadline) {
+            List<CompletableFuture<ByteBuffer>> responses = new ArrayList<>();
+            long nanosLeft = Math.max(0, deadline - System.nanoTime());
+            for (int rank : some) {
+                responses.add(store.requestAsync(
+                        Wire.Operation.GET, new Wire.Frame().number64(nanosLeft).text(answerKey(round, rank))));
             }
             Map<Integer, byte[]> answers = new LinkedHashMap<>();
             for (int i = 0; i < some.size(); i++) {
                 try {
-                    byte[] answer = store.content(replies.get(i), name, end + GRACE - System.nanoTime());
+                    byte[] answer =
+                            store.awaitResponse(responses.get(i), name, deadline + GRACE_NANOS - System.nanoTime());
                     answers.put(some.get(i), answer);
                 } catch (RendezvousTimeoutException silent) {
                     if (silent.missing().contains(0)) {
-                        // The store itself.
+                        // Rank 0 of the store: the server does not respond.
                         throw silent;
                     }
                 }
@@ -253,8 +260,8 @@ final class Inquiries {
                 for (int i = 0; i < count; i++) {
                     answers.put(Wire.read(frame, ByteBuffer::getInt), Wire.read(frame, Wire::bytes));
                 }
-            } catch (IOException nonsense) {
-                throw new RendezvousException("the store has nonsense of '" + name + "'", nonsense);
+            } catch (IOException invalid) {
+                throw new RendezvousException("the store has an invalid result of the inquiry '" + name + "'", invalid);
             }
             return answers;
         }

@@ -4,28 +4,29 @@ import java.time.Duration;
 import java.util.Map;
 
 /**
- * A question that ranks answer whatever their threads are doing: what they are at, when one waits for the others in vain, for
- * example. Made by {@link Rendezvous#inquiry}.
+ * A question to all ranks that a background thread of each rank answers, even while its other threads are blocked. A use is to
+ * ask the ranks for their current operation when a collective call hangs. {@link Rendezvous#inquiry} creates inquiries.
  *
  * <p><b>Threads.</b> All methods may be called from any thread.
  */
 public interface Inquiry extends AutoCloseable {
 
     /**
-     * Asks all ranks, this one too. Not collective. Several ranks that ask at the same time, or soon after each other, get the
-     * same answers. Ranks whose connection to the store has ended are not waited for.
+     * Asks all ranks, including this one. Not collective. Ranks that ask at the same time, or within two seconds, get the same
+     * answers. The call does not wait for ranks whose connection to the store has ended.
      *
-     * @param patience how long to wait for answers; the call may take half a second longer
-     * @return the answers by rank; a rank that is stopped, lost, or has no such inquiry open, is not there
-     * @throws RendezvousTimeoutException if the store does not answer in time; it names the rank where that is, if it is one of
-     *     these; or if the rank that collects the answers for all was lost meanwhile
-     * @throws RendezvousException if the store can't be reached any more, or this thread is interrupted
-     * @throws IllegalStateException if this or the store is closed
-     * @throws IllegalArgumentException if the patience is negative
+     * @param timeout the time to wait for answers; the call may take half a second longer
+     * @return the answers by rank, without those of ranks that are stopped, are lost, or have not opened this inquiry
+     * @throws RendezvousTimeoutException if the store does not respond in time, in which case {@link
+     *     RendezvousTimeoutException#missing} contains rank 0 of the store if this inquiry includes it; or if the rank that
+     *     collects the answers was lost meanwhile
+     * @throws RendezvousException if the connection to the store is lost, or this thread is interrupted
+     * @throws IllegalStateException if this inquiry or the store is closed
+     * @throws IllegalArgumentException if the timeout is negative
      */
-    Map<Integer, byte[]> ask(Duration patience);
+    Map<Integer, byte[]> ask(Duration timeout);
 
-    /** This rank answers no more. Does not wait, and does nothing if it is closed. */
+    /** Stops this rank's answers. Does not wait. Closing again does nothing. */
     @Override
     void close();
 }

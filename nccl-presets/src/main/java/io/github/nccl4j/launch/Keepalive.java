@@ -6,22 +6,25 @@ import java.net.StandardSocketOptions;
 import java.nio.channels.SocketChannel;
 import java.util.Map;
 
-/** Has the kernel find out within half a minute that a host is gone, which says nothing itself. */
+/** TCP keepalive: the kernel detects within half a minute that the host of the peer is gone. */
 final class Keepalive {
-    /** In seconds, and a number of probes. By name, since the constants are in a module that a small Java may lack. */
+    /**
+     * Seconds before and between probes, and the number of probes. By name, because the constants are in the module jdk.net,
+     * which a reduced Java may lack.
+     */
     private static final Map<String, Integer> VALUES =
             Map.of("TCP_KEEPIDLE", 10, "TCP_KEEPINTERVAL", 5, "TCP_KEEPCOUNT", 4);
 
     private Keepalive() {}
 
-    static void set(SocketChannel channel) throws IOException {
+    static void enable(SocketChannel channel) throws IOException {
         channel.setOption(StandardSocketOptions.SO_KEEPALIVE, true);
         for (SocketOption<?> option : channel.supportedOptions()) {
             Integer value = VALUES.get(option.name());
             if (value != null && option.type() == Integer.class) {
                 @SuppressWarnings("unchecked")
-                SocketOption<Integer> ofNumber = (SocketOption<Integer>) option;
-                channel.setOption(ofNumber, value);
+                SocketOption<Integer> integer = (SocketOption<Integer>) option;
+                channel.setOption(integer, value);
             }
         }
     }

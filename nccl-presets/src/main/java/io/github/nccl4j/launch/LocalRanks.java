@@ -11,18 +11,20 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Finds the local ranks of ranks whose launcher does not tell them, from the hosts that they are on. */
+/** Assigns local ranks to ranks whose launcher does not provide them, from the hosts of all ranks. */
 final class LocalRanks {
     private static final String KEY = "nccl4j-hosts";
     private static final String HOST_ID = "NCCL_HOSTID";
-    private static final int LONGEST_HOST_ID = 1024;
+    private static final int MAX_HOST_ID_CHARS = 1024;
     private static final Path NAME = Path.of("/proc/sys/kernel/hostname");
     private static final Path BOOT = Path.of("/proc/sys/kernel/random/boot_id");
 
     private LocalRanks() {}
 
-    /** What a rank knows of its place: its host, by an identity and in words, and what its launcher has told. */
-    private record Place(String host, String hostName, String source, int localRank, int localWorldSize) {
+    /**
+     * What a rank sends to the others: the identity of its host, the host's name for messages, and the local ranks by its launcher.
+     */
+    private record HostEntry(String host, String hostName, String source, int localRank, int localWorldSize) {
         byte[] bytes() {
             return new Wire.Frame()
                     .text(host)
@@ -30,22 +32,22 @@ final class LocalRanks {
                     .text(source)
                     .number32(localRank)
                     .number32(localWorldSize)
-                    .done();
+                    .toBytes();
         }
 
-        static Place of(byte[] bytes, int rank) {
+        static HostEntry of(byte[] bytes, int rank) {
             try {
                 return Wire.read(
                         ByteBuffer.wrap(bytes),
-                        frame -> new Place(
+                        frame -> new HostEntry(
                                 Wire.text(frame), Wire.text(frame), Wire.text(frame), frame.getInt(), frame.getInt()));
-            } catch (IOException other) {
-                throw new RendezvousException("rank " + rank + " did not say which host it is on", other);
+            } catch (IOException invalid) {
+                throw new RendezvousException("rank " + rank + " sent an invalid host entry", invalid);
             }
         }
     }
 
-    static RankInfo find(Rendezvous rendezvous, RankInfo self, Duration timeout) {
+    static RankInfo locate(Rendezvous rendezvous, RankInfo self, Duration timeout) {
         if (self.rank() != rendezvous.rank() || self.worldSize() != rendezvous.size()) {
             throw new IllegalArgumentException("self must be this rank of the rendezvous, rank " + rendezvous.rank()
                     + " of " + rendezvous.size() + ": " + self);
@@ -53,35 +55,40 @@ final class LocalRanks {
         if (self.hasLocalRank()) {
             return self;
         }
-        Place own = own(rendezvous, self);
+        HostEntry own = own(rendezvous, self);
         List<byte[]> all = rendezvous.gather(KEY, own.bytes(), timeout);
-        List<Place> places = new ArrayList<>();
+        List<HostEntry> entries = new ArrayList<>();
         Map<String, List<Integer>> hosts = new LinkedHashMap<>();
         for (int rank = 0; rank < all.size(); rank++) {
-            Place place = Place.of(all.get(rank), rank);
-            places.add(place);
-            hosts.computeIfAbsent(place.host, host -> new ArrayList<>()).add(rank);
+            HostEntry entry = HostEntry.of(all.get(rank), rank);
+            entries.add(entry);
+            hosts.computeIfAbsent(entry.host, host -> new ArrayList<>()).add(rank);
         }
-        // Every rank looks at every host, so that all come to the same end.
+        // Every rank checks every host, so that all ranks fail if one does.
         Map<Integer, Integer> localRanks = new HashMap<>();
-        hosts.values().forEach(ranks -> localRanks.putAll(number(ranks, places)));
-        return self.at(localRanks.get(self.rank()), hosts.get(own.host).size());
+        hosts.values().forEach(ranks -> localRanks.putAll(assign(ranks, entries)));
+        return self.withLocalRank(
+                localRanks.get(self.rank()), hosts.get(own.host).size());
     }
 
-    /** The kernel's names: of the container if it has one of its own, and of the boot, which tells hosts of one name apart. */
-    private static Place own(Rendezvous others, RankInfo self) {
+    /**
+     * The entry of this rank. The host's identity is its name and the id of the kernel's boot, which distinguishes hosts of the same
+     * name; a container with a host name of its own is a host.
+     */
+    private static HostEntry own(Rendezvous rendezvous, RankInfo self) {
         String given = System.getenv(HOST_ID);
         String source = self.source().toString();
         if (given != null && !given.isBlank()) {
-            String host = HOST_ID + "=" + given.substring(0, Math.min(given.length(), LONGEST_HOST_ID));
-            return new Place(host, host, source, self.localRank(), self.localWorldSize());
+            String host = HOST_ID + "=" + given.substring(0, Math.min(given.length(), MAX_HOST_ID_CHARS));
+            return new HostEntry(host, host, source, self.localRank(), self.localWorldSize());
         }
         try {
             String name = Files.readString(NAME).strip();
-            return new Place(name + " " + boot(), name, source, self.localRank(), self.localWorldSize());
+            return new HostEntry(name + " " + boot(), name, source, self.localRank(), self.localWorldSize());
         } catch (IOException nameless) {
-            String reason = "rank " + self.rank() + " can't tell which host it is on: " + nameless + "; set " + HOST_ID;
-            others.abort(reason);
+            String reason =
+                    "rank " + self.rank() + " can't read the name of its host: " + nameless + "; set " + HOST_ID;
+            rendezvous.abort(reason);
             throw new RendezvousException(reason, nameless);
         }
     }
@@ -90,39 +97,39 @@ final class LocalRanks {
         try {
             return Files.readString(BOOT).strip();
         } catch (IOException hidden) {
-            // Some sandboxes hide it; the name is all that is left then.
+            // Some sandboxes hide the boot id; the name alone must do then.
             return "";
         }
     }
 
-    /** The local ranks of the ranks of a host: those that were told, and for the others the numbers that are free. */
-    private static Map<Integer, Integer> number(List<Integer> ranks, List<Place> places) {
+    /** Returns the local ranks of the ranks of one host: those of the launcher, and free numbers for the other ranks. */
+    private static Map<Integer, Integer> assign(List<Integer> ranks, List<HostEntry> entries) {
         Map<Integer, Integer> owners = new HashMap<>();
         for (int rank : ranks) {
-            Place place = places.get(rank);
-            String told = place.source + " told rank " + rank + " that it ";
-            String found = "host " + place.hostName + " has " + ranks.size() + ": " + Ranks.text(ranks);
-            if (place.localWorldSize != RankInfo.UNKNOWN && place.localWorldSize != ranks.size()) {
-                throw new RendezvousException(
-                        told + "is one of " + place.localWorldSize + " ranks on its host, but " + found);
+            HostEntry entry = entries.get(rank);
+            String actual = "; host " + entry.hostName + " has " + MessageText.ranks(ranks);
+            if (entry.localWorldSize != RankInfo.UNKNOWN && entry.localWorldSize != ranks.size()) {
+                throw new RendezvousException("the local world size of rank " + rank + " must be " + ranks.size() + ": "
+                        + entry.source + " set " + entry.localWorldSize + actual);
             }
-            if (place.localRank == RankInfo.UNKNOWN) {
+            if (entry.localRank == RankInfo.UNKNOWN) {
                 continue;
             }
-            if (place.localRank >= ranks.size()) {
-                throw new RendezvousException(told + "has local rank " + place.localRank + ", but " + found);
+            if (entry.localRank >= ranks.size()) {
+                throw new RendezvousException("the local rank of rank " + rank + " must be < " + ranks.size() + ": "
+                        + entry.source + " set " + entry.localRank + actual);
             }
-            Integer other = owners.put(place.localRank, rank);
+            Integer other = owners.put(entry.localRank, rank);
             if (other != null) {
-                throw new RendezvousException(told + "has local rank " + place.localRank + ", and rank " + other
-                        + " was told the same; " + found);
+                throw new RendezvousException("local ranks on a host must be distinct: " + entry.source
+                        + " set local rank " + entry.localRank + " for ranks " + other + " and " + rank + actual);
             }
         }
         Map<Integer, Integer> localRanks = new HashMap<>();
         owners.forEach((localRank, rank) -> localRanks.put(rank, localRank));
         int next = 0;
         for (int rank : ranks) {
-            if (places.get(rank).localRank == RankInfo.UNKNOWN) {
+            if (entries.get(rank).localRank == RankInfo.UNKNOWN) {
                 while (owners.containsKey(next)) {
                     next++;
                 }

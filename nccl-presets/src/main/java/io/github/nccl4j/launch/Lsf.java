@@ -6,11 +6,14 @@ import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
 import java.util.List;
 
-/** What LSF tells beside variables. */
+/** Reader of the host file of LSF. */
 final class Lsf {
     private Lsf() {}
 
-    /** The host of the first task, by LSF's file of hosts; null if there is no such file. Its first line is where jsrun runs. */
+    /**
+     * Returns the host of the first task; null if LSF has set no host file. The first line of the file is the host of jsrun, the second
+     * that of the first task.
+     */
     static String firstHost(Variables variables) {
         String file = variables.text("LSB_DJOB_RANKFILE");
         if (file == null) {
@@ -23,8 +26,8 @@ final class Lsf {
                     .toList();
             if (hosts.size() < 2) {
                 throw new IllegalArgumentException(
-                        "LSB_DJOB_RANKFILE must name the host of jsrun and those of the ranks: " + file + " has "
-                                + hosts.size() + " lines");
+                        "LSB_DJOB_RANKFILE must have >= 2 lines, the host of jsrun and those of the ranks: " + file
+                                + " has " + hosts.size());
             }
             return hosts.get(1);
         } catch (IOException | InvalidPathException unreadable) {

@@ -6,26 +6,26 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * Who this process is among the ranks of a job, and where it meets the others.
+ * Rank of this process in a job, its local rank on the host, and the address of the store of rank 0.
  *
  * <pre>{@code
  * RankInfo self = RankInfo.fromEnvironment();
  * System.out.println(self); // rank 5 of 8 (1 of 4 on its host), meeting at node0:29500, by torchrun
  * }</pre>
  *
- * <p>The first of these that is there tells it:
+ * <p>The sources, in order of precedence:
  *
  * <table class="plain">
- * <caption>Sources, the first one first</caption>
- * <thead><tr><th>{@link Source}</th><th>is there if</th><th>what else it needs</th></tr></thead>
+ * <caption>Sources in order of precedence</caption>
+ * <thead><tr><th>{@link Source}</th><th>used if</th><th>other variables</th></tr></thead>
  * <tbody>
  * <tr><th>PROPERTIES</th><td>the system property {@code nccl4j.rank} or {@code nccl4j.worldSize} is set</td>
  *     <td>both; optional: {@code nccl4j.localRank}, {@code nccl4j.localWorldSize}</td></tr>
  * <tr><th>TORCHRUN</th><td>{@code RANK} is set</td>
  *     <td>{@code WORLD_SIZE}; if it is greater than 1, {@code MASTER_ADDR} and {@code MASTER_PORT}; optional:
  *     {@code LOCAL_RANK}, {@code LOCAL_WORLD_SIZE} (or DeepSpeed's {@code LOCAL_SIZE})</td></tr>
- * <tr><th>TRAINER</th><td>{@code PET_NODE_RANK} is set, by Kubeflow; also before {@code RANK} without {@code LOCAL_RANK},
- *     which is the number of a host then</td>
+ * <tr><th>TRAINER</th><td>{@code PET_NODE_RANK} is set, by Kubeflow; precedes TORCHRUN if {@code LOCAL_RANK} is not set, because
+ *     {@code RANK} is the number of a host then</td>
  *     <td>{@code PET_NNODES}, {@code PET_MASTER_ADDR}; with {@code PET_NPROC_PER_NODE} greater than 1,
  *     {@code LOCAL_RANK}. If {@code PET_NPROC_PER_NODE} is not a number ({@code auto}, {@code gpu}, {@code cpu}), each host
  *     has one rank, or {@code LOCAL_WORLD_SIZE} ranks</td></tr>
@@ -33,19 +33,19 @@ import java.util.Objects;
  *     <td>{@code OMPI_COMM_WORLD_SIZE}; optional: {@code _LOCAL_RANK}, {@code _LOCAL_SIZE}</td></tr>
  * <tr><th>MVAPICH</th><td>{@code MV2_COMM_WORLD_RANK} or {@code MVP_COMM_WORLD_RANK} is set</td>
  *     <td>{@code _SIZE}; optional: {@code _LOCAL_RANK}, {@code _LOCAL_SIZE}</td></tr>
- * <tr><th>MPI</th><td>{@code PMI_RANK}, or {@code PMI_ID} with {@code PMI_PORT}, is set, by MPICH, Intel MPI or Cray MPICH;
- *     after SLURM and FLUX, which set {@code PMI_RANK} too, if it is set without a local rank</td>
+ * <tr><th>MPI</th><td>{@code PMI_RANK}, or {@code PMI_ID} with {@code PMI_PORT}, is set, by MPICH, Intel MPI or Cray MPICH.
+ *     Without a local rank it follows SLURM and FLUX, which set {@code PMI_RANK}, too</td>
  *     <td>{@code PMI_SIZE}, or {@code WORLD_SIZE}; optional: {@code MPI_LOCALRANKID} and {@code MPI_LOCALNRANKS}, or
  *     {@code PMI_LOCAL_RANK} and {@code PMI_LOCAL_SIZE}</td></tr>
- * <tr><th>SLURM</th><td>{@code SLURM_PROCID} and {@code SLURM_STEP_ID} are set, and the step is one of {@code srun}: a shell
- *     of {@code salloc} or a script of {@code sbatch} has Slurm's variables too, but is one process</td>
+ * <tr><th>SLURM</th><td>{@code SLURM_PROCID} and {@code SLURM_STEP_ID} are set, and the step is one of {@code srun}. A shell
+ *     of {@code salloc} or a script of {@code sbatch} has these variables, too, but is a single process</td>
  *     <td>{@code SLURM_STEP_NUM_TASKS} or {@code SLURM_NTASKS}, {@code SLURM_LOCALID}, {@code SLURM_NODEID},
  *     {@code SLURM_STEP_TASKS_PER_NODE}</td></tr>
  * <tr><th>FLUX</th><td>{@code FLUX_TASK_RANK} is set</td>
  *     <td>{@code FLUX_JOB_SIZE}; optional: {@code FLUX_TASK_LOCAL_ID}, {@code FLUX_JOB_NNODES}</td></tr>
  * <tr><th>LSF</th><td>{@code JSM_NAMESPACE_RANK} is set, by jsrun</td>
  *     <td>{@code JSM_NAMESPACE_SIZE}; optional: {@code _LOCAL_RANK}, {@code _LOCAL_SIZE}</td></tr>
- * <tr><th>LSF</th><td>{@code LSF_PM_TASKID} is set, by blaunch: the rank, counted from 1; unless {@code LSB_DJOB_NUMPROC} is
+ * <tr><th>LSF</th><td>{@code LSF_PM_TASKID}, the rank plus 1, is set by blaunch, and {@code LSB_DJOB_NUMPROC} is not
  *     1</td><td>{@code WORLD_SIZE}</td></tr>
  * <tr><th>PALS</th><td>{@code PALS_RANKID} is set</td>
  *     <td>{@code PMI_SIZE} or {@code WORLD_SIZE}; optional: {@code PALS_LOCAL_RANKID}, {@code PALS_LOCAL_SIZE}</td></tr>
@@ -53,32 +53,31 @@ import java.util.Objects;
  * <tr><th>KUBERNETES</th><td>{@code JOB_COMPLETION_INDEX} is set, in an Indexed Job or a JobSet</td>
  *     <td>{@code WORLD_SIZE}, the number of all ranks; with {@code LOCAL_WORLD_SIZE} greater than 1, {@code LOCAL_RANK}; in a
  *     JobSet of several jobs, {@code JOB_GLOBAL_INDEX} and {@code PODS_PER_JOB}</td></tr>
- * <tr><th>SINGLE</th><td>nothing is set</td><td>it is rank 0 of 1</td></tr>
+ * <tr><th>SINGLE</th><td>no other source applies</td><td>none; the process is rank 0 of 1</td></tr>
  * </tbody>
  * </table>
  *
- * <p>The local rank and the number of ranks on the host may be missing where this table calls them optional or does not
- * name them. Then {@link #hasLocalRank} is false until the ranks have met and {@link Rendezvous#locate} has found both;
- * {@code Communicator.fromEnvironment()} does that by itself.
+ * <p>The local rank and the local world size may be unknown if the table calls them optional or does not name them. Then {@link
+ * #hasLocalRank} is false, and {@link Rendezvous#locate} finds both; {@code Communicator.fromEnvironment()} calls it.
  *
- * <p>Where the ranks meet is, in this order: {@code nccl4j.masterAddress}, {@code MASTER_ADDR}, what the source tells (the
- * first host of Slurm's step or of LSF's), or the loopback address if all ranks are on one host. The port is
- * {@code nccl4j.masterPort}, {@code NCCL4J_STORE_PORT}, {@code MASTER_PORT} (the one after it, if torchrun itself listens
- * there), or one that comes from the job's id, so that two jobs on a host rarely want the same; without an id
- * {@value #DEFAULT_PORT}. {@code nccl4j.job} and {@code nccl4j.restart}, or {@code NCCL4J_JOB} and
- * {@code NCCL4J_RESTART}, set the names that keep jobs, and attempts of a job, apart.
+ * <p>Sources of the master address, in order of precedence: {@code nccl4j.masterAddress}; {@code MASTER_ADDR}; the loopback
+ * address if all ranks are known to be on one host; the source, such as the first host of the step of Slurm or of LSF. Sources of
+ * the port: {@code nccl4j.masterPort}; {@code NCCL4J_STORE_PORT}; {@code MASTER_PORT}, plus 1 if torchrun itself listens there; a
+ * port from 20000 to 31999 that is computed from the job's id, so that two jobs on a host rarely have the same; {@value
+ * #DEFAULT_PORT}. {@code nccl4j.job} or {@code NCCL4J_JOB} sets the job's id, and {@code nccl4j.restart} or
+ * {@code NCCL4J_RESTART} the attempt; a store accepts only ranks of its own job and attempt.
  *
- * <p>Instances are immutable and may be used in any thread.
+ * <p>Instances are immutable and thread-safe.
  *
  * @param rank 0 to {@code worldSize - 1}
  * @param worldSize the number of ranks
- * @param localRank this rank's number on its host, or {@link #UNKNOWN}
+ * @param localRank the number of this rank among those of its host, from 0, or {@link #UNKNOWN}
  * @param localWorldSize the number of ranks on this host, or {@link #UNKNOWN}
  * @param masterAddress name or address of the host of rank 0
  * @param masterPort the port at which rank 0 listens
- * @param job names the job, empty if the source has no name for it; the same for all ranks
- * @param restart how often the job was started again, from 0; the same for all ranks
- * @param source what told it
+ * @param job the id of the job, the same for all ranks; empty if the source has none
+ * @param restart the attempt of the job, from 0, the same for all ranks
+ * @param source the source of these values
  */
 public record RankInfo(
         int rank,
@@ -91,21 +90,21 @@ public record RankInfo(
         int restart,
         Source source) {
 
-    /** The port that PyTorch and others use: {@value}. */
+    /** The default port, which is also that of PyTorch: {@value}. */
     public static final int DEFAULT_PORT = 29500;
 
-    /** A {@link #localRank} or {@link #localWorldSize} that the launcher did not tell: {@value}. */
+    /** Value of {@link #localRank} and {@link #localWorldSize} if they are unknown: {@value}. */
     public static final int UNKNOWN = -1;
 
-    private static final int LARGEST_PORT = 65535;
+    private static final int MAX_PORT = 65535;
 
-    /** What tells a process who it is. */
+    /** Source of the rank of a process. */
     public enum Source {
-        /** System properties of nccl4j. */
+        /** System properties whose names begin with {@code nccl4j.}. */
         PROPERTIES("system properties"),
-        /** torchrun, or what sets the same variables: the nccl4j command, DeepSpeed, PyTorch Lightning, Kubeflow, scripts. */
+        /** torchrun, or a launcher that sets the same variables: the nccl4j command, DeepSpeed, PyTorch Lightning, Kubeflow, scripts. */
         TORCHRUN("torchrun"),
-        /** Kubeflow's Trainer, which tells about hosts. */
+        /** Kubeflow's Trainer, whose variables describe hosts instead of ranks. */
         TRAINER("Kubeflow Trainer"),
         /** Open MPI's mpirun, or prterun. */
         OPEN_MPI("Open MPI"),
@@ -121,11 +120,11 @@ public record RankInfo(
         LSF("LSF"),
         /** HPE's PALS: mpiexec of Cray systems. */
         PALS("PALS"),
-        /** A PMIx server such as prterun, without an MPI library that tells more. */
+        /** A PMIx server such as prterun, without the variables of an MPI library. */
         PMIX("PMIx"),
         /** An Indexed Job, or a JobSet. */
         KUBERNETES("Kubernetes"),
-        /** Nothing: the process is alone. */
+        /** No launcher: a single process. */
         SINGLE("no launcher");
 
         private final String text;
@@ -134,7 +133,7 @@ public record RankInfo(
             this.text = text;
         }
 
-        /** {@return its name, such as "Open MPI"} */
+        /** {@return the name of the source, such as "Open MPI"} */
         @Override
         public String toString() {
             return text;
@@ -142,17 +141,17 @@ public record RankInfo(
     }
 
     /**
-     * Checks the values. A single rank is 0 of 1 on its host, even if both are given as {@link #UNKNOWN}.
+     * Checks the values. With one rank, an unknown local rank becomes 0, and an unknown local world size 1.
      *
      * @param rank 0 to {@code worldSize - 1}
      * @param worldSize the number of ranks
-     * @param localRank this rank's number on its host, or {@link #UNKNOWN}
+     * @param localRank the number of this rank among those of its host, from 0, or {@link #UNKNOWN}
      * @param localWorldSize the number of ranks on this host, or {@link #UNKNOWN}
      * @param masterAddress name or address of the host of rank 0
      * @param masterPort the port at which rank 0 listens
-     * @param job names the job, or is empty
-     * @param restart how often the job was started again
-     * @param source what told it
+     * @param job the id of the job, or an empty string
+     * @param restart the attempt of the job, from 0
+     * @param source the source of these values
      * @throws IllegalArgumentException if a number is out of its range, or the address is empty
      */
     public RankInfo {
@@ -170,7 +169,7 @@ public record RankInfo(
         if (localRank != UNKNOWN) {
             require("localRank", localRank, 0, (localWorldSize == UNKNOWN ? worldSize : localWorldSize) - 1);
         }
-        require("masterPort", masterPort, 1, LARGEST_PORT);
+        require("masterPort", masterPort, 1, MAX_PORT);
         require("restart", restart, 0, Integer.MAX_VALUE);
         if (masterAddress.isBlank()) {
             throw new IllegalArgumentException("masterAddress must not be empty");
@@ -186,11 +185,10 @@ public record RankInfo(
     }
 
     /**
-     * Reads this process's system properties and environment.
+     * Reads the system properties and the environment of this process.
      *
-     * @return who this process is; rank 0 of 1 if no launcher started it
-     * @throws IllegalArgumentException if a source is there but lacks something, or tells what makes no sense; the message
-     *     names the variable
+     * @return the rank of this process; rank 0 of 1 if no launcher started it
+     * @throws IllegalArgumentException if a source is incomplete or inconsistent; the message names the variable
      */
     public static RankInfo fromEnvironment() {
         Map<String, String> properties = new HashMap<>();
@@ -205,15 +203,14 @@ public record RankInfo(
      *
      * @param properties as {@link System#getProperties()}
      * @param environment as {@link System#getenv()}; empty values count as not set
-     * @return who the process is
-     * @throws IllegalArgumentException if a source is there but lacks something, or tells what makes no sense; the message
-     *     names the variable
+     * @return the rank of the process
+     * @throws IllegalArgumentException if a source is incomplete or inconsistent; the message names the variable
      */
     public static RankInfo from(Map<String, String> properties, Map<String, String> environment) {
         return new RankSources(new Variables(properties, environment)).find();
     }
 
-    /** {@return whether no launcher told anything} */
+    /** {@return true if no launcher started this process} */
     public boolean isSingle() {
         return source == Source.SINGLE;
     }
@@ -226,37 +223,36 @@ public record RankInfo(
         return localRank != UNKNOWN && localWorldSize != UNKNOWN;
     }
 
-    /** This rank, at a known place on its host. */
-    RankInfo at(int localRank, int localWorldSize) {
+    /** Returns a copy with other local values. */
+    RankInfo withLocalRank(int localRank, int localWorldSize) {
         return new RankInfo(
                 rank, worldSize, localRank, localWorldSize, masterAddress, masterPort, job, restart, source);
     }
 
-    /** True if the other differs in nothing but in what it knows of the host. */
+    /** True if both are equal, or differ only in local values that one of them does not know. */
     boolean isSameRankAs(RankInfo other) {
-        return other.at(UNKNOWN, UNKNOWN).equals(at(UNKNOWN, UNKNOWN))
+        return other.withLocalRank(UNKNOWN, UNKNOWN).equals(withLocalRank(UNKNOWN, UNKNOWN))
                 && (!hasLocalRank() || !other.hasLocalRank() || equals(other));
     }
 
-    /** {@return true if all ranks are on one host; false if they are not, or if this is not known} */
+    /** {@return true if all ranks are known to be on one host} */
     public boolean isOnOneHost() {
         return localWorldSize == worldSize;
     }
 
     /**
-     * The CUDA device of this rank. A launcher may show a process all devices of the host, or only its own: the local rank
-     * modulo their number is right for both.
+     * Returns the index of the CUDA device of this rank: the local rank modulo the number of visible devices. This is right for
+     * launchers that make all devices of the host visible to each process, and for those that make one visible.
      *
-     * @param visible the number of devices that the process sees
+     * @param visible the number of devices that are visible to this process
      * @return the index of the device
-     * @throws IllegalArgumentException if it sees none
-     * @throws IllegalStateException if the local rank is not known, see {@link #hasLocalRank}
+     * @throws IllegalArgumentException if no device is visible
+     * @throws IllegalStateException if the local rank is unknown, see {@link #hasLocalRank}
      */
     public int device(int visible) {
         if (localRank == UNKNOWN) {
-            throw new IllegalStateException("the local rank of rank " + rank + " of " + worldSize
-                    + " must be known to choose a device: " + source
-                    + " did not tell it, and Rendezvous.locate was not asked to find it");
+            throw new IllegalStateException("the local rank must be known to choose a device: rank " + rank + " of "
+                    + worldSize + " by " + source + " has none; call Rendezvous.locate first");
         }
         if (visible < 1) {
             throw new IllegalArgumentException("rank " + rank + " sees no CUDA device");
@@ -264,14 +260,14 @@ public record RankInfo(
         return localRank % visible;
     }
 
-    /** {@return such as "rank 5 of 8 (1 of 4 on its host), meeting at node0:29500, by torchrun"} */
+    /** {@return a description, such as "rank 5 of 8 (1 of 4 on its host), meeting at node0:29500, by torchrun"} */
     @Override
     public String toString() {
         return "rank " + rank + " of " + worldSize + " (" + localText() + "), meeting at "
-                + Endpoint.text(masterAddress, masterPort) + ", by " + source;
+                + Endpoint.format(masterAddress, masterPort) + ", by " + source;
     }
 
-    /** Such as "1 of 4 on its host". */
+    /** Describes the local values, such as "1 of 4 on its host". */
     String localText() {
         if (hasLocalRank()) {
             return localRank + " of " + localWorldSize + " on its host";

@@ -6,7 +6,7 @@ import java.util.Optional;
 import java.util.function.Supplier;
 
 /**
- * What a number of ranks tell each other outside NCCL: before there is a communicator, or about one.
+ * Exchange of small values between a fixed number of ranks outside NCCL, for example to create a communicator.
  *
  * <pre>{@code
  * byte[] id = rendezvous.broadcast("id", 0, () -> UniqueId.create().toBytes(), Rendezvous.DEFAULT_TIMEOUT);
@@ -14,26 +14,25 @@ import java.util.function.Supplier;
  * rendezvous.barrier("start", Duration.ofSeconds(60));
  * }</pre>
  *
- * <p><b>Collective.</b> {@link #gather}, {@link #broadcast} and {@link #barrier} are called by every rank with the same key.
- * They are matched by their keys, not by their order. A key can be used again when all ranks have returned from its last
- * use.
+ * <p><b>Collective calls.</b> Every rank calls {@link #gather}, {@link #broadcast} and {@link #barrier} with the same key. Calls
+ * are matched by key, not by order. A key can be used again when all ranks have returned from its last use.
  *
- * <p><b>Failure.</b> Nothing waits for ever: a call ends at its timeout with a {@link RendezvousTimeoutException} that names
- * the ranks that did not come, and every other rank that waits for the same, or comes to it later, gets the same
- * exception. When a rank is lost, or calls {@link #abort}, the calls that need it end at once.
+ * <p><b>Failure.</b> Every call ends at its timeout at the latest. The {@link RendezvousTimeoutException} then names the missing
+ * ranks, and all ranks that wait in the same call, or make it later, get the same exception. When a rank is lost or calls {@link
+ * #abort}, the calls that need it fail at once.
  *
- * <p><b>Threads.</b> All methods may be called from any thread, and several may wait at the same time. A thread that is
+ * <p><b>Threads.</b> All methods may be called from any thread, and several threads may wait at the same time. A thread that is
  * interrupted while it waits gets a {@link RendezvousException} and keeps its interrupt status.
  *
- * <p>Whoever runs ranks in an environment that has a way of its own to exchange bytes (an MPI library, Spark's barrier
- * tasks) implements {@link #rank}, {@link #size}, {@link #gather} and {@link #close}; the rest follows. Values are small: up
- * to {@value #LONGEST_VALUE} bytes.
+ * <p><b>Implementations.</b> An environment with its own exchange of bytes, such as an MPI library or Spark's barrier tasks,
+ * implements {@link #rank}, {@link #size}, {@link #gather} and {@link #close}; the default methods do the rest. A value has at
+ * most {@value #LONGEST_VALUE} bytes.
  */
 public interface Rendezvous extends AutoCloseable {
-    /** How long ranks wait for each other where nothing else is said: 5 minutes. */
+    /** Default timeout of calls that wait for other ranks: 5 minutes. */
     Duration DEFAULT_TIMEOUT = Duration.ofMinutes(5);
 
-    /** The most bytes that a value may have. */
+    /** Maximum length of a value: {@value} bytes. */
     int LONGEST_VALUE = 1 << 16;
 
     /** {@return this rank, from 0} */
@@ -43,48 +42,49 @@ public interface Rendezvous extends AutoCloseable {
     int size();
 
     /**
-     * Gives every rank the values of all. Collective.
+     * Returns the values of all ranks to every rank. Collective.
      *
-     * @param key names what is gathered; not empty, without a slash
-     * @param value this rank's value, at most {@value #LONGEST_VALUE} bytes, possibly none
-     * @param timeout how long to wait for the other ranks
+     * @param key the key; not empty, without a slash
+     * @param value this rank's value, 0 to {@value #LONGEST_VALUE} bytes
+     * @param timeout the time to wait for the other ranks
      * @return the values by rank
      * @throws IllegalArgumentException if the value is too long, the key can't be used, or the timeout is negative
-     * @throws RendezvousTimeoutException if not all ranks came in time
+     * @throws RendezvousTimeoutException if not all ranks make the call in time
      * @throws RendezvousException if a rank is lost or has aborted, or this thread is interrupted
      */
     List<byte[]> gather(String key, byte[] value, Duration timeout);
 
     /**
-     * Gives every rank the value of one. Collective; the root may return before the others have come.
+     * Returns the value of the root to every rank. Collective. The root does not wait for the other ranks in a {@link TcpStore};
+     * it may in other implementations.
      *
-     * <p>If the supplier throws at the root, the others get a {@link RendezvousException} with its message.
+     * <p>If the supplier throws, the root gets that exception, and the other ranks get a {@link RendezvousException} with its message.
      *
-     * @param key names what is broadcast; not empty, without a slash
-     * @param root the rank whose value it is
-     * @param value makes the value, less than {@value #LONGEST_VALUE} bytes; called at the root alone
-     * @param timeout how long to wait for the root
+     * @param key the key; not empty, without a slash
+     * @param root the rank that makes the value
+     * @param value makes the value, less than {@value #LONGEST_VALUE} bytes; called at the root only
+     * @param timeout the time to wait for the root
      * @return the value
-     * @throws IllegalArgumentException if the value is too long, the key can't be used, the timeout is negative, or the root is no
-     *     rank
-     * @throws RendezvousTimeoutException if the root did not come in time
+     * @throws IllegalArgumentException if the value is too long, the key can't be used, the timeout is negative, or the root is
+     *     out of range
+     * @throws RendezvousTimeoutException if the root does not make the call in time
      * @throws RendezvousException if the root failed, is lost or has aborted, or this thread is interrupted
      */
     default byte[] broadcast(String key, int root, Supplier<byte[]> value, Duration timeout) {
-        Broadcast.requireRoot(root, size());
+        BroadcastMessage.requireRoot(root, size());
         if (rank() != root) {
-            return Broadcast.unwrap(gather(key, new byte[0], timeout).get(root), root);
+            return BroadcastMessage.decode(gather(key, new byte[0], timeout).get(root), root);
         }
-        return Broadcast.atRoot(value, message -> gather(key, message, timeout));
+        return BroadcastMessage.send(value, message -> gather(key, message, timeout));
     }
 
     /**
-     * Returns when all ranks have called it. Collective.
+     * Waits until all ranks have made this call. Collective.
      *
-     * @param key names the barrier; not empty, without a slash
-     * @param timeout how long to wait for the other ranks
+     * @param key the key; not empty, without a slash
+     * @param timeout the time to wait for the other ranks
      * @throws IllegalArgumentException if the key can't be used, or the timeout is negative
-     * @throws RendezvousTimeoutException if not all ranks came in time
+     * @throws RendezvousTimeoutException if not all ranks make the call in time
      * @throws RendezvousException if a rank is lost or has aborted, or this thread is interrupted
      */
     default void barrier(String key, Duration timeout) {
@@ -92,63 +92,62 @@ public interface Rendezvous extends AutoCloseable {
     }
 
     /**
-     * Finds this rank's number on its host, and how many ranks are there, where its launcher did not tell. Collective if
-     * {@link RankInfo#hasLocalRank} is false; otherwise the rank is returned as it is. {@link TcpStore} accepts only ranks
-     * for all of which it is true, or for none.
+     * Finds the local rank and the local world size of this rank if its launcher did not provide them. Collective if {@link
+     * RankInfo#hasLocalRank} is false; otherwise returns {@code self} at once. {@link RankInfo#hasLocalRank} must be the same for all
+     * ranks; {@link TcpStore} refuses a rank for which it differs.
      *
-     * <p>Ranks are on one host if they have the same host name and the same boot of the kernel, or the same value of
-     * {@code NCCL_HOSTID}: as NCCL has it, a container with a host name of its own is a host. Local ranks follow the order
-     * of the ranks.
+     * <p>Ranks are on one host if their host names and the ids of their kernel's boot are equal, or if their values of
+     * {@code NCCL_HOSTID} are. As in NCCL, a container with a host name of its own is a host. The order of local ranks is that of the
+     * ranks.
      *
      * @param self this rank
-     * @param timeout how long to wait for the other ranks
-     * @return this rank, with its local rank and the number of ranks on its host
+     * @param timeout the time to wait for the other ranks
+     * @return this rank, with its local rank and local world size
      * @throws IllegalArgumentException if {@code self} is not this rank of this rendezvous
-     * @throws RendezvousTimeoutException if not all ranks came in time
-     * @throws RendezvousException if a rank was told something else of its host than is found, a rank is lost or has
-     *     aborted, or this thread is interrupted
+     * @throws RendezvousTimeoutException if not all ranks make the call in time
+     * @throws RendezvousException if the local rank or local world size that a launcher has set contradicts the hosts of the
+     *     ranks, a rank is lost or has aborted, or this thread is interrupted
      */
     default RankInfo locate(RankInfo self, Duration timeout) {
-        return LocalRanks.find(this, self, timeout);
+        return LocalRanks.locate(this, self, timeout);
     }
 
     /**
-     * The same ranks with keys of their own: what is called there never meets what is called here, or in a scope of another
-     * name. Not collective.
+     * Returns a rendezvous of the same ranks with keys of its own. Equal keys of different scopes never match. Not collective.
      *
-     * @param name names the scope; not empty, without a slash, the same for all ranks
-     * @return a view, which needs no closing; closing it does nothing
+     * @param name the name of the scope; not empty, without a slash, the same for all ranks
+     * @return a view; closing it does nothing
+     * @throws IllegalArgumentException if the name can't be used
      */
     default Rendezvous scope(String name) {
-        return new Scope(this, Keys.prefix("", name));
+        return new Scope(this, Arguments.scopePrefix("", name));
     }
 
     /**
-     * Answers the other ranks when they ask, whatever this rank's threads wait for, and can ask them. Not collective, but
-     * ranks that have not called it do not answer.
+     * Opens an inquiry: a background thread answers the questions of other ranks for this rank, even while its threads are blocked,
+     * and this rank can ask the others. Not collective, but a rank that has not opened the inquiry does not answer.
      *
-     * @param topic names what is asked; not empty, without a slash; not that of an inquiry that is open here
-     * @param answer makes this rank's answer, a short one: 64 KiB are shared by all ranks, and what is longer is cut off;
-     *     called by a thread of this package, and must not wait
-     * @return the inquiry, to be closed by the caller; empty where ranks can't be asked, as here, unless it is a {@link
-     *     TcpStore} of not more than 4096 ranks
+     * @param topic the topic; not empty, without a slash; without an open inquiry at this rank
+     * @param answer makes this rank's answer; must not block. The answers of all ranks share 64 KiB; a longer answer is cut off
+     * @return the inquiry, which the caller closes; empty if this rendezvous does not support inquiries. A {@link TcpStore}
+     *     supports them for up to 4096 ranks, the default implementation does not
      * @throws IllegalArgumentException if the topic can't be used, or has an open inquiry
-     * @throws IllegalStateException if this is closed
+     * @throws IllegalStateException if this rendezvous is closed
      */
     default Optional<Inquiry> inquiry(String topic, Supplier<byte[]> answer) {
         return Optional.empty();
     }
 
     /**
-     * Tells the other ranks that this one can't go on. Calls that wait for it end with a {@link RendezvousException} that
-     * gives the reason. Does not wait. Where the environment itself tells the others, as Spark does, there is nothing to do,
-     * and this does nothing.
+     * Reports to the other ranks that this rank has failed. Their calls that wait for this rank fail with a {@link
+     * RendezvousException} that contains the reason. Does not wait for other ranks. The default implementation does nothing; it
+     * is for environments that report a failed rank themselves, such as Spark.
      *
-     * @param reason what happened, for the messages of the others
+     * @param reason the reason, for the messages of the other ranks
      */
     default void abort(String reason) {}
 
-    /** Ends this rank's part. Further calls are an {@link IllegalStateException}. Closing again does nothing. */
+    /** Closes the rendezvous for this rank. Further calls throw {@link IllegalStateException}. Closing again does nothing. */
     @Override
     void close();
 }

@@ -3,8 +3,7 @@ package io.github.nccl4j.launch;
 import io.github.nccl4j.library.NcclException;
 
 /**
- * The ranks could not tell each other what they wanted to: one is lost, has failed, or does not agree with the others. The
- * message says which.
+ * Thrown when ranks can't exchange values: a rank is lost, has failed, or disagrees with the others. The message names the rank.
  *
  * <p>Instances are immutable.
  */
@@ -12,9 +11,9 @@ public class RendezvousException extends NcclException {
     private static final long serialVersionUID = 1L;
 
     /**
-     * Creates an exception; implementations of {@link Rendezvous} do.
+     * Creates an exception. For implementations of {@link Rendezvous}.
      *
-     * @param message what went wrong, and at which rank
+     * @param message the failure and its rank
      */
     public RendezvousException(String message) {
         super(message);
@@ -23,8 +22,8 @@ public class RendezvousException extends NcclException {
     /**
      * Creates an exception with a cause.
      *
-     * @param message what went wrong, and at which rank
-     * @param cause what led to it, or null
+     * @param message the failure and its rank
+     * @param cause the cause, or null
      */
     public RendezvousException(String message, Throwable cause) {
         super(message, cause);

@@ -4,21 +4,21 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Not all ranks came in time.
+ * Thrown when a call on a {@link Rendezvous} reaches its timeout.
  *
  * <p>Instances are immutable.
  */
 public final class RendezvousTimeoutException extends RendezvousException {
     private static final long serialVersionUID = 1L;
 
-    /** The ranks that did not come. */
+    /** The missing ranks; an array, because the exception must be serializable. */
     private final int[] missing;
 
     /**
-     * Creates an exception; implementations of {@link Rendezvous} do.
+     * Creates an exception. For implementations of {@link Rendezvous}.
      *
-     * @param message what was waited for, for how long, and who is missing
-     * @param missing the ranks that did not come, in their order; empty if it is not known who they are
+     * @param message the call, its timeout, and the missing ranks
+     * @param missing the ranks that did not arrive, in ascending order; empty if they are not known
      */
     public RendezvousTimeoutException(String message, List<Integer> missing) {
         super(message);
@@ -26,9 +26,9 @@ public final class RendezvousTimeoutException extends RendezvousException {
     }
 
     /**
-     * The ranks that did not come.
+     * Returns the ranks that did not arrive.
      *
-     * @return the ranks in their order; empty if it is not known who they are
+     * @return the ranks in ascending order; empty if they are not known
      */
     public List<Integer> missing() {
         return Arrays.stream(missing).boxed().toList();

@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.function.Supplier;
 
-/** Keys with a prefix, for a rendezvous that has no better way to keep them apart. */
+/** Default scope of a rendezvous: adds a prefix to the keys. */
 final class Scope implements Rendezvous {
     private final Rendezvous whole;
     private final String prefix;
@@ -27,17 +27,17 @@ final class Scope implements Rendezvous {
 
     @Override
     public List<byte[]> gather(String key, byte[] value, Duration timeout) {
-        return whole.gather(Keys.full(prefix, key), value, timeout);
+        return whole.gather(Arguments.fullKey(prefix, key), value, timeout);
     }
 
     @Override
     public Rendezvous scope(String name) {
-        return new Scope(whole, Keys.prefix(prefix, name));
+        return new Scope(whole, Arguments.scopePrefix(prefix, name));
     }
 
     @Override
     public Optional<Inquiry> inquiry(String topic, Supplier<byte[]> answer) {
-        return whole.inquiry(Keys.full(prefix, topic), answer);
+        return whole.inquiry(Arguments.fullKey(prefix, topic), answer);
     }
 
     @Override
@@ -47,6 +47,6 @@ final class Scope implements Rendezvous {
 
     @Override
     public void close() {
-        // Whoever made the whole closes it.
+        // The creator of the underlying rendezvous closes it.
     }
 }

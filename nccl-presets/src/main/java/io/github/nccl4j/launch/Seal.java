@@ -8,18 +8,19 @@ import javax.crypto.spec.GCMParameterSpec;
 import javax.crypto.spec.SecretKeySpec;
 
 /**
- * Encrypts and authenticates the frames of one connection, with AES-GCM. Each direction has a key of its own, and the number
- * of a frame is its nonce, so that none can be read, changed, repeated, left out or sent back by who does not know the
- * secret.
+ * Encryption and authentication of the frames of one connection, with AES-GCM. Each direction has its own key, and the number
+ * of a frame is its nonce: without the secret, frames can't be read, changed, repeated, dropped, reordered or reflected.
+ * Not thread-safe.
  */
 final class Seal {
-    /** How much longer a frame becomes. */
+    /** Bytes that sealing adds to a frame: the tag. */
     static final int OVERHEAD = 16;
 
     private static final int TAG_BITS = 8 * OVERHEAD;
     private static final int NONCE_BYTES = 12;
-    /** With one key, by NIST SP 800-38D for nonces that are counted; far below. */
-    private static final long MOST_FRAMES = 1L << 32;
+
+    /** Limit per key, far below that of NIST SP 800-38D for deterministic nonces. */
+    private static final long MAX_FRAMES = 1L << 32;
 
     private final Cipher cipher;
     private final SecretKeySpec sending;
@@ -46,8 +47,9 @@ final class Seal {
     }
 
     private byte[] run(int mode, SecretKeySpec key, long number, byte[] input) throws IOException {
-        if (number >= MOST_FRAMES) {
-            throw new IOException("this connection has carried " + number + " frames: open another");
+        if (number >= MAX_FRAMES) {
+            throw new IOException(
+                    "a connection must carry <= " + MAX_FRAMES + " frames each way: " + number + " were carried");
         }
         try {
             byte[] nonce = ByteBuffer.allocate(NONCE_BYTES)
@@ -55,8 +57,8 @@ final class Seal {
                     .array();
             cipher.init(mode, key, new GCMParameterSpec(TAG_BITS, nonce));
             return cipher.doFinal(input);
-        } catch (GeneralSecurityException changed) {
-            throw new IOException("a frame was not sealed by the other end", changed);
+        } catch (GeneralSecurityException forged) {
+            throw new IOException("a frame failed authentication", forged);
         }
     }
 }

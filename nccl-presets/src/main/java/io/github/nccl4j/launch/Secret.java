@@ -13,12 +13,12 @@ import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 
 /**
- * What all ranks of a job know, and nobody else. Never sent: each end proves by HMAC-SHA256 over both ends' fresh nonces that
- * it knows it, and the keys of the {@link Seal} are made of it in the same way.
+ * The secret that the ranks of a job share. It is never sent: each end proves its knowledge by HMAC-SHA256 over fresh nonces
+ * of both ends. The keys of the {@link Seal} are derived in the same way. Thread-safe.
  */
 final class Secret {
-    /** Shorter ones can be guessed by who sees a proof. */
-    static final int SHORTEST = 16;
+    /** Minimum length: a shorter secret can be guessed offline from an observed proof. */
+    static final int MIN_BYTES = 16;
 
     static final String VARIABLE = "NCCL4J_STORE_SECRET";
     static final String FILE_VARIABLE = "NCCL4J_STORE_SECRET_FILE";
@@ -29,9 +29,9 @@ final class Secret {
     private final Mac mac;
 
     Secret(byte[] bytes, String name) {
-        if (bytes.length < SHORTEST) {
+        if (bytes.length < MIN_BYTES) {
             throw new IllegalArgumentException(
-                    name + " must have at least " + SHORTEST + " bytes: it has " + bytes.length);
+                    name + " must have at least " + MIN_BYTES + " bytes: it has " + bytes.length);
         }
         try {
             mac = Mac.getInstance(ALGORITHM);
@@ -41,7 +41,7 @@ final class Secret {
         }
     }
 
-    /** That of the environment, or null if there is none. */
+    /** Returns the secret that the environment sets; null if there is none. */
     static Secret of(Map<String, String> environment) {
         String text = environment.getOrDefault(VARIABLE, "");
         String file = environment.getOrDefault(FILE_VARIABLE, "");
@@ -62,7 +62,7 @@ final class Secret {
         }
     }
 
-    /** Editors end a file with a line end, tools that mount secrets do not. */
+    /** Editors append a line end to a file; tools that mount secrets do not. */
     private static byte[] withoutLineEnd(byte[] bytes) {
         int length = bytes.length;
         while (length > 0 && (bytes[length - 1] == '\n' || bytes[length - 1] == '\r')) {
@@ -71,7 +71,7 @@ final class Secret {
         return Arrays.copyOf(bytes, length);
     }
 
-    /** What an end that knows the secret answers to the other's nonce. */
+    /** The proof of one end that it knows the secret. */
     byte[] proof(boolean ofServer, byte[] serverNonce, byte[] clientNonce) {
         return derive(ofServer ? "server proves" : "client proves", serverNonce, clientNonce);
     }
@@ -86,7 +86,7 @@ final class Secret {
         return ofServer ? new Seal(toClient, toServer) : new Seal(toServer, toClient);
     }
 
-    /** The labels keep an answer from being used for another purpose, or sent back to who asked. */
+    /** The labels prevent that a proof is reflected to its sender or that a value serves two purposes. */
     private synchronized byte[] derive(String label, byte[] serverNonce, byte[] clientNonce) {
         mac.update(("nccl4j store 1, " + label + "\0").getBytes(StandardCharsets.UTF_8));
         mac.update(serverNonce);

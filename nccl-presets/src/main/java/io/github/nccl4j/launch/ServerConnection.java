@@ -1,6 +1,6 @@
 package io.github.nccl4j.launch;
 
-import io.github.nccl4j.launch.Meeting.Subject;
+import io.github.nccl4j.launch.PendingCollective.Signature;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
@@ -9,51 +9,54 @@ import java.security.SecureRandom;
 import java.util.ArrayList;
 import java.util.List;
 
-/** The store's end of a connection: finds out whose it is, then serves that rank. */
+/** Server end of a connection: runs the handshake, then serves the requests of one rank. */
 final class ServerConnection extends Connection {
-    /** Requests of one rank that wait for others. */
-    private static final int MOST_WAITING = 4096;
+    /** Limit for requests of one rank without a response. */
+    private static final int MAX_PENDING_REQUESTS = 4096;
 
     private final StoreServer server;
     private final StoreState state;
     private final byte[] nonce = new byte[Wire.NONCE_BYTES];
-    private EventLoop.Timer patience;
+    private EventLoop.Timer handshakeTimer;
     private boolean proven;
+    /** Negative until the rank has joined. */
     private int rank = -1;
-    private boolean leaves;
-    private int waiting;
+
+    private boolean leaving;
+    private int pendingRequests;
 
     ServerConnection(StoreServer server, SocketChannel channel) {
-        super(server.loop(), channel, Wire.LONGEST_HELLO);
+        super(server.loop(), channel, Wire.MAX_HELLO);
         this.server = server;
         state = server.state();
     }
 
-    /** Where it comes from. */
-    String remote() {
+    /** The address of the peer, for messages. */
+    String remoteAddress() {
         try {
             InetSocketAddress address = (InetSocketAddress) channel().getRemoteAddress();
-            return address == null ? "nowhere" : address.getAddress().getHostAddress();
+            return address == null ? "no address" : address.getAddress().getHostAddress();
         } catch (IOException closed) {
             return "a closed connection";
         }
     }
 
-    void greet() {
-        patience = loop().at(server.helloDeadline(), () -> close(new IOException("said nothing in time")));
-        boolean secret = server.secret() != null;
-        if (secret) {
+    void sendGreeting() {
+        handshakeTimer = loop().schedule(
+                        server.handshakeDeadline(), () -> close(new IOException("the handshake was not done in time")));
+        boolean withSecret = server.secret() != null;
+        if (withSecret) {
             Random.SOURCE.nextBytes(nonce);
         }
         send(new Wire.Frame()
                 .number64(Wire.MAGIC)
                 .number8(Wire.VERSION)
-                .number8(secret ? Wire.SECRET : Wire.OPEN)
+                .number8(withSecret ? Wire.WITH_SECRET : Wire.WITHOUT_SECRET)
                 .raw(nonce)
-                .done());
+                .toBytes());
     }
 
-    /** Apart, because a store without a secret needs none. */
+    /** A class of its own, so that only a store with a secret initializes a secure generator. */
     static final class Random {
         static final SecureRandom SOURCE = new SecureRandom();
 
@@ -61,221 +64,229 @@ final class ServerConnection extends Connection {
     }
 
     @Override
-    void received(ByteBuffer frame) throws IOException {
+    void handleFrame(ByteBuffer frame) throws IOException {
         if (rank >= 0) {
-            Wire.read(frame, this::request);
+            Wire.read(frame, this::handleRequest);
         } else if (proven) {
-            Wire.read(frame, this::join);
+            Wire.read(frame, this::handleJoin);
         } else {
             try {
-                Wire.read(frame, this::prove);
-            } catch (IOException stranger) {
-                server.refused(this, stranger.getMessage());
-                throw stranger;
+                Wire.read(frame, this::handleHello);
+            } catch (IOException refused) {
+                server.logRefusal(this, refused.getMessage());
+                throw refused;
             }
         }
     }
 
-    private Void prove(ByteBuffer frame) throws IOException {
+    private Void handleHello(ByteBuffer frame) throws IOException {
         if (frame.getLong() != Wire.MAGIC || frame.get() != Wire.VERSION) {
-            throw new IOException("does not speak the store's language");
+            throw new IOException("the client does not use version " + Wire.VERSION + " of the store's protocol");
         }
         Secret secret = server.secret();
-        boolean offered = frame.get() == Wire.SECRET;
+        boolean clientHasSecret = frame.get() == Wire.WITH_SECRET;
         byte[] clientNonce = new byte[Wire.NONCE_BYTES];
         frame.get(clientNonce);
-        if (secret == null || !offered) {
-            if (offered || secret != null) {
+        if (secret == null || !clientHasSecret) {
+            if (clientHasSecret || secret != null) {
                 refuse(
                         Wire.FAILED,
                         "rank 0 has " + (secret == null ? "no" : "a") + " secret, and this rank has "
-                                + (offered ? "one" : "none"));
-                throw new IOException(offered ? "it has a secret, this store none" : "it has no secret");
+                                + (clientHasSecret ? "one" : "none"));
+                throw new IOException(
+                        clientHasSecret
+                                ? "the client has a secret, the store has none"
+                                : "the client has no secret, the store has one");
             }
             send(new Wire.Frame()
                     .number8(Wire.OK)
                     .raw(new byte[Wire.PROOF_BYTES])
-                    .done());
+                    .toBytes());
         } else {
             byte[] proof = new byte[Wire.PROOF_BYTES];
             frame.get(proof);
             if (!secret.isProof(proof, false, nonce, clientNonce)) {
-                refuse(Wire.FAILED, "this rank has another secret than rank 0");
-                throw new IOException("wrong secret");
+                refuse(Wire.FAILED, "the secret of this rank differs from that of rank 0");
+                throw new IOException("the secret of the client differs from that of the store");
             }
             send(new Wire.Frame()
                     .number8(Wire.OK)
                     .raw(secret.proof(true, nonce, clientNonce))
-                    .done());
+                    .toBytes());
         }
-        isTrusted(secret == null ? null : secret.seal(true, nonce, clientNonce), Wire.LONGEST_JOIN);
+        enableSeal(secret == null ? null : secret.seal(true, nonce, clientNonce), Wire.MAX_JOIN);
         proven = true;
         return null;
     }
 
     private void refuse(byte status, String reason) {
-        send(new Wire.Frame().number8(status).text(reason).done());
+        send(new Wire.Frame().number8(status).text(reason).toBytes());
     }
 
-    private Void join(ByteBuffer frame) throws IOException {
-        int claimed = frame.getInt();
+    private Void handleJoin(ByteBuffer frame) throws IOException {
+        int claimedRank = frame.getInt();
         int worldSize = frame.getInt();
         int restart = frame.getInt();
         boolean hasLocalRank = frame.get() != 0;
         String local = Wire.text(frame);
         String job = Wire.text(frame);
-        String place = remote() + ", " + Wire.text(frame);
+        String process = remoteAddress() + ", " + Wire.text(frame);
         RankInfo self = server.self();
         if (!job.equals(self.job()) || restart != self.restart()) {
             refuse(
                     Wire.ANOTHER_JOB,
-                    "rank 0 there is of job '" + self.job() + "', attempt " + self.restart() + "; this rank of job '"
-                            + job + "', attempt " + restart);
-            throw new IOException("another job");
+                    "rank 0 is in job '" + self.job() + "', attempt " + self.restart() + "; this rank is in job '" + job
+                            + "', attempt " + restart);
+            throw new IOException("the client is in another job or attempt");
         }
-        String wrong = server.join(this, claimed, worldSize, hasLocalRank, local, place);
-        if (wrong != null) {
-            refuse(Wire.FAILED, wrong);
-            throw new IOException(wrong);
+        String refusal = server.join(this, claimedRank, worldSize, hasLocalRank, local, process);
+        if (refusal != null) {
+            refuse(Wire.FAILED, refusal);
+            throw new IOException(refusal);
         }
-        rank = claimed;
-        loop().cancel(patience);
-        isStillTrusted(Wire.REQUEST_HEAD
-                + Wire.LONGEST_KEY
+        rank = claimedRank;
+        loop().cancel(handshakeTimer);
+        setMaxFrameBytes(Wire.REQUEST_HEADER_BYTES
+                + Wire.MAX_KEY
                 + Rendezvous.LONGEST_VALUE
                 + Integer.BYTES * worldSize
                 + Seal.OVERHEAD);
-        send(new Wire.Frame().number8(Wire.OK).done());
+        send(new Wire.Frame().number8(Wire.OK).toBytes());
         return null;
     }
 
     @Override
-    void ended(IOException why) {
-        loop().cancel(patience);
-        server.ended(this, rank, leaves);
+    void handleEnd(IOException why) {
+        loop().cancel(handshakeTimer);
+        server.removeConnection(this, rank, leaving);
     }
 
-    /** Says that the store ends. */
-    void farewell(String reason) {
+    /** Tells the client that the store closes, and why. */
+    void sendCloseNotice(String reason) {
         send(new Wire.Frame()
-                .number32(Wire.FAREWELL)
+                .number32(Wire.CLOSE_NOTICE)
                 .number8(Wire.FAILED)
                 .text(reason)
-                .done());
+                .toBytes());
     }
 
     /* Requests. */
 
-    private Void request(ByteBuffer frame) throws IOException {
+    private Void handleRequest(ByteBuffer frame) throws IOException {
         int number = frame.getInt();
-        if (waiting >= MOST_WAITING) {
-            throw new IOException("more than " + MOST_WAITING + " requests that wait");
+        if (pendingRequests >= MAX_PENDING_REQUESTS) {
+            throw new IOException(
+                    "pending requests of a rank must be <= " + MAX_PENDING_REQUESTS + ": " + (pendingRequests + 1));
         }
-        waiting++;
-        Reply reply = new Answer(number);
+        pendingRequests++;
+        Responder responder = new RequestResponder(number);
         switch (Wire.Operation.read(frame)) {
             case SET -> {
                 String key = Wire.text(frame);
-                state.set(key, Wire.bytes(frame), reply);
+                state.set(key, Wire.bytes(frame), responder);
             }
             case GET -> {
-                long timeout = timeout(frame);
-                state.await(List.of(Wire.text(frame)), true, timeout, reply);
+                long timeout = readTimeout(frame);
+                state.await(List.of(Wire.text(frame)), true, timeout, responder);
             }
-            case AWAIT -> await(frame, reply);
+            case AWAIT -> await(frame, responder);
             case ADD -> {
                 String key = Wire.text(frame);
-                state.add(key, frame.getLong(), reply);
+                state.add(key, frame.getLong(), responder);
             }
-            case DELETE -> state.delete(Wire.text(frame), reply);
-            case MEET -> meet(frame, reply);
+            case DELETE -> state.delete(Wire.text(frame), responder);
+            case COLLECTIVE -> arrive(frame, responder);
             case ABORT -> {
                 String prefix = Wire.text(frame);
-                state.abort(prefix, "rank " + rank + " can't go on: " + Wire.text(frame));
-                reply.ok(new byte[0]);
+                state.abort(prefix, "rank " + rank + " has aborted: " + Wire.text(frame));
+                responder.succeed(new byte[0]);
             }
-            case GONE -> reply.ok(new Wire.Frame().numbers(state.gone()).done());
+            case GONE ->
+                responder.succeed(new Wire.Frame().numbers(state.gone()).toBytes());
             case LEAVE -> {
-                leaves = true;
-                reply.ok(new byte[0]);
+                leaving = true;
+                responder.succeed(new byte[0]);
             }
         }
         return null;
     }
 
-    private static long timeout(ByteBuffer frame) throws IOException {
+    private static long readTimeout(ByteBuffer frame) throws IOException {
         long timeout = frame.getLong();
-        if (timeout < 0 || timeout > Keys.LONGEST_NANOSECONDS) {
-            throw new IOException("a timeout of " + timeout + " ns");
+        if (timeout < 0 || timeout > Arguments.MAX_NANOSECONDS) {
+            throw new IOException("timeout must be from 0 to " + Arguments.MAX_NANOSECONDS + " ns: " + timeout);
         }
         return timeout;
     }
 
-    private void await(ByteBuffer frame, Reply reply) throws IOException {
-        long timeout = timeout(frame);
+    private void await(ByteBuffer frame, Responder responder) throws IOException {
+        long timeout = readTimeout(frame);
         int count = frame.getInt();
-        if (count < 0 || count > frame.remaining() / Integer.BYTES) {
-            throw new IOException("a list of " + count + " keys");
+        int max = frame.remaining() / Integer.BYTES;
+        if (count < 0 || count > max) {
+            throw new IOException("number of keys must be from 0 to " + max + ": " + count);
         }
         List<String> keys = new ArrayList<>(count);
         for (int i = 0; i < count; i++) {
             keys.add(Wire.text(frame));
         }
-        state.await(keys, false, timeout, reply);
+        state.await(keys, false, timeout, responder);
     }
 
-    private void meet(ByteBuffer frame, Reply reply) throws IOException {
-        long timeout = timeout(frame);
+    private void arrive(ByteBuffer frame, Responder responder) throws IOException {
+        long timeout = readTimeout(frame);
         int kind = frame.get();
         int root = frame.getInt();
         List<Integer> ranks = Wire.numbers(frame);
         String key = Wire.text(frame);
         byte[] value = Wire.bytes(frame);
         if (ranks.isEmpty()) {
-            ranks = state.all();
+            ranks = state.allRanks();
         }
-        int index = ranks == state.all() ? rank : ranks.indexOf(rank);
-        int size = state.all().size();
-        boolean sensible = ranks == state.all()
+        int index = ranks == state.allRanks() ? rank : ranks.indexOf(rank);
+        int size = state.allRanks().size();
+        boolean validRanks = ranks == state.allRanks()
                 || ranks.stream().allMatch(one -> one >= 0 && one < size)
                         && ranks.stream().distinct().count() == ranks.size();
         if (kind < 0
-                || kind >= Meeting.Kind.values().length
+                || kind >= PendingCollective.Kind.values().length
                 || index < 0
                 || root < 0
                 || root >= ranks.size()
-                || !sensible) {
-            throw new IOException("a meeting of kind " + kind + ", root " + root + ", ranks " + ranks);
+                || !validRanks) {
+            throw new IOException(
+                    "invalid collective of rank " + rank + ": kind " + kind + ", root " + root + ", ranks " + ranks);
         }
-        state.meet(key, new Subject(Meeting.Kind.values()[kind], ranks, root), index, value, timeout, reply);
+        Signature signature = new Signature(PendingCollective.Kind.values()[kind], ranks, root);
+        state.arrive(key, signature, index, value, timeout, responder);
     }
 
-    /** Takes an answer to the rank that asked. */
-    private final class Answer implements Reply {
+    /** Sends the response to a request of this connection. */
+    private final class RequestResponder implements Responder {
         private final int number;
 
-        Answer(int number) {
+        RequestResponder(int number) {
             this.number = number;
         }
 
-        private Wire.Frame head(byte status) {
-            waiting--;
+        private Wire.Frame header(byte status) {
+            pendingRequests--;
             return new Wire.Frame().number32(number).number8(status);
         }
 
         @Override
-        public void ok(byte[] content) {
-            send(head(Wire.OK).raw(content).done());
+        public void succeed(byte[] content) {
+            send(header(Wire.OK).raw(content).toBytes());
         }
 
         @Override
-        public void failed(String reason) {
-            send(head(Wire.FAILED).text(reason).done());
+        public void fail(String reason) {
+            send(header(Wire.FAILED).text(reason).toBytes());
         }
 
         @Override
-        public void timedOut(String reason, List<Integer> missing) {
-            send(head(Wire.TIMED_OUT).text(reason).numbers(missing).done());
+        public void timeOut(String reason, List<Integer> missing) {
+            send(header(Wire.TIMED_OUT).text(reason).numbers(missing).toBytes());
         }
     }
 }

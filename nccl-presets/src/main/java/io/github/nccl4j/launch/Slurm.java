@@ -3,16 +3,16 @@ package io.github.nccl4j.launch;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** What Slurm writes into its variables. */
+/** Parser of environment variables of Slurm. */
 final class Slurm {
-    /** Slurm numbers what is no step of srun from here: scripts, shells of salloc, prologues. */
+    /** Step ids from here on are not of srun, but of scripts, shells of salloc and prologues. */
     private static final long FIRST_SPECIAL_STEP = 0xffff_fff0L;
 
     private static final Pattern TASKS = Pattern.compile("(\\d{1,9})(?:\\(x(\\d{1,9})\\))?");
 
     private Slurm() {}
 
-    /** Whether a process is a task of srun. In an allocation, SLURM_PROCID and SLURM_NTASKS are set without it. */
+    /** True if this process is a task of srun. SLURM_PROCID and SLURM_NTASKS are set for other processes of an allocation, too. */
     static boolean isStep(Variables variables) {
         String step = variables.text("SLURM_STEP_ID");
         if (step == null || !variables.has("SLURM_PROCID")) {
@@ -20,15 +20,14 @@ final class Slurm {
         }
         try {
             return Long.parseLong(step) < FIRST_SPECIAL_STEP;
-        } catch (NumberFormatException name) {
-            // "batch", "extern", "interactive".
+        } catch (NumberFormatException special) {
+            // Such as "batch", "extern", "interactive".
             return false;
         }
     }
 
     /**
-     * The first host of a list such as {@code "n[08-11,20],login1"}: n08. The parts in brackets are in Slurm's order, which
-     * is that of the tasks.
+     * Returns the first host of a list: n08 of {@code "n[08-11,20],login1"}. Slurm lists the hosts in the order of the tasks.
      */
     static String firstHost(String hosts) {
         StringBuilder name = new StringBuilder();
@@ -50,7 +49,7 @@ final class Slurm {
         return name.toString();
     }
 
-    /** The number of tasks on a host, from {@code "4(x2),3"}: 4 on hosts 0 and 1, 3 on host 2. */
+    /** Returns the number of tasks on a host. {@code "4(x2),3"} means 4 tasks on hosts 0 and 1, and 3 on host 2. */
     static int tasksOnHost(String tasks, int host) {
         long hosts = 0;
         for (String part : tasks.split(",")) {
@@ -64,6 +63,6 @@ final class Slurm {
             }
         }
         throw new IllegalArgumentException(
-                "SLURM_STEP_TASKS_PER_NODE must tell about host " + host + " (SLURM_NODEID): " + tasks);
+                "SLURM_STEP_TASKS_PER_NODE must include host " + host + " (SLURM_NODEID): " + tasks);
     }
 }

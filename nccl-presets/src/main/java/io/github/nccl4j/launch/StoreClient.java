@@ -10,49 +10,52 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** A rank's end of the connection to the store. */
+/** Client end of a connection to the store: runs the handshake, then sends the requests of one rank. */
 final class StoreClient extends Connection {
-    /** The most that a Java array may have, nearly. */
-    private static final int MOST_BYTES = Integer.MAX_VALUE - 16;
+    /** A length that every JVM can allocate as an array. */
+    private static final int MAX_ARRAY_BYTES = Integer.MAX_VALUE - 16;
 
     private final RankInfo self;
     private final Secret secret;
     private final CompletableFuture<StoreClient> joined = new CompletableFuture<>();
-    private final Map<Integer, CompletableFuture<ByteBuffer>> asked = new ConcurrentHashMap<>();
-    private final AtomicInteger numbers = new AtomicInteger(Wire.FAREWELL);
+    private final Map<Integer, CompletableFuture<ByteBuffer>> pending = new ConcurrentHashMap<>();
+    private final AtomicInteger lastNumber = new AtomicInteger(Wire.CLOSE_NOTICE);
     private final byte[] nonce = new byte[Wire.NONCE_BYTES];
     private byte[] serverNonce;
     private boolean proven;
-    private volatile String end;
+    private volatile String endReason;
 
-    /** The store does not want this rank. */
+    /** The store refuses this rank, or this rank refuses the store. */
     static final class RefusedException extends IOException {
         private static final long serialVersionUID = 1L;
-        /** Whether another store may come in its place. */
-        private final boolean forNow;
+        /** True if another store, for this rank, may start at the same address later. */
+        private final boolean retryable;
 
-        RefusedException(String reason, boolean forNow) {
+        RefusedException(String reason, boolean retryable) {
             super(reason);
-            this.forNow = forNow;
+            this.retryable = retryable;
         }
 
-        boolean isForNow() {
-            return forNow;
+        boolean isRetryable() {
+            return retryable;
         }
     }
 
     private StoreClient(EventLoop loop, SocketChannel channel, RankInfo self, Secret secret) {
-        super(loop, channel, Wire.LONGEST_JOIN);
+        super(loop, channel, Wire.MAX_JOIN);
         this.self = self;
         this.secret = secret;
     }
 
-    /** Connects and joins; the result tells when, or why not, and is never cancelled: it is {@link #abandon}ed. */
+    /**
+     * Starts to connect and join; {@link #joined} completes with the result. To cancel the attempt, call {@link #abandon}:
+     * cancelling the future would leave the connection open.
+     */
     static StoreClient connect(EventLoop loop, InetSocketAddress address, RankInfo self, Secret secret)
             throws IOException {
         SocketChannel channel = SocketChannel.open();
         StoreClient client = new StoreClient(loop, channel, self, secret);
-        loop.execute(() -> client.begin(address));
+        loop.execute(() -> client.connect(address));
         return client;
     }
 
@@ -60,20 +63,20 @@ final class StoreClient extends Connection {
         return joined;
     }
 
-    /** Gives an attempt, or the connection, up. */
+    /** Closes the connection or the attempt to connect. From any thread. */
     void abandon() {
         loop().execute(() -> {
             if (channel().isOpen()) {
-                close(new IOException("given up"));
+                close(new IOException("closed by this rank"));
             }
         });
     }
 
-    private void begin(InetSocketAddress address) {
+    private void connect(InetSocketAddress address) {
         try {
             channel().configureBlocking(false);
-            boolean now = channel().connect(address);
-            start(now ? SelectionKey.OP_READ : SelectionKey.OP_CONNECT);
+            boolean done = channel().connect(address);
+            start(done ? SelectionKey.OP_READ : SelectionKey.OP_CONNECT);
         } catch (IOException | RuntimeException failure) {
             try {
                 channel().close();
@@ -85,66 +88,68 @@ final class StoreClient extends Connection {
     }
 
     @Override
-    void connected() {
-        // The store speaks first.
+    void handleConnect() {
+        // The store sends the first frame.
     }
 
     @Override
-    void received(ByteBuffer frame) throws IOException {
+    void handleFrame(ByteBuffer frame) throws IOException {
         if (joined.isDone()) {
-            Wire.read(frame, this::answer);
+            Wire.read(frame, this::handleResponse);
         } else if (proven) {
-            Wire.read(frame, this::welcome);
+            Wire.read(frame, this::handleJoined);
         } else if (serverNonce != null) {
-            Wire.read(frame, this::proof);
+            Wire.read(frame, this::handleProof);
         } else {
-            Wire.read(frame, this::greeting);
+            Wire.read(frame, this::handleGreeting);
         }
     }
 
-    private Void greeting(ByteBuffer frame) throws IOException {
+    private Void handleGreeting(ByteBuffer frame) throws IOException {
         if (frame.getLong() != Wire.MAGIC) {
-            throw new IOException("another service listens there");
+            throw new IOException("another service listens at this address");
         }
         byte version = frame.get();
         if (version != Wire.VERSION) {
             throw new RefusedException(
-                    "rank 0 speaks version " + version + " of the store's protocol, this rank " + Wire.VERSION, false);
+                    "versions of the store's protocol must be equal: rank 0 has " + version + ", this rank has "
+                            + Wire.VERSION,
+                    false);
         }
-        boolean hasSecret = frame.get() == Wire.SECRET;
-        byte[] fresh = new byte[Wire.NONCE_BYTES];
-        frame.get(fresh);
-        if (hasSecret != (secret != null)) {
+        boolean serverHasSecret = frame.get() == Wire.WITH_SECRET;
+        byte[] received = new byte[Wire.NONCE_BYTES];
+        frame.get(received);
+        if (serverHasSecret != (secret != null)) {
             throw new RefusedException(
-                    "rank 0 has " + (hasSecret ? "a" : "no") + " secret, and this rank has "
-                            + (hasSecret ? "none" : "one") + ": set " + Secret.VARIABLE + " or "
+                    "rank 0 has " + (serverHasSecret ? "a" : "no") + " secret, and this rank has "
+                            + (serverHasSecret ? "none" : "one") + ": set " + Secret.VARIABLE + " or "
                             + Secret.FILE_VARIABLE + " for all ranks or for none",
                     false);
         }
-        serverNonce = fresh;
+        serverNonce = received;
         Wire.Frame hello = new Wire.Frame()
                 .number64(Wire.MAGIC)
                 .number8(Wire.VERSION)
-                .number8(hasSecret ? Wire.SECRET : Wire.OPEN);
-        if (hasSecret) {
+                .number8(serverHasSecret ? Wire.WITH_SECRET : Wire.WITHOUT_SECRET);
+        if (serverHasSecret) {
             ServerConnection.Random.SOURCE.nextBytes(nonce);
         }
         hello.raw(nonce);
-        if (hasSecret) {
+        if (serverHasSecret) {
             hello.raw(secret.proof(false, serverNonce, nonce));
         }
-        send(hello.done());
+        send(hello.toBytes());
         return null;
     }
 
-    private Void proof(ByteBuffer frame) throws IOException {
-        refusal(frame);
-        byte[] given = new byte[Wire.PROOF_BYTES];
-        frame.get(given);
-        if (secret != null && !secret.isProof(given, true, serverNonce, nonce)) {
-            throw new RefusedException("the store there does not know the secret of this rank", false);
+    private Void handleProof(ByteBuffer frame) throws IOException {
+        throwIfRefused(frame);
+        byte[] proof = new byte[Wire.PROOF_BYTES];
+        frame.get(proof);
+        if (secret != null && !secret.isProof(proof, true, serverNonce, nonce)) {
+            throw new RefusedException("the store does not prove that it has the secret of this rank", false);
         }
-        isTrusted(secret == null ? null : secret.seal(false, serverNonce, nonce), Wire.LONGEST_JOIN);
+        enableSeal(secret == null ? null : secret.seal(false, serverNonce, nonce), Wire.MAX_JOIN);
         proven = true;
         send(new Wire.Frame()
                 .number32(self.rank())
@@ -154,72 +159,72 @@ final class StoreClient extends Connection {
                 .text(self.localText())
                 .text(self.job())
                 .text("process " + ProcessHandle.current().pid())
-                .done());
+                .toBytes());
         return null;
     }
 
-    private static void refusal(ByteBuffer frame) throws IOException {
+    private static void throwIfRefused(ByteBuffer frame) throws IOException {
         byte status = frame.get();
         if (status != Wire.OK) {
             throw new RefusedException(Wire.text(frame), status == Wire.ANOTHER_JOB);
         }
     }
 
-    private Void welcome(ByteBuffer frame) throws IOException {
-        refusal(frame);
-        // The longest answer has a value of each rank.
-        long longest = self.worldSize() * (Integer.BYTES + (long) Rendezvous.LONGEST_VALUE) + Wire.LONGEST_JOIN;
-        isStillTrusted((int) Math.min(longest, MOST_BYTES));
+    private Void handleJoined(ByteBuffer frame) throws IOException {
+        throwIfRefused(frame);
+        // The longest response holds one value of each rank.
+        long longest = self.worldSize() * (Integer.BYTES + (long) Rendezvous.LONGEST_VALUE) + Wire.MAX_JOIN;
+        setMaxFrameBytes((int) Math.min(longest, MAX_ARRAY_BYTES));
         joined.complete(this);
         return null;
     }
 
-    private Void answer(ByteBuffer frame) throws IOException {
+    private Void handleResponse(ByteBuffer frame) throws IOException {
         int number = frame.getInt();
-        if (number == Wire.FAREWELL) {
+        if (number == Wire.CLOSE_NOTICE) {
             frame.get();
             throw new IOException(Wire.text(frame));
         }
-        CompletableFuture<ByteBuffer> one = asked.remove(number);
-        // One who does not wait any more has taken it out.
-        if (one != null) {
-            one.complete(frame.slice());
+        CompletableFuture<ByteBuffer> response = pending.remove(number);
+        // Null if the caller has given up.
+        if (response != null) {
+            response.complete(frame.slice());
         }
         return null;
     }
 
-    /** Sends a request; the answer begins with its status. */
-    CompletableFuture<ByteBuffer> ask(Wire.Operation operation, Wire.Frame request) {
-        int number = next();
-        CompletableFuture<ByteBuffer> answer = new CompletableFuture<>();
-        asked.put(number, answer);
-        answer.whenComplete((content, failure) -> asked.remove(number));
-        byte[] content = request.done();
+    /** Sends a request. The response begins with its status. From any thread. */
+    CompletableFuture<ByteBuffer> request(Wire.Operation operation, Wire.Frame arguments) {
+        int number = nextNumber();
+        CompletableFuture<ByteBuffer> response = new CompletableFuture<>();
+        pending.put(number, response);
+        response.whenComplete((content, failure) -> pending.remove(number));
+        byte[] content = arguments.toBytes();
         loop().execute(() -> {
             if (isClosed()) {
-                answer.completeExceptionally(new IOException(end));
+                response.completeExceptionally(new IOException(endReason));
             } else {
                 send(new Wire.Frame()
                         .number32(number)
                         .operation(operation)
                         .raw(content)
-                        .done());
+                        .toBytes());
             }
         });
-        return answer;
+        return response;
     }
 
-    private int next() {
-        int number = numbers.incrementAndGet();
-        return number == Wire.FAREWELL ? numbers.incrementAndGet() : number;
+    private int nextNumber() {
+        int number = lastNumber.incrementAndGet();
+        return number == Wire.CLOSE_NOTICE ? lastNumber.incrementAndGet() : number;
     }
 
     @Override
-    void ended(IOException why) {
-        end = why.getMessage() == null ? why.toString() : why.getMessage();
+    void handleEnd(IOException why) {
+        endReason = MessageText.reason(why);
         joined.completeExceptionally(why);
-        for (CompletableFuture<ByteBuffer> one : asked.values()) {
-            one.completeExceptionally(why);
+        for (CompletableFuture<ByteBuffer> response : pending.values()) {
+            response.completeExceptionally(why);
         }
     }
 }

@@ -5,20 +5,20 @@ import java.util.List;
 import java.util.Optional;
 import java.util.function.Supplier;
 
-/** Ranks of a store that meet, with a prefix of their own before their keys. */
+/** Scope of a store: all or some of its ranks, and a prefix for their keys. */
 final class StoreScope implements Rendezvous {
     private final TcpStore store;
     private final String prefix;
-    /** As the store counts them; empty for all. */
-    private final List<Integer> ranks;
+    /** Ranks of the store, by the rank in this scope; empty for all ranks. */
+    private final List<Integer> storeRanks;
 
     private final int rank;
     private final int size;
 
-    StoreScope(TcpStore store, String prefix, List<Integer> ranks, int rank, int size) {
+    StoreScope(TcpStore store, String prefix, List<Integer> storeRanks, int rank, int size) {
         this.store = store;
         this.prefix = prefix;
-        this.ranks = ranks;
+        this.storeRanks = storeRanks;
         this.rank = rank;
         this.size = size;
     }
@@ -33,40 +33,42 @@ final class StoreScope implements Rendezvous {
         return size;
     }
 
-    private byte[] meet(Meeting.Kind kind, String key, int root, byte[] value, Duration timeout) {
-        String full = Keys.full(prefix, key);
+    private byte[] collective(PendingCollective.Kind kind, String key, int root, byte[] value, Duration timeout) {
+        String full = Arguments.fullKey(prefix, key);
         Wire.Frame request = new Wire.Frame()
-                .number64(Keys.nanoseconds(timeout))
+                .number64(Arguments.nanoseconds(timeout))
                 .number8(kind.ordinal())
                 .number32(root)
-                .numbers(ranks)
+                .numbers(storeRanks)
                 .text(full)
-                .bytes(Keys.requireShort(value));
-        return store.ask(Wire.Operation.MEET, request, full, timeout);
+                .bytes(Arguments.requireValue(value));
+        return store.request(Wire.Operation.COLLECTIVE, request, full, timeout);
     }
 
     @Override
     public List<byte[]> gather(String key, byte[] value, Duration timeout) {
-        return Answers.values(meet(Meeting.Kind.GATHER, key, 0, value, timeout), size);
+        return ResponseReader.values(collective(PendingCollective.Kind.GATHER, key, 0, value, timeout), size);
     }
 
     @Override
     public void barrier(String key, Duration timeout) {
-        meet(Meeting.Kind.BARRIER, key, 0, new byte[0], timeout);
+        collective(PendingCollective.Kind.BARRIER, key, 0, new byte[0], timeout);
     }
 
     @Override
     public byte[] broadcast(String key, int root, Supplier<byte[]> value, Duration timeout) {
-        Broadcast.requireRoot(root, size);
+        BroadcastMessage.requireRoot(root, size);
         if (rank != root) {
-            return Broadcast.unwrap(meet(Meeting.Kind.BROADCAST, key, root, new byte[0], timeout), root);
+            return BroadcastMessage.decode(
+                    collective(PendingCollective.Kind.BROADCAST, key, root, new byte[0], timeout), root);
         }
-        return Broadcast.atRoot(value, message -> meet(Meeting.Kind.BROADCAST, key, root, message, timeout));
+        return BroadcastMessage.send(
+                value, message -> collective(PendingCollective.Kind.BROADCAST, key, root, message, timeout));
     }
 
     @Override
     public Rendezvous scope(String name) {
-        return new StoreScope(store, Keys.prefix(prefix, name), ranks, rank, size);
+        return new StoreScope(store, Arguments.scopePrefix(prefix, name), storeRanks, rank, size);
     }
 
     Rendezvous among(String name, List<Integer> some) {
@@ -77,24 +79,24 @@ final class StoreScope implements Rendezvous {
             }
         }
         if (chosen.stream().distinct().count() < chosen.size()) {
-            throw new IllegalArgumentException("a rank must be there once only: " + chosen);
+            throw new IllegalArgumentException("ranks must be distinct: " + chosen);
         }
         if (!chosen.contains(rank)) {
-            throw new IllegalArgumentException("this rank must be one of the ranks: " + rank + ", " + chosen);
+            throw new IllegalArgumentException("ranks must include this rank: " + chosen + ", rank " + rank);
         }
-        return new StoreScope(store, Keys.prefix(prefix, name), chosen, chosen.indexOf(rank), chosen.size());
+        return new StoreScope(store, Arguments.scopePrefix(prefix, name), chosen, chosen.indexOf(rank), chosen.size());
     }
 
-    /** A rank of the store, as this counts it; -1 if it is not here. */
-    int here(int storeRank) {
-        return ranks.isEmpty() ? storeRank : ranks.indexOf(storeRank);
+    /** Converts a rank of the store to a rank of this scope; -1 if this scope does not have it. */
+    int scopeRank(int storeRank) {
+        return storeRanks.isEmpty() ? storeRank : storeRanks.indexOf(storeRank);
     }
 
     @Override
     public Optional<Inquiry> inquiry(String topic, Supplier<byte[]> answer) {
-        return size > Inquiries.MOST_RANKS
+        return size > Inquiries.MAX_RANKS
                 ? Optional.empty()
-                : Optional.of(store.inquiries().open(Keys.full(prefix, topic), this, answer));
+                : Optional.of(store.inquiries().open(Arguments.fullKey(prefix, topic), this, answer));
     }
 
     @Override
@@ -104,6 +106,6 @@ final class StoreScope implements Rendezvous {
 
     @Override
     public void close() {
-        // Whoever opened the store closes it.
+        // The caller that opened the store closes it.
     }
 }

@@ -18,17 +18,23 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The store in the process of rank 0: takes connections, and has at most one for each rank. A connection of which nobody knows
- * yet whose it is costs little, lives {@link #HELLO_SECONDS} at most, and is one of a few: when there are more, the
- * oldest goes.
+ * Server side of the TCP store, in the process of rank 0. Accepts connections and keeps at most one for each rank.
+ *
+ * <p>A connection that has not joined lives {@link #HANDSHAKE_SECONDS} at most. The number of such connections is limited: when
+ * it is exceeded, the oldest is closed.
+ *
+ * <p>{@link #start}, {@link #address} and {@link #close} may be called from any thread; all else runs in the loop's thread.
  */
 final class StoreServer implements EventLoop.Handler {
-    private static final long HELLO_SECONDS = 5;
-    private static final int STRANGERS = 64;
-    private static final int ACCEPT_AT_ONCE = 64;
+    private static final long HANDSHAKE_SECONDS = 5;
+
+    /** Connections that may be in their handshake beside those of the missing ranks. */
+    private static final int EXTRA_HANDSHAKES = 64;
+
+    private static final int MAX_ACCEPTS_AT_ONCE = 64;
     private static final long ACCEPT_PAUSE_MILLIS = 50;
-    private static final long FAREWELL_SECONDS = 1;
-    private static final long LATECOMER_SECONDS = 2;
+    private static final long CLOSE_NOTICE_SECONDS = 1;
+    private static final long LATE_RANK_SECONDS = 2;
 
     private final RankInfo self;
     private final Secret secret;
@@ -36,11 +42,11 @@ final class StoreServer implements EventLoop.Handler {
     private final ServerSocketChannel listener;
     private final StoreState state;
     private SelectionKey key;
-    private final Set<ServerConnection> strangers = new LinkedHashSet<>();
-    private final List<ServerConnection> members = new ArrayList<>();
+    private final Set<ServerConnection> handshakes = new LinkedHashSet<>();
+    private final List<ServerConnection> joined = new ArrayList<>();
     private final CountDownLatch closed = new CountDownLatch(1);
-    private long joined;
-    private long refused;
+    private long joinCount;
+    private long refusalCount;
 
     private StoreServer(RankInfo self, Secret secret, EventLoop loop, ServerSocketChannel listener) {
         this.self = self;
@@ -50,17 +56,17 @@ final class StoreServer implements EventLoop.Handler {
         state = new StoreState(self.worldSize(), loop);
     }
 
-    /** Listens, from now on. */
+    /** Starts a server, which listens when this returns. Port 0 chooses a free port. */
     static StoreServer start(RankInfo self, InetAddress address, int port, Secret secret) {
-        String place = Endpoint.text(address.getHostAddress(), port);
+        String endpoint = Endpoint.format(address.getHostAddress(), port);
         try {
             ServerSocketChannel listener = ServerSocketChannel.open();
             try {
                 listener.setOption(StandardSocketOptions.SO_REUSEADDR, true);
-                listener.bind(new InetSocketAddress(address, port), self.worldSize() + STRANGERS);
+                listener.bind(new InetSocketAddress(address, port), self.worldSize() + EXTRA_HANDSHAKES);
                 EventLoop loop = new EventLoop("nccl4j-store-server");
                 StoreServer server = new StoreServer(self, secret, loop, listener);
-                loop.execute(server::begin);
+                loop.execute(server::registerListener);
                 return server;
             } catch (IOException failure) {
                 listener.close();
@@ -68,11 +74,11 @@ final class StoreServer implements EventLoop.Handler {
             }
         } catch (BindException taken) {
             throw new RendezvousException(
-                    "rank 0 can't listen at " + place + ", where the ranks are to meet (MASTER_ADDR, MASTER_PORT): "
-                            + taken.getMessage() + "; NCCL4J_STORE_PORT, the same for all ranks, chooses another port",
+                    "rank 0 can't listen at " + endpoint + ", the address of the store (MASTER_ADDR, MASTER_PORT): "
+                            + taken.getMessage() + "; set NCCL4J_STORE_PORT to another port, the same for all ranks",
                     taken);
         } catch (IOException failure) {
-            throw new RendezvousException("rank 0 can't listen at " + place + ": " + failure, failure);
+            throw new RendezvousException("rank 0 can't listen at " + endpoint + ": " + failure, failure);
         }
     }
 
@@ -84,7 +90,7 @@ final class StoreServer implements EventLoop.Handler {
         }
     }
 
-    private void begin() {
+    private void registerListener() {
         try {
             key = loop.register(listener, SelectionKey.OP_ACCEPT, this);
         } catch (IOException failure) {
@@ -93,19 +99,19 @@ final class StoreServer implements EventLoop.Handler {
     }
 
     @Override
-    public void ready(SelectionKey ready) {
+    public void handleReady(SelectionKey ready) {
         try {
-            for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
+            for (int i = 0; i < MAX_ACCEPTS_AT_ONCE; i++) {
                 SocketChannel channel = listener.accept();
                 if (channel == null) {
                     return;
                 }
-                greet(channel);
+                startHandshake(channel);
             }
         } catch (IOException tooManyFiles) {
-            // Those that wait to be accepted would be reported again at once.
+            // The selector would report the waiting connections again at once, and the thread would spin.
             key.interestOps(0);
-            loop.at(System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(ACCEPT_PAUSE_MILLIS), () -> {
+            loop.schedule(System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(ACCEPT_PAUSE_MILLIS), () -> {
                 if (key.isValid()) {
                     key.interestOps(SelectionKey.OP_ACCEPT);
                 }
@@ -113,27 +119,32 @@ final class StoreServer implements EventLoop.Handler {
         }
     }
 
-    private void greet(SocketChannel channel) {
-        ServerConnection stranger = new ServerConnection(this, channel);
+    private void startHandshake(SocketChannel channel) {
+        ServerConnection connection = new ServerConnection(this, channel);
         try {
-            stranger.start(SelectionKey.OP_READ);
-        } catch (IOException goneAlready) {
+            connection.start(SelectionKey.OP_READ);
+        } catch (IOException alreadyClosed) {
             try {
                 channel.close();
             } catch (IOException ignored) {
-                // It is of no use any more.
+                // The channel is not used again.
             }
             return;
         }
-        strangers.add(stranger);
-        stranger.greet();
-        if (strangers.size() > self.worldSize() - joined + STRANGERS) {
-            strangers.iterator().next().close(new IOException("too many connections"));
+        handshakes.add(connection);
+        connection.sendGreeting();
+        long limit = self.worldSize() - joinCount + EXTRA_HANDSHAKES;
+        if (handshakes.size() > limit) {
+            handshakes
+                    .iterator()
+                    .next()
+                    .close(new IOException(
+                            "connections that have not joined must be <= " + limit + ": " + handshakes.size()));
         }
     }
 
     @Override
-    public void closed(IOException why) {
+    public void handleClose(IOException why) {
         closed.countDown();
     }
 
@@ -149,110 +160,115 @@ final class StoreServer implements EventLoop.Handler {
         return self;
     }
 
-    /** Null if there is none. */
+    /** Returns null if the store has no secret. */
     Secret secret() {
         return secret;
     }
 
-    long helloDeadline() {
-        return System.nanoTime() + TimeUnit.SECONDS.toNanos(HELLO_SECONDS);
+    long handshakeDeadline() {
+        return System.nanoTime() + TimeUnit.SECONDS.toNanos(HANDSHAKE_SECONDS);
     }
 
-    /** A connection says who it is. Returns what is wrong with that, or null, and it is a member. */
+    /**
+     * Lets a connection join as a rank.
+     *
+     * @return the reason for a refusal, or null if the connection has joined
+     */
     String join(
-            ServerConnection connection, int rank, int worldSize, boolean hasLocalRank, String local, String place) {
+            ServerConnection connection, int rank, int worldSize, boolean hasLocalRank, String local, String process) {
         if (worldSize != self.worldSize()) {
-            return disagree("rank " + rank + " (" + place + ") expects " + worldSize + " ranks, rank 0 expects "
-                    + self.worldSize());
+            return abortUnlessComplete("rank " + rank + " (" + process + ") expects " + worldSize
+                    + " ranks, rank 0 expects " + self.worldSize());
         }
         if (rank < 0 || rank >= worldSize) {
-            return disagree("rank " + rank + " (" + place + ") is not one of the " + worldSize + " ranks");
+            return abortUnlessComplete("rank must be >= 0 and < " + worldSize + ": " + rank + " (" + process + ")");
         }
         if (hasLocalRank != self.hasLocalRank()) {
-            // Else those that do not would wait in Rendezvous.locate for those that do.
-            return disagree("all ranks must know their local rank, or none: rank " + rank + " (" + place + "): " + local
-                    + "; rank 0: " + self.localText()
+            // Rendezvous.locate is collective only for ranks without a local rank: these would wait for the others.
+            return abortUnlessComplete("all ranks must know their local rank, or none: rank " + rank + " (" + process
+                    + "): " + local + "; rank 0: " + self.localText()
                     + "; set LOCAL_RANK and LOCAL_WORLD_SIZE for all ranks or for none");
         }
-        String other = state.place(rank);
+        String other = state.process(rank);
         if (other != null) {
             return state.isGone(rank)
-                    ? state.goneText(rank) + ", and can't come again: start all ranks again"
-                    : disagree("two processes say that they are rank " + rank + " of " + worldSize + ": " + other
-                            + " and " + place);
+                    ? state.describeGone(rank) + " and can't join again: start all ranks again"
+                    : abortUnlessComplete("two processes claim to be rank " + rank + " of " + worldSize + ": " + other
+                            + " and " + process);
         }
-        strangers.remove(connection);
-        members.add(connection);
-        joined++;
-        state.isHere(rank, place);
+        handshakes.remove(connection);
+        joined.add(connection);
+        joinCount++;
+        state.markJoined(rank, process);
         return null;
     }
 
-    /** The ranks can't meet; once they have met, it is the newcomer who is wrong. */
-    private String disagree(String reason) {
-        if (joined < self.worldSize()) {
+    /** Aborts all ranks, unless all have joined: then only the new connection is wrong. Returns the reason. */
+    private String abortUnlessComplete(String reason) {
+        if (joinCount < self.worldSize()) {
             state.abort("", reason);
         }
         return reason;
     }
 
-    /** Someone is not who may come in. Not each of many is worth a line. */
-    void refused(ServerConnection connection, String why) {
-        refused++;
-        if (Long.toString(refused).matches("10*")) {
+    /** Logs refusals 1, 10, 100, ... so that an attack does not fill the log. */
+    void logRefusal(ServerConnection connection, String why) {
+        refusalCount++;
+        if (Long.toString(refusalCount).matches("10*")) {
             System.getLogger("io.github.nccl4j")
                     .log(
                             Level.WARNING,
-                            "the store refused a connection from " + connection.remote() + ": " + why
-                                    + (refused == 1 ? "" : " (" + refused + " refused so far)"));
+                            "the store refused a connection from " + connection.remoteAddress() + ": " + why
+                                    + (refusalCount == 1 ? "" : " (" + refusalCount + " refused so far)"));
         }
     }
 
-    void ended(ServerConnection connection, int rank, boolean bySayingSo) {
+    /** Removes a connection. The rank is negative if it has not joined. */
+    void removeConnection(ServerConnection connection, int rank, boolean byClosing) {
         if (rank < 0) {
-            strangers.remove(connection);
+            handshakes.remove(connection);
         } else {
-            members.remove(connection);
-            state.isGone(rank, bySayingSo);
+            joined.remove(connection);
+            state.markGone(rank, byClosing);
         }
     }
 
     /**
-     * Ends the store, when the ranks that are there have fetched what was broadcast, at the latest after a time. Ranks that
-     * come soon are told why others have given up.
+     * Closes the store after the connected ranks have fetched all broadcast values, or after the timeout. After an abort it
+     * stays open for up to {@link #LATE_RANK_SECONDS} so that ranks that join late get the reason.
      */
-    void close(Duration patience) {
-        long most = Keys.nanoseconds(patience);
+    void close(Duration timeout) {
+        long nanos = Arguments.nanoseconds(timeout);
         long start = System.nanoTime();
-        loop.execute(
-                () -> closeWhenIdle(start + most, start + Math.min(most, TimeUnit.SECONDS.toNanos(LATECOMER_SECONDS))));
+        loop.execute(() -> closeWhenDelivered(
+                start + nanos, start + Math.min(nanos, TimeUnit.SECONDS.toNanos(LATE_RANK_SECONDS))));
         try {
-            closed.await(most + TimeUnit.SECONDS.toNanos(2 * FAREWELL_SECONDS), TimeUnit.NANOSECONDS);
+            closed.await(nanos + TimeUnit.SECONDS.toNanos(2 * CLOSE_NOTICE_SECONDS), TimeUnit.NANOSECONDS);
             loop.close();
-            loop.awaitEnd(TimeUnit.SECONDS.toMillis(FAREWELL_SECONDS));
-        } catch (InterruptedException hurry) {
+            loop.awaitEnd(TimeUnit.SECONDS.toMillis(CLOSE_NOTICE_SECONDS));
+        } catch (InterruptedException interrupted) {
             loop.close();
             Thread.currentThread().interrupt();
         }
     }
 
-    private void closeWhenIdle(long end, long endForLatecomers) {
+    private void closeWhenDelivered(long deadline, long lateRankDeadline) {
         long now = System.nanoTime();
-        if (state.owes() && now - end < 0 || state.hasUntold() && now - endForLatecomers < 0) {
-            loop.at(now + TimeUnit.MILLISECONDS.toNanos(1), () -> closeWhenIdle(end, endForLatecomers));
+        if (state.hasUndelivered() && now - deadline < 0 || state.hasUnnotifiedRank() && now - lateRankDeadline < 0) {
+            loop.schedule(now + TimeUnit.MILLISECONDS.toNanos(1), () -> closeWhenDelivered(deadline, lateRankDeadline));
             return;
         }
-        for (ServerConnection member : new ArrayList<>(members)) {
-            member.farewell(state.lastWords());
+        for (ServerConnection connection : new ArrayList<>(joined)) {
+            connection.sendCloseNotice(state.closeReason());
         }
-        closeWhenSent(System.nanoTime() + TimeUnit.SECONDS.toNanos(FAREWELL_SECONDS));
+        closeWhenSent(System.nanoTime() + TimeUnit.SECONDS.toNanos(CLOSE_NOTICE_SECONDS));
     }
 
-    private void closeWhenSent(long end) {
-        if (members.stream().allMatch(Connection::hasSentAll) || System.nanoTime() - end >= 0) {
-            EventLoop.close(key, new IOException("closed"));
+    private void closeWhenSent(long deadline) {
+        if (joined.stream().allMatch(Connection::hasSentAll) || System.nanoTime() - deadline >= 0) {
+            EventLoop.close(key, new IOException("the store is closed"));
             return;
         }
-        loop.at(System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(1), () -> closeWhenSent(end));
+        loop.schedule(System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(1), () -> closeWhenSent(deadline));
     }
 }

@@ -1,6 +1,6 @@
 package io.github.nccl4j.launch;
 
-import io.github.nccl4j.launch.Meeting.Subject;
+import io.github.nccl4j.launch.PendingCollective.Signature;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
@@ -13,45 +13,48 @@ import java.util.Map;
 import java.util.Set;
 import java.util.stream.IntStream;
 
-/** What the ranks have told the store, and who waits for what. Belongs to the loop's thread; knows nothing of connections. */
+/**
+ * Contents of the store: keys with values, requests that wait for keys, pending collectives, and the state of each rank.
+ * Independent of connections. Confined to the thread of the loop.
+ */
 final class StoreState {
-    /** Keys and values together, so that no rank fills the memory of rank 0. */
-    static final long MOST_BYTES = 64L << 20;
+    /** Limit for keys and values together, so that no rank exhausts the memory of rank 0. */
+    static final long MAX_BYTES = 64L << 20;
 
-    /** What an entry costs beside its bytes, roughly. */
+    /** Estimated overhead of an entry beside its bytes. */
     private static final long ENTRY_BYTES = 128;
 
-    private static final int MOST_ABORTS = 1024;
+    private static final int MAX_ABORTS = 1024;
 
     private final EventLoop loop;
-    private final List<Integer> all;
+    private final List<Integer> allRanks;
     private final Map<String, byte[]> values = new HashMap<>();
     private final Map<String, Set<Wait>> waits = new HashMap<>();
-    private final Map<String, Meeting> meetings = new LinkedHashMap<>();
-    /** Why there is nothing more to be had under a prefix. */
+    private final Map<String, PendingCollective> collectives = new LinkedHashMap<>();
+    /** Reasons by the prefix of the aborted keys. */
     private final Map<String, String> aborts = new LinkedHashMap<>();
 
-    private final String[] places;
+    private final String[] processes;
     private final BitSet gone = new BitSet();
-    private final BitSet left = new BitSet();
+    private final BitSet closed = new BitSet();
     private long bytes;
 
-    /** Someone waits for keys. */
+    /** A request that waits for keys. Registered in {@link #waits} under the first key without a value. */
     private final class Wait {
         private final List<String> keys;
-        private final boolean value;
-        private final Reply reply;
+        private final boolean withValue;
+        private final Responder responder;
         private EventLoop.Timer timer;
         private int next;
 
-        Wait(List<String> keys, boolean value, Reply reply) {
+        Wait(List<String> keys, boolean withValue, Responder responder) {
             this.keys = keys;
-            this.value = value;
-            this.reply = reply;
+            this.withValue = withValue;
+            this.responder = responder;
         }
 
-        /** Goes on to the first key that is not there; true if all are. */
-        boolean isDone() {
+        /** Advances to the first key without a value; returns true if all keys have values. */
+        boolean advance() {
             while (next < keys.size() && values.containsKey(keys.get(next))) {
                 next++;
             }
@@ -62,61 +65,63 @@ final class StoreState {
             return keys.get(next);
         }
 
-        void finish() {
+        void succeed() {
             loop.cancel(timer);
-            reply.ok(value ? values.get(keys.get(0)) : new byte[0]);
+            responder.succeed(withValue ? values.get(keys.get(0)) : new byte[0]);
         }
 
-        void timedOut(long timeout) {
+        void timeOut(long timeout) {
             remove(this);
-            reply.timedOut("'" + key() + "' was not set within " + Ranks.seconds(timeout), List.of());
+            responder.timeOut("'" + key() + "' was not set within " + MessageText.seconds(timeout), List.of());
         }
 
-        void failed(String reason) {
+        void fail(String reason) {
             loop.cancel(timer);
-            reply.failed(reason);
+            responder.fail(reason);
         }
     }
 
     StoreState(int size, EventLoop loop) {
         this.loop = loop;
-        all = IntStream.range(0, size).boxed().toList();
-        places = new String[size];
+        allRanks = IntStream.range(0, size).boxed().toList();
+        processes = new String[size];
     }
 
     EventLoop loop() {
         return loop;
     }
 
-    /** Every rank, in order. */
-    List<Integer> all() {
-        return all;
+    /** All ranks in ascending order. */
+    List<Integer> allRanks() {
+        return allRanks;
     }
 
     /* Bytes. */
 
+    /** Reserves bytes; returns false if the store is full. A negative count releases bytes. */
     boolean reserve(long count) {
-        if (bytes + count > MOST_BYTES) {
+        if (bytes + count > MAX_BYTES) {
             return false;
         }
         bytes += count;
         return true;
     }
 
-    String full() {
-        return "the store holds no more than " + (MOST_BYTES >> 20) + " MiB";
+    String describeFull(long count) {
+        return "the store must hold <= " + MAX_BYTES + " bytes: " + bytes + " are in use, " + count
+                + " are to be added";
     }
 
     /* Ranks. */
 
-    /** A rank has come, from a place. */
-    void isHere(int rank, String place) {
-        places[rank] = place;
+    /** Records the process of a rank that has joined. */
+    void markJoined(int rank, String process) {
+        processes[rank] = process;
     }
 
-    /** Where a rank is or was; null if it has never come. */
-    String place(int rank) {
-        return places[rank];
+    /** The address and process of a rank, also after it is gone; null if the rank has never joined. */
+    String process(int rank) {
+        return processes[rank];
     }
 
     boolean isGone(int rank) {
@@ -131,45 +136,45 @@ final class StoreState {
         return gone.stream().boxed().toList();
     }
 
-    /** A rank is gone for good. */
-    void isGone(int rank, boolean bySayingSo) {
+    /** Records that a rank is gone for good, by closing its store or by losing its connection. */
+    void markGone(int rank, boolean byClosing) {
         gone.set(rank);
-        left.set(rank, bySayingSo);
-        for (Meeting meeting : new ArrayList<>(meetings.values())) {
-            meeting.rankIsGone();
-            endIfOver(meeting);
+        closed.set(rank, byClosing);
+        for (PendingCollective collective : new ArrayList<>(collectives.values())) {
+            collective.failIfRankGone();
+            removeIfOver(collective);
         }
     }
 
-    String goneText(int rank) {
-        return "rank " + rank + " (" + places[rank] + ") " + (left.get(rank) ? "has closed its store" : "is lost");
+    String describeGone(int rank) {
+        return "rank " + rank + " (" + processes[rank] + ") " + (closed.get(rank) ? "has closed its store" : "is lost");
     }
 
-    /** For messages: which of these have not even connected. */
-    String neverHere(List<Integer> ranks) {
+    /** A suffix for messages that names the given ranks which have never connected; empty if there are none. */
+    String describeNeverConnected(List<Integer> ranks) {
         List<Integer> never =
-                ranks.stream().filter(rank -> places[rank] == null).toList();
+                ranks.stream().filter(rank -> processes[rank] == null).toList();
         return never.isEmpty()
                 ? ""
                 : never.size() == ranks.size()
                         ? ", never connected"
-                        : ", of which never connected: " + Ranks.text(never);
+                        : ", of which never connected: " + MessageText.ranks(never);
     }
 
     /* Keys. */
 
-    void set(String key, byte[] value, Reply reply) {
-        if (isAborted(key, reply)) {
+    void set(String key, byte[] value, Responder responder) {
+        if (failIfAborted(key, responder)) {
             return;
         }
         byte[] old = values.get(key);
         long more = value.length - (old == null ? -key.length() - ENTRY_BYTES : old.length);
         if (!reserve(more)) {
-            reply.failed("'" + key + "': " + full());
+            responder.fail("'" + key + "': " + describeFull(more));
             return;
         }
         values.put(key, value);
-        reply.ok(new byte[0]);
+        responder.succeed(new byte[0]);
         if (old == null) {
             wake(key);
         }
@@ -179,8 +184,8 @@ final class StoreState {
         Set<Wait> woken = waits.remove(key);
         if (woken != null) {
             for (Wait wait : woken) {
-                if (wait.isDone()) {
-                    wait.finish();
+                if (wait.advance()) {
+                    wait.succeed();
                 } else {
                     add(wait);
                 }
@@ -188,58 +193,72 @@ final class StoreState {
         }
     }
 
-    void add(String key, long delta, Reply reply) {
-        if (isAborted(key, reply)) {
+    void add(String key, long delta, Responder responder) {
+        if (failIfAborted(key, responder)) {
             return;
         }
         byte[] old = values.get(key);
         long sum;
         try {
-            sum = Math.addExact(old == null ? 0 : Counter.value(old), delta);
-        } catch (ArithmeticException | IllegalStateException wrong) {
-            reply.failed("'" + key + "': " + wrong.getMessage());
+            long value = old == null ? 0 : Counter.decode(old);
+            sum = addExact(value, delta);
+        } catch (IllegalStateException wrong) {
+            responder.fail("'" + key + "': " + wrong.getMessage());
             return;
         }
-        set(key, Counter.bytes(sum), new Reply() {
+        set(key, Counter.encode(sum), new Responder() {
             @Override
-            public void ok(byte[] nothing) {
-                reply.ok(Counter.bytes(sum));
+            public void succeed(byte[] nothing) {
+                responder.succeed(Counter.encode(sum));
             }
 
             @Override
-            public void failed(String reason) {
-                reply.failed(reason);
+            public void fail(String reason) {
+                responder.fail(reason);
             }
 
             @Override
-            public void timedOut(String reason, List<Integer> missing) {
-                reply.timedOut(reason, missing);
+            public void timeOut(String reason, List<Integer> missing) {
+                responder.timeOut(reason, missing);
             }
         });
     }
 
-    void delete(String key, Reply reply) {
+    private static long addExact(long value, long delta) {
+        try {
+            return Math.addExact(value, delta);
+        } catch (ArithmeticException overflow) {
+            throw new IllegalStateException(
+                    "the sum must be from " + Long.MIN_VALUE + " to " + Long.MAX_VALUE + ": " + value + " + " + delta,
+                    overflow);
+        }
+    }
+
+    void delete(String key, Responder responder) {
         byte[] old = values.remove(key);
         if (old != null) {
             bytes -= old.length + key.length() + ENTRY_BYTES;
         }
-        reply.ok(new byte[] {(byte) (old == null ? 0 : 1)});
+        responder.succeed(new byte[] {(byte) (old == null ? 0 : 1)});
     }
 
-    /** Answers when the keys are there: with the value of the only one, or with nothing. */
-    void await(List<String> keys, boolean value, long timeout, Reply reply) {
+    /**
+     * Responds when all keys have values: with the value of the first key, or without content. The timeout is in
+     * nanoseconds.
+     */
+    void await(List<String> keys, boolean withValue, long timeout, Responder responder) {
         for (String key : keys) {
-            if (isAborted(key, reply)) {
+            if (failIfAborted(key, responder)) {
                 return;
             }
         }
-        Wait wait = new Wait(keys, value, reply);
-        if (wait.isDone()) {
-            wait.finish();
+        Wait wait = new Wait(keys, withValue, responder);
+        if (wait.advance()) {
+            wait.succeed();
             return;
         }
         add(wait);
-        wait.timer = loop.at(System.nanoTime() + timeout, () -> wait.timedOut(timeout));
+        wait.timer = loop.schedule(System.nanoTime() + timeout, () -> wait.timeOut(timeout));
     }
 
     private void add(Wait wait) {
@@ -254,81 +273,85 @@ final class StoreState {
         }
     }
 
-    /* Meetings. */
+    /* Collectives. */
 
-    void meet(String key, Subject subject, int index, byte[] value, long timeout, Reply reply) {
-        if (isAborted(key, reply)) {
+    /** Adds a rank to the collective under a key, which the first rank creates. */
+    void arrive(String key, Signature signature, int index, byte[] value, long timeout, Responder responder) {
+        if (failIfAborted(key, responder)) {
             return;
         }
-        Meeting meeting = meetings.computeIfAbsent(key, name -> new Meeting(name, subject, this));
-        if (!meeting.subject().equals(subject)) {
-            reply.failed("rank " + subject.ranks().get(index) + " came to '" + key + "' for a " + describe(subject)
-                    + ", others for a " + describe(meeting.subject()));
+        PendingCollective collective =
+                collectives.computeIfAbsent(key, name -> new PendingCollective(name, signature, this));
+        if (!collective.signature().equals(signature)) {
+            responder.fail("ranks must make the same call with key '" + key + "': rank "
+                    + signature.ranks().get(index) + " calls " + describe(signature) + ", others "
+                    + describe(collective.signature()));
             return;
         }
-        meeting.come(index, value, timeout, reply);
-        endIfOver(meeting);
+        collective.arrive(index, value, timeout, responder);
+        removeIfOver(collective);
     }
 
-    private static String describe(Subject subject) {
-        return subject.kind().name().toLowerCase(Locale.ROOT)
-                + (subject.kind() == Meeting.Kind.BROADCAST
-                        ? " of rank " + subject.ranks().get(subject.root())
+    private static String describe(Signature signature) {
+        return signature.kind().name().toLowerCase(Locale.ROOT)
+                + (signature.kind() == PendingCollective.Kind.BROADCAST
+                        ? " from rank " + signature.ranks().get(signature.root())
                         : "")
-                + " of " + subject.ranks().size() + " ranks";
+                + " with " + signature.ranks().size() + " ranks";
     }
 
-    void endIfOver(Meeting meeting) {
-        if (meeting.isOver() && meetings.remove(meeting.key(), meeting)) {
-            bytes -= meeting.bytes();
+    void removeIfOver(PendingCollective collective) {
+        if (collective.isOver() && collectives.remove(collective.key(), collective)) {
+            bytes -= collective.bytes();
         }
     }
 
-    /** Whether ranks that are there have yet to fetch what was broadcast. */
-    boolean owes() {
-        return meetings.values().stream().anyMatch(Meeting::isOwed);
+    /** True if a rank has yet to fetch the value of a completed broadcast. */
+    boolean hasUndelivered() {
+        return collectives.values().stream().anyMatch(PendingCollective::isUndelivered);
     }
 
-    /** Whether a rank has given up, and another has not come yet, which would wait for a store that is gone. */
-    boolean hasUntold() {
-        return !aborts.isEmpty() && Arrays.asList(places).contains(null);
+    /** True if a rank has aborted and another rank, which should get the reason, has not joined yet. */
+    boolean hasUnnotifiedRank() {
+        return !aborts.isEmpty() && Arrays.asList(processes).contains(null);
     }
 
-    /** What those are told that the store leaves behind. */
-    String lastWords() {
-        String closed = "rank 0 has closed its store";
+    /** The reason that the remaining ranks get when the store closes. */
+    String closeReason() {
+        String text = "rank 0 has closed its store";
         return aborts.isEmpty()
-                ? closed
-                : closed + ". Before: " + aborts.values().iterator().next();
+                ? text
+                : text + "; earlier: " + aborts.values().iterator().next();
     }
 
-    /* Giving up. */
+    /* Aborts. */
 
-    /** Ends all that is waited for under a prefix, now and later. */
+    /** Fails all current and future requests for keys with a prefix. */
     void abort(String prefix, String reason) {
         aborts.putIfAbsent(prefix, reason);
-        if (aborts.size() > MOST_ABORTS) {
+        if (aborts.size() > MAX_ABORTS) {
             aborts.remove(aborts.keySet().iterator().next());
         }
-        for (Meeting meeting : new ArrayList<>(meetings.values())) {
-            if (meeting.key().startsWith(prefix)) {
-                meeting.fail(reason);
+        for (PendingCollective collective : new ArrayList<>(collectives.values())) {
+            if (collective.key().startsWith(prefix)) {
+                collective.failIfPending(reason);
             }
         }
         for (Set<Wait> some : new ArrayList<>(waits.values())) {
             for (Wait wait : new ArrayList<>(some)) {
                 if (wait.keys.stream().anyMatch(key -> key.startsWith(prefix))) {
                     remove(wait);
-                    wait.failed(reason);
+                    wait.fail(reason);
                 }
             }
         }
     }
 
-    private boolean isAborted(String key, Reply reply) {
+    /** Fails the request and returns true if the key has an aborted prefix. */
+    private boolean failIfAborted(String key, Responder responder) {
         for (Map.Entry<String, String> abort : aborts.entrySet()) {
             if (key.startsWith(abort.getKey())) {
-                reply.failed(abort.getValue());
+                responder.fail(abort.getValue());
                 return true;
             }
         }

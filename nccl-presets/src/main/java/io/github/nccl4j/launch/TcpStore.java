@@ -18,7 +18,7 @@ import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
 
 /**
- * A rendezvous over TCP: rank 0 keeps what the ranks tell each other, in its own process, and each rank has a connection to it.
+ * Rendezvous over TCP: the process of rank 0 runs a server, and every rank has a connection to it.
  *
  * <pre>{@code
  * RankInfo self = RankInfo.fromEnvironment();
@@ -28,62 +28,67 @@ import java.util.function.Supplier;
  * }
  * }</pre>
  *
- * <p><b>Meeting.</b> Rank 0 listens at {@link RankInfo#masterAddress}. The others try until the timeout, because it may start
- * last. All must be of the same job and attempt, and expect the same number of ranks; two processes of one rank are an
- * error at all ranks. A port that another process has is an error, not a reason to try the next one.
+ * <p><b>Joining.</b> Rank 0 listens at {@link RankInfo#masterAddress} and {@link RankInfo#masterPort}. The other ranks try to
+ * connect until the timeout, because rank 0 may start last. A rank waits while a rank 0 of another job or attempt is at the
+ * address. All ranks must expect the same number of ranks, and each rank must have one process; otherwise all ranks get a
+ * {@link RendezvousException}. If another process uses the port, opening fails at rank 0; the store does not choose another port.
  *
- * <p><b>Beside meetings</b> there are keys with values: {@link #set}, {@link #get}, {@link #await}, {@link #add},
- * {@link #delete}. They stay until they are deleted, or rank 0 ends.
+ * <p><b>Keys.</b> Beside the collective calls of {@link Rendezvous}, a store has keys with values: {@link #set}, {@link #get},
+ * {@link #await}, {@link #add}, {@link #delete}. A key keeps its value until it is deleted or the store of rank 0 ends. Keys and
+ * values of a store share 64 MiB.
  *
- * <p><b>Who is gone.</b> When a rank's process ends, its connection does. Meetings that need it then end at once with a
- * {@link RendezvousException} that names it, and {@link #gone} tells it. When rank 0 ends, every call of every rank does. A host that
- * vanishes without a word is noticed after half a minute; a process that is stopped, by nothing but the timeouts.
+ * <p><b>Lost ranks.</b> When the process of a rank ends, its connection ends. Collective calls that need the rank then fail at
+ * once with a {@link RendezvousException} that names it, and {@link #gone} includes it. When the process of rank 0 ends, all calls
+ * of all ranks fail. A host that fails without closing its connections is detected after half a minute; a stopped process is
+ * detected by timeouts only.
  *
- * <p><b>Security.</b> Without a secret, everyone who can reach the port can take part, and read and change what the ranks tell
- * each other: use it on one host, or in a network that you trust; rank 0 logs a warning elsewhere. With a secret, of at least
- * 16 random bytes in the environment variable {@code NCCL4J_STORE_SECRET} or in the file that {@code NCCL4J_STORE_SECRET_FILE}
- * names, both ends prove by HMAC-SHA256 that they know it, and everything after that is encrypted and authenticated by AES-GCM.
- * It protects the store, not what NCCL itself sends, ids included: NCCL's own connections are neither encrypted nor
- * authenticated. Rank 0 listens at one address alone, {@link RankInfo#masterAddress}, if {@code NCCL4J_STORE_BIND} names no other
- * ({@code 0.0.0.0} for all). Connections of strangers are few, short, and cost little.
+ * <p><b>Security.</b> Without a secret, any process that can reach the port can join, and read and change all values. Use a store
+ * without a secret on one host or in a trusted network only; rank 0 logs a warning if it listens at an address other than the
+ * loopback address. The secret has at least 16 bytes, which should be random, in the environment variable
+ * {@code NCCL4J_STORE_SECRET} or in the file that {@code NCCL4J_STORE_SECRET_FILE} names. With a secret, both ends prove by
+ * HMAC-SHA256 that they know it, and AES-GCM encrypts and authenticates all further data. The secret protects the store, not the
+ * connections of NCCL, which are neither encrypted nor authenticated and which carry the unique ids, too. Rank 0 listens at one
+ * address: {@link RankInfo#masterAddress}, or the address in {@code NCCL4J_STORE_BIND} ({@code 0.0.0.0} for all addresses). The
+ * store limits the number, duration and memory of connections that have not joined.
  *
- * <p><b>Threads.</b> As {@link Rendezvous} says. Each process has one daemon thread for its stores, and rank 0 another.
+ * <p><b>Threads.</b> The rule of {@link Rendezvous} applies. Each process has one daemon thread for all its stores, and rank 0 has
+ * one more for each store.
  */
 public final class TcpStore implements Rendezvous {
-    /** The store says itself when a time is over. It may take a moment. */
-    private static final Duration SLACK = Duration.ofSeconds(2);
+    /** Extra time for the response to a request whose timeout the server applies. */
+    private static final Duration RESPONSE_GRACE = Duration.ofSeconds(2);
 
-    /** What the others have yet to get or to be told may hold up the end of rank 0's process for so long. */
-    private static final Duration LAST_PATIENCE = Duration.ofSeconds(2);
+    /** Limit for which the store of the process delays the end of rank 0, so that the others fetch values and reasons. */
+    private static final Duration EXIT_TIMEOUT = Duration.ofSeconds(2);
 
-    private static final OfProcess OF_PROCESS = new OfProcess();
+    private static final ProcessStore PROCESS_STORE = new ProcessStore();
 
     private final RankInfo self;
     private final Duration timeout;
     private final StoreServer server;
     private final StoreClient client;
-    private final StoreScope whole;
-    private final String place;
+    private final StoreScope allRanks;
+    private final String address;
     private final Inquiries inquiries = new Inquiries(this);
-    private boolean forProcess;
+    private boolean ofProcess;
     private boolean closed;
 
-    /** Holds the store of the process, and is the lock for it. */
-    private static final class OfProcess {
+    /** Holder of the store of the process, and the lock for it. */
+    private static final class ProcessStore {
         private TcpStore store;
     }
 
-    private TcpStore(RankInfo self, Duration timeout, StoreServer server, StoreClient client, String place) {
+    private TcpStore(RankInfo self, Duration timeout, StoreServer server, StoreClient client, String address) {
         this.self = self;
         this.timeout = timeout;
         this.server = server;
         this.client = client;
-        this.place = place;
-        whole = new StoreScope(this, "", List.of(), self.rank(), self.worldSize());
+        this.address = address;
+        allRanks = new StoreScope(this, "", List.of(), self.rank(), self.worldSize());
     }
 
     /**
-     * Meets the store of rank 0, or is it, with the settings of the environment.
+     * Opens the store with the settings of the environment. Rank 0 starts the server; every rank connects to it.
      *
      * @param self this rank
      * @return the store, to be closed by the caller
@@ -96,39 +101,38 @@ public final class TcpStore implements Rendezvous {
     }
 
     /**
-     * The store of the job that this process is a part of, with the settings of the environment. It is opened when it is asked for
-     * first, and kept as long as the process lives; closing it does nothing. When the process of rank 0 ends, the others first get what
-     * they wait for and is there. {@code Communicator.fromEnvironment()} uses it, in scopes
-     * of its own.
+     * Returns the store of this process, with the settings of the environment. The first call opens it. It stays open until the
+     * process ends; closing it does nothing. The process of rank 0 delays its end for up to two seconds, until the other ranks have
+     * fetched the values of completed broadcasts. {@code Communicator.fromEnvironment()} uses this store, in scopes of its own.
      *
-     * @param self this rank, always the same, before or after it was {@linkplain Rendezvous#locate located}
-     * @param timeout how long to wait for rank 0 if it is opened now, and for what has no timeout of its own
+     * @param self this rank; the same in every call, but it may have been {@linkplain Rendezvous#locate located} meanwhile
+     * @param timeout the timeout of opening, if this call opens the store, and of calls without a timeout
      * @return the store
-     * @throws IllegalArgumentException if the secret or the address in the environment can't be used, or another rank of
-     *     this process has opened it
+     * @throws IllegalArgumentException if the secret or the address in the environment can't be used, or if this process has
+     *     opened the store as another rank
      * @throws RendezvousTimeoutException if rank 0 could not be reached in time
      * @throws RendezvousException if rank 0 can't listen, or does not accept this rank
      */
     public static TcpStore ofProcess(RankInfo self, Duration timeout) {
-        synchronized (OF_PROCESS) {
-            if (OF_PROCESS.store == null) {
+        synchronized (PROCESS_STORE) {
+            if (PROCESS_STORE.store == null) {
                 TcpStore store = builder().timeout(timeout).open(self);
-                store.forProcess = true;
-                OF_PROCESS.store = store;
+                store.ofProcess = true;
+                PROCESS_STORE.store = store;
                 if (store.server != null) {
                     Runtime.getRuntime()
-                            .addShutdownHook(new Thread(() -> store.server.close(LAST_PATIENCE), "nccl4j-store-end"));
+                            .addShutdownHook(new Thread(() -> store.server.close(EXIT_TIMEOUT), "nccl4j-store-end"));
                 }
-            } else if (!OF_PROCESS.store.self.isSameRankAs(self)) {
-                throw new IllegalArgumentException(
-                        "a process is one rank: it is " + OF_PROCESS.store.self + "; now asked for " + self);
+            } else if (!PROCESS_STORE.store.self.isSameRankAs(self)) {
+                throw new IllegalArgumentException("a process must have one rank: its store is open for "
+                        + PROCESS_STORE.store.self + ", not for " + self);
             }
-            return OF_PROCESS.store;
+            return PROCESS_STORE.store;
         }
     }
 
     /**
-     * Settings for a store.
+     * Returns a builder with the settings of the environment.
      *
      * @return a builder
      */
@@ -136,7 +140,7 @@ public final class TcpStore implements Rendezvous {
         return new Builder(SystemText.environment());
     }
 
-    /** Opens stores. A builder can be used again, by one thread at a time. */
+    /** Settings of a store. A builder can open several stores. Not thread-safe. */
     public static final class Builder {
         private static final String BIND = "NCCL4J_STORE_BIND";
 
@@ -151,7 +155,7 @@ public final class TcpStore implements Rendezvous {
         }
 
         /**
-         * How long to wait for rank 0, and for what has no timeout of its own. Default: {@link Rendezvous#DEFAULT_TIMEOUT}.
+         * Sets the timeout of opening and of calls without a timeout. Default: {@link Rendezvous#DEFAULT_TIMEOUT}.
          *
          * @param timeout the limit, more than 0
          * @return this builder
@@ -166,11 +170,11 @@ public final class TcpStore implements Rendezvous {
         }
 
         /**
-         * What only the ranks know. Default: that of the environment, if there is one.
+         * Sets the secret that the ranks share. Default: the secret of the environment, if it is set.
          *
          * @param secret at least 16 bytes, random, the same for all ranks; copied
          * @return this builder
-         * @throws IllegalArgumentException if it is shorter
+         * @throws IllegalArgumentException if the secret has less than 16 bytes
          */
         public Builder secret(byte[] secret) {
             new Secret(secret, "the secret");
@@ -180,7 +184,7 @@ public final class TcpStore implements Rendezvous {
         }
 
         /**
-         * Has no secret, whatever the environment says.
+         * Opens stores without a secret, even if the environment sets one.
          *
          * @return this builder
          */
@@ -191,9 +195,10 @@ public final class TcpStore implements Rendezvous {
         }
 
         /**
-         * Where rank 0 listens. Default: {@code NCCL4J_STORE_BIND}, else the master's address.
+         * Sets the address at which rank 0 listens. Default: {@code NCCL4J_STORE_BIND}, or the master's address if that is not
+         * set. The other ranks ignore it.
          *
-         * @param address an address of rank 0's host, or the one that stands for all
+         * @param address an address of the host of rank 0, or the wildcard address
          * @return this builder
          */
         public Builder bind(InetAddress address) {
@@ -202,7 +207,7 @@ public final class TcpStore implements Rendezvous {
         }
 
         /**
-         * As {@link TcpStore#open}.
+         * As {@link TcpStore#open}, with the settings of this builder.
          *
          * @param self this rank
          * @return the store, to be closed by the caller
@@ -211,19 +216,19 @@ public final class TcpStore implements Rendezvous {
          * @throws RendezvousException if rank 0 can't listen, or does not accept this rank
          */
         public TcpStore open(RankInfo self) {
-            Secret known =
+            Secret shared =
                     withoutSecret ? null : secret == null ? Secret.of(environment) : new Secret(secret, "the secret");
-            long deadline = System.nanoTime() + Keys.nanoseconds(timeout);
+            long deadline = System.nanoTime() + Arguments.nanoseconds(timeout);
             StoreServer server = null;
             if (self.rank() == 0) {
-                server = Listening.start(self, bindAddress(), known);
+                server = StoreServerStarter.start(self, bindAddress(), shared);
             }
             boolean done = false;
             try {
-                Entrance entrance = new Entrance(self, known, server, deadline, timeout);
-                StoreClient client = entrance.enter();
+                StoreConnector connector = new StoreConnector(self, shared, server, deadline, timeout);
+                StoreClient client = connector.connect();
                 done = true;
-                return new TcpStore(self, timeout, server, client, entrance.place());
+                return new TcpStore(self, timeout, server, client, connector.address());
             } finally {
                 if (!done && server != null) {
                     server.close(Duration.ZERO);
@@ -237,21 +242,21 @@ public final class TcpStore implements Rendezvous {
                 return bind;
             }
             try {
-                return InetAddress.getByName(Endpoint.bare(text));
+                return InetAddress.getByName(Endpoint.withoutBrackets(text));
             } catch (UnknownHostException unknown) {
                 throw new IllegalArgumentException(BIND + " must be an address of this host: " + text, unknown);
             }
         }
     }
 
-    /** {@return how long calls wait that have no timeout of their own} */
+    /** {@return the timeout of calls that have no timeout parameter} */
     public Duration timeout() {
         return timeout;
     }
 
-    /** {@return where the store is, such as "node0:29500"} */
+    /** {@return the address of the store, such as "node0:29500"} */
     public String address() {
-        return place;
+        return address;
     }
 
     @Override
@@ -264,44 +269,45 @@ public final class TcpStore implements Rendezvous {
         return self.worldSize();
     }
 
-    /* Meetings. */
+    /* Collectives. */
 
     @Override
     public List<byte[]> gather(String key, byte[] value, Duration timeout) {
-        return whole.gather(key, value, timeout);
+        return allRanks.gather(key, value, timeout);
     }
 
     @Override
     public byte[] broadcast(String key, int root, Supplier<byte[]> value, Duration timeout) {
-        return whole.broadcast(key, root, value, timeout);
+        return allRanks.broadcast(key, root, value, timeout);
     }
 
     @Override
     public void barrier(String key, Duration timeout) {
-        whole.barrier(key, timeout);
+        allRanks.barrier(key, timeout);
     }
 
     @Override
     public Rendezvous scope(String name) {
-        return whole.scope(name);
+        return allRanks.scope(name);
     }
 
     /**
-     * Some of the ranks, with keys of their own, as {@link #scope}: for a communicator of those that are left, for example. Not
-     * collective; those that meet there give the same name and ranks.
+     * Returns a rendezvous of some of the ranks, with keys of its own, as {@link #scope}. A use is a communicator of the ranks that
+     * survive a failure. Not collective; the ranks must pass the same name and the same list.
      *
-     * @param name names the scope; not empty, without a slash
-     * @param ranks some ranks of this store, this one among them, each once; their order is that of the ranks there
-     * @return a view, which needs no closing; closing it does nothing
-     * @throws IllegalArgumentException if a rank is none, is there twice, or this one is not there
+     * @param name the name of the scope; not empty, without a slash
+     * @param ranks distinct ranks of this store, including this rank; a rank's index is its rank in the scope
+     * @return a view; closing it does nothing
+     * @throws IllegalArgumentException if the name can't be used, a rank is out of range, the ranks are not distinct, or they do
+     *     not include this rank
      */
     public Rendezvous among(String name, List<Integer> ranks) {
-        return whole.among(name, ranks);
+        return allRanks.among(name, ranks);
     }
 
     @Override
     public Optional<Inquiry> inquiry(String topic, Supplier<byte[]> answer) {
-        return whole.inquiry(topic, answer);
+        return allRanks.inquiry(topic, answer);
     }
 
     Inquiries inquiries() {
@@ -309,133 +315,139 @@ public final class TcpStore implements Rendezvous {
     }
 
     /**
-     * As {@link Rendezvous#abort}: calls of every rank end, those of scopes too, now and later.
+     * As {@link Rendezvous#abort}. Fails current and future calls of all ranks, including those of all scopes.
      *
-     * @param reason what happened, for the messages of the others
+     * @param reason the reason, for the messages of the other ranks
      */
     @Override
     public void abort(String reason) {
-        whole.abort(reason);
+        allRanks.abort(reason);
     }
 
     void abort(String prefix, String reason) {
-        String shorter = reason.substring(0, Math.min(reason.length(), Broadcast.LONGEST_REASON));
+        String shorter = reason.substring(0, Math.min(reason.length(), BroadcastMessage.MAX_REASON_CHARS));
         try {
-            ask(Wire.Operation.ABORT, new Wire.Frame().text(prefix).text(shorter), "abort", SLACK);
+            request(Wire.Operation.ABORT, new Wire.Frame().text(prefix).text(shorter), "abort", RESPONSE_GRACE);
         } catch (RendezvousException unreachable) {
-            // Then the others have noticed, or will.
+            // Without a store the calls of the other ranks fail, too.
         }
     }
 
-    /* Keys. */
+    /* Arguments. */
 
     /**
-     * Sets the value of a key, whether it has one or not, and wakes those that wait for it. Not collective.
+     * Sets the value of a key, or replaces it. Calls that wait for the key return. Not collective.
      *
      * @param key the key; not empty, without a slash
-     * @param value at most {@value Rendezvous#LONGEST_VALUE} bytes
+     * @param value the value, at most {@value Rendezvous#LONGEST_VALUE} bytes
      * @throws IllegalArgumentException if the key or the value can't be used
-     * @throws RendezvousException if the store is full, or can't be reached any more
+     * @throws RendezvousTimeoutException if the store does not respond in time
+     * @throws RendezvousException if the store is full, a rank has aborted, the connection is lost, or this thread is interrupted
      */
     public void set(String key, byte[] value) {
-        Wire.Frame request = new Wire.Frame().text(Keys.full("", key)).bytes(Keys.requireShort(value));
-        ask(Wire.Operation.SET, request, key, timeout);
+        Wire.Frame request = new Wire.Frame().text(Arguments.fullKey("", key)).bytes(Arguments.requireValue(value));
+        request(Wire.Operation.SET, request, key, timeout);
     }
 
     /**
      * Waits until a key has a value. Not collective.
      *
      * @param key the key; not empty, without a slash
-     * @param timeout how long to wait
+     * @param timeout the time to wait
      * @return the value
      * @throws IllegalArgumentException if the key can't be used, or the timeout is negative
-     * @throws RendezvousTimeoutException if it was not set in time
-     * @throws RendezvousException if a rank has aborted, rank 0 is gone, or this thread is interrupted
+     * @throws RendezvousTimeoutException if the key is not set in time
+     * @throws RendezvousException if a rank has aborted, the connection is lost, or this thread is interrupted
      */
     public byte[] get(String key, Duration timeout) {
         Wire.Frame request =
-                new Wire.Frame().number64(Keys.nanoseconds(timeout)).text(Keys.full("", key));
-        return ask(Wire.Operation.GET, request, key, timeout);
+                new Wire.Frame().number64(Arguments.nanoseconds(timeout)).text(Arguments.fullKey("", key));
+        return request(Wire.Operation.GET, request, key, timeout);
     }
 
     /**
-     * Waits until all of some keys have values. Not collective.
+     * Waits until all given keys have values. Not collective.
      *
      * @param keys the keys; not empty, without slashes
-     * @param timeout how long to wait
+     * @param timeout the time to wait
      * @throws IllegalArgumentException if a key can't be used, or the timeout is negative
-     * @throws RendezvousTimeoutException if one was not set in time; the message names it
-     * @throws RendezvousException if a rank has aborted, rank 0 is gone, or this thread is interrupted
+     * @throws RendezvousTimeoutException if a key is not set in time; the message names it
+     * @throws RendezvousException if a rank has aborted, the connection is lost, or this thread is interrupted
      */
     public void await(Collection<String> keys, Duration timeout) {
         Wire.Frame request =
-                new Wire.Frame().number64(Keys.nanoseconds(timeout)).number32(keys.size());
-        keys.forEach(key -> request.text(Keys.full("", key)));
-        ask(Wire.Operation.AWAIT, request, String.join("', '", keys), timeout);
+                new Wire.Frame().number64(Arguments.nanoseconds(timeout)).number32(keys.size());
+        keys.forEach(key -> request.text(Arguments.fullKey("", key)));
+        request(Wire.Operation.AWAIT, request, String.join("', '", keys), timeout);
     }
 
     /**
-     * Adds to the number that a key has, or to 0, in one step. Not collective. The value is the number in decimal digits.
+     * Adds to the number that a key has as its value, or to 0, atomically. Not collective. The value is the number in decimal
+     * digits, in ASCII.
      *
      * @param key the key; not empty, without a slash
-     * @param delta what to add
+     * @param delta the number to add
      * @return the sum
      * @throws IllegalArgumentException if the key can't be used
-     * @throws RendezvousException if the value is no number, the sum is too large, or the store can't be reached any more
+     * @throws RendezvousTimeoutException if the store does not respond in time
+     * @throws RendezvousException if the value is not a number, the sum exceeds 64 bits, the store is full, a rank has aborted,
+     *     the connection is lost, or this thread is interrupted
      */
     public long add(String key, long delta) {
-        Wire.Frame request = new Wire.Frame().text(Keys.full("", key)).number64(delta);
-        return Counter.value(ask(Wire.Operation.ADD, request, key, timeout));
+        Wire.Frame request = new Wire.Frame().text(Arguments.fullKey("", key)).number64(delta);
+        return Counter.decode(request(Wire.Operation.ADD, request, key, timeout));
     }
 
     /**
      * Deletes a key and its value. Not collective.
      *
      * @param key the key; not empty, without a slash
-     * @return whether it had a value
+     * @return true if the key had a value
      * @throws IllegalArgumentException if the key can't be used
-     * @throws RendezvousException if the store can't be reached any more
+     * @throws RendezvousTimeoutException if the store does not respond in time
+     * @throws RendezvousException if the connection is lost, or this thread is interrupted
      */
     public boolean delete(String key) {
-        Wire.Frame request = new Wire.Frame().text(Keys.full("", key));
-        return ask(Wire.Operation.DELETE, request, key, timeout)[0] != 0;
+        Wire.Frame request = new Wire.Frame().text(Arguments.fullKey("", key));
+        return request(Wire.Operation.DELETE, request, key, timeout)[0] != 0;
     }
 
     /**
-     * The ranks that have been here and are not any more: lost, or closed. Not collective.
+     * Returns the ranks that have joined and are lost or have closed their store. Not collective.
      *
-     * @return the ranks in their order
-     * @throws RendezvousException if the store can't be reached any more
+     * @return the ranks in ascending order
+     * @throws RendezvousTimeoutException if the store does not respond in time
+     * @throws RendezvousException if the connection is lost, or this thread is interrupted
      */
     public List<Integer> gone() {
-        return gone(Keys.nanoseconds(timeout) + SLACK.toNanos());
+        return gone(Arguments.nanoseconds(timeout) + RESPONSE_GRACE.toNanos());
     }
 
-    List<Integer> gone(long patience) {
-        ByteBuffer answer = ByteBuffer.wrap(ask(Wire.Operation.GONE, new Wire.Frame(), "gone", patience));
+    List<Integer> gone(long timeoutNanos) {
+        ByteBuffer response = ByteBuffer.wrap(request(Wire.Operation.GONE, new Wire.Frame(), "gone", timeoutNanos));
         try {
-            return List.copyOf(Wire.read(answer, Wire::numbers));
-        } catch (IOException wrong) {
-            throw new RendezvousException("the store at " + place + " answered nonsense", wrong);
+            return List.copyOf(Wire.read(response, Wire::numbers));
+        } catch (IOException invalid) {
+            throw new RendezvousException("the store at " + address + " sent an invalid response", invalid);
         }
     }
 
-    /* How it is done. */
+    /* Requests. */
 
-    /** Asks the store and waits for the answer, a little longer than the store itself waits. */
-    byte[] ask(Wire.Operation operation, Wire.Frame request, String what, Duration limit) {
-        return ask(operation, request, what, Keys.nanoseconds(limit) + SLACK.toNanos());
+    /** Sends a request whose timeout the server applies, and waits for the response a little longer. */
+    byte[] request(Wire.Operation operation, Wire.Frame request, String subject, Duration timeout) {
+        return request(operation, request, subject, Arguments.nanoseconds(timeout) + RESPONSE_GRACE.toNanos());
     }
 
-    /** As above, with the time in which the answer must be here. */
-    byte[] ask(Wire.Operation operation, Wire.Frame request, String what, long patience) {
-        return content(begin(operation, request), what, patience);
+    /** Sends a request and waits for the response. The subject is for messages. */
+    byte[] request(Wire.Operation operation, Wire.Frame request, String subject, long timeoutNanos) {
+        return awaitResponse(requestAsync(operation, request), subject, timeoutNanos);
     }
 
-    /** Asks the store. */
-    CompletableFuture<ByteBuffer> begin(Wire.Operation operation, Wire.Frame request) {
+    /** Sends a request. */
+    CompletableFuture<ByteBuffer> requestAsync(Wire.Operation operation, Wire.Frame request) {
         requireOpen();
-        return client.ask(operation, request);
+        return client.request(operation, request);
     }
 
     synchronized void requireOpen() {
@@ -444,46 +456,47 @@ public final class TcpStore implements Rendezvous {
         }
     }
 
-    /** Waits for what the store answers. */
-    byte[] content(CompletableFuture<ByteBuffer> answer, String what, long patience) {
+    /** Waits for the response to a request and returns its content; cancels the request if this fails. */
+    byte[] awaitResponse(CompletableFuture<ByteBuffer> response, String subject, long timeoutNanos) {
         try {
-            return Answers.content(answer.get(patience, TimeUnit.NANOSECONDS), self.rank());
+            return ResponseReader.content(response.get(timeoutNanos, TimeUnit.NANOSECONDS), self.rank());
         } catch (TimeoutException silent) {
             throw new RendezvousTimeoutException(
-                    "rank 0 at " + place + " has not answered rank " + self.rank() + " about '" + what + "' within "
-                            + Ranks.seconds(patience),
+                    "rank 0 at " + address + " did not respond to rank " + self.rank() + " for '" + subject
+                            + "' within " + MessageText.seconds(timeoutNanos),
                     List.of(0));
         } catch (ExecutionException failure) {
             throw new RendezvousException(
-                    "rank " + self.rank() + " has lost rank 0 at " + place + ", which keeps the store: "
-                            + Endpoint.reason(failure.getCause()),
+                    "rank " + self.rank() + " has lost its connection to the store of rank 0 at " + address + ": "
+                            + MessageText.reason(failure.getCause()),
                     failure.getCause());
         } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();
             throw new RendezvousException(
-                    "rank " + self.rank() + " was interrupted while it waited for '" + what + "'", interrupted);
+                    "rank " + self.rank() + " was interrupted while it waited for '" + subject + "'", interrupted);
         } finally {
-            answer.cancel(false);
+            response.cancel(false);
         }
     }
 
     /**
-     * Ends this rank's part. At rank 0 the store ends with it: this waits, at most {@link #timeout}, until the others have fetched what
-     * this rank has broadcast; who fails should {@link #abort} first. The store {@linkplain #ofProcess of the process} stays open.
+     * Closes the connection of this rank. At rank 0 this also ends the store; before that it waits, for {@link #timeout} at most,
+     * until the other ranks have fetched the values of completed broadcasts. A rank that closes the store because of a failure
+     * should call {@link #abort} first. Closing again does nothing, as does closing the store {@linkplain #ofProcess of the process}.
      */
     @Override
     public void close() {
         synchronized (this) {
-            if (closed || forProcess) {
+            if (closed || ofProcess) {
                 return;
             }
             closed = true;
         }
         try {
-            client.ask(Wire.Operation.LEAVE, new Wire.Frame()).get(SLACK.toNanos(), TimeUnit.NANOSECONDS);
+            client.request(Wire.Operation.LEAVE, new Wire.Frame()).get(RESPONSE_GRACE.toNanos(), TimeUnit.NANOSECONDS);
         } catch (ExecutionException | TimeoutException alreadyGone) {
-            // Then nobody waits for this rank any more.
-        } catch (InterruptedException hurry) {
+            // The server has already noticed, or will notice, that the connection ends.
+        } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();
         }
         client.abandon();
@@ -496,6 +509,6 @@ public final class TcpStore implements Rendezvous {
     /** {@return such as "store at node0:29500, rank 3 of 8"} */
     @Override
     public String toString() {
-        return "store at " + place + ", rank " + self.rank() + " of " + self.worldSize();
+        return "store at " + address + ", rank " + self.rank() + " of " + self.worldSize();
     }
 }

@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/** Settings by name: those with the prefix of nccl4j's system properties are properties, the others environment variables. */
+/** Settings by name. A name that begins with {@code nccl4j.} is that of a system property, any other that of an environment variable. */
 final class Variables {
     private static final String PREFIX = "nccl4j.";
 
@@ -16,7 +16,7 @@ final class Variables {
         this.environment = environment;
     }
 
-    /** The value without spaces around it, or null if there is none. */
+    /** Returns the value without surrounding white space; null if it is not set or blank. */
     String text(String name) {
         String value = (name.startsWith(PREFIX) ? properties : environment).get(name);
         return value == null || value.isBlank() ? null : value.strip();
@@ -26,8 +26,8 @@ final class Variables {
         return text(name) != null;
     }
 
-    /** The first of these that is set, or null. */
-    String firstOf(String... names) {
+    /** Returns the first name that is set; null if none is. */
+    String firstSet(String... names) {
         for (String name : names) {
             if (has(name)) {
                 return name;
@@ -36,51 +36,51 @@ final class Variables {
         return null;
     }
 
-    /** The value of the first of these that is set, or the default. */
-    String textOf(String otherwise, String... names) {
-        String name = firstOf(names);
-        return name == null ? otherwise : text(name);
+    /** Returns the value of the first name that is set, or the default. */
+    String textOrDefault(String defaultValue, String... names) {
+        String name = firstSet(names);
+        return name == null ? defaultValue : text(name);
     }
 
-    int number(String name, int least, int most) {
-        return number(name, least, most, null);
+    int number(String name, int min, int max) {
+        return number(name, min, max, null);
     }
 
-    /** As {@link #number(String, int, int)}; the message names the variable that sets the limit, with its value. */
-    int number(String name, int least, int most, String limit) {
+    /** As {@link #number(String, int, int)}; the message includes the variable that sets the maximum. */
+    int number(String name, int min, int max, String maxName) {
         String text = text(name);
         try {
             int value = Integer.parseInt(text);
-            if (value >= least && value <= most) {
+            if (value >= min && value <= max) {
                 return value;
             }
         } catch (NumberFormatException notANumber) {
-            // The same message as for a number out of range.
+            // Falls through to the message for a number out of range.
         }
-        throw new IllegalArgumentException(name + " must be a number from " + least + " to " + most
-                + (limit == null ? "" : " (" + seen(limit) + ")") + ": " + text);
+        throw new IllegalArgumentException(name + " must be a number from " + min + " to " + max
+                + (maxName == null ? "" : " (" + assignment(maxName) + ")") + ": " + text);
     }
 
-    /** "RANK=5" */
-    String seen(String name) {
+    /** The name and the value, such as "RANK=5". */
+    String assignment(String name) {
         return name + "=" + text(name);
     }
 
-    /** Throws if a name is not set; of names with a bar between them, one is enough. */
+    /** Requires that all names are set; of names with a bar between them, at least one. */
     void require(RankInfo.Source source, String... names) {
         List<String> missing = new ArrayList<>();
         List<String> present = new ArrayList<>();
         for (String name : names) {
-            String first = firstOf(name.split("\\|"));
+            String first = firstSet(name.split("\\|"));
             if (first == null) {
                 missing.add(name.replace("|", " or "));
             } else {
-                present.add(seen(first));
+                present.add(assignment(first));
             }
         }
         if (!missing.isEmpty()) {
-            throw new IllegalArgumentException("this process is a rank by " + source + " (" + String.join(", ", present)
-                    + "), but not set: " + String.join(", ", missing));
+            throw new IllegalArgumentException("rank information from " + source + " (" + String.join(", ", present)
+                    + ") is incomplete, not set: " + String.join(", ", missing));
         }
     }
 }

@@ -11,52 +11,55 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What travels between a rank and the store.
+ * Protocol between a rank and the store, and encoding of its frames.
  *
  * <ol>
- *   <li>The store greets: {@link #MAGIC}, {@link #VERSION}, whether it has a secret, its nonce.
- *   <li>The rank answers: magic, version, its nonce and proof if there is a secret. Then, sealed if there is one, who it is.
- *   <li>The store answers with its own proof, or why it refuses; then, sealed, whether the rank has joined.
- *   <li>Requests, each with a number and an {@link Operation}; answers with the number and a status.
+ *   <li>Greeting, server to client: {@link #MAGIC}, {@link #VERSION}, {@link #WITH_SECRET} or {@link #WITHOUT_SECRET}, nonce.
+ *   <li>Hello, client to server: the same, and the client's proof if both have a secret.
+ *   <li>Proof, server to client: status and the server's proof, or status and reason of a refusal. With a secret, all further
+ *       frames are sealed.
+ *   <li>Join, client to server: rank, world size, attempt, local rank, job, process. The response is a status, with the reason
+ *       of a refusal.
+ *   <li>Requests, with a number and an {@link Operation}. A response has the number and a status.
  * </ol>
  */
 final class Wire {
-    /** "nccl4jST", so that another service at the port is told apart. */
+    /** "nccl4jST" in ASCII; distinguishes the store from another service at the port. */
     static final long MAGIC = 0x6e63636c346a5354L;
 
     static final byte VERSION = 2;
-    static final byte OPEN = 0;
-    static final byte SECRET = 1;
+    static final byte WITHOUT_SECRET = 0;
+    static final byte WITH_SECRET = 1;
     static final int NONCE_BYTES = 32;
     static final int PROOF_BYTES = 32;
 
-    /** Before a rank is known. */
-    static final int LONGEST_HELLO = Long.BYTES + 2 + NONCE_BYTES + PROOF_BYTES;
+    /** Limit of a frame before the proof, so that a stranger can't make the store allocate more. */
+    static final int MAX_HELLO = Long.BYTES + 2 + NONCE_BYTES + PROOF_BYTES;
 
-    static final int LONGEST_JOIN = 1 << 12;
-    static final int LONGEST_KEY = 1 << 10;
+    static final int MAX_JOIN = 1 << 12;
+    static final int MAX_KEY = 1 << 10;
 
-    /** What a request has beside its value, keys and ranks. */
-    static final int REQUEST_HEAD = 64;
+    /** Limit for the parts of a request other than its key, ranks and value. */
+    static final int REQUEST_HEADER_BYTES = 64;
 
-    /** The number of what the store says without having been asked: why it ends. */
-    static final int FAREWELL = 0;
+    /** Number of the unrequested response with which the store announces that it closes; no request has it. */
+    static final int CLOSE_NOTICE = 0;
 
     static final byte OK = 0;
     static final byte FAILED = 1;
     static final byte TIMED_OUT = 2;
 
-    /** Refused, but the store may be that of an earlier attempt, and the right one may come yet. */
+    /** Refusal that the client retries: the store may belong to an earlier attempt, which ends soon. */
     static final byte ANOTHER_JOB = 3;
 
-    /** The kinds of requests; their order is that of their codes. */
+    /** The operations of requests; their order is that of their codes on the wire. */
     enum Operation {
         SET,
         GET,
         AWAIT,
         ADD,
         DELETE,
-        MEET,
+        COLLECTIVE,
         ABORT,
         GONE,
         LEAVE;
@@ -66,7 +69,7 @@ final class Wire {
         static Operation read(ByteBuffer frame) throws IOException {
             int code = frame.get();
             if (code < 0 || code >= ALL.length) {
-                throw new IOException("no such operation: " + code);
+                throw new IOException("operation code must be from 0 to " + (ALL.length - 1) + ": " + code);
             }
             return ALL[code];
         }
@@ -74,23 +77,24 @@ final class Wire {
 
     private Wire() {}
 
-    /** Reads a frame; one that is too short ends the connection like any other nonsense. */
+    /** Reads a part of a frame. */
     interface Reader<T> {
         T read(ByteBuffer frame) throws IOException;
     }
 
+    /** Applies a reader and reports a frame that is too short as an IOException, as any other invalid frame. */
     static <T> T read(ByteBuffer frame, Reader<T> reader) throws IOException {
         try {
             return reader.read(frame);
-        } catch (BufferUnderflowException shorter) {
-            throw new IOException("a frame ends too early", shorter);
+        } catch (BufferUnderflowException tooShort) {
+            throw new IOException("a frame is too short", tooShort);
         }
     }
 
     static byte[] bytes(ByteBuffer frame) throws IOException {
         int length = frame.getInt();
         if (length < 0 || length > frame.remaining()) {
-            throw new IOException("a value of " + length + " bytes in a frame of " + frame.remaining());
+            throw new IOException("length of a value must be from 0 to " + frame.remaining() + ": " + length);
         }
         byte[] bytes = new byte[length];
         frame.get(bytes);
@@ -103,8 +107,9 @@ final class Wire {
 
     static List<Integer> numbers(ByteBuffer frame) throws IOException {
         int count = frame.getInt();
-        if (count < 0 || count > frame.remaining() / Integer.BYTES) {
-            throw new IOException("a list of " + count + " numbers in a frame of " + frame.remaining() + " bytes");
+        int max = frame.remaining() / Integer.BYTES;
+        if (count < 0 || count > max) {
+            throw new IOException("length of a list must be from 0 to " + max + ": " + count);
         }
         List<Integer> numbers = new ArrayList<>(count);
         for (int i = 0; i < count; i++) {
@@ -113,9 +118,9 @@ final class Wire {
         return numbers;
     }
 
-    /** Writes a frame. */
+    /** Builds the content of a frame. */
     static final class Frame {
-        private final ByteArrayOutputStream bytes = new ByteArrayOutputStream(REQUEST_HEAD);
+        private final ByteArrayOutputStream bytes = new ByteArrayOutputStream(REQUEST_HEADER_BYTES);
         private final DataOutputStream out = new DataOutputStream(bytes);
 
         private interface Write {
@@ -165,7 +170,7 @@ final class Wire {
             return this;
         }
 
-        byte[] done() {
+        byte[] toBytes() {
             return bytes.toByteArray();
         }
     }

@@ -1,14 +1,14 @@
 /**
- * How the ranks of a program find out who they are, and find one another.
+ * Start of a program with several ranks: its processes learn their ranks and exchange values outside NCCL.
  *
  * <ul>
- *   <li>{@link io.github.nccl4j.launch.RankInfo}: this process's rank, as torchrun, Open MPI, MPICH, Slurm, Kubernetes, other
- *       launchers or system properties tell it.
- *   <li>{@link io.github.nccl4j.launch.Rendezvous}: what the ranks tell each other before there is a communicator, its
- *       unique id above all.
- *   <li>{@link io.github.nccl4j.launch.TcpStore}: the rendezvous that needs nothing but the network, kept by rank 0.
+ *   <li>{@link io.github.nccl4j.launch.RankInfo}: the rank of this process, from system properties or from the environment of
+ *       torchrun, Open MPI, MPICH, Slurm, Kubernetes and other launchers.
+ *   <li>{@link io.github.nccl4j.launch.Rendezvous}: exchange of small values between ranks, such as the unique id of a
+ *       communicator.
+ *   <li>{@link io.github.nccl4j.launch.TcpStore}: a rendezvous over TCP, whose server is in the process of rank 0.
  * </ul>
  *
- * <p>Nothing here needs NCCL, CUDA or native code.
+ * <p>This package uses no NCCL, CUDA or native code.
  */
 package io.github.nccl4j.launch;

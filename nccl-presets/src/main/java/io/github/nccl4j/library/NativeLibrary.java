@@ -190,7 +190,7 @@ public final class NativeLibrary {
      * What added a function. Loads nothing.
      *
      * @param function a C name, such as {@code "ncclCommGrow"}
-     * @return such as "NCCL 2.29.2" or "VCCL a2av_base"; empty for a name that is not in the header
+     * @return such as "NCCL 2.29.2" or "RCCL"; empty for a name that is not in the header
      */
     @Namespace("nccl4j")
     @Name("releaseOf")
@@ -233,6 +233,15 @@ public final class NativeLibrary {
     public static List<String> otherCopies() {
         return lines(copies());
     }
+
+    /**
+     * True if this process has called a function by the bindings. Loads nothing.
+     *
+     * @param function a C name, such as "ncclGetUniqueId"
+     * @return whether it was called; false for a name that is not in the header
+     */
+    @Namespace("nccl4j")
+    public static native boolean wasCalled(@Cast("const char*") String function);
 
     /**
      * Whether the library is loaded already. Loads nothing.

@@ -48,6 +48,15 @@ public final class StructInitializers {
         initialize("ncclSimInfo_t", address);
     }
 
+    /**
+     * Writes {@code NCCL_COMM_PROPERTIES_INITIALIZER}.
+     *
+     * @param address where there is memory for a {@code ncclCommProperties_t}
+     */
+    public static void commProperties(long address) {
+        initialize("ncclCommProperties_t", address);
+    }
+
     @Namespace("nccl4j")
     private static native void initialize(String type, long address);
 }

@@ -33,9 +33,9 @@ import org.bytedeco.javacpp.tools.InfoMapper;
                         // The default, jninccl, is in the jar of JavaCPP Presets CUDA, and only one of a name is
                         // loaded.
                         library = "jninccl4j",
-                        include = {"<nccl.h>", "nccl4j_library.h", "nccl4j_dlpack.h", "vccl.h"},
+                        include = {"<nccl.h>", "nccl4j_library.h", "nccl4j_dlpack.h", "alltoallv.h"},
                         // Parsed, but not compiled: C knows one ncclAlltoAllv only.
-                        exclude = "vccl.h"),
+                        exclude = "alltoallv.h"),
         target = "io.github.nccl4j.nccl",
         global = "io.github.nccl4j.global.nccl",
         helper = "io.github.nccl4j.library.LibraryBinding")
@@ -129,10 +129,14 @@ public class nccl implements InfoMapper {
                 .pointerTypes("@Cast(\"const char*\") BytePointer", "@Cast(\"const char*\") long", "String", "String"));
     }
 
-    /** What follows from the header that the build parses: its types, and the functions that alternatives can't express. */
     private static void derived(InfoMap map) {
+        derived(map, "/nccl_rules.txt");
+    }
+
+    /** What follows from a header that the build parses: its types, and the functions that alternatives can't express. */
+    static void derived(InfoMap map, String resource) {
         Map<String, String> functions = new LinkedHashMap<>();
-        for (String rule : rules()) {
+        for (String rule : rules(resource)) {
             String[] parts = rule.split("\t");
             String name = parts[1];
             switch (parts[0]) {
@@ -146,6 +150,12 @@ public class nccl implements InfoMapper {
                                     "@Cast(\"" + parts[2] + "*\") " + parts[2], "@Cast(\"" + parts[2] + "*\") long"));
                 // C enums are ints: libraries may return codes that no enum lists, and programs create operators.
                 case "enum" -> number(map, name, "int", "Int");
+                case "number" -> {
+                    if (!parts[2].equals("uint32_t")) {
+                        throw new IllegalStateException("no rule for a number: " + rule);
+                    }
+                    number(map, name, "int", "Int");
+                }
                 case "skip" -> map.put(new Info(name).skip());
                 case "function" -> functions.merge(name, parts[2] + "\n", String::concat);
                 default -> throw new IllegalStateException("no kind of rule: " + rule);
@@ -155,8 +165,7 @@ public class nccl implements InfoMapper {
     }
 
     /** The lines that SymbolList has written; they are on the class path of JavaCPP's parser alone. */
-    private static List<String> rules() {
-        String name = "/nccl_rules.txt";
+    private static List<String> rules(String name) {
         try (InputStream rules = nccl.class.getResourceAsStream(name)) {
             return new String(Objects.requireNonNull(rules, name).readAllBytes(), StandardCharsets.UTF_8)
                     .lines()

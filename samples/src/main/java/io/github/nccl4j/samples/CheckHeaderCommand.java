@@ -23,7 +23,8 @@ import picocli.CommandLine.Spec;
 @Command(
         name = "check-header",
         description = {
-            "Compares the nccl.h of NCCL installations with the header of nccl4j's bindings.",
+            "Compares the nccl.h of NCCL installations with the header of nccl4j's bindings, and the host functions of "
+                    + "nccl_device.h if it exists.",
             "",
             "Each function, constant, enumeration and struct of an installation must be in nccl4j's header with the same types, "
                     + "values and offsets. Declarations that only nccl4j's header has must be of a newer release. Needs a C++ "
@@ -34,8 +35,9 @@ final class CheckHeaderCommand implements Callable<Integer> {
     /** Folder of nccl4j's header and of the shims in the bindings' jar. */
     private static final String RESOURCES = "/io/github/nccl4j/";
 
-    /** Substitutes for the CUDA headers that nccl.h includes. */
-    private static final List<String> SHIMS = List.of("cuda_runtime.h", "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h");
+    /** Substitutes for the CUDA headers that NCCL's headers include. */
+    private static final List<String> SHIMS =
+            List.of("cuda.h", "cuda_runtime.h", "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h");
 
     @Option(
             names = {"-h", "--help"},
@@ -60,6 +62,7 @@ final class CheckHeaderCommand implements Callable<Integer> {
         Path folder = Files.createTempDirectory("nccl4j-check-header");
         try {
             Path ours = extract("include/nccl.h", folder.resolve("nccl.h"));
+            extract("include/nccl_device.h", folder.resolve("nccl_device.h"));
             Path shim = Files.createDirectory(folder.resolve("shim"));
             for (String name : SHIMS) {
                 extract("shim/" + name, shim.resolve(name));
@@ -68,9 +71,10 @@ final class CheckHeaderCommand implements Callable<Integer> {
             HeaderCheck check = new HeaderCheck(ours, shim, compiler);
             boolean passed = true;
             for (Path path : paths) {
-                HeaderCheck.Report report = check.check(path);
-                report.lines().forEach(out::println);
-                passed &= report.passed();
+                for (HeaderCheck.Report report : check.checkAll(path)) {
+                    report.lines().forEach(out::println);
+                    passed &= report.passed();
+                }
             }
             return passed ? 0 : 1;
         } finally {

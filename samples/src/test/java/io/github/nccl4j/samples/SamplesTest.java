@@ -153,6 +153,17 @@ class SamplesTest {
         assertTrue(last.startsWith("[0] skipped: ncclPutSignal needs NCCL 2.29.2, loaded is "), last);
     }
 
+    @Test
+    void perfRejectsAlgorithmsWithoutReduceConfig(@TempDir Path folder) throws Exception {
+        Path library = libraryWithout("ncclReduceConfig", folder);
+        String sizes = " -np 2 -b 8 -e 8 -n 1 --jit-warmup 0 --library " + library;
+        Process refused = start("perf reduce --algo ring" + sizes);
+        String text = String.join("\n", output(refused));
+        assertEquals(1, refused.waitFor(), text);
+        assertTrue(text.contains("--algo: ncclReduceConfig needs NCCL 2.31.2, loaded is "), text);
+        outputOfSuccess("perf reduce" + sizes);
+    }
+
     /** A copy of the host engine in which a function has another name, like a library that lacks the function. */
     static Path libraryWithout(String function, Path folder) throws IOException {
         String entry = "io/github/nccl4j/host/" + Loader.getPlatform() + "/libnccl4j_host.so";

@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import java.io.IOException;
+import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -21,7 +22,7 @@ public final class CapturingScenario {
         RUN.clear();
     }
 
-    public static void main(String[] args) throws IOException {
+    public static void main(String[] args) throws IOException, InterruptedException {
         Device device = Device.cuda(1);
         try (CudaStream stream = CudaStream.nonBlocking(device);
                 CudaStream side = CudaStream.nonBlocking(device);
@@ -59,6 +60,7 @@ public final class CapturingScenario {
             abandoned(stream);
             nested(stream, apart);
             firstUse(stream);
+            configured(stream);
         }
     }
 
@@ -125,5 +127,65 @@ public final class CapturingScenario {
         } catch (CudaException expected) {
             isTrue(expected.getMessage().contains("capturing"), expected.getMessage());
         }
+    }
+
+    /** A graph keeps the configurations that it has captured, and their events until its launches are done. */
+    private static void configured(CudaStream stream) throws InterruptedException {
+        Device device = stream.device();
+        for (boolean inGroup : new boolean[] {false, true}) {
+            try (Communicator communicator =
+                            Communicator.builder().device(device).create(UniqueId.create(), 0, 1);
+                    DeviceBuffer<Element.Float32> buffer = device.allocate(ElementType.FLOAT32, 4)) {
+                CudaEvent event = CudaEvent.create(device);
+                long handle = event.nativeHandle();
+                List<WeakReference<CollectiveConfig>> used = new ArrayList<>();
+                CudaGraph graph = CudaGraph.capture(stream, () -> {
+                    Runnable call = () -> used.add(reduceAsConfigured(communicator, buffer, stream, event));
+                    if (inGroup) {
+                        Group.run(call);
+                    } else {
+                        call.run();
+                    }
+                });
+                event.close();
+                System.gc();
+                Thread.sleep(20);
+                System.gc();
+                isTrue(used.get(0).get() != null, "the graph refers to the configuration");
+                graph.launch(stream);
+                exists(true, device, handle);
+                graph.close();
+                exists(true, device, handle);
+                stream.synchronize();
+                InFlight.poll();
+                exists(false, device, handle);
+                long start = System.nanoTime();
+                while (used.get(0).get() != null && System.nanoTime() - start < 20_000_000_000L) {
+                    System.gc();
+                    Thread.sleep(5);
+                }
+                isTrue(used.get(0).get() == null, "nothing refers to the configuration any more");
+            }
+        }
+    }
+
+    private static WeakReference<CollectiveConfig> reduceAsConfigured(
+            Communicator communicator, DeviceBuffer<Element.Float32> buffer, CudaStream stream, CudaEvent event) {
+        CollectiveConfig config = CollectiveConfig.builder()
+                .algorithm("ring")
+                .launchCompletionEvent(event)
+                .build();
+        communicator.allReduce(buffer, buffer, ReduceOp.SUM, stream, config);
+        return new WeakReference<>(config);
+    }
+
+    private static void exists(boolean expected, Device device, long event) {
+        boolean found = true;
+        try {
+            Cuda.eventIsDone(device, event);
+        } catch (CudaException destroyed) {
+            found = false;
+        }
+        isTrue(found == expected, "the event " + (found ? "exists" : "was destroyed"));
     }
 }

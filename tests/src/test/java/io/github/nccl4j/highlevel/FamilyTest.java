@@ -14,6 +14,9 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 
 /** Ranks of one process, of whose native communicators NCCL frees all with the last. */
@@ -187,6 +190,130 @@ class FamilyTest {
                     family.leave(member, true, () -> {});
                 });
         assertTrue(interrupted.join());
+    }
+
+    /** Makes a rank that belongs to a thread that has ended. */
+    private static CommunicatorCore memberOfAnEndedThread() throws Exception {
+        CompletableFuture<CommunicatorCore> member = new CompletableFuture<>();
+        Thread thread = new Thread(() -> member.complete(member()));
+        thread.start();
+        thread.join();
+        return member.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+    }
+
+    @Test
+    void aThreadThatHasEndedIsNotWaitedFor() throws Exception {
+        Object key = new Object();
+        CommunicatorCore orphan = memberOfAnEndedThread();
+        CommunicatorCore member = member();
+        Family family = Family.join(key, orphan);
+        Family.join(key, member);
+        List<Thread> freeing = new ArrayList<>();
+        family.leave(member, true, () -> freeing.add(Thread.currentThread()));
+        family.leave(orphan, true, () -> freeing.add(Thread.currentThread()));
+        // After a wait in vain another thread would free the last one.
+        assertEquals(List.of(Thread.currentThread(), Thread.currentThread()), freeing);
+    }
+
+    @Test
+    void aRankThatHasLeftIsNotWaitedForThoughItsThreadLives() throws Exception {
+        Object key = new Object();
+        CountDownLatch end = new CountDownLatch(1);
+        CountDownLatch firstIsFree = new CountDownLatch(1);
+        CompletableFuture<CommunicatorCore> made = new CompletableFuture<>();
+        Thread living = new Thread(() -> {
+            made.complete(member());
+            await(end);
+        });
+        living.start();
+        try {
+            CommunicatorCore first = made.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+            CommunicatorCore second = member();
+            CommunicatorCore third = memberOfAnEndedThread();
+            Family family = Family.join(key, first);
+            Family.join(key, second);
+            Family.join(key, third);
+            family.leave(first, false, firstIsFree::countDown);
+            firstIsFree.await();
+            List<Thread> freeing = new ArrayList<>();
+            family.leave(second, true, () -> freeing.add(Thread.currentThread()));
+            family.leave(third, true, () -> freeing.add(Thread.currentThread()));
+            assertEquals(List.of(Thread.currentThread(), Thread.currentThread()), freeing);
+        } finally {
+            end.countDown();
+            living.join();
+        }
+    }
+
+    @Test
+    void theEndOfTheProcessWaitsForWhatIsBeingFreed() throws Exception {
+        CommunicatorCore member = member();
+        CountDownLatch goOn = new CountDownLatch(1);
+        CountDownLatch freeing = new CountDownLatch(1);
+        Family.join(Family.UNKNOWN, member).leave(member, true, () -> {
+            freeing.countDown();
+            await(goOn);
+            events.add("free");
+        });
+        freeing.await();
+        Thread exit = new Thread(() -> {
+            Family.awaitFreeing();
+            events.add("ended");
+        });
+        exit.start();
+        exit.join(200);
+        assertTrue(exit.isAlive(), "the end did not wait");
+        goOn.countDown();
+        exit.join();
+        assertEquals(List.of("free", "ended"), events);
+    }
+
+    @Test
+    void anInterruptEndsTheWaitAtTheEndOfTheProcess() throws Exception {
+        CommunicatorCore member = member();
+        CountDownLatch goOn = new CountDownLatch(1);
+        Family.join(Family.UNKNOWN, member).leave(member, true, () -> await(goOn));
+        Thread.currentThread().interrupt();
+        Family.awaitFreeing();
+        assertTrue(Thread.interrupted(), "the interrupt was lost");
+        goOn.countDown();
+        Family.awaitFreeing();
+    }
+
+    @Test
+    void aFailureInTheBackgroundIsLoggedAndEndsTheWait() throws Exception {
+        Logger logger = Logger.getLogger("io.github.nccl4j");
+        List<LogRecord> records = Collections.synchronizedList(new ArrayList<>());
+        Handler handler = new Handler() {
+            @Override
+            public void publish(LogRecord log) {
+                records.add(log);
+            }
+
+            @Override
+            public void flush() {}
+
+            @Override
+            public void close() {}
+        };
+        logger.addHandler(handler);
+        logger.setUseParentHandlers(false);
+        RuntimeException failure = new RuntimeException("planted");
+        try {
+            CommunicatorCore member = member();
+            Family.join(Family.UNKNOWN, member).leave(member, true, () -> {
+                throw failure;
+            });
+            Family.awaitFreeing();
+        } finally {
+            logger.removeHandler(handler);
+            logger.setUseParentHandlers(true);
+        }
+        assertEquals(1, records.size());
+        assertTrue(
+                records.get(0).getMessage().endsWith(" could not be freed"),
+                records.get(0).getMessage());
+        assertSame(failure, records.get(0).getThrown());
     }
 
     private static void await(CountDownLatch latch) {

@@ -19,6 +19,14 @@ class RegisteredMemoryTest {
     }
 
     @Test
+    void faultsOfSingleCallsBeginAndEndWithARelease() {
+        assertFalse(RegisteredMemory.haveFaults(new Version(2, 26, 5)));
+        assertTrue(RegisteredMemory.haveFaults(new Version(2, 27, 3)));
+        assertTrue(RegisteredMemory.haveFaults(new Version(2, 30, 2)));
+        assertFalse(RegisteredMemory.haveFaults(new Version(2, 30, 3)));
+    }
+
+    @Test
     void smallElementsAreReadAtMultiplesOfFourBytesOnly() {
         for (int operation : new int[] {Operations.ALL_REDUCE, Operations.ALL_GATHER, Operations.REDUCE_SCATTER}) {
             assertNull(problem(NEWER, operation, PLACE, 8, 1));
@@ -29,6 +37,7 @@ class RegisteredMemoryTest {
                     problem(NEWER, operation, PLACE + 2, 8, 2));
             assertNotNull(problem(NEWER, operation, PLACE + 1, 8, 1));
             assertNull(problem(NEWER, operation, PLACE + 4, 8, 8));
+            assertNull(problem(NEWER, operation, PLACE + 2, 8, 4), "elements of a word are not small");
         }
         assertNull(problem(NEWER, Operations.BROADCAST, PLACE + 1, 7, 1));
         assertNull(problem(NEWER, Operations.SEND, PLACE + 1, 7, 1));
@@ -51,6 +60,8 @@ class RegisteredMemoryTest {
                         + " NCCL 2.28.3 would bring wrong elements, 2.28.7 does not",
                 problem(OLD, Operations.ALL_GATHER, PLACE, 1025, 4));
         assertNotNull(problem(OLD, Operations.REDUCE_SCATTER, PLACE, 1025, 4));
+        assertNull(problem(OLD, Operations.ALL_GATHER, PLACE, 1026, 4));
+        assertNull(problem(OLD, Operations.REDUCE_SCATTER, PLACE, 1026, 4));
         assertNull(problem(OLD, Operations.ALL_REDUCE, PLACE, 1025, 4));
         assertNull(problem(NEWER, Operations.ALL_GATHER, PLACE, 1025, 4));
     }

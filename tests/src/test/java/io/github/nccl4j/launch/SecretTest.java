@@ -18,7 +18,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Where a secret comes from, what it proves, and what it seals. */
+/** Tests of {@link Secret} and {@link Seal}: sources of the secret, proofs, sealed frames. */
 class SecretTest {
     private static final String TEXT = "0123456789abcdef";
     private static final byte[] SERVER_NONCE = new byte[32];
@@ -37,7 +37,7 @@ class SecretTest {
     }
 
     @Test
-    void itComesFromTheEnvironmentOrAFile(@TempDir Path folder) throws IOException {
+    void readsSecretFromEnvironmentOrFile(@TempDir Path folder) throws IOException {
         assertNull(Secret.of(Map.of("NCCL4J_STORE_SECRET", "")));
         byte[] expected = proof(of(TEXT));
         assertArrayEquals(expected, proof(Secret.of(Map.of("NCCL4J_STORE_SECRET", TEXT))));
@@ -49,7 +49,7 @@ class SecretTest {
     }
 
     @Test
-    void oneThatCantBeUsedIsRefused(@TempDir Path folder) throws IOException {
+    void rejectsInvalidSecretSettings(@TempDir Path folder) throws IOException {
         assertEquals(
                 "NCCL4J_STORE_SECRET must have at least 16 bytes: it has 5",
                 failure(Map.of("NCCL4J_STORE_SECRET", "short")));
@@ -65,7 +65,7 @@ class SecretTest {
     }
 
     @Test
-    void aFileOfLineEndsAloneIsTooShort(@TempDir Path folder) throws IOException {
+    void rejectsFileWithLineEndsOnly(@TempDir Path folder) throws IOException {
         Path file = Files.writeString(folder.resolve("secret"), "\r\n\n");
         assertEquals(
                 file + " (NCCL4J_STORE_SECRET_FILE) must have at least 16 bytes: it has 0",
@@ -77,16 +77,16 @@ class SecretTest {
                 .getMessage();
     }
 
-    /** By an implementation of HMAC-SHA256 that is not Java's. */
+    /** An HMAC-SHA256 implementation other than Java's computed the expected value. */
     @Test
-    void aProofIsThatOfTheStandard() {
+    void proofMatchesReferenceValue() {
         assertEquals(
                 "e446fd281f7c6f68c4fe3710d6b46d97c34664b64ab78a0c48cf62a650ff39a0",
                 HexFormat.of().formatHex(proof(of(TEXT))));
     }
 
     @Test
-    void aProofIsForOneEndAndOneConversation() {
+    void proofIsBoundToEndNoncesAndSecret() {
         Secret secret = of(TEXT);
         byte[] proof = proof(secret);
         assertTrue(secret.isProof(proof, false, SERVER_NONCE, CLIENT_NONCE));
@@ -98,7 +98,7 @@ class SecretTest {
     }
 
     @Test
-    void everyByteOfAProofCounts() {
+    void rejectsProofWithAnyChangedByte() {
         Secret secret = of(TEXT);
         byte[] proof = proof(secret);
         for (int i = 0; i < proof.length; i++) {
@@ -109,7 +109,7 @@ class SecretTest {
     }
 
     @Test
-    void aSealIsOpenedOnceInOrderByTheOtherEnd() throws IOException {
+    void opensFramesOnceInOrderAtOtherEndOnly() throws IOException {
         Secret secret = of(TEXT);
         Seal server = secret.seal(true, SERVER_NONCE, CLIENT_NONCE);
         Seal client = secret.seal(false, SERVER_NONCE, CLIENT_NONCE);
@@ -119,12 +119,12 @@ class SecretTest {
         assertEquals(plain.length + Seal.OVERHEAD, first.length);
         assertNotEquals(HexFormat.of().formatHex(first), HexFormat.of().formatHex(second));
         assertArrayEquals(plain, server.open(first));
-        assertThrows(IOException.class, () -> server.open(first), "repeated");
-        // What was refused has ended the conversation: the numbers do not fit any more.
+        assertThrows(IOException.class, () -> server.open(first), "a frame was repeated");
+        // The refused frame has advanced the number of received frames, so each case needs a new seal.
         Seal other = secret.seal(true, SERVER_NONCE, CLIENT_NONCE);
-        assertThrows(IOException.class, () -> other.open(second), "one was left out");
+        assertThrows(IOException.class, () -> other.open(second), "a frame was dropped");
         Seal third = secret.seal(true, SERVER_NONCE, CLIENT_NONCE);
-        assertThrows(IOException.class, () -> third.open(third.seal(plain)), "sent back");
+        assertThrows(IOException.class, () -> third.open(third.seal(plain)), "a frame was reflected");
         for (int bit : new int[] {0, 8 * plain.length, 8 * first.length - 1}) {
             byte[] changed = first.clone();
             changed[bit / 8] ^= (byte) (1 << bit % 8);
@@ -132,11 +132,11 @@ class SecretTest {
             assertThrows(IOException.class, () -> fresh.open(changed));
         }
         Seal next = secret.seal(true, CLIENT_NONCE, CLIENT_NONCE);
-        assertThrows(IOException.class, () -> next.open(first), "of another conversation");
+        assertThrows(IOException.class, () -> next.open(first), "a frame of another connection");
     }
 
     @Test
-    void aConversationGoesOnInBothDirections() throws IOException {
+    void sealsFramesInBothDirections() throws IOException {
         Secret secret = of(TEXT);
         Seal server = secret.seal(true, SERVER_NONCE, CLIENT_NONCE);
         Seal client = secret.seal(false, SERVER_NONCE, CLIENT_NONCE);
@@ -147,9 +147,9 @@ class SecretTest {
         }
     }
 
-    /** By AES-GCM and HMAC-SHA256 of an implementation that is not Java's: the next release must understand this one. */
+    /** Implementations other than Java's computed the expected values. They must not change: releases must stay compatible. */
     @Test
-    void framesAreThoseOfTheStandard() throws IOException {
+    void sealedFramesMatchReferenceValues() throws IOException {
         Seal client = of(TEXT).seal(false, SERVER_NONCE, CLIENT_NONCE);
         byte[] plain = "frame".getBytes(StandardCharsets.UTF_8);
         assertEquals(

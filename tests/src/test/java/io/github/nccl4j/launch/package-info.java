@@ -1,2 +1,2 @@
-/** Tests of what the launch package shows to nobody. */
+/** Tests of package-private classes of the launch package. */
 package io.github.nccl4j.launch;

@@ -1,7 +1,6 @@
 package io.github.nccl4j.tests;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
 
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.tests.ChildJvm.Outcome;
@@ -19,7 +18,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Which form of ncclAlltoAllv a library has, found without a crash and called in no other. */
 class AlltoAllvFormTest {
     private static final String PROPERTY = "nccl4j.vccl.alltoallv";
-    private static final String NINE = "extern \"C\" int ncclAllReduceWithBias() { return 3; }\n";
 
     @TempDir
     Path folder;
@@ -52,11 +50,12 @@ class AlltoAllvFormTest {
         return String.join("\n", lines) + "\n";
     }
 
-    /** What the two calls of a program say that has neither form. */
+    /** The lines of a program that calls all forms, on a library that has none of them. */
     private static String refused(String reason, int form) {
         return lines(
                 "ncclAlltoAllv was called with 11 arguments, but " + reason,
                 "ncclAlltoAllv was called with 10 arguments, but " + reason,
+                "ncclAlltoAllv was called with 9 arguments, but " + reason,
                 "form " + form);
     }
 
@@ -67,8 +66,23 @@ class AlltoAllvFormTest {
                 -1);
     }
 
+    private static String nine(String library) {
+        return lines(
+                "ncclAlltoAllv was called with 11 arguments, but " + library + " 9",
+                "ncclAlltoAllv was called with 10 arguments, but " + library + " 9",
+                "raw 9 returned 0",
+                "form 9");
+    }
+
     private static String rccl(Path library) {
-        return refused(library + " (NCCL 2.29.2) is RCCL, whose form takes 9", 9);
+        return nine(library + " (NCCL 2.29.2) is RCCL, whose form takes");
+    }
+
+    /** How often the program's stub was called for ncclAlltoAllv, and forgets it. */
+    private long allToAllvCalls() throws IOException {
+        long count = calls().lines().filter("ncclAlltoAllv"::equals).count();
+        Files.deleteIfExists(log);
+        return count;
     }
 
     private static String vccl(Path library, int form) {
@@ -76,44 +90,74 @@ class AlltoAllvFormTest {
                 ? lines(
                         "ncclAlltoAllv was called with 11 arguments, but " + library + " (NCCL 2.29.2) takes 10",
                         "raw 10 returned 0",
+                        "ncclAlltoAllv was called with 9 arguments, but " + library + " (NCCL 2.29.2) takes 10",
                         "form 10")
                 : lines(
                         "raw 11 returned 0",
                         "ncclAlltoAllv was called with 10 arguments, but " + library + " (NCCL 2.29.2) takes 11",
+                        "ncclAlltoAllv was called with 9 arguments, but " + library + " (NCCL 2.29.2) takes 11",
                         "form 11");
     }
 
     @Test
-    void bothFormsOfAlltoAllvAreToldApartAndGuarded() throws IOException {
+    void theFormsOfAlltoAllvAreToldApartAndGuarded() throws IOException {
         Path ten = StubLibraries.vccl10(folder);
         String wrong = " was called with 11 arguments, but " + ten + " (NCCL 2.29.2) takes 10";
+        String nine = wrong.replace(" 11 arguments", " 9 arguments");
         assertEquals(
                 String.join(
                         "\n",
                         "form 10",
                         "ncclAlltoAllv" + wrong,
                         "raw 10 returned 0",
+                        "ncclAlltoAllv" + nine,
                         "pncclAlltoAllv" + wrong,
                         "profiler 10 returned 0",
+                        "pncclAlltoAllv" + nine,
                         "ncclAlltoAllv" + wrong,
                         "pointer 10 returned 4",
+                        "ncclAlltoAllv" + nine,
                         ""),
                 run(ten, "forms"));
 
         Path eleven = StubLibraries.vccl11(folder);
         wrong = " was called with 10 arguments, but " + eleven + " (NCCL 2.29.2) takes 11";
+        nine = wrong.replace(" 10 arguments", " 9 arguments");
         assertEquals(
                 String.join(
                         "\n",
                         "form 11",
                         "raw 11 returned 0",
                         "ncclAlltoAllv" + wrong,
+                        "ncclAlltoAllv" + nine,
                         "profiler 11 returned 0",
                         "pncclAlltoAllv" + wrong,
+                        "pncclAlltoAllv" + nine,
                         "pointer 11 returned 4",
                         "ncclAlltoAllv" + wrong,
+                        "ncclAlltoAllv" + nine,
                         ""),
                 run(eleven, "forms"));
+    }
+
+    @Test
+    void rcclIsCalledInItsOwnFormAlone() throws IOException {
+        Path rccl = StubLibraries.rcclShape(folder, "rccl", "");
+        String takes = " arguments, but " + rccl + " (NCCL 2.29.2) is RCCL, whose form takes 9";
+        assertEquals(
+                lines(
+                        "form 9",
+                        "ncclAlltoAllv was called with 11" + takes,
+                        "ncclAlltoAllv was called with 10" + takes,
+                        "raw 9 returned 0",
+                        "pncclAlltoAllv was called with 11" + takes,
+                        "pncclAlltoAllv was called with 10" + takes,
+                        "profiler 9 returned 0",
+                        "ncclAlltoAllv was called with 11" + takes,
+                        "ncclAlltoAllv was called with 10" + takes,
+                        // The stub wants the stream 11, which a Pointer form has not.
+                        "pointer 9 returned 3"),
+                run(rccl, "forms"));
     }
 
     @Test
@@ -125,28 +169,30 @@ class AlltoAllvFormTest {
     }
 
     @Test
-    void rcclIsKnownByItsNameAndNeverCalled() throws IOException {
+    void rcclIsKnownByItsNameWithoutACall() throws IOException {
         Path plain = StubLibraries.rcclShape(folder, "rccl", "");
         assertEquals(rccl(plain), run(plain, "raw-forms"));
         Path versioned = Files.move(plain, folder.resolve("librccl.so.1.0"));
         Path link = Files.createSymbolicLink(folder.resolve("libnccl.so.2"), versioned.getFileName());
+        assertEquals(1, allToAllvCalls());
         assertEquals(rccl(link), run(link, "raw-forms"));
-        assertFalse(calls().contains("AlltoAllv"), calls());
+        assertEquals(1, allToAllvCalls());
     }
 
     @ParameterizedTest
     @ValueSource(strings = {"ncclAllReduceWithBias", "hipGetDeviceCount"})
-    void rcclIsKnownByASymbolAndNeverCalled(String symbol) throws IOException {
+    void rcclIsKnownByASymbolWithoutACall(String symbol) throws IOException {
         String more = "extern \"C\" int " + symbol + "() { return 3; }\n";
         for (Path library : List.of(
                 StubLibraries.rcclShape(folder, "traced", more),
                 StubLibraries.nineOther(folder, "untraced", more),
                 StubLibraries.rcclShape(folder, "both", more + StubLibraries.VCCL_TEXT))) {
             assertEquals(rccl(library), run(library, "raw-forms"));
+            assertEquals(1, allToAllvCalls());
             // It is VCCL's form that is declared.
             assertEquals(rccl(library), run(Map.of("nccl4j.library", library, PROPERTY, 10), "raw-forms"));
+            assertEquals(1, allToAllvCalls());
         }
-        assertFalse(calls().contains("AlltoAllv"), calls());
     }
 
     @Test
@@ -154,11 +200,12 @@ class AlltoAllvFormTest {
         for (Path library : List.of(
                 StubLibraries.rcclShape(folder, "traced", ""), StubLibraries.nineOther(folder, "untraced", ""))) {
             assertEquals(unknown(library, "it has no sign of being RCCL or VCCL"), run(library, "raw-forms"));
+            assertEquals(0, allToAllvCalls());
             assertEquals(
-                    refused(library + " (NCCL 2.29.2) takes 9", 9),
+                    nine(library + " (NCCL 2.29.2) takes"),
                     run(Map.of("nccl4j.library", library, PROPERTY, 9), "raw-forms"));
+            assertEquals(1, allToAllvCalls());
         }
-        assertFalse(calls().contains("AlltoAllv"), calls());
     }
 
     /** The library says VCCL's text, so it is called; it must survive that and not be taken for one of VCCL's forms. */
@@ -183,6 +230,7 @@ class AlltoAllvFormTest {
                 lines(
                         "ncclAlltoAllv was called with 11 arguments, but " + library + " (NCCL 2.31.0) takes 10",
                         "raw 10 returned 5",
+                        "ncclAlltoAllv was called with 9 arguments, but " + library + " (NCCL 2.31.0) takes 10",
                         "form 10"),
                 run(Map.of("nccl4j.library", library, PROPERTY, 10), "raw-forms"));
         String message = PROPERTY + " (NCCL4J_VCCL_ALLTOALLV) is '12'; it must be 9, 10, 11 or auto";
@@ -197,7 +245,7 @@ class AlltoAllvFormTest {
                 StubLibraries.vccl10(folder),
                 StubLibraries.countingVccl11(folder),
                 StubLibraries.rcclShape(folder, "unknown", ""),
-                StubLibraries.rcclShape(folder, "bias", NINE))) {
+                StubLibraries.rcclShape(folder, "bias", StubLibraries.BIAS))) {
             Files.deleteIfExists(log);
             String name = library.getFileName().toString();
             String expected = name.equals("libunknown.so")
@@ -225,7 +273,7 @@ class AlltoAllvFormTest {
     void eachOfTwoLibrariesOfOneNameHasItsOwnForm() throws IOException {
         Path ten = StubLibraries.vccl10(Files.createDirectory(folder.resolve("ten")));
         Path nine = StubLibraries.rcclShape(Files.createDirectory(folder.resolve("nine")), "nine", "");
-        Path bias = StubLibraries.rcclShape(Files.createDirectory(folder.resolve("bias")), "bias", NINE);
+        Path bias = StubLibraries.rcclShape(Files.createDirectory(folder.resolve("bias")), "bias", StubLibraries.BIAS);
         for (Path library : List.of(ten, nine, bias)) {
             Files.move(library, library.resolveSibling("libnccl.so.2"));
         }
@@ -250,13 +298,47 @@ class AlltoAllvFormTest {
         Outcome host = new ChildJvm().property("nccl4j.engine", "host").run(AlltoAllvScenario.class);
         assertEquals("ELEVEN_ARGUMENTS native true\n", host.output());
         Path engine = Path.of(NativeLibrary.path());
-        Outcome rccl = new ChildJvm()
-                .property("nccl4j.library", StubLibraries.rcclOver(folder, engine))
-                .run(AlltoAllvScenario.class);
-        assertEquals("NINE_ARGUMENTS native false\n", rccl.output());
         Outcome unknown = new ChildJvm()
                 .property("nccl4j.library", StubLibraries.unknownOver(folder, engine))
                 .run(AlltoAllvScenario.class);
         assertEquals("UNKNOWN native false\n", unknown.output());
+    }
+
+    /** RCCL's form on three ranks, in a library that is RCCL, and in one of which only the setting says its form. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void rcclsFormGetsTheRowsOfItsRank(boolean isRccl) throws IOException {
+        Path engine = Path.of(NativeLibrary.path());
+        Path library = StubLibraries.nineOver(folder, engine, "nine", isRccl ? StubLibraries.BIAS : "");
+        ChildJvm jvm = new ChildJvm().environment("STUB_LOG", log.toString()).property("nccl4j.library", library);
+        if (!isRccl) {
+            jvm.property(PROPERTY, 9);
+        }
+        Outcome outcome = jvm.run(RcclScenario.class);
+        assertEquals(0, outcome.exitCode(), outcome.output());
+        assertEquals("""
+                NINE_ARGUMENTS native true
+                alone: right
+                in windows: right
+                in a group: right
+                told: 0 sent 6, 1 sent 12, 2 sent 18
+                """, outcome.output());
+        // Twice each: with buffers anywhere and in windows; the group does without.
+        String rows = lines(
+                "0: 1 2 3 at 0 1 3, 1 3 5 at 0 2 5",
+                "1: 3 4 5 at 0 3 7, 2 4 6 at 0 3 7",
+                "2: 5 6 7 at 0 5 11, 3 5 7 at 0 4 9");
+        assertEquals(
+                (rows + rows).lines().sorted().toList(),
+                calls().lines().sorted().toList());
+    }
+
+    @Test
+    void theAllReduceWithABiasIsRcclsAlone() throws IOException {
+        Path rccl = StubLibraries.rcclShape(folder, "bias", StubLibraries.BIAS);
+        assertEquals("raw returned 0\nprofiler returned 0\n", run(rccl, "bias"));
+        Path vccl = StubLibraries.vccl10(folder);
+        String missing = "ncclAllReduceWithBias is not provided by " + vccl + " (NCCL 2.29.2); it came with RCCL\n";
+        assertEquals(missing + "p" + missing, run(vccl, "bias"));
     }
 }

@@ -26,9 +26,10 @@ public final class FakeCuda {
 
     private static final String NCCL = """
             #include <cstddef>
+            #include <cstdint>
             #include <cstring>
             #include <dlfcn.h>
-            extern "C" int ncclGetVersion(int* version) { *version = 23007; return 0; }
+            extern "C" int ncclGetVersion(int* version) { *version = 23203; return 0; }
             extern "C" const char* ncclGetErrorString(int) { return "unhandled cuda error"; }
             extern "C" const char* ncclGetLastError(void*) { return ""; }
             struct Id { char bytes[128]; };
@@ -39,8 +40,17 @@ public final class FakeCuda {
             }
             static Comm* used;
             static thread_local int depth;
+            struct Config { size_t size; unsigned magic, version; void* ext; int ctas[4]; const char* algorithm; int more[2]; uint64_t tag; void* event; };
+            // Those of the group, which are read at its end.
+            static const Config* configs[4];
+            static int configured;
             static int groupEnd() {
               int before;
+              if (depth > 0) return 0;
+              while (configured > 0) {
+                const Config* one = configs[--configured];
+                if (one->magic != 0xcafebeef || strcmp(one->algorithm, "ring") != 0) return 4;
+              }
               if (depth > 0 || !used) return 0;
               return cuda("cudaGetDevice", &before) || cuda("cudaSetDevice", used->device) || cuda("cudaSetDevice", before);
             }
@@ -86,6 +96,12 @@ public final class FakeCuda {
               cuda("cuCtxPopCurrent_v2", &popped);
               return !comm->connected;
             }
+            extern "C" int ncclAllReduceConfig(const void* from, void* to, size_t count, int type, int op, Comm* comm, void* stream, const Config* config) {
+              if (configured == 4) return 4;
+              configs[configured++] = config;
+              if (config->event && cuda("cudaEventRecord", config->event, stream)) return 1;
+              return ncclAllReduce(from, to, count, type, op, comm, stream);
+            }
             """;
 
     private final Path folder;
@@ -126,7 +142,8 @@ public final class FakeCuda {
     /**
      * Makes a libnccl for one rank. It allocates memory for windows as NCCL does where no other can, and its first
      * all-reduce makes a call that CUDA refuses to threads that capture, as NCCL does when it connects ranks. As NCCL it sets
-     * the device of the communicator at the end of a group and of an operation by itself, and then that which was there.
+     * the device of the communicator at the end of a group and of an operation by itself, and then that which was there. Of an
+     * all-reduce with a configuration it records the event, and reads the rest at the end of the group.
      */
     public Path nccl() throws IOException {
         Path made = folder.resolve("libnccl_of_fake_cuda.so");

@@ -13,6 +13,7 @@ import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclLibraryException;
+import io.github.nccl4j.nccl.ncclComm;
 import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.List;
@@ -21,6 +22,7 @@ import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import org.bytedeco.javacpp.Pointer;
 import org.bytedeco.javacpp.SizeTPointer;
 
 /** What the tests of the choice of library do in a JVM of its own: {@code main(scenario, argument)}. Prints what it saw. */
@@ -38,6 +40,7 @@ final class LoadingScenarios {
             case "candidates" -> candidates();
             case "forms" -> forms();
             case "raw-forms" -> rawForms();
+            case "bias" -> bias();
             case "version" -> version();
             case "group" -> group();
             case "beside" -> {
@@ -143,9 +146,16 @@ final class LoadingScenarios {
     private static void rawForms() {
         List<Runnable> calls = List.of(
                 () -> print("raw 11", nccl.ncclAlltoAllv(1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L, 9, 10L, 11L)),
-                () -> print("raw 10", nccl.ncclAlltoAllv(1L, 2L, 3L, 4L, 5L, 6L, 7L, 9, 10L, 11L)));
+                () -> print("raw 10", nccl.ncclAlltoAllv(1L, 2L, 3L, 4L, 5L, 6L, 7L, 9, 10L, 11L)),
+                () -> print("raw 9", nccl.ncclAlltoAllv(1L, 2L, 3L, 4L, 5L, 6L, 9, 10L, 11L)));
         attempt(calls);
         System.out.println("form " + NativeLibrary.alltoAllvArguments());
+    }
+
+    private static void bias() {
+        attempt(List.of(
+                () -> print("raw", nccl.ncclAllReduceWithBias(1L, 2L, 3L, 4, 5, 6L, 7L, 8L)),
+                () -> print("profiler", nccl.pncclAllReduceWithBias(1L, 2L, 3L, 4, 5, 6L, 7L, 8L))));
     }
 
     private static void attempt(List<Runnable> calls) {
@@ -173,23 +183,37 @@ final class LoadingScenarios {
         }
     }
 
-    /** Both forms, each in raw-address and in Pointer form; the stub libraries return what shows how they were called. */
+    /** All forms, each in raw-address and in Pointer form; the stub libraries return what shows how they were called. */
     private static void forms() {
         System.out.println("form " + NativeLibrary.alltoAllvArguments());
         try (SizeTPointer counts = new SizeTPointer(1).put(7)) {
             List<Runnable> calls = List.of(
                     () -> print("raw 11", nccl.ncclAlltoAllv(1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L, 9, 10L, 11L)),
                     () -> print("raw 10", nccl.ncclAlltoAllv(1L, 2L, 3L, 4L, 5L, 6L, 7L, 9, 10L, 11L)),
+                    () -> print("raw 9", nccl.ncclAlltoAllv(1L, 2L, 3L, 4L, 5L, 6L, 9, 10L, 11L)),
                     () -> print("profiler 11", nccl.pncclAlltoAllv(1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L, 9, 10L, 11L)),
                     () -> print("profiler 10", nccl.pncclAlltoAllv(1L, 2L, 3L, 4L, 5L, 6L, 7L, 9, 10L, 11L)),
+                    () -> print("profiler 9", nccl.pncclAlltoAllv(1L, 2L, 3L, 4L, 5L, 6L, 9, 10L, 11L)),
                     () -> print(
                             "pointer 11",
                             nccl.ncclAlltoAllv(null, counts, counts, null, counts, counts, null, 8, 9, null, null)),
                     () -> print(
                             "pointer 10",
-                            nccl.ncclAlltoAllv(null, counts, counts, null, counts, counts, null, 9, null, null)));
+                            nccl.ncclAlltoAllv(null, counts, counts, null, counts, counts, null, 9, null, null)),
+                    () -> print(
+                            "pointer 9",
+                            nccl.ncclAlltoAllv(
+                                    null, counts, counts, null, counts, counts, 9, new ncclComm(at(10)), null)));
             attempt(calls);
         }
+    }
+
+    private static Pointer at(long where) {
+        return new Pointer() {
+            {
+                address = where;
+            }
+        };
     }
 
     private static void print(String call, int result) {

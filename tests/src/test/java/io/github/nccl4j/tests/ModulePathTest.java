@@ -49,7 +49,8 @@ class ModulePathTest {
                         MODULE + ".launch",
                         MODULE + ".global",
                         MODULE + ".library",
-                        MODULE + ".nccl"),
+                        MODULE + ".nccl",
+                        MODULE + ".nccl_device"),
                 module.exports().stream().map(ModuleDescriptor.Exports::source).collect(Collectors.toSet()));
     }
 

@@ -1,14 +1,20 @@
 package io.github.nccl4j.tests;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.global.nccl_device;
+import io.github.nccl4j.highlevel.NcclEncryption;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclLibraryException;
 import io.github.nccl4j.nccl.ncclCollConfig_t;
 import io.github.nccl4j.nccl.ncclEncryptionConfig_t;
 import io.github.nccl4j.nccl.ncclUniqueId;
+import io.github.nccl4j.nccl_device.ncclCommProperties_t;
+import io.github.nccl4j.nccl_device.ncclDevCommRequirements_t;
+import io.github.nccl4j.nccl_device.ncclDevComm_t;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -28,6 +34,7 @@ final class RealLibraryScenario {
         print("cuda", NcclLibrary.get().cudaVersion().orElse("unknown"));
         print("gpus", NativeLibrary.gpuCount());
         print("alltoallv form", NativeLibrary.alltoAllvArguments());
+        print("encryption", encryption());
         uniqueId();
         for (int code : new int[] {0, 1, 2, 3, 4, 5, 6, 7, 100, -1}) {
             print("error string " + code, nccl.ncclGetErrorString(code));
@@ -37,6 +44,16 @@ final class RealLibraryScenario {
         System.out.flush();
         // The library's own threads wait for ranks that never come.
         Runtime.getRuntime().halt(0);
+    }
+
+    /** Whether the library can encrypt, and what a program gets that wants it to. */
+    private static String encryption() {
+        try {
+            NcclEncryption.enable("0123456789abcdef0123456789abcdef".getBytes(StandardCharsets.US_ASCII));
+            return NcclEncryption.support() + " enabled";
+        } catch (NcclLibraryException refused) {
+            return NcclEncryption.support() + " " + refused.getMessage();
+        }
     }
 
     private static void uniqueId() {
@@ -54,7 +71,9 @@ final class RealLibraryScenario {
     private static void functions() throws IllegalAccessException {
         List<String> provided = new ArrayList<>();
         TreeSet<String> names = new TreeSet<>();
-        for (Method method : nccl.class.getDeclaredMethods()) {
+        List<Method> methods = new ArrayList<>(List.of(nccl.class.getDeclaredMethods()));
+        methods.addAll(List.of(nccl_device.class.getDeclaredMethods()));
+        for (Method method : methods) {
             if (method.getName().matches("p?nccl(?!MaxRedOp)[A-Z].*")) {
                 names.add(method.getName());
             }
@@ -64,7 +83,7 @@ final class RealLibraryScenario {
                 provided.add(name);
                 continue;
             }
-            for (Method method : nccl.class.getDeclaredMethods()) {
+            for (Method method : methods) {
                 boolean raw = Arrays.stream(method.getParameterTypes()).allMatch(Class::isPrimitive);
                 if (method.getName().equals(name) && raw) {
                     print("call " + name, call(method));
@@ -102,6 +121,7 @@ final class RealLibraryScenario {
         int result = nccl.ncclAllReduce(0L, 0L, 1, nccl.ncclFloat, nccl.ncclSum, 0L, 0L);
         print("result ncclAllReduce(null)", result + " " + nccl.ncclGetLastError(0L));
         configurations();
+        deviceApi();
         if (NativeLibrary.gpuCount() == 0) {
             try (PointerPointer<Pointer> cell = new PointerPointer<>(1);
                     ncclUniqueId id = new ncclUniqueId()) {
@@ -133,6 +153,28 @@ final class RealLibraryScenario {
                 int result = nccl.ncclSetEncryption(config);
                 boolean named = nccl.ncclGetLastError(0L).contains("mode=7");
                 print("result ncclSetEncryption(mode 7)", result + " named: " + named);
+            }
+        }
+    }
+
+    private static void deviceApi() {
+        try (ncclDevCommRequirements_t requirements = new ncclDevCommRequirements_t();
+                ncclDevComm_t device = new ncclDevComm_t();
+                ncclCommProperties_t properties = new ncclCommProperties_t()) {
+            if (NativeLibrary.provides("ncclDevCommCreate")) {
+                String answer;
+                try {
+                    answer = "" + nccl_device.ncclDevCommCreate(0L, requirements.address(), device.address());
+                } catch (NcclLibraryException e) {
+                    answer = e.getMessage().contains("takes other structures") ? "takes other structures" : "" + e;
+                }
+                print("result ncclDevCommCreate(null)", answer);
+                int slots = nccl_device.ncclLLA2ACalcSlots(100, 8);
+                print("result ncclLLA2ACalcSlots", slots > 0 ? "more than 0" : slots);
+            }
+            if (NativeLibrary.provides("ncclCommQueryProperties")) {
+                result("ncclCommQueryProperties(null)", nccl_device.ncclCommQueryProperties(0L, properties.address()));
+                result("ncclGetPeerDevicePointer(null)", nccl_device.ncclGetPeerDevicePointer(0L, 0, 0, 0L));
             }
         }
     }

@@ -21,6 +21,7 @@ final class Snippets {
             import io.github.nccl4j.highlevel.Element.*;
             import io.github.nccl4j.launch.*;
             import io.github.nccl4j.library.*;
+            import java.nio.file.Path;
             import java.time.Duration;
             import java.util.*;
             abstract class %s {

@@ -136,7 +136,8 @@ public final class StubLibraries {
     private static final String COUNT = "if (!isValid(comm)) comm->calls++;";
 
     /** As RCCL's: traces what is sent, whatever it was given. */
-    private static final String TRACE = "volatile size_t sent = sendcounts[comm->rank]; (void)sent;";
+    private static final String TRACE =
+            "volatile size_t sent = isValid(comm) ? 0 : sendcounts[comm->rank]; (void)sent;";
 
     /** As VCCL before 3e0ac2e. */
     public static Path vccl10(Path folder) throws IOException {
@@ -188,23 +189,114 @@ public final class StubLibraries {
                 """);
     }
 
-    /** Passes for RCCL on top of another library, which has all of its functions but ncclAlltoAllv; a call of that ends the process. */
-    public static Path rcclOver(Path folder, Path other) throws IOException {
-        return over(folder, other, "rcclover", "extern \"C\" int ncclAllReduceWithBias() { return 3; }\n");
+    /** A function by which RCCL is recognized; it says in ncclGetLastError's place how it was called. */
+    public static final String BIAS = """
+            extern "C" int ncclAllReduceWithBias(const void* a, void* b, unsigned long count, int type, int op, void* comm,
+                void* stream, const void* acc) {
+              bool right = a == (void*)1 && b == (void*)2 && count == 3 && type == 4 && op == 5;
+              return right && comm == (void*)6 && stream == (void*)7 && acc == (void*)8 ? 0 : 3;
+            }
+            extern "C" int pncclAllReduceWithBias(const void* a, void* b, unsigned long count, int type, int op, void* comm,
+                void* stream, const void* acc) {
+              return ncclAllReduceWithBias(a, b, count, type, op, comm, stream, acc);
+            }
+            """;
+
+    /**
+     * On top of the host engine, an ncclAlltoAllv with RCCL's nine arguments, which works, of int32 alone. It writes a line of
+     * what it was called with into the file that the variable STUB_LOG names, and refuses to be part of a group.
+     */
+    public static Path nineOver(Path folder, Path host, String name, String more) throws IOException {
+        return over(folder, host, name, more + """
+                #include <cstddef>
+                #include <cstdio>
+                #include <cstdlib>
+                #include <dlfcn.h>
+                #include <string>
+                #define API extern "C" int
+                API ncclCommUserRank(void*, int*);
+                API ncclCommCount(void*, int*);
+                API ncclSend(const void*, size_t, int, int, void*, void*);
+                API ncclRecv(void*, size_t, int, int, void*, void*);
+                static thread_local int depth;
+                static int next(const char* function) { return ((int (*)())dlsym(RTLD_NEXT, function))(); }
+                API ncclGroupStart() { depth++; return next("ncclGroupStart"); }
+                API ncclGroupEnd() { depth--; return next("ncclGroupEnd"); }
+                // What an intercepted call reaches.
+                API pncclGroupStart() { return ncclGroupStart(); }
+                API pncclGroupEnd() { return ncclGroupEnd(); }
+                static std::string row(const size_t* values, int n) {
+                  std::string text;
+                  for (int i = 0; i < n; i++) text += " " + std::to_string(values[i]);
+                  return text;
+                }
+                API ncclAlltoAllv(const void* send, const size_t* counts, const size_t* from, void* recv, const size_t* into,
+                    const size_t* to, int type, void* comm, void* stream) {
+                  int rank, n;
+                  if (depth > 0 || type != 2 || ncclCommUserRank(comm, &rank) || ncclCommCount(comm, &n)) return 5;
+                  std::string line = std::to_string(rank) + ":" + row(counts, n) + " at" + row(from, n) + ","
+                      + row(into, n) + " at" + row(to, n) + "\\n";
+                  if (const char* path = getenv("STUB_LOG"))
+                    if (FILE* file = fopen(path, "a")) fputs(line.c_str(), file), fclose(file);
+                  ncclGroupStart();
+                  for (int peer = 0; peer < n; peer++) {
+                    ncclSend((const int*)send + from[peer], counts[peer], type, peer, comm, stream);
+                    ncclRecv((int*)recv + to[peer], into[peer], type, peer, comm, stream);
+                  }
+                  return ncclGroupEnd();
+                }
+                """);
     }
 
-    /** As {@link #rcclOver}, without a sign of what it is. */
+    /** On top of another library, an ncclAlltoAllv without a sign of what it is; a call of it ends the process. */
     public static Path unknownOver(Path folder, Path other) throws IOException {
-        return over(folder, other, "unknownover", "");
+        return over(folder, other, "unknownover", "extern \"C\" int ncclAlltoAllv() { __builtin_trap(); }\n");
     }
 
-    private static Path over(Path folder, Path other, String name, String more) throws IOException {
+    private static Path over(Path folder, Path other, String name, String source) throws IOException {
+        return Cxx.library(
+                folder, name, source, "-Wl,--no-as-needed,-rpath," + other.getParent(), other.toString(), "-ldl");
+    }
+
+    /**
+     * An NCCL 2.32.3 with ncclSetEncryption, which gives what the variable STUB_RESULT says, and writes into the file that the
+     * variable STUB_LOG names what it was called with. ncclGroupStart writes there how many bytes of the key are still where
+     * it was; it looks at memory that was freed, behind what malloc writes into it.
+     */
+    public static Path encrypting(Path folder, String name, String text) throws IOException {
         return Cxx.library(
                 folder,
                 name,
-                more + "extern \"C\" int ncclAlltoAllv() { __builtin_trap(); }\n",
-                "-Wl,--no-as-needed,-rpath," + other.getParent(),
-                other.toString());
+                String.format(Locale.ROOT, COMMON, 23203) + """
+                #include <cstdio>
+                #include <cstdlib>
+                #include <cstring>
+                struct Config { size_t size; unsigned magic, version; int mode; const char* psk; };
+                static const char* where;
+                static size_t length;
+                static char first;
+                template <class... Values> static void log(const char* format, Values... values) {
+                  FILE* file = fopen(getenv("STUB_LOG"), "a");
+                  fprintf(file, format, values...);
+                  fclose(file);
+                }
+                extern "C" int ncclSetEncryption(const Config* c) {
+                  log("%zu %x %d %d %s\\n", c->size, c->magic, (int)c->version, c->mode, c->psk);
+                  where = c->psk;
+                  length = strlen(where);
+                  first = *where;
+                  lastError = "no key for you";
+                  return getenv("STUB_RESULT") ? atoi(getenv("STUB_RESULT")) : 0;
+                }
+                extern "C" int ncclGroupStart() {
+                  int left = 0;
+                  for (size_t i = 32; where && i < length; i++) left += ((volatile const char*)where)[i] == first;
+                  log("%d bytes are left\\n", left);
+                  return 0;
+                }
+                extern "C" int ncclGetUniqueId(void* id) { memset(id, 1, 128); return 0; }
+                """ + "extern \"C\" const char* text() { return \"" + text
+                        + "\"; }\n");
     }
 
     /** Keeps the addresses of the last call, in memory that a first call of ncclSend gave it. */
@@ -363,11 +455,24 @@ public final class StubLibraries {
                 API ncclCommGrow(Comm* from, int n, Id*, int rank, Comm** c, void*) {
                   return make(c, from ? from->rank : rank, n);
                 }
+                API ncclCommQueryProperties(Comm*, void*) { return called(); }
+                API ncclGetPeerDevicePointer(void*, size_t, int, void**) { return called(); }
+                API ncclGetLsaMultimemDevicePointer(void*, size_t, void**) { return called(); }
                 #endif
                 #if VERSION >= 22907
                 API ncclCommSuspend(Comm*, int) { return called(); }
                 API ncclCommResume(Comm*) { return called(); }
                 API ncclCommMemStats(Comm*, int, uint64_t* value) { *value = 0; return called(); }
+                #endif
+                #if VERSION >= 23102
+                API ncclAllReduceConfig() { return called(); }
+                API ncclBroadcastConfig() { return called(); }
+                API ncclReduceConfig() { return called(); }
+                API ncclAllGatherConfig() { return called(); }
+                API ncclReduceScatterConfig() { return called(); }
+                API ncclAlltoAllConfig() { return called(); }
+                API ncclGatherConfig() { return called(); }
+                API ncclScatterConfig() { return called(); }
                 #endif
                 """);
     }
@@ -422,6 +527,85 @@ public final class StubLibraries {
                 API ncclPutSignal() { return 0; }
                 API ncclSignal() { return 0; }
                 API ncclWaitSignal() { return 0; }
+                #endif
+                """);
+    }
+
+    /**
+     * Passes for the host engine, and does with the structures of the device API what NCCL of that release does: it refuses
+     * those of newer releases, and writes the layout of their version. Teams and handles that are passed come back.
+     */
+    public static Path device(Path folder, int versionCode) throws IOException {
+        return Cxx.library(folder, "device" + versionCode, ("#define VERSION " + versionCode + "\n") + """
+                #include <cstddef>
+                #include <cstdint>
+                #include <cstdlib>
+                #include <cstring>
+                #include <unistd.h>
+                #define API extern "C" int
+                static int live;
+                API nccl4jHostEngineVersion() { return 1; }
+                API ncclGetVersion(int* version) { *version = VERSION; return 0; }
+                extern "C" const char* ncclGetErrorString(int) { return "stub"; }
+                extern "C" const char* ncclGetLastError(void*) { return ""; }
+                API ncclGetUniqueId(void*) { return 0; }
+                struct Id { char bytes[128]; };
+                API ncclCommInitRank(void** c, int, Id, int) { *c = &live; return 0; }
+                API ncclCommFinalize(void*) { return 0; }
+                API ncclCommDestroy(void*) { return 0; }
+                API ncclCommAbort(void*) { return 0; }
+                API ncclCommGetAsyncError(void*, int* error) { *error = 0; return 0; }
+                API ncclMemAlloc(void** memory, size_t) { *memory = aligned_alloc(4096, 4096); return 0; }
+                API ncclMemFree(void* memory) { free(memory); return 0; }
+                API ncclCommWindowRegister(void*, void* memory, size_t, void** window, int) { *window = memory; return 0; }
+                API ncclCommWindowDeregister(void*, void*) { return 0; }
+                API ncclDevCommCreate(void*, void*, void*) { return 0; }
+                struct Team { int size, rank, stride; };
+                struct Handle { void* base; };
+                extern "C" Team ncclTeamWorld(void*) { return {17, 4, 3}; }
+                API ncclTeamRankToWorld(void*, Team t, int rank) { return t.size * 10000 + t.rank * 100 + t.stride * 10 + rank; }
+                #if VERSION >= 22902
+                template <class T> static void put(char* to, size_t at, T value) { memcpy(to + at, &value, sizeof value); }
+                API ncclCommQueryProperties(void*, char* p) {
+                  unsigned version;
+                  memcpy(&version, p + 12, 4);
+                  if (version > VERSION) return 5;
+                  for (int i = 0; i < 4; i++) put(p, 16 + 4 * i, 10 + i);
+                  p[32] = 1;
+                  p[33] = 0;
+                  if (version < 22907) {
+                    p[34] = 3;
+                    return 0;
+                  }
+                  put(p, 36, 2);
+                  put(p, 40, 6);
+                  p[44] = 1;
+                  put(p, 48, 99);
+                  if (version < 23100) return 0;
+                  put(p, 56, (uint64_t)0xabcdef0123456789u);
+                  put(p, 64, 5);
+                  put(p, 68, 3);
+                  p[72 + 2] = p[72 + 5] = p[72 + 33] = 1;
+                  put(p, 136, (size_t)248);
+                  if (version < 23200) return 0;
+                  p[144] = 1;
+                  p[145] = 0;
+                  p[146] = 1;
+                  return 0;
+                }
+                API ncclGetPeerDevicePointer(char* window, size_t offset, int peer, char** out) {
+                  *out = peer == 2 ? nullptr : window + 65536 * peer + offset;
+                  return 0;
+                }
+                API ncclGetMultimemDevicePointer(void*, size_t offset, Handle handle, char** out) {
+                  *out = (char*)handle.base + offset;
+                  return 0;
+                }
+                API ncclGetLsaMultimemDevicePointer(char* window, size_t, char** out) {
+                  if (getenv("STUB_LATE")) for (;;) sleep(1);
+                  *out = window + (1 << 30);
+                  return 0;
+                }
                 #endif
                 """);
     }

@@ -118,6 +118,10 @@ final class LibraryCheck implements Check {
         List<String> details = new ArrayList<>();
         details.add("chosen by " + choice.text());
         details.addAll(candidates());
+        String encryption = encryption(probe.first("encryption"));
+        if (!encryption.isEmpty()) {
+            details.add("encryption of TCP connections: " + encryption);
+        }
         String form = probe.first("form");
         if (!form.isEmpty() && !form.equals("ABSENT")) {
             details.add("ncclAlltoAllv: " + form
@@ -126,6 +130,17 @@ final class LibraryCheck implements Check {
                             : ""));
         }
         return Finding.ok("library.loaded", text.toString()).with(details);
+    }
+
+    /** Describes a constant of the enumeration; empty for others, which a newer release may add. */
+    private static String encryption(String support) {
+        return switch (support) {
+            case "TLS" -> "TLS is built in";
+            case "BUILT_WITHOUT_TLS" -> "none, the library was built without TLS";
+            case "UNKNOWN" -> "refused, the library does not show that it was built with TLS";
+            case "NO_FUNCTION" -> "none, NCCL has it since 2.32.3";
+            default -> "";
+        };
     }
 
     private List<String> candidates() {

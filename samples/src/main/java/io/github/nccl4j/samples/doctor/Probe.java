@@ -1,6 +1,7 @@
 package io.github.nccl4j.samples.doctor;
 
 import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.NcclEncryption;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclException;
@@ -79,6 +80,7 @@ final class Probe {
         print("version", library.version());
         print("flavor", library.flavor());
         print("form", library.alltoAllvForm());
+        print("encryption", NcclEncryption.support());
         library.cudaVersion().ifPresent(cuda -> print("cuda", cuda));
         try (Stream<String> maps = Files.lines(Path.of("/proc/self/maps"), StandardCharsets.ISO_8859_1)) {
             LibraryCopies.of(maps).forEach(copy -> print("copy", copy));

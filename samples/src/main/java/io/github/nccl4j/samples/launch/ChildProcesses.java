@@ -200,10 +200,9 @@ public final class ChildProcesses {
         }
     }
 
-    /** The shell script that the guard runs. */
+    /** The shell script of the guard, without comments, because ps shows the whole script. */
     static String script() {
         try (InputStream script = ChildProcesses.class.getResourceAsStream(SCRIPT)) {
-            // Without comments: ps shows the whole script.
             return new String(script.readAllBytes(), StandardCharsets.UTF_8).replaceAll("(?m)^ *#.*\n", "");
         } catch (IOException e) {
             throw new UncheckedIOException(e);

@@ -1,5 +1,6 @@
 package io.github.nccl4j.samples.perf;
 
+import io.github.nccl4j.highlevel.CollectiveConfig;
 import io.github.nccl4j.highlevel.ElementType;
 
 /**
@@ -8,6 +9,7 @@ import io.github.nccl4j.highlevel.ElementType;
  * @param send the address of the send buffer
  * @param recv the address of the receive buffer
  * @param operator the reduction operator, or null for collectives without a reduction
+ * @param config the configuration of the call, or null
  */
 record Arguments(
         Member member,
@@ -17,7 +19,8 @@ record Arguments(
         ElementType<?> type,
         Operator operator,
         int root,
-        Traffic traffic) {
+        Traffic traffic,
+        CollectiveConfig config) {
     int rank() {
         return member.rank();
     }

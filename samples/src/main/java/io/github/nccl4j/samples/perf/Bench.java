@@ -412,7 +412,8 @@ final class Bench {
                 send += sizes.sendInPlace() * member.rank() * elementSize;
                 recv += sizes.recvInPlace() * member.rank() * elementSize;
             }
-            Arguments arguments = new Arguments(member, send, recv, sizes, type, operator, root, traffic);
+            Arguments arguments =
+                    new Arguments(member, send, recv, sizes, type, operator, root, traffic, settings.config());
             return raw ? RawCalls.of(collective, arguments) : HighlevelCalls.of(collective, arguments);
         }
     }

@@ -36,6 +36,23 @@ enum Collective {
         this.checkedInPlace = checkedInPlace;
     }
 
+    /** Whether NCCL has algorithms of it that can be selected, by the function with a configuration. */
+    boolean hasAlgorithms() {
+        return configFunction() != null;
+    }
+
+    /** The function with a configuration, of a collective that has algorithms; else null. */
+    String configFunction() {
+        return switch (this) {
+            case ALL_REDUCE -> "ncclAllReduceConfig";
+            case ALL_GATHER -> "ncclAllGatherConfig";
+            case REDUCE_SCATTER -> "ncclReduceScatterConfig";
+            case BROADCAST -> "ncclBroadcastConfig";
+            case REDUCE -> "ncclReduceConfig";
+            default -> null;
+        };
+    }
+
     String label() {
         return name().toLowerCase(Locale.ROOT);
     }

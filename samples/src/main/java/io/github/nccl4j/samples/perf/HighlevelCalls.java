@@ -1,6 +1,7 @@
 package io.github.nccl4j.samples.perf;
 
 import io.github.nccl4j.highlevel.AllToAllvPlan;
+import io.github.nccl4j.highlevel.CollectiveConfig;
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CudaStream;
 import io.github.nccl4j.highlevel.DeviceBuffer;
@@ -50,6 +51,9 @@ final class HighlevelCalls<T extends Element> {
             // Do nothing, as nccl-tests.
             return () -> {};
         }
+        if (a.config() != null) {
+            return asConfigured(send, recv, a.config());
+        }
         return switch (collective) {
             case ALL_REDUCE -> reducing(op -> communicator.allReduce(send, recv, op, stream));
             case REDUCE -> reducing(op -> communicator.reduce(send, recv, op, root, stream));
@@ -68,6 +72,19 @@ final class HighlevelCalls<T extends Element> {
             case SENDRECV -> sendRecv(send, recv);
             case ALLTOALLV -> allToAllv(send, recv);
             case HYPERCUBE -> hypercube();
+        };
+    }
+
+    /** Of the collectives that have algorithms. */
+    private Call asConfigured(DeviceBuffer<T> send, DeviceBuffer<T> recv, CollectiveConfig config) {
+        int root = a.root();
+        return switch (collective) {
+            case ALL_REDUCE -> reducing(op -> communicator.allReduce(send, recv, op, stream, config));
+            case REDUCE -> reducing(op -> communicator.reduce(send, recv, op, root, stream, config));
+            case REDUCE_SCATTER -> reducing(op -> communicator.reduceScatter(send, recv, op, stream, config));
+            case ALL_GATHER -> () -> communicator.allGather(send, recv, stream, config);
+            case BROADCAST -> () -> communicator.broadcast(send, recv, root, stream, config);
+            default -> throw new IllegalArgumentException(collective + " has no algorithms: " + config);
         };
     }
 

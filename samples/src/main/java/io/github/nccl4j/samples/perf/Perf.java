@@ -9,6 +9,7 @@ import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
+import io.github.nccl4j.library.NcclLibraryException;
 import io.github.nccl4j.samples.support.PerformanceTable;
 import java.time.Duration;
 import java.time.LocalDateTime;
@@ -69,6 +70,9 @@ final class Perf {
             throw new PerfException("-M reports memory of GPUs, and the host engine uses none: -M " + settings.memory
                     + ", engine " + Engine.HOST);
         }
+        if (settings.config() != null) {
+            requireAlgorithms();
+        }
         List<Device> devices = devices();
         TcpStore store = TcpStore.ofProcess(self, patience);
         UniqueId id =
@@ -82,6 +86,15 @@ final class Perf {
                 members.abort();
                 throw e;
             }
+        }
+    }
+
+    /** Before a communicator is made, so that all ranks end at once. */
+    private void requireAlgorithms() {
+        try {
+            NcclLibrary.get().require(collective.configFunction());
+        } catch (NcclLibraryException e) {
+            throw new PerfException("--algo: " + e.getMessage());
         }
     }
 

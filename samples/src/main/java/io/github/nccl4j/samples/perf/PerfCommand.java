@@ -170,6 +170,10 @@ public final class PerfCommand implements Callable<Integer> {
             throw new ParameterException(
                     spec.commandLine(), "--against needs -N of at least 1, and no -S: " + settings.cycles);
         }
+        if (settings.algorithm != null) {
+            throw new ParameterException(
+                    spec.commandLine(), "--against shows what both programs can do, not --algo: " + settings.algorithm);
+        }
         if (settings.memory != 0) {
             throw new ParameterException(
                     spec.commandLine(), "--against shows times alone, not the report of -M: " + settings.memory);

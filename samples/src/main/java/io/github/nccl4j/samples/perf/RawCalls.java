@@ -7,11 +7,15 @@ import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Uint8;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.NcclLibrary;
+import io.github.nccl4j.library.StructInitializers;
+import io.github.nccl4j.nccl.ncclCollConfig_t;
 import io.github.nccl4j.nccl.ncclComm;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
 import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.IntPointer;
+import org.bytedeco.javacpp.Loader;
 
 /** Calls of NCCL's functions with raw addresses, like those of a C program. */
 final class RawCalls {
@@ -25,6 +29,9 @@ final class RawCalls {
         long count = a.count();
         int type = a.type().nativeCode();
         int root = a.root();
+        if (a.config() != null) {
+            return asConfigured(collective, a, comm, stream);
+        }
         return switch (collective) {
             case ALL_REDUCE ->
                 reducing(a, comm, op -> nccl.ncclAllReduce(send, recv, count, type, op, comm, stream), "ncclAllReduce");
@@ -46,6 +53,57 @@ final class RawCalls {
             case SENDRECV -> sendRecv(a, comm, stream);
             case HYPERCUBE -> hypercube(a, comm, stream);
         };
+    }
+
+    /** Of the collectives that have algorithms. */
+    private static Call asConfigured(Collective collective, Arguments a, long comm, long stream) {
+        long send = a.send();
+        long recv = a.recv();
+        long count = a.count();
+        int type = a.type().nativeCode();
+        int root = a.root();
+        ncclCollConfig_t config = structOf(a.config().values().get("algSelection"));
+        String function = collective.configFunction();
+        // Each call asks for the address, which keeps the memory.
+        return switch (collective) {
+            case ALL_REDUCE ->
+                reducing(
+                        a,
+                        comm,
+                        op -> nccl.ncclAllReduceConfig(send, recv, count, type, op, comm, stream, config.address()),
+                        function);
+            case REDUCE ->
+                reducing(
+                        a,
+                        comm,
+                        op -> nccl.ncclReduceConfig(send, recv, count, type, op, root, comm, stream, config.address()),
+                        function);
+            case REDUCE_SCATTER ->
+                reducing(
+                        a,
+                        comm,
+                        op -> nccl.ncclReduceScatterConfig(send, recv, count, type, op, comm, stream, config.address()),
+                        function);
+            case ALL_GATHER ->
+                () -> check(
+                        nccl.ncclAllGatherConfig(send, recv, count, type, comm, stream, config.address()), function);
+            case BROADCAST ->
+                () -> check(
+                        nccl.ncclBroadcastConfig(send, recv, count, type, root, comm, stream, config.address()),
+                        function);
+            default -> throw new IllegalArgumentException(collective + " has no algorithms: " + a.config());
+        };
+    }
+
+    /** In one buffer, with the text behind the struct. */
+    private static ncclCollConfig_t structOf(Object selection) {
+        byte[] text = selection.toString().getBytes(StandardCharsets.UTF_8);
+        int size = Loader.sizeof(ncclCollConfig_t.class);
+        ByteBuffer memory = ByteBuffer.allocateDirect(size + text.length + 1);
+        memory.put(size, text);
+        BytePointer begin = new BytePointer(memory);
+        StructInitializers.collConfig(begin.address());
+        return new ncclCollConfig_t(begin).algSelection(begin.getPointer(size));
     }
 
     private interface Reducing {

@@ -1,5 +1,6 @@
 package io.github.nccl4j.samples.perf;
 
+import io.github.nccl4j.highlevel.CollectiveConfig;
 import io.github.nccl4j.library.SystemText;
 import io.github.nccl4j.samples.SizeConverter;
 import java.nio.file.Files;
@@ -251,6 +252,15 @@ final class Settings {
     String api;
 
     @Option(
+            names = "--algo",
+            paramLabel = "SELECTION",
+            description =
+                    "Force algorithms by the configuration of each call: beginnings of names, such as ring, tree or "
+                            + "ring_ll,tree. Needs NCCL 2.31.2, and a collective that has algorithms. Default: NCCL "
+                            + "chooses.")
+    String algorithm;
+
+    @Option(
             names = "--jit-warmup",
             paramLabel = "N",
             description =
@@ -271,6 +281,8 @@ final class Settings {
             description = "alltoallv: bytes from each rank (row) to each (column). Default: "
                     + "NCCL_TESTS_ALLTOALLV_MATRIX_FILE.")
     Path matrix;
+
+    private CollectiveConfig config;
 
     /** Throws what is wrong. */
     void validate(Collective collective) {
@@ -309,6 +321,13 @@ final class Settings {
         require(
                 collective != Collective.HYPERCUBE || gpus == 1,
                 "hypercube needs a thread for each GPU, -t instead of -g: its steps wait for each other: -g " + gpus);
+        if (algorithm != null) {
+            require(
+                    collective.hasAlgorithms(),
+                    "--algo selects among the algorithms of a collective, and " + collective.label() + " has none: "
+                            + algorithm);
+            config();
+        }
         traffic();
         if (matrix() != null) {
             require(
@@ -367,6 +386,18 @@ final class Settings {
 
     boolean raw() {
         return api.equals("raw");
+    }
+
+    /** The configuration of each call, the same object at each time; null for calls without one. */
+    CollectiveConfig config() {
+        if (config == null && algorithm != null) {
+            try {
+                config = CollectiveConfig.algorithm(algorithm);
+            } catch (IllegalArgumentException e) {
+                throw new IllegalArgumentException("--algo: " + e.getMessage(), e);
+            }
+        }
+        return config;
     }
 
     /** The options as nccl-tests' programs take them; those that it has by default are left out, for older ones. */
@@ -431,6 +462,7 @@ final class Settings {
         return "# nThread " + threads + " nGpus " + gpus + " minBytes " + minBytes + " maxBytes " + maxBytes + " step: "
                 + (stepFactor > 1 ? stepFactor + "(factor)" : stepBytes + "(bytes)") + " warmup iters: " + warmup
                 + " iters: " + iterations + " agg iters: " + aggregated + " validation: " + checks + " graph: "
-                + graphLaunches + " unalign: " + unalign;
+                + graphLaunches + " unalign: " + unalign
+                + (algorithm == null ? "" : " algorithm: " + config().values().get("algSelection"));
     }
 }

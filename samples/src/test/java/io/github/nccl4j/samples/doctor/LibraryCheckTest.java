@@ -59,6 +59,20 @@ class LibraryCheckTest {
                 lastDetail(LOADED.replace("ABSENT", "UNKNOWN")));
     }
 
+    @Test
+    void tellsWhetherConnectionsCanBeEncrypted() {
+        assertEquals("encryption of TCP connections: TLS is built in", lastDetail(LOADED + "encryption|TLS"));
+        assertEquals(
+                "encryption of TCP connections: none, the library was built without TLS",
+                lastDetail(LOADED + "encryption|BUILT_WITHOUT_TLS"));
+        assertEquals(
+                "encryption of TCP connections: refused, the library does not show that it was built with TLS",
+                lastDetail(LOADED + "encryption|UNKNOWN"));
+        assertEquals(
+                "encryption of TCP connections: none, NCCL has it since 2.32.3",
+                lastDetail(LOADED + "encryption|NO_FUNCTION"));
+    }
+
     private String lastDetail(String probe) {
         List<String> details = check(probe).run().get(0).details();
         return details.get(details.size() - 1);

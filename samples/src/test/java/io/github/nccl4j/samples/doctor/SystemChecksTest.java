@@ -140,7 +140,9 @@ class SystemChecksTest {
                     new LauncherCheck(machine().variable(name, "1").build()).run();
             assertEquals(List.of(name + "=1"), findings.get(0).details());
             assertEquals("launcher.incomplete", findings.get(1).id());
-            assertTrue(findings.get(1).text().contains("(" + name + "=1), but not set: "), findings.get(1)::text);
+            assertTrue(
+                    findings.get(1).text().contains("(" + name + "=1) is incomplete, not set: "),
+                    findings.get(1)::text);
         }
     }
 }

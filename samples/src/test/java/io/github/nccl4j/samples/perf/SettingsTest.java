@@ -3,9 +3,12 @@ package io.github.nccl4j.samples.perf;
 import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.highlevel.CollectiveConfig;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -14,6 +17,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import picocli.CommandLine;
 
@@ -54,7 +58,9 @@ class SettingsTest {
                 "--jit-warmup 0",
                 "-z 1 -G 0",
                 "-z 0 -G 1",
-                "--spread 0.5"
+                "--spread 0.5",
+                "--algo ring",
+                "--algo Tree,ring+^ring_ll --api raw"
             })
     void acceptsValidOptions(String options) {
         assertDoesNotThrow(() -> settings(options).validate(Collective.ALL_REDUCE));
@@ -95,7 +101,10 @@ class SettingsTest {
                 "--api low|--api must be raw or highlevel: low",
                 "--jit-warmup -1|--jit-warmup must not be negative: -1",
                 "-z 1 -G 1|-G captures the calls and can't wait for each: -z 1",
-                "--spread 1.5|--spread must be from 0 to 1: 1.5"
+                "--spread 1.5|--spread must be from 0 to 1: 1.5",
+                "--algo ,|--algo: selection must name an algorithm: ','",
+                "--algo ring+|--algo: selection must have names of letters, digits and '_', with ',' for or, '+' for and, "
+                        + "'^' for not: 'ring+'"
             })
     void rejectsInvalidOptions(String options, String message) {
         assertEquals(
@@ -103,6 +112,26 @@ class SettingsTest {
                 assertThrows(IllegalArgumentException.class, () -> settings(options)
                                 .validate(Collective.ALL_REDUCE))
                         .getMessage());
+    }
+
+    @ParameterizedTest
+    @EnumSource(Collective.class)
+    void algorithmsAreOfCollectivesThatHaveSome(Collective collective) {
+        Settings settings = settings("--algo ring");
+        switch (collective) {
+            case ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST, REDUCE -> {
+                assertDoesNotThrow(() -> settings.validate(collective));
+                assertEquals(CollectiveConfig.algorithm("ring"), settings.config());
+                assertSame(settings.config(), settings.config());
+            }
+            default ->
+                assertEquals(
+                        "--algo selects among the algorithms of a collective, and " + collective.label()
+                                + " has none: ring",
+                        assertThrows(IllegalArgumentException.class, () -> settings.validate(collective))
+                                .getMessage());
+        }
+        assertNull(settings("").config());
     }
 
     @Test
@@ -182,5 +211,6 @@ class SettingsTest {
                         + " agg iters: 1 validation: 1 graph: 0 unalign: 0",
                 settings("").summary());
         assertTrue(settings("-f 2").summary().contains(" step: 2(factor) "));
+        assertTrue(settings("--algo Ring,TREE").summary().endsWith(" unalign: 0 algorithm: ring,tree"));
     }
 }

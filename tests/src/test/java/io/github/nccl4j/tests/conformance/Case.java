@@ -7,8 +7,17 @@ import io.github.nccl4j.highlevel.ElementType;
  *
  * @param operator null if the operation only copies
  * @param seed of the inputs
+ * @param tuning null for a call without a configuration
  */
-record Case(Operation operation, ElementType<?> type, Operator operator, int count, Form form, int root, long seed) {
+record Case(
+        Operation operation,
+        ElementType<?> type,
+        Operator operator,
+        int count,
+        Form form,
+        int root,
+        long seed,
+        Tuning tuning) {
     /** Whether its buffers are aligned to the size of an element only. */
     boolean isOdd() {
         return seed % 3 == 0;
@@ -17,6 +26,6 @@ record Case(Operation operation, ElementType<?> type, Operator operator, int cou
     @Override
     public String toString() {
         return operation + " of " + count + " " + type + (operator == null ? "" : " " + operator) + " " + form
-                + " root " + root;
+                + " root " + root + (tuning == null ? "" : " as configured: " + tuning);
     }
 }

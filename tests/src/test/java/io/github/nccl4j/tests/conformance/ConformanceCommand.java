@@ -8,6 +8,7 @@ import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.samples.launch.CommandErrors;
 import io.github.nccl4j.samples.launch.LaunchOptions;
+import io.github.nccl4j.samples.launch.Launcher;
 import io.github.nccl4j.samples.launch.LauncherWatch;
 import io.github.nccl4j.samples.launch.OutputWatch;
 import java.io.IOException;
@@ -96,6 +97,7 @@ public final class ConformanceCommand implements Callable<Integer> {
     @Spec
     private CommandLine.Model.CommandSpec spec;
 
+    private final long start = System.nanoTime();
     private final Report total = new Report();
     private StallWatch watch;
 
@@ -157,8 +159,8 @@ public final class ConformanceCommand implements Callable<Integer> {
             return launch.runRank(this::runRank, self.get());
         }
         boolean anywhere = !processes && !threads && !oneThread;
-        if (anywhere || processes) {
-            runProcesses();
+        if ((anywhere || processes) && runProcesses() == Launcher.TIMED_OUT) {
+            return Launcher.TIMED_OUT;
         }
         if (anywhere || threads || oneThread) {
             runHere(anywhere || threads, anywhere || oneThread);
@@ -187,6 +189,7 @@ public final class ConformanceCommand implements Callable<Integer> {
 
     private void runHere(boolean inThreads, boolean inOneThread) throws Exception {
         int size = launch.ranks();
+        endAtLimit();
         launch.decide(size, true).apply();
         System.out.println(System.lineSeparator() + NcclLibrary.get());
         if (NcclLibrary.get().engine() != Engine.HOST && Device.cudaCount() < size) {
@@ -202,6 +205,28 @@ public final class ConformanceCommand implements Callable<Integer> {
             runAll(size + " ranks in one thread", variant -> variant.ranks(watch, only.asPredicate())
                     .inOneThread(size));
         }
+    }
+
+    /** Ends this process when the run has taken its limit: its threads may be in calls that never return. */
+    private void endAtLimit() {
+        Duration limit = launch.limit();
+        if (limit == null) {
+            return;
+        }
+        Thread watch = new Thread(
+                () -> {
+                    try {
+                        TimeUnit.NANOSECONDS.sleep(limit.toNanos() - (System.nanoTime() - start));
+                    } catch (InterruptedException e) {
+                        // Ends all the same.
+                    }
+                    System.err.println("conformance: timed out after " + limit.toSeconds() + " s");
+                    System.err.flush();
+                    Runtime.getRuntime().halt(Launcher.TIMED_OUT);
+                },
+                "limit");
+        watch.setDaemon(true);
+        watch.start();
     }
 
     private void runAll(String how, Way way) throws Exception {
@@ -235,7 +260,8 @@ public final class ConformanceCommand implements Callable<Integer> {
     // --- a process for each rank
     // ---------------------------------------------------------------------------------------
 
-    private void runProcesses() throws IOException, InterruptedException {
+    /** Returns the exit code of the launcher. */
+    private int runProcesses() throws IOException, InterruptedException {
         Path folder = Files.createTempDirectory("nccl4j-conformance");
         try {
             int code = launch.launch(ConformanceCommand.class, List.of("-D" + REPORTS + "=" + folder));
@@ -253,6 +279,7 @@ public final class ConformanceCommand implements Callable<Integer> {
                 total.add(Outcome.failed("processes", "the ranks ended with exit code " + code));
             }
             total.addAll(merged);
+            return code;
         } finally {
             delete(folder);
         }

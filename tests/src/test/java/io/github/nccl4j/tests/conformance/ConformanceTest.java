@@ -28,6 +28,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The conformance suite on the host engine, the ranks in this JVM. */
 @Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -93,6 +94,16 @@ class ConformanceTest {
         assertEquals(1, outcome.exitCode(), outcome.output());
         assertTrue(outcome.output().contains("/none/libnccl.so"), outcome.output());
         assertTrue(outcome.output().endsWith("\n0 passed, 3 failed, 0 skipped\n"), outcome.output());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"--processes", "--threads", "--one-thread"})
+    void theCommandEndsAtItsTimeout(String ranks) {
+        ChildJvm.Outcome outcome = new ChildJvm()
+                .limit(Duration.ofMinutes(1))
+                .run(ConformanceCommand.class, "-n", "2", "--engine", "host", ranks, "--timeout", "2");
+        assertEquals(124, outcome.exitCode(), outcome.output());
+        assertTrue(outcome.output().contains("timed out after 2 s"), outcome.output());
     }
 
     @Test

@@ -4,6 +4,7 @@ import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.Version;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 
 /** Every operation with every type, operator and form, with several counts, by itself and in groups. */
@@ -50,6 +51,46 @@ final class DataSuite {
         }
         check(Operation.ALL_REDUCE, ElementType.FLOAT32, Operator.SUM, HUGE, Form.OUT_OF_PLACE);
         check(Operation.BROADCAST, ElementType.INT64, null, HUGE, Form.IN_PLACE);
+        for (Tuning tuning : Tuning.values()) {
+            asConfigured(tuning);
+        }
+    }
+
+    /** All operations that take a configuration, with types and operators in turn. */
+    private void asConfigured(Tuning tuning) {
+        String subject = "as configured: " + tuning;
+        String problem = tuning.problem(crew.members().get(0));
+        if (problem != null) {
+            crew.skip(subject, problem);
+            return;
+        }
+        List<Operation> operations = Arrays.stream(Operation.values())
+                .filter(Tuning::isTakenBy)
+                .filter(tuning::suits)
+                .toList();
+        for (Operation operation : operations) {
+            for (Form form : operation.formsAsConfigured()) {
+                for (int count : new int[] {0, 1, 7, THOUSAND, ROUND, LARGE}) {
+                    check(subject, asConfigured(operation, form, count, tuning));
+                }
+            }
+        }
+        for (int count : new int[] {1, 7, THOUSAND}) {
+            List<Case> all = new ArrayList<>();
+            for (Operation operation : operations) {
+                // A group has one event for each communicator; the others of it are not configured.
+                boolean plain = tuning.hasEvent() && !all.isEmpty();
+                all.add(asConfigured(operation, next(operation.formsAsConfigured()), count, plain ? null : tuning));
+            }
+            group(subject + ", in a group", all);
+        }
+    }
+
+    private Case asConfigured(Operation operation, Form form, int count, Tuning tuning) {
+        // Types that every library with configurations has, in an order that differs from that of the operators.
+        ElementType<?> type =
+                ElementType.values().get((int) (5 * seed % ElementType.values().size()));
+        return make(operation, type, next(operators(operation)), count, form, tuning);
     }
 
     private static List<Operator> operators(Operation operation) {
@@ -64,21 +105,32 @@ final class DataSuite {
     }
 
     private Case make(Operation operation, ElementType<?> type, Operator operator, int count, Form form) {
+        return make(operation, type, operator, count, form, null);
+    }
+
+    private Case make(
+            Operation operation, ElementType<?> type, Operator operator, int count, Form form, Tuning tuning) {
         seed++;
-        return new Case(operation, type, operator, count, form, (int) (seed % crew.size()), seed);
+        return new Case(operation, type, operator, count, form, (int) (seed % crew.size()), seed, tuning);
     }
 
     private void check(Operation operation, ElementType<?> type, Operator operator, int count, Form form) {
         Case one = make(operation, type, operator, count, form);
-        if (crew.drivesSeveralRanks() && !operation.goesInGroups() || !isKnown(type, operation.name())) {
+        if (!crew.drivesSeveralRanks() || operation.goesInGroups()) {
+            check(operation.name(), one);
+        }
+    }
+
+    private void check(String subject, Case one) {
+        if (!isKnown(one.type(), subject)) {
             return;
         }
         String fault = faults.of(one);
         if (fault != null) {
-            crew.skip(operation.name(), fault);
+            crew.skip(subject, fault);
             return;
         }
-        crew.check(operation.name(), one.toString(), member -> DataTrial.of(one, member));
+        crew.check(subject, one.toString(), member -> DataTrial.of(one, member));
     }
 
     private boolean isKnown(ElementType<?> type, String subject) {

@@ -1,7 +1,9 @@
 package io.github.nccl4j.tests.conformance;
 
 import io.github.nccl4j.highlevel.AllToAllvPlan;
+import io.github.nccl4j.highlevel.CollectiveConfig;
 import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CudaEvent;
 import io.github.nccl4j.highlevel.CudaStream;
 import io.github.nccl4j.highlevel.DataType;
 import io.github.nccl4j.highlevel.DeviceBuffer;
@@ -25,6 +27,8 @@ final class DataTrial<T extends Element> implements Trial {
     private final int recvPlace;
     private final ReduceOp op;
     private final Expectation expectation;
+    private final CudaEvent event;
+    private final CollectiveConfig config;
     private AllToAllvPlan<T> plan;
 
     private DataTrial(Case c, Member member, ElementType<T> type) {
@@ -66,6 +70,9 @@ final class DataTrial<T extends Element> implements Trial {
         expectation = new Expectation(ElementFormat.of(type.nativeCode()), inputs, before, member.isOnHost());
         operation.expect(expectation, c, rank, size);
         op = c.operator() == null ? null : c.operator().create(member, type);
+        Tuning tuning = c.tuning();
+        event = tuning != null && tuning.hasEvent() ? CudaEvent.create(member.device()) : null;
+        config = tuning == null ? null : tuning.make(event);
     }
 
     static Trial of(Case c, Member member) {
@@ -129,6 +136,11 @@ final class DataTrial<T extends Element> implements Trial {
         return c;
     }
 
+    /** Null for a call without one. */
+    CollectiveConfig config() {
+        return config;
+    }
+
     Shares sent() {
         return Shares.sent(c, member.rank(), member.size());
     }
@@ -157,6 +169,9 @@ final class DataTrial<T extends Element> implements Trial {
         if (sendZone != recvZone && sendZone.content().mismatch(inputs.get(member.rank())) >= 0) {
             throw new AssertionError("the send buffer was changed");
         }
+        if (event != null && !event.isDone()) {
+            throw new AssertionError("the operation is done, and the event of its launch is not");
+        }
     }
 
     @Override
@@ -168,6 +183,9 @@ final class DataTrial<T extends Element> implements Trial {
     public void close() {
         if (plan != null) {
             plan.close();
+        }
+        if (event != null) {
+            event.close();
         }
         Operator.close(op);
     }

@@ -4,6 +4,7 @@ import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.Communicator.State;
 import io.github.nccl4j.highlevel.CommunicatorConfig;
+import io.github.nccl4j.highlevel.CommunicatorProperties;
 import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Int32;
@@ -76,9 +77,28 @@ final class LifecycleSuite {
         crew.checkWith("ncclCommRevoke", "revoke", this::revoke);
         crew.checkWith("ncclCommSuspend", "suspend and resume", this::suspend);
         crew.checkWith("ncclCommMemStats", "memory", this::memory);
+        crew.checkWith("ncclCommQueryProperties", "properties", this::properties);
         crew.checkWith("ncclRedOpCreatePreMulSum", "closed scalars and operators", this::closedScalar);
         if (!self.isOnHost() && !RankInfo.fromEnvironment().isSingle()) {
             crew.checkWith("ncclCommInitRank", "no context on the devices of others", this::noOtherContexts);
+        }
+    }
+
+    private void properties() {
+        CommunicatorProperties told = parent.properties();
+        checks.equal(rank, told.rank(), "rank");
+        checks.equal(size, told.size(), "size");
+        if (!self.isOnHost()) {
+            checks.equal(parent.device().index(), told.cudaDevice(), "device");
+        }
+        checks.equal(0, size % told.lsaTeams().orElse(1), "ranks beyond teams of one size");
+        checks.equal(told.toString(), parent.properties().toString(), "a second time");
+        told.hash().ifPresent(hash -> {
+            int part = (int) (hash & 0xffff);
+            checks.equal(size * part, self.sum(parent, part), "sum of what is the same at all ranks");
+        });
+        try (Communicator child = parent.split(0, -rank)) {
+            checks.equal(child.rank(), child.properties().rank(), "rank of a child");
         }
     }
 

@@ -21,6 +21,10 @@ enum Operation {
     ALL_REDUCE(true, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER, ADDRESSES, ADDRESSES_IN_PLACE) {
         @Override
         <T extends Element> void call(DataTrial<T> t) {
+            if (t.config() != null) {
+                t.communicator().allReduce(t.send(), t.recv(), t.op(), t.stream(), t.config());
+                return;
+            }
             if (t.form() == ONE_BUFFER) {
                 t.communicator().allReduce(t.recv(), t.op(), t.stream());
             } else if (t.form().byAddress()) {
@@ -40,6 +44,10 @@ enum Operation {
     REDUCE(true, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER, ADDRESSES, ADDRESSES_IN_PLACE) {
         @Override
         <T extends Element> void call(DataTrial<T> t) {
+            if (t.config() != null) {
+                t.communicator().reduce(t.send(), t.recv(), t.op(), t.root(), t.stream(), t.config());
+                return;
+            }
             if (t.form() == ONE_BUFFER) {
                 t.communicator().reduce(t.recv(), t.op(), t.root(), t.stream());
             } else if (t.form().byAddress()) {
@@ -78,6 +86,10 @@ enum Operation {
 
         @Override
         <T extends Element> void call(DataTrial<T> t) {
+            if (t.config() != null) {
+                t.communicator().reduceScatter(t.send(), t.recv(), t.op(), t.stream(), t.config());
+                return;
+            }
             if (t.form().byAddress()) {
                 t.communicator()
                         .reduceScatter(t.sendAddress(), t.recvAddress(), t.count(), t.dataType(), t.op(), t.stream());
@@ -95,6 +107,10 @@ enum Operation {
     BROADCAST(false, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER, ADDRESSES, ADDRESSES_IN_PLACE) {
         @Override
         <T extends Element> void call(DataTrial<T> t) {
+            if (t.config() != null) {
+                t.communicator().broadcast(t.send(), t.recv(), t.root(), t.stream(), t.config());
+                return;
+            }
             if (t.form() == ONE_BUFFER) {
                 t.communicator().broadcast(t.recv(), t.root(), t.stream());
             } else if (t.form().byAddress()) {
@@ -124,6 +140,10 @@ enum Operation {
 
         @Override
         <T extends Element> void call(DataTrial<T> t) {
+            if (t.config() != null) {
+                t.communicator().allGather(t.send(), t.recv(), t.stream(), t.config());
+                return;
+            }
             if (t.form().byAddress()) {
                 t.communicator().allGather(t.sendAddress(), t.recvAddress(), t.count(), t.dataType(), t.stream());
             } else {
@@ -152,6 +172,10 @@ enum Operation {
 
         @Override
         <T extends Element> void call(DataTrial<T> t) {
+            if (t.config() != null) {
+                t.communicator().allToAll(t.send(), t.recv(), t.stream(), t.config());
+                return;
+            }
             t.communicator().allToAll(t.send(), t.recv(), t.stream());
         }
 
@@ -180,6 +204,10 @@ enum Operation {
 
         @Override
         <T extends Element> void call(DataTrial<T> t) {
+            if (t.config() != null) {
+                t.communicator().gather(t.send(), t.recv(), t.root(), t.stream(), t.config());
+                return;
+            }
             if (t.form() == ONE_BUFFER && t.communicator().rank() != t.root()) {
                 t.communicator().gather(t.send(), t.root(), t.stream());
             } else {
@@ -214,6 +242,10 @@ enum Operation {
 
         @Override
         <T extends Element> void call(DataTrial<T> t) {
+            if (t.config() != null) {
+                t.communicator().scatter(t.send(), t.recv(), t.root(), t.stream(), t.config());
+                return;
+            }
             if (t.form() == ONE_BUFFER && t.communicator().rank() != t.root()) {
                 t.communicator().scatter(t.recv(), t.root(), t.stream());
             } else {
@@ -563,6 +595,21 @@ enum Operation {
 
     List<Form> forms() {
         return forms;
+    }
+
+    /** Whether NCCL has algorithms of it that can be selected. */
+    boolean hasNamedAlgorithms() {
+        return switch (this) {
+            case ALL_REDUCE, REDUCE, REDUCE_SCATTER, BROADCAST, ALL_GATHER -> true;
+            default -> false;
+        };
+    }
+
+    /** The forms that take a configuration. */
+    List<Form> formsAsConfigured() {
+        return forms.stream()
+                .filter(form -> form == OUT_OF_PLACE || form == IN_PLACE)
+                .toList();
     }
 
     int sendLength(Case c, int rank, int size) {

@@ -12,10 +12,13 @@ import io.github.nccl4j.tests.highlevel.Checks;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.OptionalLong;
 
 /** All operations with their buffers in symmetric windows, and those that only windows allow. */
 final class WindowSuite {
     private static final String SUBJECT = "windows";
+    private static final String PEERS = "addresses of peers";
+    private static final String PEER_ADDRESS = "ncclGetPeerDevicePointer";
     private static final int[] BLOCKS = {1, 1000, 300_000};
     /** So many that NCCL writes into the other ranks' memory directly. */
     private static final int LARGE = 4 << 20;
@@ -23,6 +26,8 @@ final class WindowSuite {
     private final Checks checks = new Checks();
     private final Crew crew;
     private final List<Window> windows = new ArrayList<>();
+    /** How many windows of other ranks loads and stores have reached; -1 if that was not looked at. */
+    private int reached = -1;
 
     WindowSuite(Crew crew) {
         this.crew = crew;
@@ -44,6 +49,10 @@ final class WindowSuite {
         new DataSuite(crew, true).run();
         crew.checkWith("ncclPutSignal", "puts", this::puts);
         crew.checkWith("ncclSignal", "signals", this::signals);
+        crew.checkWith(PEER_ADDRESS, PEERS, this::peers);
+        if (reached == 0 && crew.size() > 1) {
+            crew.skip(PEERS, "loads and stores reach the memory of no other rank from here");
+        }
         crew.checkWith("ncclCommWindowDeregister", SUBJECT, this::close);
     }
 
@@ -142,6 +151,58 @@ final class WindowSuite {
         crew.together(
                 () -> crew.members().forEach(member -> member.communicator.waitSignal(member.stream, oneOfEach())));
         crew.members().forEach(Member::await);
+        meet();
+    }
+
+    /** Each rank copies from the windows of the ranks that it reaches, and then to them. */
+    private void peers() {
+        int size = crew.size();
+        List<DeviceBuffer<Int32>> blocks = new ArrayList<>();
+        for (Member member : crew.members()) {
+            DeviceBuffer<Int32> block = member.take(ElementType.INT32, BLOCKS[1]);
+            block.fill(100L + member.rank());
+            blocks.add(block);
+        }
+        meet();
+        reached = 0;
+        for (int i = 0; i < blocks.size(); i++) {
+            Member member = crew.members().get(i);
+            Window window = windows.get(i);
+            int found = 0;
+            for (int peer = 0; peer < size; peer++) {
+                OptionalLong address = window.peerAddress(peer);
+                if (address.isEmpty()) {
+                    checks.isTrue(peer != member.rank(), "the own address");
+                    continue;
+                }
+                found++;
+                DeviceBuffer<Int32> theirs = DeviceBuffer.wrap(
+                        member.device(),
+                        ElementType.INT32,
+                        address.getAsLong() + Integer.BYTES * member.placeOf(blocks.get(i)),
+                        BLOCKS[1]);
+                // The first elements are those that ranks write to.
+                int[] read = new int[BLOCKS[1] - size];
+                int[] expected = new int[read.length];
+                Arrays.fill(expected, 100 + peer);
+                theirs.slice(size, read.length).copyTo(read);
+                checks.equal(expected, read, "what rank " + peer + " has");
+                theirs.slice(member.rank(), 1).copyFrom(new int[] {1000 + member.rank()});
+            }
+            int teams = member.communicator.properties().lsaTeams().orElse(size / found);
+            checks.equal(size, teams * found, "ranks of all teams");
+            reached += found - 1;
+        }
+        meet();
+        for (int i = 0; i < blocks.size(); i++) {
+            int[] written = new int[size];
+            blocks.get(i).slice(0, size).copyTo(written);
+            for (int peer = 0; peer < size; peer++) {
+                boolean isReached = windows.get(i).peerAddress(peer).isPresent();
+                checks.equal(
+                        isReached ? 1000 + peer : 100 + crew.members().get(i).rank(), written[peer], "written");
+            }
+        }
         meet();
     }
 

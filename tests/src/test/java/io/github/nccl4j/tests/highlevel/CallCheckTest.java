@@ -6,7 +6,9 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.highlevel.CallMismatchException;
+import io.github.nccl4j.highlevel.CollectiveConfig;
 import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CudaEvent;
 import io.github.nccl4j.highlevel.CudaStream;
 import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
@@ -140,6 +142,46 @@ class CallCheckTest {
                     c.allReduce(numbers.slice(6, 6), ReduceOp.SUM, STREAM);
                     c.broadcast(numbers.slice(0, 6), 0, STREAM);
                 }));
+    }
+
+    @Test
+    void anotherConfiguration() throws Exception {
+        CollectiveConfig ring =
+                CollectiveConfig.builder().algorithm("ring").profilerTag(1).build();
+        CollectiveConfig tree = ring.toBuilder().algorithm("tree").build();
+        oddOneIsNamed(
+                "ncclAllReduceConfig of 12 int32, SUM, {algSelection=tree, userProfilerTag=1}",
+                "ncclAllReduceConfig of 12 int32, SUM, {algSelection=ring, userProfilerTag=1}",
+                (c, numbers) -> c.allReduce(numbers, numbers, ReduceOp.SUM, STREAM, tree),
+                (c, numbers) -> c.allReduce(numbers, numbers, ReduceOp.SUM, STREAM, ring));
+    }
+
+    @Test
+    void aConfigurationAtOneRankInAGroup() throws Exception {
+        CollectiveConfig ring = CollectiveConfig.algorithm("ring");
+        oddOneIsNamed(
+                "ncclBroadcastConfig of 12 int32 from rank 0, {algSelection=ring}",
+                "ncclBroadcast of 12 int32 from rank 0",
+                (c, numbers) -> Group.run(() -> c.broadcast(numbers, numbers, 0, STREAM, ring)),
+                (c, numbers) -> Group.run(() -> c.broadcast(numbers, 0, STREAM)));
+    }
+
+    /** Events, addresses and the order of options are each rank's own. */
+    @Test
+    void whatMayDifferInConfigurationsIsNotCompared() throws Exception {
+        checked(LIMIT, (communicator, numbers) -> {
+            try (CudaEvent event = CudaEvent.create(Device.host())) {
+                boolean odd = communicator.rank() == 2;
+                CollectiveConfig config = CollectiveConfig.builder()
+                        .launchCompletionEvent(event)
+                        .vendorOption(1, odd ? 1 : 2, 5)
+                        .vendorOption(1, odd ? 2 : 1, 5)
+                        .vendorAddress(2, 1, 4096 * communicator.rank())
+                        .build();
+                communicator.allReduce(numbers, numbers, ReduceOp.SUM, STREAM, config);
+                Group.run(() -> communicator.broadcast(numbers, numbers, 0, STREAM, config));
+            }
+        });
     }
 
     @Test

@@ -104,9 +104,6 @@ class CommunicatorConfigTest {
                 refused(b -> b.minCtas(0), "minCTAs must be >= 1: 0"),
                 refused(b -> b.maxCtas(0), "maxCTAs must be >= 1: 0"),
                 refused(b -> b.maxCtas(Integer.MIN_VALUE), "maxCTAs must be >= 1: -2147483648"),
-                refused(
-                        b -> b.minCtas(4),
-                        "minCTAs needs maxCTAs with it: minCTAs is 4, maxCTAs is not set (maxCTAs alone is allowed)"),
                 refused(b -> b.minCtas(4).maxCtas(3), "minCTAs must be <= maxCTAs: 4 > 3"),
                 refused(b -> b.trafficClass(Integer.MIN_VALUE), "trafficClass must be >= -2147483647: -2147483648"),
                 refused(b -> b.nvlsCtas(0), "nvlsCTAs must be >= 1: 0"),
@@ -173,6 +170,7 @@ class CommunicatorConfigTest {
                 "numRmaCtx 0 needs NCCL 2.30.7",
                 "maxP2pPeers needs NCCL 2.30.3",
                 "graphStreamOrdering needs NCCL 2.30.7",
+                "minCTAs without maxCTAs needs NCCL 2.31.2",
                 "numRmaSig needs NCCL 2.31.2",
                 "nvlsHostMode needs NCCL 2.32.3")) {
             expected.add("NcclLibraryException: " + needs + loaded);
@@ -197,8 +195,8 @@ class CommunicatorConfigTest {
         assertEquals(7, taken(22902));
         assertEquals(8, taken(23003));
         assertEquals(10, taken(23007));
-        assertEquals(11, taken(23102));
-        assertEquals(12, taken(23203));
+        assertEquals(12, taken(23102));
+        assertEquals(13, taken(23203));
         // VCCL's own version is one of 2.26.
         assertEquals(2, taken(22662));
     }

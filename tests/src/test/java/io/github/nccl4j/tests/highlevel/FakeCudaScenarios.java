@@ -1,5 +1,6 @@
 package io.github.nccl4j.tests.highlevel;
 
+import io.github.nccl4j.highlevel.CollectiveConfig;
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CudaEvent;
 import io.github.nccl4j.highlevel.CudaException;
@@ -575,8 +576,14 @@ final class FakeCudaScenarios {
         Device device = communicator.device();
         try (DeviceBuffer<Int32> buffer = device.allocate(ElementType.INT32, 1);
                 CudaStream stream = CudaStream.nonBlocking(device);
+                CudaEvent event = CudaEvent.create(device);
                 Group group = inGroup ? Group.open() : null) {
             communicator.allReduce(buffer, ReduceOp.SUM, stream);
+            CollectiveConfig ring = CollectiveConfig.algorithm("ring");
+            communicator.allReduce(buffer, buffer, ReduceOp.SUM, stream, ring);
+            CollectiveConfig withEvent =
+                    ring.toBuilder().launchCompletionEvent(event).build();
+            communicator.allReduce(buffer, buffer, ReduceOp.SUM, stream, withEvent);
             if (inGroup) {
                 group.launch();
             }

@@ -145,7 +145,7 @@ class FromEnvironmentTest {
         Outcome outcome = host().environment("RANK", "1").run(JobScenario.class);
         assertNotEquals(0, outcome.exitCode());
         assertTrue(
-                outcome.output().contains("this process is a rank by torchrun (RANK=1), but not set: WORLD_SIZE"),
+                outcome.output().contains("rank information from torchrun (RANK=1) is incomplete, not set: WORLD_SIZE"),
                 outcome::output);
     }
 
@@ -189,7 +189,7 @@ class FromEnvironmentTest {
         FakeCuda cuda = fake(folder);
         List<Outcome> ranks = run(2, rank -> torchrun(onGpus(cuda, rank == 0 ? 1 : 0), rank, 2));
         assertTrue(
-                ranks.get(0).output().contains("rank 1 can't go on: rank 1 sees no CUDA device"), ranks.get(0)::output);
+                ranks.get(0).output().contains("rank 1 has aborted: rank 1 sees no CUDA device"), ranks.get(0)::output);
         assertTrue(ranks.get(1).output().contains(": rank 1 sees no CUDA device"), ranks.get(1)::output);
     }
 
@@ -198,7 +198,7 @@ class FromEnvironmentTest {
         FakeCuda cuda = fake(folder);
         List<Outcome> ranks = run(2, rank -> script(onGpus(cuda, rank == 0 ? 1 : 0), rank, 2));
         assertTrue(
-                ranks.get(0).output().contains("rank 1 can't go on: rank 1 sees no CUDA device"), ranks.get(0)::output);
+                ranks.get(0).output().contains("rank 1 has aborted: rank 1 sees no CUDA device"), ranks.get(0)::output);
         assertTrue(ranks.get(1).output().contains(": rank 1 sees no CUDA device"), ranks.get(1)::output);
     }
 

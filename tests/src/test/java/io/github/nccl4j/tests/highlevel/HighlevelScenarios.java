@@ -99,6 +99,7 @@ final class HighlevelScenarios {
                 CommunicatorConfig.builder().numRmaCtx(0).build(),
                 CommunicatorConfig.builder().maxP2pPeers(4).build(),
                 CommunicatorConfig.builder().graphStreamOrdering(true).build(),
+                CommunicatorConfig.builder().minCtas(2).build(),
                 CommunicatorConfig.builder().numRmaSig(2).build(),
                 CommunicatorConfig.builder().nvlsHostMode(NvlsHostMode.ENABLE).build());
         for (CommunicatorConfig config : newer) {

@@ -18,7 +18,9 @@ final class MisuseScenarios {
         all.addAll(GroupMisuses.all());
         all.addAll(CreationMisuses.all(onHost));
         all.addAll(MemoryMisuses.all(onHost));
-        if (!onHost) {
+        if (onHost) {
+            all.addAll(CollectiveConfigMisuses.all(true));
+        } else {
             all.addAll(FaultyLibraryMisuses.ofTheNewest());
         }
         return all;
@@ -27,6 +29,12 @@ final class MisuseScenarios {
     private static List<Misuse> all(NcclLibrary library) {
         if (library.version().equals(OldLibraryMisuses.VERSION)) {
             return OldLibraryMisuses.all();
+        }
+        if (library.version().equals(CollectiveConfigMisuses.FIRST_VERSION)) {
+            return CollectiveConfigMisuses.ofTheFirst();
+        }
+        if (library.engine() != Engine.HOST && library.version().equals(CollectiveConfigMisuses.VERSION)) {
+            return CollectiveConfigMisuses.all(false);
         }
         return library.version().equals(FaultyLibraryMisuses.VERSION)
                 ? FaultyLibraryMisuses.all()

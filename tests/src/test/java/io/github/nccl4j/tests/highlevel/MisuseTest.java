@@ -59,6 +59,16 @@ class MisuseTest {
     }
 
     @TestFactory
+    Stream<DynamicTest> withALibraryOfConfigurations() throws IOException {
+        return onTheStub(CollectiveConfigMisuses.VERSION_CODE, CollectiveConfigMisuses.all(false));
+    }
+
+    @TestFactory
+    Stream<DynamicTest> withTheFirstLibraryOfConfigurations() throws IOException {
+        return onTheStub(CollectiveConfigMisuses.FIRST_VERSION_CODE, CollectiveConfigMisuses.ofTheFirst());
+    }
+
+    @TestFactory
     Stream<DynamicTest> withAFaultyLibrary() throws IOException {
         return onTheStub(FaultyLibraryMisuses.VERSION_CODE, FaultyLibraryMisuses.all());
     }

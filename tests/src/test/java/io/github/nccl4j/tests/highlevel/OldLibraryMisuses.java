@@ -1,5 +1,6 @@
 package io.github.nccl4j.tests.highlevel;
 
+import io.github.nccl4j.highlevel.CollectiveConfig;
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CommunicatorConfig;
 import io.github.nccl4j.highlevel.CtaPolicy;
@@ -59,6 +60,30 @@ final class OldLibraryMisuses {
         needs("suspend", "2.29.7", w -> w.first.suspend(SuspendFlag.MEM));
         needs("revoke", "2.28.7", w -> w.first.revoke(RevokeFlag.DEFAULT));
         needs("memory", "2.29.7", w -> w.first.memory(MemoryStatistic.GPU_MEM_TOTAL));
+        needs("properties", "2.29.2", w -> w.first.properties());
+        CollectiveConfig ring = CollectiveConfig.algorithm("ring");
+        needs(
+                "allReduce as configured",
+                "2.31.2",
+                w -> w.first.allReduce(w.send, w.recv, ReduceOp.SUM, w.stream, ring));
+        needs("reduce as configured", "2.31.2", w -> w.first.reduce(w.send, w.recv, ReduceOp.SUM, 0, w.stream, ring));
+        needs("broadcast as configured", "2.31.2", w -> w.first.broadcast(w.send, w.recv, 0, w.stream, ring));
+        needs("allGather as configured", "2.31.2", w -> w.first.allGather(w.floats(4), w.recv, w.stream, ring));
+        needs("reduceScatter as configured", "2.31.2", w -> {
+            w.first.reduceScatter(w.send, w.floats(4), ReduceOp.SUM, w.stream, ring);
+        });
+        // Nothing stands in for these three, as it does for the plain calls.
+        needs("allToAll as configured", "2.31.2", w -> w.first.allToAll(w.send, w.recv, w.stream, ring));
+        needs("gather as configured", "2.31.2", w -> w.first.gather(w.floats(4), w.recv, 0, w.stream, ring));
+        needs("scatter as configured", "2.31.2", w -> w.first.scatter(w.send, w.floats(4), 0, w.stream, ring));
+        needs("a configuration of nothing", "2.31.2", w -> {
+            w.first.allReduce(
+                    w.send,
+                    w.recv,
+                    ReduceOp.SUM,
+                    w.stream,
+                    CollectiveConfig.builder().build());
+        });
         needs("two ids", "2.23.4", w -> Communicator.builder().device(w.device).create(List.of(ID, ID), 0, 2));
         all.add(new Misuse(
                 "NCCL 2.18.1: memory for windows",
@@ -113,6 +138,7 @@ final class OldLibraryMisuses {
         field("numRmaCtx", "2.29.2", CommunicatorConfig.builder().numRmaCtx(1));
         field("maxP2pPeers", "2.30.3", CommunicatorConfig.builder().maxP2pPeers(1));
         field("graphStreamOrdering", "2.30.7", CommunicatorConfig.builder().graphStreamOrdering(true));
+        field("minCTAs without maxCTAs", "2.31.2", CommunicatorConfig.builder().minCtas(1));
         field("launchOrderImplicit", "2.31.2", CommunicatorConfig.builder().launchOrderImplicit(true));
         field("numRmaSig", "2.31.2", CommunicatorConfig.builder().numRmaSig(1));
         field("rmaEagerInit", "2.31.2", CommunicatorConfig.builder().rmaEagerInit(false));

@@ -2,6 +2,7 @@ package io.github.nccl4j.tests.highlevel;
 
 import static io.github.nccl4j.tests.highlevel.MisuseWorld.disguised;
 
+import io.github.nccl4j.highlevel.CollectiveConfig;
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CudaStream;
 import io.github.nccl4j.highlevel.DataType;
@@ -12,6 +13,8 @@ import io.github.nccl4j.highlevel.PreMulSum;
 import io.github.nccl4j.highlevel.ReduceOp;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.BiConsumer;
+import java.util.function.BiFunction;
 
 /** Wrong arguments of every operation on data. */
 final class OperationMisuses {
@@ -79,6 +82,68 @@ final class OperationMisuses {
         return table.all;
     }
 
+    /** The same of those that take a configuration. */
+    static List<Misuse> ofConfigured(boolean onHost) {
+        OperationMisuses table = new OperationMisuses();
+        table.configured(onHost);
+        return table.all;
+    }
+
+    private void configured(boolean onHost) {
+        CollectiveConfig config = CollectiveConfig.builder().maxCtas(4).build();
+        String as = " as configured";
+        buffers(
+                onHost,
+                "allReduce" + as,
+                1,
+                1,
+                true,
+                null,
+                (c, s, r, op, root, st) -> c.allReduce(s, r, op, st, config));
+        buffers(
+                onHost,
+                "reduce" + as,
+                1,
+                1,
+                true,
+                "root",
+                (c, s, r, op, root, st) -> c.reduce(s, r, op, root, st, config));
+        buffers(
+                onHost,
+                "broadcast" + as,
+                1,
+                1,
+                false,
+                "root",
+                (c, s, r, op, root, st) -> c.broadcast(s, r, root, st, config));
+        buffers(onHost, "allGather" + as, 1, 2, false, null, (c, s, r, op, root, st) -> c.allGather(s, r, st, config));
+        buffers(
+                onHost,
+                "reduceScatter" + as,
+                2,
+                1,
+                true,
+                null,
+                (c, s, r, op, root, st) -> c.reduceScatter(s, r, op, st, config));
+        buffers(onHost, "allToAll" + as, 2, 2, false, null, (c, s, r, op, root, st) -> c.allToAll(s, r, st, config));
+        buffers(
+                onHost,
+                "gather" + as,
+                1,
+                2,
+                false,
+                "root",
+                (c, s, r, op, root, st) -> c.gather(s, r, root, st, config));
+        buffers(
+                onHost,
+                "scatter" + as,
+                2,
+                1,
+                false,
+                "root",
+                (c, s, r, op, root, st) -> c.scatter(s, r, root, st, config));
+    }
+
     private void add(String name, Misuse.Body body) {
         all.add(new Misuse(name, false, body));
     }
@@ -87,432 +152,300 @@ final class OperationMisuses {
         return name.startsWith("send") || name.startsWith("recv");
     }
 
+    /** The arguments of a call, right ones at first. */
+    private static final class Arguments {
+        DeviceBuffer<Float32> send;
+        DeviceBuffer<Float32> recv;
+        long sendAddress;
+        long recvAddress;
+        long count = 1;
+        DataType type = DataType.FLOAT32;
+        ReduceOp op = ReduceOp.SUM;
+        int root;
+        CudaStream stream;
+
+        Arguments(MisuseWorld w, int root) {
+            this.root = root;
+            sendAddress = w.send.address();
+            recvAddress = w.recv.address();
+            stream = w.stream;
+        }
+    }
+
+    /** Makes one of the arguments wrong. */
+    @FunctionalInterface
+    private interface Change {
+        void make(MisuseWorld world, Arguments arguments);
+    }
+
+    /** An operation in one of its forms, of which wrong calls are added. */
+    private final class Form {
+        private final String prefix;
+        private final BiFunction<MisuseWorld, Integer, Arguments> right;
+        private final BiConsumer<Communicator, Arguments> call;
+        private final int root;
+
+        Form(
+                String name,
+                String kind,
+                BiFunction<MisuseWorld, Integer, Arguments> right,
+                BiConsumer<Communicator, Arguments> call) {
+            prefix = name + " of " + kind + ": ";
+            this.right = right;
+            this.call = call;
+            root = isTransfer(name) ? 1 : 0;
+        }
+
+        /** Adds a call that is right but for one change. */
+        void refuses(String what, Class<? extends Throwable> type, Change change, String... parts) {
+            add(prefix + what, w -> {
+                Arguments arguments = right.apply(w, root);
+                change.make(w, arguments);
+                w.refuses(type, () -> call.accept(w.first, arguments), parts);
+            });
+        }
+    }
+
     private void buffers(
             boolean onHost, String name, int sends, int recvs, boolean reduces, String rootName, Call call) {
         int sendLength = sends * PART;
         int recvLength = recvs * PART;
-        int root = isTransfer(name) ? 1 : 0;
-        String prefix = name + " of buffers: ";
+        Form form = new Form(
+                name,
+                "buffers",
+                (w, root) -> {
+                    Arguments right = new Arguments(w, root);
+                    right.send = w.floats(sendLength);
+                    right.recv = w.floats(recvLength);
+                    return right;
+                },
+                (communicator, a) -> call.run(communicator, a.send, a.recv, a.op, a.root, a.stream));
         if (sends > 0) {
-            add(
-                    prefix + "null to send",
-                    w -> w.refuses(
-                            NullPointerException.class,
-                            () -> call.run(w.first, null, w.floats(recvLength), ReduceOp.SUM, root, w.stream),
-                            "null"));
-            add(
-                    prefix + "a closed buffer to send",
-                    w -> w.refuses(
-                            IllegalStateException.class,
-                            () -> call.run(
-                                    w.first,
-                                    w.closedFloats(sendLength),
-                                    w.floats(recvLength),
-                                    ReduceOp.SUM,
-                                    root,
-                                    w.stream),
-                            "DeviceBuffer of " + sendLength + " float32",
-                            "is closed"));
+            form.refuses("null to send", NullPointerException.class, (w, a) -> a.send = null, "null");
+            form.refuses(
+                    "a closed buffer to send",
+                    IllegalStateException.class,
+                    (w, a) -> a.send = w.closedFloats(sendLength),
+                    "DeviceBuffer of " + sendLength + " float32",
+                    "is closed");
         }
         if (recvs > 0) {
-            add(
-                    prefix + "null to receive",
-                    w -> w.refuses(
-                            NullPointerException.class,
-                            () -> call.run(w.first, w.floats(sendLength), null, ReduceOp.SUM, root, w.stream),
-                            "null"));
-            add(prefix + "a slice of a closed buffer to receive", w -> {
-                DeviceBuffer<Float32> whole = w.floats(100);
-                DeviceBuffer<Float32> slice = whole.slice(4, recvLength);
-                whole.close();
-                w.refuses(
-                        IllegalStateException.class,
-                        () -> call.run(w.first, w.floats(sendLength), slice, ReduceOp.SUM, root, w.stream),
-                        "DeviceBuffer of 100 float32",
-                        "is closed");
-            });
+            form.refuses("null to receive", NullPointerException.class, (w, a) -> a.recv = null, "null");
+            form.refuses(
+                    "a slice of a closed buffer to receive",
+                    IllegalStateException.class,
+                    (w, a) -> {
+                        DeviceBuffer<Float32> whole = w.floats(100);
+                        a.recv = whole.slice(4, recvLength);
+                        whole.close();
+                    },
+                    "DeviceBuffer of 100 float32",
+                    "is closed");
         }
         if (sends > 0 && recvs > 0) {
-            add(
-                    prefix + "two types",
-                    w -> w.refuses(
-                            IllegalArgumentException.class,
-                            () -> call.run(
-                                    w.first,
-                                    w.floats(sendLength),
-                                    disguised(w.later(w.device.allocate(ElementType.INT32, recvLength))),
-                                    ReduceOp.SUM,
-                                    root,
-                                    w.stream),
-                            "float32",
-                            "int32"));
-            add(prefix + "buffers that overlap", w -> {
-                DeviceBuffer<Float32> whole = w.floats(100);
-                w.refuses(
-                        IllegalArgumentException.class,
-                        () -> call.run(
-                                w.first,
-                                whole.slice(0, sendLength),
-                                whole.slice(sendLength - 1, recvLength),
-                                ReduceOp.SUM,
-                                root,
-                                w.stream),
-                        "must not overlap",
-                        " with " + 4 * sendLength,
-                        " with " + 4 * recvLength);
-            });
-            if (!name.equals("sendRecv")) {
-                add(
-                        prefix + "a wrong length",
-                        w -> w.refuses(
-                                IllegalArgumentException.class,
-                                () -> call.run(
-                                        w.first,
-                                        w.floats(sendLength),
-                                        w.floats(recvLength + 1),
-                                        ReduceOp.SUM,
-                                        root,
-                                        w.stream),
-                                "length() must be ",
-                                String.valueOf(recvLength + 1),
-                                sends > recvs || sends == recvs ? String.valueOf(sendLength) : "2 * " + sendLength));
-            }
+            pairs(form, name, sendLength, recvLength);
         }
-        add(
-                prefix + "null as stream",
-                w -> w.refuses(
-                        NullPointerException.class,
-                        () -> call.run(w.first, w.floats(sendLength), w.floats(recvLength), ReduceOp.SUM, root, null),
-                        "stream"));
-        add(
-                prefix + "a closed stream",
-                w -> w.refuses(
-                        IllegalStateException.class,
-                        () -> call.run(
-                                w.first,
-                                w.floats(sendLength),
-                                w.floats(recvLength),
-                                ReduceOp.SUM,
-                                root,
-                                w.closedStream()),
-                        "CudaStream",
-                        "is closed"));
+        streams(form);
         if (!onHost) {
-            add(
-                    prefix + "a stream of another device",
-                    w -> w.refuses(
-                            IllegalArgumentException.class,
-                            () -> call.run(
-                                    w.first,
-                                    w.floats(sendLength),
-                                    w.floats(recvLength),
-                                    ReduceOp.SUM,
-                                    root,
-                                    w.otherStream),
-                            "CUDA device 1",
-                            "CUDA device 0"));
-            add(
-                    prefix + "a buffer of another device",
-                    w -> w.refuses(
-                            IllegalArgumentException.class,
-                            () -> call.run(
-                                    w.first,
-                                    sends == 0
-                                            ? null
-                                            : w.later(w.otherDevice.allocate(ElementType.FLOAT32, sendLength)),
-                                    w.later((sends == 0 ? w.otherDevice : w.device)
-                                            .allocate(ElementType.FLOAT32, recvLength)),
-                                    ReduceOp.SUM,
-                                    root,
-                                    w.stream),
-                            "CUDA device 1",
-                            "CUDA device 0"));
+            form.refuses(
+                    "a stream of another device",
+                    IllegalArgumentException.class,
+                    (w, a) -> a.stream = w.otherStream,
+                    "CUDA device 1",
+                    "CUDA device 0");
+            form.refuses(
+                    "a buffer of another device",
+                    IllegalArgumentException.class,
+                    (w, a) -> {
+                        if (sends > 0) {
+                            a.send = w.later(w.otherDevice.allocate(ElementType.FLOAT32, sendLength));
+                        } else {
+                            a.recv = w.later(w.otherDevice.allocate(ElementType.FLOAT32, recvLength));
+                        }
+                    },
+                    "CUDA device 1",
+                    "CUDA device 0");
         }
         if (reduces) {
-            operators(prefix, sendLength, recvLength, root, call);
+            operators(form);
         }
         if (rootName != null) {
             for (int wrong : new int[] {-1, 2}) {
-                add(
-                        prefix + "the " + rootName + " " + wrong,
-                        w -> w.refuses(
-                                IllegalArgumentException.class,
-                                () -> call.run(
-                                        w.first,
-                                        w.floats(sendLength),
-                                        w.floats(recvLength),
-                                        ReduceOp.SUM,
-                                        wrong,
-                                        w.stream),
-                                rootName + " must be >= 0 and < size(): " + wrong + ", size 2"));
+                root(form, rootName, wrong);
             }
         }
     }
 
-    private void operators(String prefix, int sendLength, int recvLength, int root, Call call) {
-        add(
-                prefix + "null as operator",
-                w -> w.refuses(
-                        NullPointerException.class,
-                        () -> call.run(w.first, w.floats(sendLength), w.floats(recvLength), null, root, w.stream),
-                        "op"));
-        add(prefix + "a closed operator", w -> {
-            PreMulSum<Float32> op = w.first.preMulSum(ElementType.FLOAT32, 2);
-            op.close();
-            w.refuses(
-                    IllegalStateException.class,
-                    () -> call.run(w.first, w.floats(sendLength), w.floats(recvLength), op, root, w.stream),
-                    "PreMulSum of float32",
-                    "is closed");
-        });
-        add(prefix + "another communicator's operator", w -> {
-            PreMulSum<Float32> op = w.second.preMulSum(ElementType.FLOAT32, 2);
-            w.refuses(
+    /** Buffers of which each would be right, but not both. */
+    private static void pairs(Form form, String name, int sendLength, int recvLength) {
+        form.refuses(
+                "two types",
+                IllegalArgumentException.class,
+                (w, a) -> a.recv = disguised(w.later(w.device.allocate(ElementType.INT32, recvLength))),
+                "float32",
+                "int32");
+        form.refuses(
+                "buffers that overlap",
+                IllegalArgumentException.class,
+                (w, a) -> {
+                    DeviceBuffer<Float32> whole = w.floats(100);
+                    a.send = whole.slice(0, sendLength);
+                    a.recv = whole.slice(sendLength - 1, recvLength);
+                },
+                "must not overlap",
+                " with " + 4 * sendLength,
+                " with " + 4 * recvLength);
+        if (!name.equals("sendRecv")) {
+            form.refuses(
+                    "a wrong length",
                     IllegalArgumentException.class,
-                    () -> call.run(w.first, w.floats(sendLength), w.floats(recvLength), op, root, w.stream),
-                    "rank 1 of 2",
-                    "rank 0 of 2");
-        });
-        add(prefix + "an operator for another type", w -> {
-            PreMulSum<?> op = w.first.preMulSum(ElementType.FLOAT64, 2);
-            w.refuses(
-                    IllegalArgumentException.class,
-                    () -> call.run(w.first, w.floats(sendLength), w.floats(recvLength), op, root, w.stream),
-                    "float64",
-                    "FLOAT32");
-        });
+                    (w, a) -> a.recv = w.floats(recvLength + 1),
+                    "length() must be ",
+                    String.valueOf(recvLength + 1),
+                    (sendLength < recvLength ? "2 * " : "") + sendLength);
+        }
+    }
+
+    private static void streams(Form form) {
+        form.refuses("null as stream", NullPointerException.class, (w, a) -> a.stream = null, "stream");
+        form.refuses(
+                "a closed stream",
+                IllegalStateException.class,
+                (w, a) -> a.stream = w.closedStream(),
+                "CudaStream",
+                "is closed");
+    }
+
+    private static void root(Form form, String rootName, int wrong) {
+        form.refuses(
+                "the " + rootName + " " + wrong,
+                IllegalArgumentException.class,
+                (w, a) -> a.root = wrong,
+                rootName + " must be >= 0 and < size(): " + wrong + ", size 2");
+    }
+
+    private static void operators(Form form) {
+        form.refuses("null as operator", NullPointerException.class, (w, a) -> a.op = null, "op");
+        form.refuses(
+                "a closed operator",
+                IllegalStateException.class,
+                (w, a) -> {
+                    PreMulSum<Float32> op = w.first.preMulSum(ElementType.FLOAT32, 2);
+                    op.close();
+                    a.op = op;
+                },
+                "PreMulSum of float32",
+                "is closed");
+        form.refuses(
+                "another communicator's operator",
+                IllegalArgumentException.class,
+                (w, a) -> a.op = w.second.preMulSum(ElementType.FLOAT32, 2),
+                "rank 1 of 2",
+                "rank 0 of 2");
+        form.refuses(
+                "an operator for another type",
+                IllegalArgumentException.class,
+                (w, a) -> a.op = w.first.preMulSum(ElementType.FLOAT64, 2),
+                "float64",
+                "FLOAT32");
     }
 
     private void addresses(String name, boolean reduces, String rootName, AddressCall call) {
-        String prefix = name + " of addresses: ";
-        int root = isTransfer(name) ? 1 : 0;
         boolean sends = !name.equals("recv");
         boolean recvs = !name.equals("send");
-        boolean whole = name.equals("allGather") || name.equals("reduceScatter");
-        int ranks = whole ? 2 : 1;
-        long half = Long.MAX_VALUE / 2;
-        add(
-                prefix + "a negative count",
-                w -> w.refuses(
-                        IllegalArgumentException.class,
-                        () -> call.run(
-                                w.first,
-                                w.send.address(),
-                                w.recv.address(),
-                                -1,
-                                DataType.FLOAT32,
-                                ReduceOp.SUM,
-                                root,
-                                w.stream),
-                        "count must be >= 0: -1"));
-        add(
-                prefix + "a count beyond all memory",
-                w -> w.refuses(
-                        IllegalArgumentException.class,
-                        () -> call.run(
-                                w.first,
-                                w.send.address(),
-                                w.recv.address(),
-                                half,
-                                DataType.FLOAT32,
-                                ReduceOp.SUM,
-                                root,
-                                w.stream),
-                        "count * size",
-                        half + " * 4"));
-        if (whole) {
-            add(
-                    prefix + "a count whose product with the ranks wraps",
-                    w -> w.refuses(
-                            IllegalArgumentException.class,
-                            () -> call.run(
-                                    w.first,
-                                    w.send.address(),
-                                    w.recv.address(),
-                                    Long.MAX_VALUE / 4,
-                                    DataType.FLOAT32,
-                                    ReduceOp.SUM,
-                                    root,
-                                    w.stream),
-                            "count * size",
-                            Long.MAX_VALUE / 4 + " * 4 * 2"));
-        }
-        add(
-                prefix + "a count that goes beyond the last address",
-                w -> w.refuses(
-                        IllegalArgumentException.class,
-                        () -> call.run(
-                                w.first,
-                                w.send.address(),
-                                w.recv.address(),
-                                Long.MAX_VALUE / 4 / ranks,
-                                DataType.FLOAT32,
-                                ReduceOp.SUM,
-                                root,
-                                w.stream),
-                        "to 0x7fffffffffffffff"));
-        add(
-                prefix + "null as type",
-                w -> w.refuses(
-                        NullPointerException.class,
-                        () -> call.run(
-                                w.first, w.send.address(), w.recv.address(), 1, null, ReduceOp.SUM, root, w.stream),
-                        "type"));
-        add(
-                prefix + "null as stream",
-                w -> w.refuses(
-                        NullPointerException.class,
-                        () -> call.run(
-                                w.first,
-                                w.send.address(),
-                                w.recv.address(),
-                                1,
-                                DataType.FLOAT32,
-                                ReduceOp.SUM,
-                                root,
-                                null),
-                        "stream"));
-        add(
-                prefix + "a closed stream",
-                w -> w.refuses(
-                        IllegalStateException.class,
-                        () -> call.run(
-                                w.first,
-                                w.send.address(),
-                                w.recv.address(),
-                                1,
-                                DataType.FLOAT32,
-                                ReduceOp.SUM,
-                                root,
-                                w.closedStream()),
-                        "CudaStream",
-                        "is closed"));
+        Form form = new Form(
+                name,
+                "addresses",
+                Arguments::new,
+                (communicator, a) ->
+                        call.run(communicator, a.sendAddress, a.recvAddress, a.count, a.type, a.op, a.root, a.stream));
+        counts(form, name.equals("allGather") || name.equals("reduceScatter"));
+        form.refuses("null as type", NullPointerException.class, (w, a) -> a.type = null, "type");
+        streams(form);
         for (long wrong : new long[] {0, 6, -64}) {
             String part = wrong == 0 ? "must not be 0 with " : wrong == 6 ? "0x6 % 4 != 0" : "0xffffffffffffffc0";
             String what = wrong == 0
                     ? "zero"
                     : wrong == 6 ? "an address that is not aligned" : "an address beyond all memory";
             if (sends) {
-                add(
-                        prefix + what + " to send",
-                        w -> w.refuses(
-                                IllegalArgumentException.class,
-                                () -> call.run(
-                                        w.first,
-                                        wrong,
-                                        w.recv.address(),
-                                        1,
-                                        DataType.FLOAT32,
-                                        ReduceOp.SUM,
-                                        root,
-                                        w.stream),
-                                part));
+                form.refuses(what + " to send", IllegalArgumentException.class, (w, a) -> a.sendAddress = wrong, part);
             }
             if (recvs) {
-                add(
-                        prefix + what + " to receive",
-                        w -> w.refuses(
-                                IllegalArgumentException.class,
-                                () -> call.run(
-                                        w.first,
-                                        w.send.address(),
-                                        wrong,
-                                        1,
-                                        DataType.FLOAT32,
-                                        ReduceOp.SUM,
-                                        root,
-                                        w.stream),
-                                part));
+                form.refuses(
+                        what + " to receive", IllegalArgumentException.class, (w, a) -> a.recvAddress = wrong, part);
             }
         }
         if (sends && recvs) {
-            add(
-                    prefix + "memory that overlaps",
-                    w -> w.refuses(
-                            IllegalArgumentException.class,
-                            () -> call.run(
-                                    w.first,
-                                    w.send.address() + 4,
-                                    w.send.address(),
-                                    4,
-                                    DataType.FLOAT32,
-                                    ReduceOp.SUM,
-                                    root,
-                                    w.stream),
-                            "must not overlap",
-                            " 16 "));
-            int sendBytes = name.equals("reduceScatter") ? 8 : 4;
-            int recvBytes = name.equals("allGather") ? 8 : 4;
-            add(
-                    prefix + "memory to receive whose last byte is the first to send",
-                    w -> w.refuses(
-                            IllegalArgumentException.class,
-                            () -> call.run(
-                                    w.first,
-                                    w.recv.address() + recvBytes - 1,
-                                    w.recv.address(),
-                                    4,
-                                    DataType.INT8,
-                                    ReduceOp.SUM,
-                                    root,
-                                    w.stream),
-                            "must not overlap"));
-            add(
-                    prefix + "memory to send whose last byte is the first to receive",
-                    w -> w.refuses(
-                            IllegalArgumentException.class,
-                            () -> call.run(
-                                    w.first,
-                                    w.send.address(),
-                                    w.send.address() + sendBytes - 1,
-                                    4,
-                                    DataType.INT8,
-                                    ReduceOp.SUM,
-                                    root,
-                                    w.stream),
-                            "must not overlap"));
+            overlaps(form, name.equals("reduceScatter") ? 8 : 4, name.equals("allGather") ? 8 : 4);
         }
         if (reduces) {
-            add(
-                    prefix + "null as operator",
-                    w -> w.refuses(
-                            NullPointerException.class,
-                            () -> call.run(
-                                    w.first,
-                                    w.send.address(),
-                                    w.recv.address(),
-                                    1,
-                                    DataType.FLOAT32,
-                                    null,
-                                    root,
-                                    w.stream),
-                            "op"));
-            add(prefix + "an operator for another type", w -> {
-                PreMulSum<?> op = w.first.preMulSum(ElementType.INT32, 2);
-                w.refuses(
-                        IllegalArgumentException.class,
-                        () -> call.run(
-                                w.first, w.send.address(), w.recv.address(), 1, DataType.FLOAT32, op, root, w.stream),
-                        "int32",
-                        "FLOAT32");
-            });
+            form.refuses("null as operator", NullPointerException.class, (w, a) -> a.op = null, "op");
+            form.refuses(
+                    "an operator for another type",
+                    IllegalArgumentException.class,
+                    (w, a) -> a.op = w.first.preMulSum(ElementType.INT32, 2),
+                    "int32",
+                    "FLOAT32");
         }
         if (rootName != null) {
-            add(
-                    prefix + "the " + rootName + " 7",
-                    w -> w.refuses(
-                            IllegalArgumentException.class,
-                            () -> call.run(
-                                    w.first,
-                                    w.send.address(),
-                                    w.recv.address(),
-                                    1,
-                                    DataType.FLOAT32,
-                                    ReduceOp.SUM,
-                                    7,
-                                    w.stream),
-                            rootName + " must be >= 0 and < size(): 7, size 2"));
+            root(form, rootName, 7);
         }
+    }
+
+    private static void counts(Form form, boolean isOfAllRanks) {
+        form.refuses(
+                "a negative count", IllegalArgumentException.class, (w, a) -> a.count = -1, "count must be >= 0: -1");
+        long half = Long.MAX_VALUE / 2;
+        form.refuses(
+                "a count beyond all memory",
+                IllegalArgumentException.class,
+                (w, a) -> a.count = half,
+                "count * size",
+                half + " * 4");
+        if (isOfAllRanks) {
+            form.refuses(
+                    "a count whose product with the ranks wraps",
+                    IllegalArgumentException.class,
+                    (w, a) -> a.count = Long.MAX_VALUE / 4,
+                    "count * size",
+                    Long.MAX_VALUE / 4 + " * 4 * 2");
+        }
+        form.refuses(
+                "a count that goes beyond the last address",
+                IllegalArgumentException.class,
+                (w, a) -> a.count = Long.MAX_VALUE / 4 / (isOfAllRanks ? 2 : 1),
+                "to 0x7fffffffffffffff");
+    }
+
+    private static void overlaps(Form form, int sendBytes, int recvBytes) {
+        form.refuses(
+                "memory that overlaps",
+                IllegalArgumentException.class,
+                (w, a) -> {
+                    a.sendAddress = w.send.address() + 4;
+                    a.recvAddress = w.send.address();
+                    a.count = 4;
+                },
+                "must not overlap",
+                " 16 ");
+        form.refuses(
+                "memory to receive whose last byte is the first to send",
+                IllegalArgumentException.class,
+                (w, a) -> {
+                    a.sendAddress = w.recv.address() + recvBytes - 1;
+                    a.count = 4;
+                    a.type = DataType.INT8;
+                },
+                "must not overlap");
+        form.refuses(
+                "memory to send whose last byte is the first to receive",
+                IllegalArgumentException.class,
+                (w, a) -> {
+                    a.recvAddress = w.send.address() + sendBytes - 1;
+                    a.count = 4;
+                    a.type = DataType.INT8;
+                },
+                "must not overlap");
     }
 
     private void single() {

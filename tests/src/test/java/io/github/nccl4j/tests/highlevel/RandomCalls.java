@@ -2,6 +2,7 @@ package io.github.nccl4j.tests.highlevel;
 
 import static io.github.nccl4j.tests.highlevel.MisuseWorld.disguised;
 
+import io.github.nccl4j.highlevel.CollectiveConfig;
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CommunicatorConfig;
 import io.github.nccl4j.highlevel.CudaEvent;
@@ -213,6 +214,21 @@ final class RandomCalls {
         return orNull(pick(DataType.values()));
     }
 
+    private CollectiveConfig config() {
+        CollectiveConfig.Builder builder = CollectiveConfig.builder();
+        if (oneIn(2)) {
+            builder.preferAlgorithm("ring").profilerTag(random.nextInt(3));
+        }
+        if (oneIn(3)) {
+            builder.cgaClusterSize(1 + random.nextInt(2));
+        }
+        if (oneIn(2)) {
+            // Refused where it takes the time.
+            builder.launchCompletionEvent(oneIn(10) ? pick(things.events) : pick(things.marks));
+        }
+        return orNull(builder.build());
+    }
+
     private Duration duration() {
         return orNull(
                 pick(Duration.ZERO, Duration.ofSeconds(-1), Duration.ofMillis(1), Duration.ofDays(1_000_000_000)));
@@ -263,6 +279,25 @@ final class RandomCalls {
             communicator().sendRecv(send, rank(), beside(send), rank(), stream());
         });
         calls.put("two ranks", this::twoRanks);
+        calls.put("allReduce as configured", () -> {
+            DeviceBuffer<Float32> send = buffer();
+            communicator().allReduce(send, beside(send), op(), stream(), config());
+        });
+        calls.put("reduce as configured", () -> {
+            DeviceBuffer<Float32> send = buffer();
+            communicator().reduce(send, beside(send), op(), rank(), stream(), config());
+        });
+        calls.put("allGather as configured", () -> {
+            DeviceBuffer<Float32> send = buffer();
+            communicator().allGather(send, beside(send), stream(), config());
+        });
+        calls.put("scatter as configured", () -> {
+            DeviceBuffer<Float32> send = buffer();
+            communicator().scatter(send, beside(send), rank(), stream(), config());
+        });
+        calls.put("another mark", () -> {
+            things.replace(things.marks, random.nextInt(things.marks.length()), CudaEvent.create(things.device));
+        });
     }
 
     private void addresses() {

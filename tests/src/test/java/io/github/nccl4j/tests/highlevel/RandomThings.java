@@ -24,6 +24,9 @@ final class RandomThings {
     final AtomicReferenceArray<DeviceBuffer<?>> buffers = new AtomicReferenceArray<>(24);
     final AtomicReferenceArray<CudaStream> streams = new AtomicReferenceArray<>(4);
     final AtomicReferenceArray<CudaEvent> events = new AtomicReferenceArray<>(4);
+    /** Events that do not take the time. */
+    final AtomicReferenceArray<CudaEvent> marks = new AtomicReferenceArray<>(4);
+
     final AtomicReferenceArray<PreMulSum<?>> operators = new AtomicReferenceArray<>(6);
     final AtomicReferenceArray<Group> groups = new AtomicReferenceArray<>(4);
     /** The memory of all plain addresses, never closed before the end. */
@@ -39,6 +42,7 @@ final class RandomThings {
         for (int i = 0; i < streams.length(); i++) {
             streams.set(i, CudaStream.nonBlocking(device));
             events.set(i, CudaEvent.timing(device));
+            marks.set(i, CudaEvent.create(device));
         }
         for (int i = 0; i < operators.length(); i++) {
             operators.set(i, communicators.get(i).preMulSum(ElementType.FLOAT32, i));

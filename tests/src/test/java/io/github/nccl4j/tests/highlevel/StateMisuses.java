@@ -68,6 +68,7 @@ final class StateMisuses {
         calls.put("grow", (c, w) -> c.grow(3));
         calls.put("growId", (c, w) -> c.growId());
         calls.put("memory", (c, w) -> c.memory(MemoryStatistic.GPU_MEM_TOTAL));
+        calls.put("properties", (c, w) -> c.properties());
         calls.put("suspend", (c, w) -> c.suspend(SuspendFlag.MEM));
         calls.put("resume", (c, w) -> c.resume());
         calls.put("revoke", (c, w) -> c.revoke(RevokeFlag.DEFAULT));

@@ -34,6 +34,8 @@ class UniqueIdTest {
         UniqueId other = UniqueId.create();
         assertNotEquals(one, other);
         assertNotEquals(one.toString(), other.toString());
+        // 128 random bytes: equal hash codes would be a chance of 1 in 4,000,000,000.
+        assertNotEquals(one.hashCode(), other.hashCode());
     }
 
     @Test

@@ -20,6 +20,7 @@ final class EngineProgram {
         for (String header : List.of("nccl.h", "nccl4j_host.h")) {
             Files.writeString(folder.resolve(header), resource(nccl.class, "/io/github/nccl4j/include/" + header));
         }
+        Files.writeString(folder.resolve("checks.h"), resource(EngineProgram.class, "checks.h"));
         Path engine = Path.of(NativeLibrary.path());
         List<String> options = new ArrayList<>(Cxx.warnings());
         options.addAll(List.of("-pthread", "-I" + folder, engine.toString(), "-Wl,-rpath," + engine.getParent()));

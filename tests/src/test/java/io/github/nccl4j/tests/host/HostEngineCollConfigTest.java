@@ -116,8 +116,8 @@ class HostEngineCollConfigTest {
                 "AlltoAll|^symk|AlltoAll has none of them",
                 "Gather|ring|Gather has none of them",
                 "Scatter|ring|Scatter has none of them",
-                "AllReduce|nvls|the host engine has rings and trees only",
-                "ReduceScatter|collnet,symk|the host engine has rings and trees only",
+                "AllReduce|nvls|the host engine has rings and trees, and kernels for symmetric windows where both buffers are in such",
+                "ReduceScatter|collnet,symk|the host engine has rings and trees, and kernels for symmetric windows where both buffers are in such",
             })
     void selectionsThatCannotBeHad(String name, String selection, String reason) throws Exception {
         String text = nccl.ncclInvalidArgument + " " + name + " : config->algSelection \"" + selection

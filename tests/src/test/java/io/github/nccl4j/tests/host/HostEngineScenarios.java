@@ -27,6 +27,7 @@ final class HostEngineScenarios {
             case "all-reduce-for-ever" -> allReduceForEver(Rank.join(id, rank, count));
             case "idle" -> idle(Rank.join(id, rank, count));
             case "puts" -> puts(Rank.join(id, rank, count));
+            case "two-ranks" -> HostEngineDeviceTest.runTwo(id, rank, count);
             case "put-for-ever" -> putForEver(Rank.join(id, rank, count));
             case "wait-for-ever" -> waitForEver(Rank.join(id, rank, count));
             case "survive" -> survive(Rank.join(id, rank, count));

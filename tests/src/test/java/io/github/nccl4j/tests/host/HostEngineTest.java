@@ -45,6 +45,22 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class HostEngineTest {
 
+    /** What only kernels or NVIDIA's compute fabric have a use for: the engine has none of these. */
+    private static final Set<String> FOR_KERNELS = Set.of(
+            "ncclDevCommCreate",
+            "ncclDevCommDestroy",
+            "ncclGetCftDeviceLeInfo",
+            "ncclGetMultimemDeviceLeInfo",
+            "ncclGetPeerDeviceLeInfo",
+            "ncclGinBarrierCreateRequirement",
+            "ncclGinInboxA2ACreateRequirement",
+            "ncclGinOutboxCreateRequirement",
+            "ncclLLA2ACalcSlots",
+            "ncclLLA2ACreateRequirement",
+            "ncclLsaBarrierCreateRequirement",
+            "ncclTeamCft",
+            "ncclTeamCftMultimem");
+
     /** What a rank does with its communicator. */
     interface RankBody<T> {
         T run(Rank self) throws Exception;
@@ -113,6 +129,16 @@ class HostEngineTest {
                 .collect(Collectors.toCollection(TreeSet::new));
         Set<String> declared = new TreeSet<>(functionsOf("nccl.h"));
         declared.addAll(functionsOf("nccl4j_host.h"));
+        // By this function a library is known to be RCCL.
+        declared.removeAll(Set.of("ncclAllReduceWithBias", "pncclAllReduceWithBias"));
+        Set<String> ofKernels = new TreeSet<>(functionsOf("nccl_device.h"));
+        for (String function : functionsOf("nccl_device.h")) {
+            if (!FOR_KERNELS.contains(function)) {
+                declared.addAll(List.of(function, "p" + function));
+                ofKernels.remove(function);
+            }
+        }
+        assertEquals(FOR_KERNELS, ofKernels);
         assertEquals(declared, exported);
         String needed = Cxx.output(List.of("readelf", "-d", NativeLibrary.path()));
         Set<String> libraries = needed.lines()

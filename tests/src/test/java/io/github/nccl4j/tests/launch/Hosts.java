@@ -8,14 +8,14 @@ import java.util.ArrayList;
 import java.util.List;
 import org.opentest4j.TestAbortedException;
 
-/** Hosts on one network, as network namespaces of this one. */
+/** Several hosts on one network, as network namespaces of this host. */
 final class Hosts implements AutoCloseable {
     private final String prefix = "nccl4j-" + ProcessHandle.current().pid() + "-";
     private final List<String> made = new ArrayList<>();
 
     private Hosts() {}
 
-    /** That many hosts, with the addresses 10.77.0.1, 10.77.0.2, ... and fd77::1, fd77::2, ... */
+    /** Creates hosts with the addresses 10.77.0.1, 10.77.0.2, ... and fd77::1, fd77::2, ... */
     static Hosts connected(int count) throws IOException {
         Hosts hosts = new Hosts();
         boolean done = false;
@@ -30,7 +30,7 @@ final class Hosts implements AutoCloseable {
         }
     }
 
-    /** Skips the test where there can't be any. */
+    /** Skips the test if this process can't create network namespaces. */
     static void require() {
         Programs.require("ip", "iproute2");
         try {
@@ -61,12 +61,12 @@ final class Hosts implements AutoCloseable {
         return prefix + name;
     }
 
-    /** Words that run a command on a host. */
+    /** The prefix of a command line that runs a command on a host. */
     String[] on(int host) {
         return new String[] {"ip", "netns", "exec", prefix + "host" + host};
     }
 
-    /** Gives a host one more address. */
+    /** Adds an address to a host. */
     void addAddress(int host, String address) throws IOException {
         ip("-n " + prefix + "host" + host + " address add " + address + " dev eth0");
     }

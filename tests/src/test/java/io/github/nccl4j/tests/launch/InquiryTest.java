@@ -22,12 +22,12 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Ranks are asked, and answer without calling anything. */
+/** Tests of {@link Inquiry}: ranks answer in the background. */
 @Timeout(600)
 class InquiryTest {
-    private static final Duration SOON = Duration.ofSeconds(1);
-    /** For all answers to be there, on a busy machine. */
-    private static final Duration PATIENT = Duration.ofSeconds(60);
+    private static final Duration SHORT = Duration.ofSeconds(1);
+    /** A timeout that is long enough for all answers, even on a busy machine. */
+    private static final Duration LONG = Duration.ofSeconds(60);
 
     private final Job job = new Job();
 
@@ -40,9 +40,9 @@ class InquiryTest {
         return () -> text.getBytes(StandardCharsets.UTF_8);
     }
 
-    private static Map<Integer, String> ask(Inquiry inquiry, Duration patience) {
+    private static Map<Integer, String> ask(Inquiry inquiry, Duration timeout) {
         Map<Integer, String> answers = new TreeMap<>();
-        inquiry.ask(patience).forEach((rank, answer) -> answers.put(rank, new String(answer, StandardCharsets.UTF_8)));
+        inquiry.ask(timeout).forEach((rank, answer) -> answers.put(rank, new String(answer, StandardCharsets.UTF_8)));
         return answers;
     }
 
@@ -56,22 +56,22 @@ class InquiryTest {
     }
 
     @Test
-    void everyRankAnswersAboutEachTopic() {
+    void allRanksAnswerEachTopic() {
         List<TcpStore> stores = job.openAll(3);
         List<Inquiry> first = open(stores, "first");
         List<Inquiry> second = open(stores, "second");
         Map<Integer, String> answers = Map.of(0, "rank 0 of first", 1, "rank 1 of first", 2, "rank 2 of first");
-        assertEquals(answers, ask(first.get(1), PATIENT));
-        assertEquals(answers, ask(first.get(0), PATIENT));
-        assertEquals("rank 2 of second", ask(second.get(2), PATIENT).get(2));
+        assertEquals(answers, ask(first.get(1), LONG));
+        assertEquals(answers, ask(first.get(0), LONG));
+        assertEquals("rank 2 of second", ask(second.get(2), LONG).get(2));
     }
 
     @Test
-    void allMayAskAtTheSameTime() {
+    void allRanksCanAskConcurrently() {
         List<Inquiry> inquiries = open(job.openAll(16), "topic");
         List<CompletableFuture<Map<Integer, String>>> all = new ArrayList<>();
         for (Inquiry one : inquiries) {
-            all.add(job.start(() -> ask(one, PATIENT)));
+            all.add(job.start(() -> ask(one, LONG)));
         }
         for (CompletableFuture<Map<Integer, String>> answers : all) {
             assertEquals(16, answers.join().size());
@@ -79,30 +79,30 @@ class InquiryTest {
     }
 
     @Test
-    void whoHasClosedItIsSilent() {
+    void closedInquiryDoesNotAnswer() {
         List<TcpStore> stores = job.openAll(4);
         List<Inquiry> inquiries = open(stores, "topic");
         inquiries.get(2).close();
         stores.get(3).close();
-        assertEquals(Map.of(0, "rank 0 of topic", 1, "rank 1 of topic"), ask(inquiries.get(1), SOON));
-        assertTrue(assertThrows(IllegalStateException.class, () -> ask(inquiries.get(2), SOON))
+        assertEquals(Map.of(0, "rank 0 of topic", 1, "rank 1 of topic"), ask(inquiries.get(1), SHORT));
+        assertTrue(assertThrows(IllegalStateException.class, () -> ask(inquiries.get(2), SHORT))
                 .getMessage()
                 .contains("closed"));
     }
 
     @Test
-    void ranksOfAScopeAreCountedAsThere() {
+    void answersUseRanksOfScope() {
         List<TcpStore> stores = job.openAll(3);
         List<Inquiry> inquiries = open(
                 List.of(
                         stores.get(2).among("some", List.of(2, 0)),
                         stores.get(0).among("some", List.of(2, 0))),
                 "topic");
-        assertEquals(Map.of(0, "rank 0 of topic", 1, "rank 1 of topic"), ask(inquiries.get(1), PATIENT));
+        assertEquals(Map.of(0, "rank 0 of topic", 1, "rank 1 of topic"), ask(inquiries.get(1), LONG));
     }
 
     @Test
-    void answersThatFailAreAnswersAndLongOnesAreCut() {
+    void answersContainFailuresAndAreTruncated() {
         List<TcpStore> stores = job.openAll(2);
         Inquiry asking = stores.get(0)
                 .inquiry("topic", () -> {
@@ -110,30 +110,29 @@ class InquiryTest {
                 })
                 .orElseThrow();
         stores.get(1).inquiry("topic", () -> new byte[Rendezvous.LONGEST_VALUE]);
-        Map<Integer, byte[]> answers = asking.ask(PATIENT);
+        Map<Integer, byte[]> answers = asking.ask(LONG);
         assertTrue(new String(answers.get(0), StandardCharsets.UTF_8).contains("no idea"));
         assertEquals((Rendezvous.LONGEST_VALUE - 4) / 2 - 8, answers.get(1).length);
     }
 
     @Test
-    void aTopicIsOpenOnce() {
+    void rejectsSecondInquiryOfTopic() {
         TcpStore store = job.openAll(1).get(0);
         Inquiry first = open(List.of(store), "topic").get(0);
         assertThrows(IllegalArgumentException.class, () -> open(List.of(store), "topic"));
         first.close();
         assertEquals(
-                Map.of(0, "rank 0 of topic"), ask(open(List.of(store), "topic").get(0), PATIENT));
+                Map.of(0, "rank 0 of topic"), ask(open(List.of(store), "topic").get(0), LONG));
     }
 
-    /** As if the process that keeps it were stopped. */
+    /** The answer blocks the thread of all connections in this process, as a stopped process would. */
     @Test
-    void aStoreThatIsSilentIsNamed() {
+    void timeoutNamesRankOfStore() {
         List<TcpStore> stores = job.openAll(2);
         CountDownLatch over = new CountDownLatch(1);
         Inquiry inquiry = stores.get(1)
                 .among("some", List.of(1, 0))
                 .inquiry("topic", () -> {
-                    // Nothing comes to this process any more, nor from it.
                     try {
                         over.await();
                     } catch (InterruptedException e) {
@@ -144,7 +143,7 @@ class InquiryTest {
                 .orElseThrow();
         try {
             RendezvousTimeoutException silent =
-                    assertThrows(RendezvousTimeoutException.class, () -> ask(inquiry, SOON));
+                    assertThrows(RendezvousTimeoutException.class, () -> ask(inquiry, SHORT));
             assertEquals(List.of(1), silent.missing());
             assertTrue(silent.getMessage().startsWith("rank 0 at 127.0.0.1:"), silent.getMessage());
         } finally {
@@ -153,13 +152,13 @@ class InquiryTest {
     }
 
     @Test
-    void nobodyAnswersWithoutTheStore() {
+    void askFailsAfterStoreIsClosed() {
         List<TcpStore> stores = job.openAll(2);
         List<Inquiry> inquiries = open(stores, "topic");
         stores.get(0).close();
-        assertThrows(RendezvousException.class, () -> ask(inquiries.get(1), SOON));
+        assertThrows(RendezvousException.class, () -> ask(inquiries.get(1), SHORT));
         stores.get(1).close();
-        assertThrows(IllegalStateException.class, () -> ask(inquiries.get(1), SOON));
+        assertThrows(IllegalStateException.class, () -> ask(inquiries.get(1), SHORT));
         assertThrows(IllegalStateException.class, () -> stores.get(1).inquiry("another", says("")));
     }
 }

@@ -17,7 +17,7 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
-/** Ranks of this process that meet at a port of their own. */
+/** A job whose ranks are threads of this process, with a port of its own. Closing it closes the stores that it has opened. */
 public final class Job implements AutoCloseable {
     static final Duration LONG = Duration.ofSeconds(40);
     static final Duration SHORT = Duration.ofMillis(700);
@@ -42,7 +42,7 @@ public final class Job implements AutoCloseable {
         return TcpStore.builder().withoutSecret().timeout(LONG);
     }
 
-    /** Opened by this thread; closed with the job. */
+    /** Opens a store in this thread. */
     TcpStore open(RankInfo self, TcpStore.Builder settings) {
         TcpStore store = settings.open(self);
         stores.add(store);
@@ -63,20 +63,20 @@ public final class Job implements AutoCloseable {
                 threads);
     }
 
-    CompletableFuture<TcpStore> opening(RankInfo self, TcpStore.Builder settings) {
+    CompletableFuture<TcpStore> openAsync(RankInfo self, TcpStore.Builder settings) {
         return start(() -> open(self, settings));
     }
 
-    /** All ranks of a world, in their order. */
+    /** Opens the stores of all ranks of a world and returns them by rank. */
     public List<TcpStore> openAll(int world) {
         List<CompletableFuture<TcpStore>> opening = new ArrayList<>();
         for (int rank = 0; rank < world; rank++) {
-            opening.add(opening(rank(rank, world), settings()));
+            opening.add(openAsync(rank(rank, world), settings()));
         }
         return opening.stream().map(CompletableFuture::join).toList();
     }
 
-    /** What a rank's task failed with. */
+    /** Waits for the task of a rank, which must fail, and returns its failure. */
     static RendezvousException failure(CompletableFuture<?> rank) {
         CompletionException failure = assertThrows(CompletionException.class, rank::join);
         return assertInstanceOf(RendezvousException.class, failure.getCause(), () -> "" + failure.getCause());
@@ -85,7 +85,7 @@ public final class Job implements AutoCloseable {
     @Override
     public void close() {
         threads.shutdownNow();
-        // Rank 0 last: it ends the store.
+        // Rank 0 last, because it ends the store.
         stores.stream()
                 .sorted((one, other) -> Integer.compare(other.rank(), one.rank()))
                 .forEach(TcpStore::close);

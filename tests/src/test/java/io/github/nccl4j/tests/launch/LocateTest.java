@@ -26,7 +26,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Local ranks that no launcher tells, found when the ranks meet. */
+/** Tests of {@link io.github.nccl4j.launch.Rendezvous#locate}, in processes and in threads. */
 @Timeout(600)
 class LocateTest {
     private static final int UNKNOWN = RankInfo.UNKNOWN;
@@ -38,7 +38,7 @@ class LocateTest {
         job.close();
     }
 
-    /** Tells where it is; then makes the communicator of the job, and sums the ranks. */
+    /** Prints its located rank; then creates the communicator of the job and prints the sum of all ranks plus 1. */
     public static final class Rank {
         public static void main(String[] args) {
             Duration limit = Duration.ofSeconds(30);
@@ -71,7 +71,7 @@ class LocateTest {
     }
 
     @Test
-    void processesOfTwoHostsFindTheirLocalRanks() {
+    void findsLocalRanksOnTwoHosts() {
         int world = 5;
         List<ChildJvm.Running> ranks = new ArrayList<>();
         for (int rank = 0; rank < world; rank++) {
@@ -90,7 +90,7 @@ class LocateTest {
     }
 
     @Test
-    void processesOfThisHostFindThatTheyShareIt() {
+    void findsLocalRanksOnThisHost() {
         ChildJvm.Running other = child(1, 2).start(Rank.class);
         ChildJvm.Outcome root = child(0, 2).run(Rank.class);
         assertTrue(root.output().contains("rank 0 of 2 (0 of 2 on its host)"), root::output);
@@ -99,7 +99,7 @@ class LocateTest {
         assertTrue(second.output().contains("sum 3"), second::output);
     }
 
-    /** Makes the communicator at once. */
+    /** Creates the communicator of the job. */
     public static final class Plain {
         public static void main(String[] args) {
             Communicator.builder().deadline(Duration.ofSeconds(40)).fromEnvironment();
@@ -107,30 +107,30 @@ class LocateTest {
     }
 
     @Test
-    void aRankWithoutALibraryIsToldToTheOthers() {
+    void missingLibraryOfOneRankFailsOthers() {
         ChildJvm.Running root = child(0, 2).start(Plain.class);
         ChildJvm.Outcome other =
                 child(1, 2).property("nccl4j.library", "/nowhere/libnccl.so").run(Plain.class);
         assertTrue(other.output().contains("/nowhere/libnccl.so"), other::output);
         long start = System.nanoTime();
-        ChildJvm.Outcome told = root.await();
-        assertTrue(System.nanoTime() - start < 15e9, "told late");
-        assertTrue(told.output().contains("rank 1 can't go on: "), told::output);
-        assertTrue(told.output().contains("/nowhere/libnccl.so"), told::output);
+        ChildJvm.Outcome first = root.await();
+        assertTrue(System.nanoTime() - start < 15e9, "rank 0 must fail within 15 s");
+        assertTrue(first.output().contains("rank 1 has aborted: "), first::output);
+        assertTrue(first.output().contains("/nowhere/libnccl.so"), first::output);
     }
 
-    /* Ranks as threads, all on this host. */
+    /* Ranks as threads on this host. */
 
     private RankInfo rank(int rank, int world, int localRank, int localWorldSize) {
         return new RankInfo(
                 rank, world, localRank, localWorldSize, "127.0.0.1", job.port(), "job", 0, RankInfo.Source.TORCHRUN);
     }
 
-    /** Each rank with what it was told: its local rank, and the number of ranks on its host. */
-    private List<CompletableFuture<RankInfo>> locate(int[]... told) {
+    /** Locates ranks with the given local rank and local world size. */
+    private List<CompletableFuture<RankInfo>> locate(int[]... local) {
         List<CompletableFuture<RankInfo>> ranks = new ArrayList<>();
-        for (int r = 0; r < told.length; r++) {
-            RankInfo self = rank(r, told.length, told[r][0], told[r][1]);
+        for (int r = 0; r < local.length; r++) {
+            RankInfo self = rank(r, local.length, local[r][0], local[r][1]);
             ranks.add(job.start(() -> job.open(self, Job.settings()).locate(self, Job.LONG)));
         }
         return ranks;
@@ -146,7 +146,7 @@ class LocateTest {
     }
 
     @Test
-    void whatWasToldIsKept() {
+    void keepsLocalRanksOfLauncher() {
         List<RankInfo> ranks = locate(
                         new int[] {UNKNOWN, UNKNOWN}, new int[] {0, UNKNOWN}, new int[] {UNKNOWN, 4}, new int[] {
                             1, UNKNOWN
@@ -161,46 +161,45 @@ class LocateTest {
     }
 
     @Test
-    void ranksThatKnowDoNotMeet() {
+    void returnsKnownLocalRankAtOnce() {
         RankInfo self = rank(0, 2, 0, 1);
         assertSame(self, job.open(self, Job.settings()).locate(self, Job.SHORT));
     }
 
     @Test
-    void twoRanksThatWereToldTheSameAreNamed() {
+    void rejectsEqualLocalRanks() {
         String message = failure(locate(new int[] {0, UNKNOWN}, new int[] {UNKNOWN, UNKNOWN}, new int[] {0, UNKNOWN}));
         assertTrue(
                 message.matches(
-                        "torchrun told rank 2 that it has local rank 0, and rank 0 was told the same; host .+ has 3:"
+                        "local ranks on a host must be distinct: torchrun set local rank 0 for ranks 0 and 2; host .+ has"
                                 + " ranks 0, 1, 2"),
                 message);
     }
 
     @Test
-    void aLocalRankBeyondThoseOfItsHostIsNamed() {
+    void rejectsWrongLocalWorldSize() {
         String message =
                 failure(locate(new int[] {UNKNOWN, UNKNOWN}, new int[] {UNKNOWN, UNKNOWN}, new int[] {UNKNOWN, 2}));
         assertTrue(
-                message.matches("torchrun told rank 2 that it is one of 2 ranks on its host, but host .+ has 3: ranks"
-                        + " 0, 1, 2"),
+                message.matches("the local world size of rank 2 must be 3: torchrun set 2; host .+ has ranks 0, 1, 2"),
                 message);
     }
 
     @Test
-    void ranksMustAgreeWhetherTheyKnow() {
+    void rejectsMixOfKnownAndUnknownLocalRanks() {
         List<CompletableFuture<RankInfo>> ranks = locate(new int[] {0, 2}, new int[] {UNKNOWN, UNKNOWN});
         RendezvousException failure = Job.failure(ranks.get(1));
         assertTrue(
                 failure.getMessage()
                         .matches(
-                                "rank 1 can't join at \\S+: all ranks must know their local rank, or none: rank 1 \\(127.0.0.1, process"
+                                "rank 1 can't join the store at \\S+: all ranks must know their local rank, or none: rank 1 \\(127.0.0.1, process"
                                         + " \\d+\\): local rank not known yet; rank 0: 0 of 2 on its host; set LOCAL_RANK and"
                                         + " LOCAL_WORLD_SIZE for all ranks or for none"),
                 failure::getMessage);
     }
 
     @Test
-    void aRankThatDoesNotComeIsNamed() {
+    void timeoutNamesMissingRanks() {
         RankInfo self = rank(0, 3, UNKNOWN, UNKNOWN);
         TcpStore store = job.open(self, Job.settings());
         RendezvousTimeoutException failure =

@@ -13,12 +13,12 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 
-/** Pods that the manifests in docs make know their ranks. */
+/** Tests that {@link RankInfo} finds the ranks of pods from the manifests in docs. */
 class ManifestsTest {
     private static final Pattern VARIABLE = Pattern.compile(
             "- name: ([A-Z0-9_]+)\\s+(?:value: \"?([^\"\\n]+)\"?|valueFrom:\\s+fieldRef:\\s+fieldPath: (\\S+))");
 
-    /** The environment of a pod; what Kubernetes fills in, by the field that it comes from. */
+    /** The rank of a pod with the environment of a manifest. The fields are those that Kubernetes provides. */
     private static RankInfo pod(String manifest, int index, Map<String, String> fields) throws IOException {
         Map<String, String> environment = new HashMap<>(Map.of("JOB_COMPLETION_INDEX", "" + index));
         Matcher variables = VARIABLE.matcher(Files.readString(Path.of("../docs/kubernetes", manifest)));
@@ -31,7 +31,7 @@ class ManifestsTest {
     }
 
     @Test
-    void ofAnIndexedJob() throws IOException {
+    void indexedJobProvidesRanks() throws IOException {
         for (int index = 0; index < 4; index++) {
             assertEquals(
                     new RankInfo(index, 4, 0, 1, "train-0.train", 29500, "", 0, RankInfo.Source.KUBERNETES),
@@ -40,7 +40,7 @@ class ManifestsTest {
     }
 
     @Test
-    void ofAJobSet() throws IOException {
+    void jobSetProvidesRanks() throws IOException {
         for (int rank = 0; rank < 8; rank++) {
             Map<String, String> fields = Map.of(
                     "metadata.annotations['jobset.sigs.k8s.io/job-global-index']", "" + rank / 4,

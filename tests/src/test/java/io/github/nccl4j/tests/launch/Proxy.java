@@ -8,18 +8,18 @@ import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 
-/** Someone between a rank and the store, who keeps what passes, and may change a byte of it. */
+/** TCP proxy between a rank and the store. It records the traffic, and it can corrupt the traffic to the store. */
 final class Proxy implements AutoCloseable {
     private final ServerSocket listener;
     private final int target;
     private final ByteArrayOutputStream toStore = new ByteArrayOutputStream();
     private final ByteArrayOutputStream toRank = new ByteArrayOutputStream();
-    private volatile boolean changes;
+    private volatile boolean corrupting;
 
     Proxy(int target) throws IOException {
         this.target = target;
         listener = new ServerSocket(0, 50, InetAddress.getByName("127.0.0.1"));
-        daemon(this::accept);
+        startDaemon(this::accept);
     }
 
     int port() {
@@ -38,9 +38,9 @@ final class Proxy implements AutoCloseable {
         }
     }
 
-    /** From now on the last byte of what goes to the store is another one. */
-    void changeWhatPasses() {
-        changes = true;
+    /** From now on changes the last byte of each chunk that goes to the store. */
+    void corrupt() {
+        corrupting = true;
     }
 
     private void accept() {
@@ -50,39 +50,39 @@ final class Proxy implements AutoCloseable {
                 Socket store;
                 try {
                     store = new Socket("127.0.0.1", target);
-                } catch (IOException notYet) {
+                } catch (IOException refused) {
                     rank.close();
                     continue;
                 }
-                daemon(() -> copy(rank, store, toStore, true));
-                daemon(() -> copy(store, rank, toRank, false));
+                startDaemon(() -> copy(rank, store, toStore, true));
+                startDaemon(() -> copy(store, rank, toRank, false));
             }
         } catch (IOException closed) {
-            // The test is over, or the store.
+            // The test has closed the listener.
         }
     }
 
-    private void copy(Socket from, Socket to, ByteArrayOutputStream kept, boolean mayChange) {
+    private void copy(Socket from, Socket to, ByteArrayOutputStream record, boolean mayCorrupt) {
         try (from;
                 to) {
             InputStream in = from.getInputStream();
             OutputStream out = to.getOutputStream();
             byte[] buffer = new byte[1 << 16];
             for (int count = in.read(buffer); count >= 0; count = in.read(buffer)) {
-                synchronized (kept) {
-                    kept.write(buffer, 0, count);
+                synchronized (record) {
+                    record.write(buffer, 0, count);
                 }
-                if (mayChange && changes) {
+                if (mayCorrupt && corrupting) {
                     buffer[count - 1] ^= 1;
                 }
                 out.write(buffer, 0, count);
             }
         } catch (IOException closed) {
-            // The other copy ends, too.
+            // Closing both sockets ends the copy in the other direction, too.
         }
     }
 
-    private static void daemon(Runnable body) {
+    private static void startDaemon(Runnable body) {
         Thread thread = new Thread(body, "proxy");
         thread.setDaemon(true);
         thread.start();

@@ -19,7 +19,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Every source of a process's rank, what each lacks at times, and what looks like a rank and is none. */
+/** Tests of {@link RankInfo}: all sources with complete, incomplete and invalid variables, their precedence, and limits. */
 class RankInfoTest {
     private static final String TORCHRUN =
             "RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 MASTER_ADDR=node0 MASTER_PORT=29500";
@@ -41,7 +41,7 @@ class RankInfoTest {
     private static final String BLAUNCH = "LSF_PM_TASKID=6 LSB_DJOB_NUMPROC=8 LSB_JOBID=77";
     private static final String AT = " MASTER_ADDR=node0 MASTER_PORT=29500";
 
-    /** "A=1 B=2" */
+    /** Parses variables such as "A=1 B=2". */
     private static Map<String, String> map(String text) {
         Map<String, String> map = new HashMap<>();
         for (String pair : text.strip().split(" +")) {
@@ -75,7 +75,7 @@ class RankInfoTest {
     }
 
     @Test
-    void eachSourceTellsTheSame() {
+    void allSourcesProvideSameRank() {
         assertIsRank5Of8(of(TORCHRUN), Source.TORCHRUN);
         assertIsRank5Of8(of(OPEN_MPI + AT), Source.OPEN_MPI);
         assertIsRank5Of8(of(MPICH + AT), Source.MPI);
@@ -103,20 +103,20 @@ class RankInfoTest {
     }
 
     @Test
-    void withoutALauncherAProcessIsAlone() {
+    void singleRankWithoutLauncher() {
         RankInfo self = of("MASTER_ADDR= HOME=/root");
         assertEquals(new RankInfo(0, 1, 0, 1, "127.0.0.1", 29500, "", 0, Source.SINGLE), self);
         assertTrue(self.isSingle());
     }
 
     @Test
-    void theTextNamesTheSource() {
+    void toStringNamesSource() {
         assertEquals(
                 "rank 5 of 8 (1 of 4 on its host), meeting at node0:29500, by torchrun",
                 of(TORCHRUN).toString());
     }
 
-    /* What launchers leave to be found. */
+    /* Unknown local ranks. */
 
     @ParameterizedTest
     @CsvSource(
@@ -135,7 +135,7 @@ class RankInfoTest {
                 "TRAINER|PET_NODE_RANK=5 PET_NNODES=8 PET_NPROC_PER_NODE=gpu RANK=5 WORLD_SIZE=8",
                 "TRAINER|PET_NODE_RANK=5 PET_NNODES=8 PET_NPROC_PER_NODE=cpu"
             })
-    void theLocalRankMayBeLeftToBeFound(Source source, String environment) {
+    void localRankMayBeUnknown(Source source, String environment) {
         RankInfo self = of(environment + AT);
         assertEquals(
                 new RankInfo(5, 8, RankInfo.UNKNOWN, RankInfo.UNKNOWN, "node0", 29500, self.job(), 0, source), self);
@@ -143,13 +143,13 @@ class RankInfoTest {
         assertFalse(self.isOnOneHost());
         assertEquals("rank 5 of 8 (local rank not known yet), meeting at node0:29500, by " + source, self.toString());
         assertEquals(
-                "the local rank of rank 5 of 8 must be known to choose a device: " + source
-                        + " did not tell it, and Rendezvous.locate was not asked to find it",
+                "the local rank must be known to choose a device: rank 5 of 8 by " + source
+                        + " has none; call Rendezvous.locate first",
                 assertThrows(IllegalStateException.class, () -> self.device(2)).getMessage());
     }
 
     @Test
-    void aPartOfTheLocalRankMayBeTold() {
+    void localRankAndLocalWorldSizeAreIndependent() {
         RankInfo rank = of("RANK=5 WORLD_SIZE=8 LOCAL_RANK=1" + AT);
         assertEquals(List.of(1, RankInfo.UNKNOWN), List.of(rank.localRank(), rank.localWorldSize()));
         assertTrue(
@@ -163,7 +163,7 @@ class RankInfoTest {
     }
 
     @Test
-    void aSingleRankNeedsNoPlaceToMeet() {
+    void singleRankNeedsNoMasterAddress() {
         assertEquals(new RankInfo(0, 1, 0, 1, "127.0.0.1", 29500, "", 0, Source.TORCHRUN), of("RANK=0 WORLD_SIZE=1"));
         assertTrue(of("PMIX_RANK=0 WORLD_SIZE=1").hasLocalRank());
         assertEquals(0, of("PMI_RANK=0 PMI_SIZE=1").localRank());
@@ -171,14 +171,14 @@ class RankInfoTest {
     }
 
     @Test
-    void ranksOfFluxOnOneHostMeetOnIt() {
+    void fluxOnOneHostUsesLoopback() {
         RankInfo self = of(FLUX.replace("NNODES=2", "NNODES=1"));
         assertTrue(self.hasLocalRank() && self.isOnOneHost(), self::toString);
         assertEquals("127.0.0.1", self.masterAddress());
     }
 
     @Test
-    void aTaskOfBlaunchIsCountedFromOne() {
+    void blaunchTaskIdsStartAtOne() {
         assertEquals(0, of(BLAUNCH.replace("=6", "=1") + " WORLD_SIZE=8" + AT).rank());
         assertEquals(
                 "LSF_PM_TASKID must be a number from 1 to 8 (WORLD_SIZE=8): 9",
@@ -188,24 +188,24 @@ class RankInfoTest {
     }
 
     @Test
-    void ranksThatAnOuterProgramStartsAreCountedByIt() {
+    void trainerUsesLocalRanksOfInnerLauncher() {
         String inner =
                 " PET_NODE_RANK=1 PET_NNODES=2 PET_NPROC_PER_NODE=auto PET_MASTER_ADDR=node0 PET_MASTER_PORT=29500";
         assertIsRank5Of8(of("LOCAL_RANK=1 LOCAL_WORLD_SIZE=4" + inner), Source.TRAINER);
         assertEquals(
-                "this process is a rank by Kubeflow Trainer (PET_NODE_RANK=1, PET_NPROC_PER_NODE=auto, LOCAL_RANK=1), but"
-                        + " not set: LOCAL_WORLD_SIZE",
+                "rank information from Kubeflow Trainer (PET_NODE_RANK=1, PET_NPROC_PER_NODE=auto, LOCAL_RANK=1) is"
+                        + " incomplete, not set: LOCAL_WORLD_SIZE",
                 failure("LOCAL_RANK=1" + inner));
         assertEquals(
-                "RANK is the number of a host, as PET_NODE_RANK is, where LOCAL_RANK is not set: RANK=5, PET_NODE_RANK=1;"
+                "without LOCAL_RANK, RANK must be the number of a host and equal PET_NODE_RANK: RANK=5, PET_NODE_RANK=1;"
                         + " set LOCAL_RANK if RANK is the number of a process",
                 failure("RANK=5 WORLD_SIZE=8" + inner));
     }
 
-    /* Which source wins. */
+    /* Precedence of sources. */
 
     @Test
-    void theFirstSourceThatIsThereWins() {
+    void sourcesHavePrecedence() {
         String other = "RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=a MASTER_PORT=1";
         assertEquals(
                 Source.PROPERTIES,
@@ -222,7 +222,7 @@ class RankInfoTest {
         assertEquals(
                 Source.MVAPICH, of(MVAPICH + " " + MPICH + " " + SLURM + AT).source());
         assertEquals(Source.MPI, of(MPICH + " " + SLURM + AT).source());
-        // mpiexec within a task of Flux; a task of srun, which sets what PALS and PMIx set.
+        // mpiexec within a task of Flux; a task of srun, which also sets variables of PALS and PMIx.
         assertEquals(
                 Source.MPI,
                 of(MPICH + " " + FLUX.replaceAll("PMI_[A-Z]*=[0-9]", "") + AT).source());
@@ -234,13 +234,13 @@ class RankInfoTest {
     }
 
     @Test
-    void slurmTellsTheRankWhereItsProcessManagerInterfaceTellsOnlyAPart() {
+    void slurmPrecedesPmiWithoutLocalRank() {
         assertEquals(
                 Source.SLURM, of("PMI_RANK=5 PMI_SIZE=8 PMI_JOBID=77 " + SLURM).source());
     }
 
     @Test
-    void aHostsNumberInRankIsNoRank() {
+    void rankOfTrainerIsHostNumber() {
         RankInfo self = of("RANK=1 WORLD_SIZE=2 PET_NODE_RANK=1 PET_NNODES=2 PET_NPROC_PER_NODE=1 MASTER_ADDR=a"
                 + " MASTER_PORT=29500");
         assertEquals(new RankInfo(1, 2, 0, 1, "a", 29500, "", 0, Source.TRAINER), self);
@@ -249,19 +249,19 @@ class RankInfoTest {
     @ParameterizedTest
     @ValueSource(
             strings = {
-                // A shell of salloc, a script of sbatch, and what newer releases run such a shell in.
+                // A shell of salloc, a script of sbatch, and the interactive step of newer releases.
                 "SLURM_NTASKS=8 SLURM_JOB_ID=77 SLURM_JOB_NODELIST=n[1-2]",
                 "SLURM_NTASKS=8 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_JOB_ID=77",
                 "SLURM_NTASKS=8 SLURM_PROCID=0 SLURM_STEP_ID=4294967290 SLURM_STEP_NUM_TASKS=1",
                 "SLURM_NTASKS=8 SLURM_PROCID=0 SLURM_STEP_ID=4294967291",
                 "SLURM_NTASKS=8 SLURM_PROCID=0 SLURM_STEP_ID=interactive"
             })
-    void anAllocationOfSlurmIsNoRank(String environment) {
+    void slurmAllocationIsSingleProcess(String environment) {
         assertTrue(of(environment).isSingle());
     }
 
     @Test
-    void aStepOfSlurmMayBeSmallerThanItsAllocation() {
+    void slurmStepMayBeSmallerThanAllocation() {
         RankInfo self = of(SLURM.replace("SLURM_STEP_NUM_TASKS=8", "SLURM_STEP_NUM_TASKS=6 SLURM_NTASKS=64")
                 .replace("4(x2)", "4,2"));
         assertEquals(6, self.worldSize());
@@ -269,55 +269,55 @@ class RankInfoTest {
         assertEquals("77.0", self.job());
     }
 
-    /* What is missing or makes no sense. */
+    /* Incomplete and invalid variables. */
 
     @ParameterizedTest
     @ValueSource(strings = {"WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"})
-    void whatTorchrunLacksIsNamed(String name) {
+    void namesMissingVariableOfTorchrun(String name) {
         String message = failure(without(TORCHRUN, name));
-        assertTrue(message.startsWith("this process is a rank by torchrun (RANK=5, "), message);
-        assertTrue(message.contains("), but not set: " + name), message);
+        assertTrue(message.startsWith("rank information from torchrun (RANK=5, "), message);
+        assertTrue(message.contains(") is incomplete, not set: " + name), message);
     }
 
     @ParameterizedTest
     @CsvSource(
             delimiter = '|',
             value = {
-                "OMPI_COMM_WORLD_RANK=1|Open MPI (OMPI_COMM_WORLD_RANK=1), but not set: OMPI_COMM_WORLD_SIZE",
-                "MV2_COMM_WORLD_RANK=1|MVAPICH (MV2_COMM_WORLD_RANK=1), but not set: MV2_COMM_WORLD_SIZE",
-                "PMI_RANK=1|MPI (PMI_RANK=1), but not set: PMI_SIZE or WORLD_SIZE",
-                "PMI_ID=1 PMI_PORT=a:1|MPI (PMI_ID=1), but not set: PMI_SIZE or WORLD_SIZE",
-                "SLURM_PROCID=1 SLURM_STEP_ID=0|Slurm (SLURM_PROCID=1), but not set: SLURM_STEP_NUM_TASKS or SLURM_NTASKS,"
+                "OMPI_COMM_WORLD_RANK=1|Open MPI (OMPI_COMM_WORLD_RANK=1) is incomplete, not set: OMPI_COMM_WORLD_SIZE",
+                "MV2_COMM_WORLD_RANK=1|MVAPICH (MV2_COMM_WORLD_RANK=1) is incomplete, not set: MV2_COMM_WORLD_SIZE",
+                "PMI_RANK=1|MPI (PMI_RANK=1) is incomplete, not set: PMI_SIZE or WORLD_SIZE",
+                "PMI_ID=1 PMI_PORT=a:1|MPI (PMI_ID=1) is incomplete, not set: PMI_SIZE or WORLD_SIZE",
+                "SLURM_PROCID=1 SLURM_STEP_ID=0|Slurm (SLURM_PROCID=1) is incomplete, not set: SLURM_STEP_NUM_TASKS or SLURM_NTASKS,"
                         + " SLURM_LOCALID, SLURM_NODEID, SLURM_STEP_TASKS_PER_NODE",
-                "FLUX_TASK_RANK=1|Flux (FLUX_TASK_RANK=1), but not set: FLUX_JOB_SIZE",
-                "JSM_NAMESPACE_RANK=0|LSF (JSM_NAMESPACE_RANK=0), but not set: JSM_NAMESPACE_SIZE",
-                "LSF_PM_TASKID=2 LSB_DJOB_NUMPROC=8|LSF (LSF_PM_TASKID=2), but not set: WORLD_SIZE",
-                "PALS_RANKID=1|PALS (PALS_RANKID=1), but not set: PMI_SIZE or WORLD_SIZE",
-                "PMIX_RANK=1 PMIX_NAMESPACE=job|PMIx (PMIX_RANK=1), but not set: WORLD_SIZE",
-                "JOB_COMPLETION_INDEX=0|Kubernetes (JOB_COMPLETION_INDEX=0), but not set: WORLD_SIZE",
+                "FLUX_TASK_RANK=1|Flux (FLUX_TASK_RANK=1) is incomplete, not set: FLUX_JOB_SIZE",
+                "JSM_NAMESPACE_RANK=0|LSF (JSM_NAMESPACE_RANK=0) is incomplete, not set: JSM_NAMESPACE_SIZE",
+                "LSF_PM_TASKID=2 LSB_DJOB_NUMPROC=8|LSF (LSF_PM_TASKID=2) is incomplete, not set: WORLD_SIZE",
+                "PALS_RANKID=1|PALS (PALS_RANKID=1) is incomplete, not set: PMI_SIZE or WORLD_SIZE",
+                "PMIX_RANK=1 PMIX_NAMESPACE=job|PMIx (PMIX_RANK=1) is incomplete, not set: WORLD_SIZE",
+                "JOB_COMPLETION_INDEX=0|Kubernetes (JOB_COMPLETION_INDEX=0) is incomplete, not set: WORLD_SIZE",
                 "JOB_COMPLETION_INDEX=0 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2|Kubernetes (JOB_COMPLETION_INDEX=0,"
-                        + " LOCAL_WORLD_SIZE=2), but not set: LOCAL_RANK",
+                        + " LOCAL_WORLD_SIZE=2) is incomplete, not set: LOCAL_RANK",
                 "JOB_COMPLETION_INDEX=0 WORLD_SIZE=4 JOB_GLOBAL_INDEX=1|Kubernetes (JOB_COMPLETION_INDEX=0,"
-                        + " JOB_GLOBAL_INDEX=1), but not set: PODS_PER_JOB",
-                "PET_NODE_RANK=0|Kubeflow Trainer (PET_NODE_RANK=0), but not set: PET_NNODES, PET_MASTER_ADDR or MASTER_ADDR",
+                        + " JOB_GLOBAL_INDEX=1) is incomplete, not set: PODS_PER_JOB",
+                "PET_NODE_RANK=0|Kubeflow Trainer (PET_NODE_RANK=0) is incomplete, not set: PET_NNODES, PET_MASTER_ADDR or MASTER_ADDR",
                 "PET_NODE_RANK=0 PET_NNODES=1 PET_NPROC_PER_NODE=2 MASTER_ADDR=a|Kubeflow Trainer (PET_NODE_RANK=0,"
-                        + " PET_NPROC_PER_NODE=2), but not set: LOCAL_RANK"
+                        + " PET_NPROC_PER_NODE=2) is incomplete, not set: LOCAL_RANK"
             })
-    void whatOthersLackIsNamed(String environment, String expected) {
-        assertEquals("this process is a rank by " + expected, failure(environment));
+    void namesMissingVariablesOfOtherSources(String environment, String expected) {
+        assertEquals("rank information from " + expected, failure(environment));
     }
 
     @Test
-    void whatPropertiesLackIsNamed() {
+    void namesMissingProperty() {
         String message = assertThrows(
                         IllegalArgumentException.class, () -> RankInfo.from(map("nccl4j.rank=0"), map(TORCHRUN)))
                 .getMessage();
-        assertTrue(message.contains("(nccl4j.rank=0), but not set: nccl4j.worldSize"), message);
+        assertTrue(message.contains("(nccl4j.rank=0) is incomplete, not set: nccl4j.worldSize"), message);
     }
 
     @ParameterizedTest
     @ValueSource(strings = {"WORLD_SIZE=4", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=4"})
-    void aPartWithoutARankIsNoSingleProcess(String environment) {
+    void rejectsWorldSizeWithoutRank(String environment) {
         String message = failure(environment);
         assertTrue(message.startsWith(environment + " is set, so "), message);
         assertTrue(message.contains("but RANK is not set"), message);
@@ -334,7 +334,7 @@ class RankInfoTest {
         "MASTER_PORT,70000",
         "TORCHELASTIC_RESTART_COUNT,-1"
     })
-    void aValueOutOfRangeIsNamed(String name, String value) {
+    void namesValueOutOfRange(String name, String value) {
         Map<String, String> environment = map(TORCHRUN);
         environment.put(name, value);
         String message = assertThrows(IllegalArgumentException.class, () -> RankInfo.from(Map.of(), environment))
@@ -344,7 +344,7 @@ class RankInfoTest {
     }
 
     @Test
-    void aValueThatAnotherLimitsIsNamedWithIt() {
+    void namesVariableThatSetsLimit() {
         assertEquals(
                 "RANK must be a number from 0 to 7 (WORLD_SIZE=8): 8", failure(TORCHRUN.replace("RANK=5", "RANK=8")));
         assertEquals(
@@ -357,28 +357,28 @@ class RankInfoTest {
 
     @ParameterizedTest
     @ValueSource(strings = {"4x2", "", "x", "4(x2", "y,4(x2)"})
-    void aListOfTasksThatMakesNoSenseIsNamed(String tasks) {
+    void rejectsInvalidTaskList(String tasks) {
         assertTrue(failure(SLURM.replace("4(x2)", tasks)).contains("SLURM_STEP_TASKS_PER_NODE"));
     }
 
     @Test
-    void aPodBeyondTheWorldIsNamed() {
+    void rejectsPodBeyondWorldSize() {
         assertEquals(
-                "WORLD_SIZE must be at least 5, since this is pod 4 with LOCAL_WORLD_SIZE 1: 4",
+                "WORLD_SIZE must be >= 5 for pod 4 with LOCAL_WORLD_SIZE 1: 4",
                 failure("JOB_COMPLETION_INDEX=4 WORLD_SIZE=4" + AT));
     }
 
     @Test
-    void aNumberOfProcessesThatIsNoNumberIsNamed() {
+    void rejectsInvalidProcessesPerNode() {
         String message = failure("PET_NODE_RANK=0 PET_NNODES=2 PET_NPROC_PER_NODE=many PET_MASTER_ADDR=a");
         assertTrue(message.startsWith("PET_NPROC_PER_NODE must be a number from 1 to "), message);
         assertTrue(message.endsWith(": many"), message);
     }
 
-    /* Where the ranks meet. */
+    /* Master address, port and job. */
 
     @Test
-    void ranksOfOneHostMeetOnIt() {
+    void ranksOfOneHostUseLoopback() {
         RankInfo self = of(OPEN_MPI.replace("LOCAL_SIZE=4", "LOCAL_SIZE=8") + " PMIX_NAMESPACE=488964097");
         assertEquals("127.0.0.1", self.masterAddress());
         assertEquals("488964097", self.job());
@@ -387,14 +387,16 @@ class RankInfoTest {
     }
 
     @Test
-    void ranksOfSeveralHostsNeedAnAddress() {
+    void ranksOfSeveralHostsNeedMasterAddress() {
         assertEquals(
-                "MASTER_ADDR is not set, and Open MPI does not tell it to rank 5 of 8: set it to the name or address of"
-                        + " the host of rank 0, and hand it on with mpirun -x MASTER_ADDR",
+                "MASTER_ADDR must be set for rank 5 of 8, because Open MPI does not provide it: set it to the name or address"
+                        + " of the host of rank 0, and pass it on with mpirun -x MASTER_ADDR",
                 failure(OPEN_MPI));
-        assertTrue(failure(MPICH).startsWith("MASTER_ADDR is not set, and MPI does not tell it"));
+        assertTrue(
+                failure(MPICH).startsWith("MASTER_ADDR must be set for rank 5 of 8, because MPI does not provide it"));
         for (String environment : List.of(MVAPICH, FLUX, PALS + " WORLD_SIZE=8", PMIX + " WORLD_SIZE=8")) {
-            assertTrue(failure(environment).startsWith("MASTER_ADDR is not set, and "), environment);
+            assertTrue(
+                    failure(environment).startsWith("MASTER_ADDR must be set for rank 5 of 8, because "), environment);
         }
     }
 
@@ -408,24 +410,24 @@ class RankInfoTest {
                 "rack[2-3]node[04-05].site|rack2node04.site",
                 "single|single"
             })
-    void slurmsFirstHostIsWhereRanksMeet(String hosts, String first) {
+    void slurmMasterIsFirstHost(String hosts, String first) {
         assertEquals(first, of(SLURM.replace("n[01-02]", hosts)).masterAddress());
     }
 
     @Test
-    void aListOfHostsThatMakesNoSenseIsNamed() {
+    void rejectsInvalidHostList() {
         assertTrue(failure(SLURM.replace("n[01-02]", "n[01-02")).startsWith("SLURM_STEP_NODELIST must have"));
     }
 
     @Test
-    void ranksOfLsfMeetAtTheHostAfterTheOneOfJsrun(@TempDir Path folder) throws Exception {
+    void lsfMasterIsHostAfterJsrun(@TempDir Path folder) throws Exception {
         Path hosts = Files.writeString(folder.resolve("ranks"), "batch1\nh41n08\nh41n08\nh41n09\n");
         assertEquals("h41n08", of(LSF + " LSB_DJOB_RANKFILE=" + hosts).masterAddress());
         assertTrue(failure(LSF + " LSB_DJOB_RANKFILE=" + folder.resolve("none")).contains("can't be read"));
     }
 
     @Test
-    void thePortOfTorchrunsStoreIsAvoided() {
+    void avoidsPortOfTorchrunStore() {
         assertEquals(29501, of(TORCHRUN + " TORCHELASTIC_USE_AGENT_STORE=True").masterPort());
         assertEquals(
                 4711,
@@ -436,7 +438,7 @@ class RankInfoTest {
     }
 
     @Test
-    void jobsAndAttemptsHaveNames() {
+    void readsJobAndRestart() {
         RankInfo self = of(TORCHRUN + " TORCHELASTIC_RUN_ID=train TORCHELASTIC_RESTART_COUNT=2");
         assertEquals("train", self.job());
         assertEquals(2, self.restart());
@@ -446,7 +448,7 @@ class RankInfoTest {
     }
 
     @Test
-    void stepsOfAJobHaveDifferentNamesAndPorts() {
+    void slurmStepsHaveDifferentJobsAndPorts() {
         String onNode = without(SLURM, "SLURM_STEP_NODELIST") + " MASTER_ADDR=a";
         RankInfo first = of(onNode);
         RankInfo second = of(onNode.replace("STEP_ID=0", "STEP_ID=1"));
@@ -455,21 +457,21 @@ class RankInfoTest {
     }
 
     @Test
-    void podsOfSeveralJobsAreCountedOn() {
+    void jobSetRanksContinueAcrossJobs() {
         String pod = "JOB_COMPLETION_INDEX=1 WORLD_SIZE=12 PODS_PER_JOB=3 LOCAL_WORLD_SIZE=2 LOCAL_RANK=1" + AT;
         assertEquals(3, of(pod).rank());
         assertEquals(9, of(pod + " JOB_GLOBAL_INDEX=1").rank());
     }
 
     @Test
-    void bracketsOfAnAddressAreLeftOut() {
+    void removesBracketsOfMasterAddress() {
         RankInfo self = of(TORCHRUN.replace("node0", "[fd00::2]"));
         assertEquals("fd00::2", self.masterAddress());
         assertTrue(self.toString().contains("meeting at [fd00::2]:29500"), self::toString);
     }
 
     @Test
-    void theDeviceIsOneThatTheProcessSees() {
+    void deviceIsVisible() {
         RankInfo self = of(TORCHRUN);
         assertEquals(1, self.device(8));
         assertEquals(0, self.device(1));
@@ -479,7 +481,7 @@ class RankInfoTest {
                         .getMessage());
     }
 
-    /* Limits, each at the last value that is good and the first that is not. */
+    /* Limits, at the last valid and the first invalid value. */
 
     private static RankInfo info(int rank, int world, int localRank, int localWorld, int port, int restart) {
         return new RankInfo(rank, world, localRank, localWorld, "node0", port, "job", restart, Source.MPI);
@@ -502,7 +504,7 @@ class RankInfoTest {
         "7,8,0,4,65536,0,masterPort must be from 1 to 65535: 65536",
         "7,8,0,4,1,-1,restart must be from 0 to 2147483647: -1"
     })
-    void numbersAreWithinTheirLimits(
+    void checksLimitsOfNumbers(
             int rank, int world, int localRank, int localWorld, int port, int restart, String refusal) {
         if (refusal.isEmpty()) {
             assertEquals(
@@ -528,16 +530,16 @@ class RankInfoTest {
                 "JOB_COMPLETION_INDEX=1 WORLD_SIZE=12 JOB_GLOBAL_INDEX=4 PODS_PER_JOB=3|"
                         + "JOB_GLOBAL_INDEX must be a number from 0 to 3: 4",
                 "JOB_COMPLETION_INDEX=6 WORLD_SIZE=12 LOCAL_WORLD_SIZE=2 LOCAL_RANK=0|"
-                        + "WORLD_SIZE must be at least 14, since this is pod 6 with LOCAL_WORLD_SIZE 2: 12",
+                        + "WORLD_SIZE must be >= 14 for pod 6 with LOCAL_WORLD_SIZE 2: 12",
                 "JOB_COMPLETION_INDEX=5 WORLD_SIZE=12 LOCAL_WORLD_SIZE=2 LOCAL_RANK=2|"
                         + "LOCAL_RANK must be a number from 0 to 1 (LOCAL_WORLD_SIZE=2): 2"
             })
-    void aNumberBeyondItsLimitIsNamed(String environment, String message) {
+    void namesNumberBeyondLimit(String environment, String message) {
         assertEquals(message, failure(environment + AT));
     }
 
     @Test
-    void aTaskOfSlurmBeyondItsStepIsNamed() {
+    void rejectsSlurmTaskBeyondStep() {
         assertEquals(
                 "SLURM_PROCID must be a number from 0 to 7 (SLURM_STEP_NUM_TASKS=8): 8",
                 failure(SLURM.replace("PROCID=5", "PROCID=8")));
@@ -546,9 +548,9 @@ class RankInfoTest {
                 failure(SLURM.replace("LOCALID=1", "LOCALID=4")));
     }
 
-    /** From 0xfffffff0 on the numbers of steps are names of things that are none. */
+    /** Step ids from 0xfffffff0 on are not those of srun. */
     @Test
-    void theLargestNumberOfAStepIsOne() {
+    void acceptsLargestSlurmStepId() {
         assertEquals(
                 Source.SLURM,
                 of(SLURM.replace("STEP_ID=0", "STEP_ID=4294967279")).source());
@@ -556,7 +558,7 @@ class RankInfoTest {
     }
 
     @Test
-    void podsOfTheLastJobAreTheLastRanks() {
+    void lastJobHasLastRanks() {
         String pod = "JOB_COMPLETION_INDEX=1 WORLD_SIZE=12 PODS_PER_JOB=3" + AT;
         assertEquals(7, of(pod + " JOB_GLOBAL_INDEX=2").rank());
         assertEquals(10, of(pod + " JOB_GLOBAL_INDEX=3").rank());
@@ -567,30 +569,30 @@ class RankInfoTest {
     }
 
     @Test
-    void theTrainersOwnPortWins() {
+    void trainerPortHasPrecedence() {
         String trainer = "PET_NODE_RANK=0 PET_NNODES=2 PET_MASTER_ADDR=a MASTER_PORT=4712";
         assertEquals(4711, of(trainer + " PET_MASTER_PORT=4711").masterPort());
         assertEquals(4712, of(trainer).masterPort());
     }
 
     @Test
-    void theFileOfLsfNamesAHostForEachRank(@TempDir Path folder) throws Exception {
-        assertTrue(failure(LSF).startsWith("MASTER_ADDR is not set, and LSF does not tell it to rank 5 of 8"));
+    void rejectsShortLsfHostFile(@TempDir Path folder) throws Exception {
+        assertTrue(failure(LSF).startsWith("MASTER_ADDR must be set for rank 5 of 8, because LSF does not provide it"));
         Path hosts = Files.writeString(folder.resolve("ranks"), "batch1\n\n  h41n08 \n");
         assertEquals("h41n08", of(LSF + " LSB_DJOB_RANKFILE=" + hosts).masterAddress());
         Files.writeString(hosts, "batch1\n\n");
         assertEquals(
-                "LSB_DJOB_RANKFILE must name the host of jsrun and those of the ranks: " + hosts + " has 1 lines",
+                "LSB_DJOB_RANKFILE must have >= 2 lines, the host of jsrun and those of the ranks: " + hosts + " has 1",
                 failure(LSF + " LSB_DJOB_RANKFILE=" + hosts));
     }
 
     @Test
-    void aRankOfALauncherIsNotSingleEvenIfItIsAlone() {
+    void oneRankOfLauncherIsNotSingle() {
         assertFalse(of("RANK=0 WORLD_SIZE=1").isSingle());
     }
 
     @Test
-    void theProcessHasPropertiesOfItsOwn() {
+    void readsSystemProperties() {
         Map<String, String> own = map("nccl4j.rank=0 nccl4j.worldSize=1 nccl4j.masterPort=4711");
         own.forEach(System::setProperty);
         try {

@@ -19,14 +19,14 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** What an implementation that can only gather has without doing anything for it. */
+/** Tests of the default methods of {@link Rendezvous} in an implementation that has only {@code gather}. */
 @Timeout(600)
 class RendezvousDefaultsTest {
     private static final Duration TIMEOUT = Duration.ofSeconds(20);
     private static final int SIZE = 3;
 
-    /** One of some threads, which gather in shared memory. */
-    private record OfThreads(int rank, Map<String, byte[][]> values, Phaser together) implements Rendezvous {
+    /** Ranks as threads, which gather in shared memory. */
+    private record InMemory(int rank, Map<String, byte[][]> values, Phaser phaser) implements Rendezvous {
         @Override
         public int size() {
             return SIZE;
@@ -36,7 +36,7 @@ class RendezvousDefaultsTest {
         public List<byte[]> gather(String key, byte[] value, Duration timeout) {
             byte[][] all = values.computeIfAbsent(key, name -> new byte[SIZE][]);
             all[rank] = value;
-            together.arriveAndAwaitAdvance();
+            phaser.arriveAndAwaitAdvance();
             return Arrays.asList(all);
         }
 
@@ -46,9 +46,9 @@ class RendezvousDefaultsTest {
 
     private static List<String> run(Function<Rendezvous, String> task) throws Exception {
         Map<String, byte[][]> values = new ConcurrentHashMap<>();
-        Phaser together = new Phaser(SIZE);
+        Phaser phaser = new Phaser(SIZE);
         List<Callable<String>> ranks = IntStream.range(0, SIZE)
-                .mapToObj(rank -> (Callable<String>) () -> task.apply(new OfThreads(rank, values, together)))
+                .mapToObj(rank -> (Callable<String>) () -> task.apply(new InMemory(rank, values, phaser)))
                 .toList();
         return Threads.together(ranks, TIMEOUT);
     }
@@ -58,7 +58,7 @@ class RendezvousDefaultsTest {
     }
 
     @Test
-    void aBroadcastGivesTheRootsValue() throws Exception {
+    void broadcastReturnsValueOfRoot() throws Exception {
         List<String> got = run(rendezvous -> new String(
                 rendezvous.broadcast("id", 1, () -> bytes("of " + rendezvous.rank()), TIMEOUT),
                 StandardCharsets.UTF_8));
@@ -66,7 +66,7 @@ class RendezvousDefaultsTest {
     }
 
     @Test
-    void aRootThatFailsIsHeard() throws Exception {
+    void failureOfRootReachesOtherRanks() throws Exception {
         List<String> got = run(rendezvous -> assertThrows(
                         RuntimeException.class,
                         () -> rendezvous.broadcast(
@@ -81,7 +81,7 @@ class RendezvousDefaultsTest {
     }
 
     @Test
-    void ranksThatDifferAboutTheRootAreTold() throws Exception {
+    void rejectsDifferentRoots() throws Exception {
         List<String> got = run(rendezvous -> {
             int root = rendezvous.rank() == 2 ? 1 : 2;
             return assertThrows(
@@ -89,12 +89,12 @@ class RendezvousDefaultsTest {
                             () -> rendezvous.broadcast("id", root, () -> bytes("x"), TIMEOUT))
                     .getMessage();
         });
-        assertEquals("rank 2 does not know that it is the root", got.get(0));
-        assertEquals("rank 1 does not know that it is the root", got.get(2));
+        assertEquals("all ranks must name the same root: rank 2 does not name itself", got.get(0));
+        assertEquals("all ranks must name the same root: rank 1 does not name itself", got.get(2));
     }
 
     @Test
-    void scopesHaveKeysOfTheirOwn() throws Exception {
+    void scopesSeparateKeys() throws Exception {
         List<String> got = run(rendezvous -> {
             Rendezvous inner = rendezvous.scope("a").scope("b");
             rendezvous.gather("x", bytes("outer"), TIMEOUT);

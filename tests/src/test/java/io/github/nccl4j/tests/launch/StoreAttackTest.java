@@ -28,8 +28,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /**
- * 32 ranks meet while strangers do to the store what they can. {@code -Dstore.attack=10000} is the number of their
- * connections, 1000 unless set. The store's process has 24 MB.
+ * Connects 32 ranks to a store while clients without the secret attack it. {@code -Dstore.attack} is the number of their
+ * connections, 1000 by default. The heap of the store's process is limited to 24 MiB.
  */
 @Timeout(600)
 class StoreAttackTest {
@@ -39,7 +39,7 @@ class StoreAttackTest {
     private static final int HELD = 200;
     private static final int GREETING = 46;
     private static final byte[] SECRET = "a secret of more than sixteen bytes".getBytes(StandardCharsets.UTF_8);
-    private static final byte[] TREASURE = "what only the ranks may read".getBytes(StandardCharsets.UTF_8);
+    private static final byte[] VALUE = "a value that only the ranks may read".getBytes(StandardCharsets.UTF_8);
 
     private final ConcurrentLinkedQueue<Socket> held = new ConcurrentLinkedQueue<>();
     private final AtomicInteger made = new AtomicInteger();
@@ -48,19 +48,19 @@ class StoreAttackTest {
     private volatile boolean over;
     private TcpStore first;
 
-    /** Rank 0, which has the store. */
+    /** Rank 0, whose process runs the store. */
     public static final class Root {
         private Root() {}
 
         public static void main(String[] args) throws Exception {
             RankInfo self = rank(0, Integer.parseInt(args[0]));
             try (TcpStore store = Job.settings().secret(SECRET).open(self)) {
-                store.set("treasure", TREASURE);
-                store.broadcast("id", 0, TREASURE::clone, Job.LONG);
-                store.barrier("all are here", Job.LONG);
+                store.set("value", VALUE);
+                store.broadcast("id", 0, VALUE::clone, Job.LONG);
+                store.barrier("all have joined", Job.LONG);
                 store.barrier("end", Job.LONG);
-                if (!Arrays.equals(TREASURE, store.get("treasure", Job.SHORT))) {
-                    throw new AssertionError("the treasure was changed");
+                if (!Arrays.equals(VALUE, store.get("value", Job.SHORT))) {
+                    throw new AssertionError("the value was changed");
                 }
                 System.out.println(
                         "threads: " + ManagementFactory.getThreadMXBean().getPeakThreadCount());
@@ -73,15 +73,15 @@ class StoreAttackTest {
     }
 
     @Test
-    void allRanksMeetAndNobodyElse() throws Exception {
+    void ranksConnectUnderAttack() throws Exception {
         try (Job job = new Job()) {
             ChildJvm.Running root = new ChildJvm().option("-Xmx24m").start(Root.class, "" + job.port());
-            byte[] conversation = conversation(job);
+            byte[] recording = recordConnection(job);
             List<CompletableFuture<Void>> attackers = new ArrayList<>();
             for (int i = 0; i < ATTACKERS; i++) {
                 Random random = new Random(i);
                 attackers.add(job.start(() -> {
-                    attack(job.port(), random, conversation);
+                    attack(job.port(), random, recording);
                     return null;
                 }));
             }
@@ -92,7 +92,7 @@ class StoreAttackTest {
             long start = System.nanoTime();
             List<CompletableFuture<TcpStore>> ranks = new ArrayList<>();
             for (int r = 2; r < WORLD; r++) {
-                // Among the attackers, not before them.
+                // Connects while the attack is under way, not before it.
                 while (made.get() < r * CONNECTIONS / WORLD
                         && !attackers.stream().allMatch(CompletableFuture::isDone)) {
                     Thread.sleep(1);
@@ -100,8 +100,8 @@ class StoreAttackTest {
                 RankInfo self = rank(r, job.port());
                 ranks.add(job.start(() -> {
                     TcpStore store = job.open(self, Job.settings().secret(SECRET));
-                    assertArrayEquals(TREASURE, store.broadcast("id", 0, () -> null, Job.LONG));
-                    store.barrier("all are here", Job.LONG);
+                    assertArrayEquals(VALUE, store.broadcast("id", 0, () -> null, Job.LONG));
+                    store.barrier("all have joined", Job.LONG);
                     return store;
                 }));
             }
@@ -122,7 +122,7 @@ class StoreAttackTest {
             ChildJvm.Outcome outcome = root.await();
             assertEquals(0, outcome.exitCode(), outcome::output);
             assertTrue(outcome.output().matches("(?s).*threads: [0-9]{1,2}\\s.*"), outcome::output);
-            assertTrue(longest.get() < GREETING + 200, () -> "a stranger got " + longest + " bytes");
+            assertTrue(longest.get() < GREETING + 200, () -> "an attacker got " + longest + " bytes");
             System.out.printf(
                     Locale.ROOT,
                     "store under attack: %d connections (%d not accepted), 32 ranks met in %.1f s, %s%n",
@@ -137,23 +137,23 @@ class StoreAttackTest {
         }
     }
 
-    /** What rank 1 says while it joins and sets a key, as somebody between it and the store has it. */
-    private byte[] conversation(Job job) throws IOException {
+    /** Opens the store of rank 1 through a proxy, sets a key, and returns the bytes that rank 1 has sent. */
+    private byte[] recordConnection(Job job) throws IOException {
         try (Proxy proxy = new Proxy(job.port())) {
             CompletableFuture<TcpStore> opening =
-                    job.opening(rank(1, proxy.port()), Job.settings().secret(SECRET));
+                    job.openAsync(rank(1, proxy.port()), Job.settings().secret(SECRET));
             first = opening.join();
-            first.set("said", new byte[1]);
-            assertArrayEquals(TREASURE, first.broadcast("id", 0, () -> null, Job.LONG));
+            first.set("recorded", new byte[1]);
+            assertArrayEquals(VALUE, first.broadcast("id", 0, () -> null, Job.LONG));
             job.start(() -> {
-                first.barrier("all are here", Job.LONG);
+                first.barrier("all have joined", Job.LONG);
                 return null;
             });
             return proxy.toStore();
         }
     }
 
-    private void attack(int port, Random random, byte[] conversation) throws Exception {
+    private void attack(int port, Random random, byte[] recording) throws Exception {
         while (!over && made.incrementAndGet() <= CONNECTIONS) {
             Socket socket;
             try {
@@ -163,9 +163,9 @@ class StoreAttackTest {
                 continue;
             }
             try {
-                attack(socket, random, conversation);
+                attack(socket, random, recording);
             } catch (IOException closed) {
-                // As it should be.
+                // The store has closed the connection, as it should.
             }
             if (!held.contains(socket)) {
                 socket.close();
@@ -173,47 +173,47 @@ class StoreAttackTest {
         }
     }
 
-    private void attack(Socket socket, Random random, byte[] conversation) throws IOException {
+    private void attack(Socket socket, Random random, byte[] recording) throws IOException {
         socket.setSoTimeout(200);
         switch (random.nextInt(7)) {
             case 0 -> {
                 byte[] noise = new byte[random.nextInt(2000)];
                 random.nextBytes(noise);
-                say(socket, noise);
+                sendAndReadResponse(socket, noise);
             }
-            case 1 -> hold(socket);
+            case 1 -> keepOpen(socket);
             case 2 -> {
-                // And a byte now and then.
-                socket.getOutputStream().write(conversation, 0, 1 + random.nextInt(20));
-                hold(socket);
+                // The beginning of a hello; trickle() sends single bytes later.
+                socket.getOutputStream().write(recording, 0, 1 + random.nextInt(20));
+                keepOpen(socket);
             }
             case 3 ->
-                say(
+                sendAndReadResponse(
                         socket,
                         ByteBuffer.allocate(4 + 4000)
                                 .putInt(random.nextBoolean() ? Integer.MAX_VALUE : random.nextInt())
                                 .array());
-            case 4 -> say(socket, conversation);
-            case 5 -> say(socket, hello((byte) 0, random));
-            default -> say(socket, hello((byte) 1, random));
+            case 4 -> sendAndReadResponse(socket, recording);
+            case 5 -> sendAndReadResponse(socket, hello((byte) 0, random));
+            default -> sendAndReadResponse(socket, hello((byte) 1, random));
         }
     }
 
-    /** Some say a byte now and then, as long as the others go on. */
+    /** Sends single bytes on the open connections while the other attackers run. */
     private void trickle(List<CompletableFuture<Void>> others) throws InterruptedException {
         while (!others.stream().allMatch(CompletableFuture::isDone)) {
             for (Socket slow : held) {
                 try {
                     slow.getOutputStream().write(0);
                 } catch (IOException closed) {
-                    // As it should be.
+                    // The store has closed the connection, as it should.
                 }
             }
             Thread.sleep(10);
         }
     }
 
-    /** The right form with the wrong content. */
+    /** A hello of the right length with a random nonce and proof. */
     private static byte[] hello(byte mode, Random random) {
         byte[] rest = new byte[64];
         random.nextBytes(rest);
@@ -226,14 +226,14 @@ class StoreAttackTest {
                 .array();
     }
 
-    private void hold(Socket socket) throws IOException {
+    private void keepOpen(Socket socket) throws IOException {
         held.add(socket);
         if (held.size() > HELD) {
             held.remove().close();
         }
     }
 
-    private void say(Socket socket, byte[] bytes) throws IOException {
+    private void sendAndReadResponse(Socket socket, byte[] bytes) throws IOException {
         socket.getOutputStream().write(bytes);
         InputStream in = socket.getInputStream();
         long got = 0;
@@ -241,8 +241,8 @@ class StoreAttackTest {
             for (int count = in.read(new byte[4096]); count >= 0; count = in.read(new byte[4096])) {
                 got += count;
             }
-        } catch (SocketTimeoutException patient) {
-            // The store waits for more; it gets none.
+        } catch (SocketTimeoutException waiting) {
+            // The store waits for the rest of a frame.
         } finally {
             longest.accumulateAndGet(got, Math::max);
         }

@@ -20,20 +20,20 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Ranks on several hosts meet. */
+/** Tests of a store with ranks on several hosts, which are network namespaces. */
 @Timeout(600)
 class StoreHostsTest {
     private static final int HOSTS = 3;
     private static final int PER_HOST = 2;
     private static final int WORLD = HOSTS * PER_HOST;
 
-    /** Before each: a report names no test of a class that is skipped as a whole. */
+    /** Before each test, not before all: the report of a class that is skipped as a whole names no tests. */
     @BeforeEach
-    void hostsCanBeMade() {
+    void requireHosts() {
         Hosts.require();
     }
 
-    /** A rank, started as Slurm starts it. */
+    /** A rank with the environment of Slurm. Its optional argument is an address that it tries to connect to. */
     public static final class OneRank {
         private OneRank() {}
 
@@ -49,7 +49,7 @@ class StoreHostsTest {
                         other.connect(new InetSocketAddress(args[0], self.masterPort()), 5000);
                         System.out.println("the store listens at " + args[0]);
                     } catch (IOException refused) {
-                        System.out.println("nobody listens at " + args[0]);
+                        System.out.println("no store listens at " + args[0]);
                     }
                 }
                 store.barrier("end", Rendezvous.DEFAULT_TIMEOUT);
@@ -81,30 +81,30 @@ class StoreHostsTest {
         return running.stream().map(Running::await).toList();
     }
 
-    private static void assertMet(List<Outcome> ranks, String place) {
+    private static void assertConnected(List<Outcome> ranks, String address) {
         for (Outcome rank : ranks) {
             assertEquals(0, rank.exitCode(), rank::output);
-            assertTrue(rank.output().contains("meeting at " + place + ":"), rank::output);
+            assertTrue(rank.output().contains("meeting at " + address + ":"), rank::output);
             assertTrue(rank.output().contains(", by Slurm got 42 and 15"), rank::output);
         }
     }
 
-    /** The first host of the list, by IPv4 and by IPv6. */
+    /** The master address is the first host of Slurm's list, or set, by IPv6 with and without brackets. */
     @ParameterizedTest
     @ValueSource(strings = {"", "fd77::1", "[fd77::1]"})
-    void ranksOfSeveralHostsMeet(String master) throws IOException {
+    void connectsRanksOfSeveralHosts(String master) throws IOException {
         try (Hosts hosts = Hosts.connected(HOSTS)) {
-            assertMet(run(hosts, master), master.isEmpty() ? "10.77.0.1" : "[fd77::1]");
+            assertConnected(run(hosts, master), master.isEmpty() ? "10.77.0.1" : "[fd77::1]");
         }
     }
 
     @Test
-    void rankZeroListensAtOneAddressOnly() throws IOException {
+    void rankZeroListensAtMasterAddressOnly() throws IOException {
         try (Hosts hosts = Hosts.connected(HOSTS)) {
             hosts.addAddress(0, "10.77.0.101/24");
             List<Outcome> ranks = run(hosts, "10.77.0.1", "10.77.0.101");
-            assertMet(ranks, "10.77.0.1");
-            assertTrue(ranks.get(0).output().contains("nobody listens at 10.77.0.101"), ranks.get(0)::output);
+            assertConnected(ranks, "10.77.0.1");
+            assertTrue(ranks.get(0).output().contains("no store listens at 10.77.0.101"), ranks.get(0)::output);
         }
     }
 }

@@ -25,12 +25,12 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** What those can do who do not know the secret: nothing. */
+/** Tests that a process without the secret can neither join a store, read or change its data, nor impersonate it. */
 @Timeout(600)
 class StoreSecurityTest {
     private static final byte[] SECRET = "a secret of more than sixteen bytes".getBytes(StandardCharsets.UTF_8);
     private static final byte[] WRONG = "another one of more than sixteen bytes".getBytes(StandardCharsets.UTF_8);
-    private static final byte[] ID = "the unique id, which nobody else may see".getBytes(StandardCharsets.UTF_8);
+    private static final byte[] ID = "the unique id, which must stay secret".getBytes(StandardCharsets.UTF_8);
     private static final byte OPEN = 0;
     private static final byte WITH_SECRET = 1;
 
@@ -45,7 +45,7 @@ class StoreSecurityTest {
         return Job.settings().secret(secret);
     }
 
-    private RankInfo through(Proxy proxy, int rank, int world) {
+    private RankInfo rankThroughProxy(Proxy proxy, int rank, int world) {
         return new RankInfo(rank, world, rank, world, "127.0.0.1", proxy.port(), "job", 0, RankInfo.Source.PROPERTIES);
     }
 
@@ -62,8 +62,8 @@ class StoreSecurityTest {
     }
 
     @Test
-    void ranksWithTheSecretMeet() {
-        CompletableFuture<TcpStore> root = job.opening(job.rank(0, 2), with(SECRET));
+    void connectsRanksWithSameSecret() {
+        CompletableFuture<TcpStore> root = job.openAsync(job.rank(0, 2), with(SECRET));
         TcpStore other = job.open(job.rank(1, 2), with(SECRET));
         root.join().broadcast("id", 0, ID::clone, Job.LONG);
         assertArrayEquals(ID, other.broadcast("id", 0, () -> null, Job.LONG));
@@ -74,16 +74,18 @@ class StoreSecurityTest {
     }
 
     @Test
-    void whoHasAnotherSecretIsToldAtOnce() {
+    void refusesRankWithWrongOrNoSecret() {
         job.open(job.rank(0, 2), with(SECRET));
         assertEquals(
-                "rank 1 can't join at 127.0.0.1:" + job.port() + ": this rank has another secret than rank 0",
+                "rank 1 can't join the store at 127.0.0.1:" + job.port()
+                        + ": the secret of this rank differs from that of rank 0",
                 failure(with(WRONG)));
         assertEquals(
-                "rank 1 can't join at 127.0.0.1:" + job.port() + ": rank 0 has a secret, and this rank has none: set"
+                "rank 1 can't join the store at 127.0.0.1:" + job.port()
+                        + ": rank 0 has a secret, and this rank has none: set"
                         + " NCCL4J_STORE_SECRET or NCCL4J_STORE_SECRET_FILE for all ranks or for none",
                 failure(Job.settings()));
-        // The store goes on.
+        // The store still accepts a rank with the right secret.
         job.open(job.rank(1, 2), with(SECRET)).set("x", ID);
     }
 
@@ -93,22 +95,24 @@ class StoreSecurityTest {
     }
 
     @Test
-    void whoHasASecretTrustsNoStoreWithout() {
+    void rankWithSecretRejectsStoreWithoutSecret() {
         job.open(job.rank(0, 2), Job.settings());
         assertTrue(failure(with(SECRET)).contains(": rank 0 has no secret, and this rank has one: set"));
     }
 
     @Test
-    void whoListensSeesNothing() throws Exception {
-        assertTrue(sees(Job.settings(), Job.settings()), "else this test proves nothing");
-        assertFalse(sees(with(SECRET), with(SECRET)));
+    void encryptsTraffic() throws Exception {
+        assertTrue(
+                proxySeesValue(Job.settings(), Job.settings()),
+                "without a secret the proxy must see the value, or this test proves nothing");
+        assertFalse(proxySeesValue(with(SECRET), with(SECRET)));
     }
 
-    private boolean sees(TcpStore.Builder root, TcpStore.Builder other) throws Exception {
+    private boolean proxySeesValue(TcpStore.Builder root, TcpStore.Builder other) throws Exception {
         try (Job own = new Job();
                 Proxy proxy = new Proxy(own.port())) {
             own.open(own.rank(0, 2), root).broadcast("id", 0, ID::clone, Job.LONG);
-            TcpStore rank = own.open(through(proxy, 1, 2), other);
+            TcpStore rank = own.open(rankThroughProxy(proxy, 1, 2), other);
             assertArrayEquals(ID, rank.broadcast("id", 0, () -> null, Job.LONG));
             rank.set("key", ID);
             boolean read = contains(proxy.toRank(), ID);
@@ -118,13 +122,13 @@ class StoreSecurityTest {
     }
 
     @Test
-    void whoChangesAByteEndsTheConnection() throws Exception {
+    void changedByteEndsConnection() throws Exception {
         TcpStore root = job.open(job.rank(0, 2), with(SECRET));
         root.set("key", ID);
         try (Proxy proxy = new Proxy(job.port())) {
-            TcpStore rank = job.open(through(proxy, 1, 2), with(SECRET));
+            TcpStore rank = job.open(rankThroughProxy(proxy, 1, 2), with(SECRET));
             assertArrayEquals(ID, rank.get("key", Job.LONG));
-            proxy.changeWhatPasses();
+            proxy.corrupt();
             assertThrows(RendezvousException.class, () -> rank.set("key", new byte[1]));
             assertArrayEquals(ID, root.get("key", Job.LONG));
             assertEquals(List.of(1), root.gone());
@@ -132,55 +136,56 @@ class StoreSecurityTest {
     }
 
     @Test
-    void whoSaysNothingIsSentAway() throws Exception {
+    void closesSilentConnection() throws Exception {
         job.open(job.rank(0, 2), with(SECRET));
         try (Socket socket = new Socket("127.0.0.1", job.port())) {
             socket.setSoTimeout(60_000);
-            // The greeting alone; the store closes, and this ends.
+            // The store sends its greeting only, then closes the connection.
             assertEquals(46, socket.getInputStream().readAllBytes().length);
         }
     }
 
     @Test
-    void whoRepeatsAConversationGetsNothing() throws Exception {
+    void rejectsReplayedConnection() throws Exception {
         TcpStore root = job.open(job.rank(0, 3), with(SECRET));
-        byte[] said;
+        byte[] sent;
         try (Proxy proxy = new Proxy(job.port())) {
-            job.open(through(proxy, 1, 3), with(SECRET)).set("key", ID);
-            said = proxy.toStore();
+            job.open(rankThroughProxy(proxy, 1, 3), with(SECRET)).set("key", ID);
+            sent = proxy.toStore();
         }
         root.delete("key");
-        // The first frame has the proof, which the rest follows.
-        int proof = Integer.BYTES + ByteBuffer.wrap(said).getInt();
-        assertTrue(said.length > proof, () -> said.length + " bytes were said, " + proof + " of them the proof");
+        // The first frame is the hello with the proof; the sealed frames follow.
+        int proof = Integer.BYTES + ByteBuffer.wrap(sent).getInt();
+        assertTrue(sent.length > proof, () -> sent.length + " bytes were sent, " + proof + " of them the proof");
         try (Socket socket = new Socket("127.0.0.1", job.port())) {
-            // The proof alone: a store that closes with bytes unread resets the connection, and its answer may be lost.
-            socket.getOutputStream().write(said, 0, proof);
-            byte[] answer = socket.getInputStream().readAllBytes();
-            // The greeting, and that this is another secret, for the nonce was another.
-            assertTrue(contains(answer, "another secret".getBytes(StandardCharsets.UTF_8)));
+            // Without the frames after the proof: a store that closes with unread bytes resets the connection, and the
+            // response may be lost.
+            socket.getOutputStream().write(sent, 0, proof);
+            byte[] response = socket.getInputStream().readAllBytes();
+            // The proof is wrong for the nonce of the new connection.
+            assertTrue(contains(response, "the secret of this rank differs".getBytes(StandardCharsets.UTF_8)));
         }
         try (Socket socket = new Socket("127.0.0.1", job.port())) {
-            socket.getOutputStream().write(said);
-            untilItEnds(socket);
+            socket.getOutputStream().write(sent);
+            readToEnd(socket);
         }
         assertThrows(RendezvousTimeoutException.class, () -> root.get("key", Job.SHORT));
     }
 
-    private static void untilItEnds(Socket socket) {
+    private static void readToEnd(Socket socket) {
         try {
             socket.getInputStream().readAllBytes();
         } catch (IOException reset) {
-            // It ends by a reset where the store has not read all.
+            // The store resets the connection if it has unread bytes.
         }
     }
 
-    /** A store of an impostor, who greets and then says something. */
-    private CompletableFuture<Void> impostor(ServerSocket listener, long magic, byte mode, byte[] answer) {
+    /** Starts a fake store, which sends a greeting and then a given response to each client, until the listener is closed. */
+    private CompletableFuture<Void> startImpostor(ServerSocket listener, long magic, byte mode, byte[] response) {
         return job.start(() -> {
             while (true) {
                 try {
-                    pretend(listener, magic, mode, answer);
+                    serveOneImpostorConnection(listener, magic, mode, response);
                 } catch (IOException gone) {
                     if (listener.isClosed()) {
                         return null;
@@ -190,7 +195,8 @@ class StoreSecurityTest {
         });
     }
 
-    private static void pretend(ServerSocket listener, long magic, byte mode, byte[] answer) throws IOException {
+    private static void serveOneImpostorConnection(ServerSocket listener, long magic, byte mode, byte[] response)
+            throws IOException {
         try (Socket rank = listener.accept()) {
             OutputStream out = rank.getOutputStream();
             out.write(ByteBuffer.allocate(46)
@@ -201,51 +207,53 @@ class StoreSecurityTest {
                     .array());
             DataInputStream in = new DataInputStream(rank.getInputStream());
             in.readFully(new byte[in.readInt()]);
-            out.write(answer);
+            out.write(response);
             in.read();
         }
     }
 
     @Test
-    void aStoreThatDoesNotKnowTheSecretIsNotBelieved() throws Exception {
+    void rejectsStoreWithoutProof() throws Exception {
         byte[] proof = ByteBuffer.allocate(4 + 33).putInt(33).put((byte) 0).array();
         try (ServerSocket listener = new ServerSocket(job.port(), 50, InetAddress.getByName("127.0.0.1"))) {
-            impostor(listener, 0x6e63636c346a5354L, WITH_SECRET, proof);
-            assertTrue(failure(with(SECRET)).endsWith(": the store there does not know the secret of this rank"));
+            startImpostor(listener, 0x6e63636c346a5354L, WITH_SECRET, proof);
+            assertTrue(
+                    failure(with(SECRET)).endsWith(": the store does not prove that it has the secret of this rank"));
         }
     }
 
     @Test
-    void anotherServiceAtThePortIsNamed() throws Exception {
+    void reportsOtherServiceAtPort() throws Exception {
         try (ServerSocket listener = new ServerSocket(job.port(), 50, InetAddress.getByName("127.0.0.1"))) {
-            impostor(listener, 0x4854545031312020L, OPEN, new byte[0]);
-            assertTrue(failure(Job.settings().timeout(Job.SHORT)).endsWith(": another service listens there"));
+            startImpostor(listener, 0x4854545031312020L, OPEN, new byte[0]);
+            assertTrue(
+                    failure(Job.settings().timeout(Job.SHORT)).endsWith(": another service listens at this address"));
         }
     }
 
     @Test
-    void aStoreThatAnnouncesMoreThanItShouldIsLeft() throws Exception {
+    void rejectsTooLongFrameOfStore() throws Exception {
         try (ServerSocket listener = new ServerSocket(job.port(), 50, InetAddress.getByName("127.0.0.1"))) {
-            impostor(
+            startImpostor(
                     listener,
                     0x6e63636c346a5354L,
                     OPEN,
                     ByteBuffer.allocate(4).putInt(Integer.MAX_VALUE).array());
             String message = failure(Job.settings().timeout(Job.SHORT));
-            assertTrue(message.endsWith(": a frame of 2147483647 bytes, more than 4096"), message);
+            assertTrue(message.endsWith(": a frame must have <= 4096 bytes: 2147483647"), message);
         }
     }
 
-    /** The first attempt is told why it fails, the next gets no answer before the deadline. */
+    /** The first attempt fails with a reason; the next one gets no response before the deadline. */
     @Test
-    void theDeadlineDoesNotHideWhyARankCouldNotJoin() throws Exception {
+    void timeoutReportsFailureOfLastCompleteAttempt() throws Exception {
         try (ServerSocket listener = new ServerSocket(job.port(), 50, InetAddress.getByName("127.0.0.1"))) {
             CompletableFuture<Void> once = job.start(() -> {
-                pretend(listener, 0x4854545031312020L, OPEN, new byte[0]);
+                serveOneImpostorConnection(listener, 0x4854545031312020L, OPEN, new byte[0]);
                 return null;
             });
             String message = failure(Job.settings().timeout(Job.SHORT));
-            assertTrue(message.endsWith(": another service listens there"), message);
+            assertTrue(message.endsWith(": another service listens at this address"), message);
             once.handle((nothing, gone) -> nothing).join();
         }
     }

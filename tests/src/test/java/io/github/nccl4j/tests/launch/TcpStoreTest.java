@@ -28,7 +28,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What ranks that are all there tell each other. */
+/** Tests of a store whose ranks are all connected: collective calls, scopes, keys, limits. */
 @Timeout(600)
 class TcpStoreTest {
     private static final byte[] ID = new byte[128];
@@ -54,17 +54,17 @@ class TcpStoreTest {
         return new String(bytes, StandardCharsets.UTF_8);
     }
 
-    /* Meetings. */
+    /* Collectives. */
 
     @Test
-    void everyRankGetsTheSameId() throws Exception {
+    void broadcastsSameValueToAllRanks() throws Exception {
         int world = 16;
         List<CompletableFuture<byte[]>> ranks = new ArrayList<>();
         for (int rank = world - 1; rank >= 0; rank--) {
             RankInfo self = job.rank(rank, world);
             ranks.add(job.start(() -> job.open(self, Job.settings()).broadcast("id", 0, ID::clone, Job.LONG)));
             if (rank == 1) {
-                // Rank 0 may come last; the others keep knocking.
+                // Rank 0 may start last; the other ranks try again meanwhile.
                 Thread.sleep(100);
             }
         }
@@ -74,7 +74,7 @@ class TcpStoreTest {
     }
 
     @Test
-    void ranksGatherAgainAndAgainWithTheSameKey() {
+    void reusesKeysInManyRounds() {
         int world = 5;
         List<CompletableFuture<Void>> ranks = new ArrayList<>();
         for (TcpStore store : job.openAll(world)) {
@@ -97,7 +97,7 @@ class TcpStoreTest {
     }
 
     @Test
-    void scopesHaveKeysOfTheirOwn() {
+    void scopesSeparateKeys() {
         List<TcpStore> stores = job.openAll(2);
         TcpStore root = stores.get(0);
         TcpStore other = stores.get(1);
@@ -110,7 +110,7 @@ class TcpStoreTest {
     }
 
     @Test
-    void someRanksMeetInTheirOwnOrder() {
+    void subsetOfRanksHasItsOwnOrder() {
         List<TcpStore> stores = job.openAll(4);
         List<Integer> some = List.of(3, 1);
         List<CompletableFuture<String>> ranks = new ArrayList<>();
@@ -128,23 +128,27 @@ class TcpStoreTest {
         assertEquals("0r3r1by 1", ranks.get(0).join());
         assertEquals("1r3r1by 1", ranks.get(1).join());
         assertEquals(
-                "this rank must be one of the ranks: 0, [3, 1]",
+                "ranks must include this rank: [3, 1], rank 0",
                 assertThrows(IllegalArgumentException.class, () -> stores.get(0).among("left", some))
                         .getMessage());
-        assertThrows(IllegalArgumentException.class, () -> stores.get(3).among("left", List.of(3, 3)));
+        assertEquals(
+                "ranks must be distinct: [3, 3]",
+                assertThrows(IllegalArgumentException.class, () -> stores.get(3).among("left", List.of(3, 3)))
+                        .getMessage());
         assertThrows(IllegalArgumentException.class, () -> stores.get(3).among("left", List.of(3, 4)));
     }
 
     @Test
-    void ranksThatMeetForDifferentThingsAreTold() {
+    void rejectsDifferentCallsWithSameKey() {
         List<TcpStore> stores = job.openAll(3);
         stores.get(1).broadcast("x", 1, ID::clone, Job.LONG);
         assertEquals(
-                "rank 2 came to 'x' for a gather of 3 ranks, others for a broadcast of rank 1 of 3 ranks",
+                "ranks must make the same call with key 'x': rank 2 calls gather with 3 ranks, others broadcast from rank 1"
+                        + " with 3 ranks",
                 assertThrows(RendezvousException.class, () -> stores.get(2).gather("x", ID, Job.LONG))
                         .getMessage());
         assertEquals(
-                "rank 1 came to 'x' again before all others had come; a key can be used again when they have returned"
+                "rank 1 arrived at 'x' again before all ranks had arrived; a key can be used again when all ranks have returned"
                         + " from it",
                 assertThrows(RendezvousException.class, () -> stores.get(1).broadcast("x", 1, ID::clone, Job.LONG))
                         .getMessage());
@@ -153,7 +157,7 @@ class TcpStoreTest {
     }
 
     @Test
-    void whoEndsFirstTakesNothingAway() {
+    void closeOfRankZeroWaitsForDelivery() {
         List<TcpStore> stores = job.openAll(3);
         stores.get(0).broadcast("id", 0, ID::clone, Job.LONG);
         CompletableFuture<Void> closing = job.start(() -> {
@@ -167,7 +171,7 @@ class TcpStoreTest {
     }
 
     @Test
-    void aRankAloneNeedsNoPort() throws Exception {
+    void singleRankNeedsNoPort() throws Exception {
         try (ServerSocket taken = new ServerSocket(job.port(), 1, InetAddress.getByName("127.0.0.1"))) {
             TcpStore store = job.open(job.rank(0, 1), Job.settings());
             assertArrayEquals(ID, store.broadcast("id", 0, ID::clone, Job.SHORT));
@@ -178,7 +182,7 @@ class TcpStoreTest {
     }
 
     @Test
-    void ranksMeetByIpv6() throws Exception {
+    void connectsByIpv6() throws Exception {
         Assumptions.assumeTrue(
                 NetworkInterface.getByInetAddress(Inet6Address.getByName("::1")) != null, "this host has no IPv6");
         List<CompletableFuture<byte[]>> ranks = new ArrayList<>();
@@ -210,18 +214,18 @@ class TcpStoreTest {
     }
 
     @Test
-    void rankZeroListensWhereItIsTold() throws Exception {
+    void rankZeroListensAtBindAddress() throws Exception {
         CompletableFuture<TcpStore> root =
-                job.opening(job.rank(0, 2), Job.settings().bind(InetAddress.getByName("0.0.0.0")));
+                job.openAsync(job.rank(0, 2), Job.settings().bind(InetAddress.getByName("0.0.0.0")));
         TcpStore other = job.open(job.rank(1, 2), Job.settings());
         root.join().broadcast("id", 0, ID::clone, Job.LONG);
         assertArrayEquals(ID, other.broadcast("id", 0, () -> null, Job.LONG));
     }
 
-    /* Keys. */
+    /* Arguments. */
 
     @Test
-    void keysKeepTheirValues() {
+    void setsWaitsForAndDeletesKeys() {
         List<TcpStore> stores = job.openAll(2);
         CompletableFuture<byte[]> waits = job.start(() -> stores.get(1).get("a", Job.LONG));
         CompletableFuture<Boolean> waitsForAll = job.start(() -> {
@@ -246,7 +250,7 @@ class TcpStoreTest {
     }
 
     @Test
-    void ranksCountTogether() {
+    void addsAtomically() {
         List<TcpStore> stores = job.openAll(4);
         List<CompletableFuture<Long>> ranks = new ArrayList<>();
         for (TcpStore store : stores) {
@@ -263,17 +267,20 @@ class TcpStoreTest {
         assertEquals("600", text(stores.get(0).get("count", Duration.ZERO)));
         stores.get(0).set("count", bytes("none"));
         assertEquals(
-                "'count': the value is no number",
+                "'count': the value of a counter must be a decimal number: 'none'",
                 assertThrows(RendezvousException.class, () -> stores.get(1).add("count", 1))
                         .getMessage());
         stores.get(0).set("count", bytes("" + Long.MAX_VALUE));
-        assertThrows(RendezvousException.class, () -> stores.get(1).add("count", 1));
+        assertEquals(
+                "'count': the sum must be from -9223372036854775808 to 9223372036854775807: 9223372036854775807 + 1",
+                assertThrows(RendezvousException.class, () -> stores.get(1).add("count", 1))
+                        .getMessage());
         assertEquals(Long.MAX_VALUE - 1, stores.get(1).add("count", -1));
     }
 
     @ParameterizedTest
     @ValueSource(strings = {"", "a/b"})
-    void aKeyThatCantBeUsedIsRefused(String key) {
+    void rejectsInvalidKey(String key) {
         TcpStore store = job.openAll(1).get(0);
         assertThrows(IllegalArgumentException.class, () -> store.set(key, ID));
         assertThrows(IllegalArgumentException.class, () -> store.get(key, Job.SHORT));
@@ -287,7 +294,7 @@ class TcpStoreTest {
     }
 
     @Test
-    void whatIsTooLongIsRefused() {
+    void rejectsTooLongArguments() {
         TcpStore store = job.openAll(1).get(0);
         byte[] value = new byte[Rendezvous.LONGEST_VALUE + 1];
         assertEquals(
@@ -300,7 +307,7 @@ class TcpStoreTest {
                 assertThrows(IllegalArgumentException.class, () -> store.broadcast("a", 0, () -> value, Job.SHORT))
                         .getMessage());
         assertEquals(
-                "a key must have <= 1024 bytes, with its scopes: 1025",
+                "a key with its scopes must have <= 1024 bytes: 1025",
                 assertThrows(IllegalArgumentException.class, () -> store.set("a".repeat(1025), ID))
                         .getMessage());
         assertEquals(
@@ -311,7 +318,7 @@ class TcpStoreTest {
     }
 
     @Test
-    void theStoreHasAnEnd() {
+    void limitsBytesOfStore() {
         TcpStore store = job.openAll(1).get(0);
         byte[] value = new byte[Rendezvous.LONGEST_VALUE];
         RendezvousException full = assertThrows(RendezvousException.class, () -> {
@@ -319,19 +326,23 @@ class TcpStoreTest {
                 store.set("k" + i, value);
             }
         });
-        assertTrue(full.getMessage().endsWith("': the store holds no more than 64 MiB"), full.getMessage());
+        assertTrue(
+                full.getMessage()
+                        .matches(
+                                "'k\\d+': the store must hold <= 67108864 bytes: \\d+ are in use, \\d+ are to be added"),
+                full.getMessage());
         for (int i = 0; i < 10; i++) {
             store.delete("k" + i);
         }
         store.set("again", value);
-        // What ranks gather is given back.
+        // The bytes of a completed gather are released.
         for (int i = 0; i < 2000; i++) {
             store.gather("g", value, Job.LONG);
         }
     }
 
     @Test
-    void aClosedStoreIsUsedNoMore() {
+    void closedStoreRejectsCalls() {
         TcpStore store = job.openAll(1).get(0);
         store.close();
         store.close();

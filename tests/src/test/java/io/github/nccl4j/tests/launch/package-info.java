@@ -1,2 +1,2 @@
-/** Tests of who a rank is, and of how ranks meet. */
+/** Tests of the launch package: rank sources, TCP store, inquiries. */
 package io.github.nccl4j.tests.launch;

@@ -5,6 +5,8 @@
 #include <nccl4j_host.h>
 #include <unistd.h>
 
+#include "checks.h"
+
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -20,13 +22,6 @@ constexpr size_t kCount = 5000;
 constexpr size_t kWindow = 8192;
 constexpr int kRoundsOfAllKinds = 60;
 
-void require(bool right, int line, const char* what) {
-  if (right) return;
-  printf("line %d: %s: %s\n", line, what, ncclGetLastError(nullptr));
-  fflush(stdout);
-  _exit(1);
-}
-#define OK(call) require((call) == ncclSuccess, __LINE__, #call)
 #define FAILS(call) require((call) != ncclSuccess, __LINE__, #call)
 
 template <class Code>

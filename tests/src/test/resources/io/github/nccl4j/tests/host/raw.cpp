@@ -22,6 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "checks.h"
+
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -50,14 +52,6 @@ bool othersAreForeign = false;
 double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
-
-void require(bool right, int line, const char* what) {
-  if (right) return;
-  printf("line %d: %s: %s\n", line, what, ncclGetLastError(nullptr));
-  fflush(stdout);
-  _exit(1);
-}
-#define OK(call) require((call) == ncclSuccess, __LINE__, #call)
 
 void tell(const std::string& line) {
   printf("%s\n", line.c_str());

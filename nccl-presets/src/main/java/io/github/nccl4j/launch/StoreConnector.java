@@ -12,19 +12,26 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** The way into a store: attempts until the deadline. */
-record Entrance(RankInfo self, Secret secret, StoreServer server, long deadline, Duration timeout) {
-    private static final long FIRST_PAUSE_MILLIS = 5;
-    private static final long LONGEST_PAUSE_MILLIS = 500;
-    private static final long LONGEST_ATTEMPT_MILLIS = 20_000;
+/**
+ * Opens the connection of a rank to the store: tries to connect and join until the deadline.
+ *
+ * @param server the server of this process, or null
+ * @param deadline a time of {@link System#nanoTime()}
+ * @param timeout the time from which the deadline was made, for messages
+ */
+record StoreConnector(RankInfo self, Secret secret, StoreServer server, long deadline, Duration timeout) {
+    private static final long MIN_PAUSE_MILLIS = 5;
+    private static final long MAX_PAUSE_MILLIS = 500;
+    private static final long MAX_ATTEMPT_MILLIS = 20_000;
 
-    /** Joins, as the only user of the result. */
-    StoreClient enter() {
+    /** Returns a client that has joined. The caller closes it and calls {@link EventLoop#releaseByClient}. */
+    StoreClient connect() {
         EventLoop loop;
         try {
             loop = EventLoop.acquireForClient();
         } catch (IOException noSelector) {
-            throw new RendezvousException("rank " + self.rank() + ": " + noSelector, noSelector);
+            throw new RendezvousException(
+                    "rank " + self.rank() + " can't create the thread of its store: " + noSelector, noSelector);
         }
         boolean done = false;
         try {
@@ -38,37 +45,38 @@ record Entrance(RankInfo self, Secret secret, StoreServer server, long deadline,
         }
     }
 
-    String place() {
+    /** The address of the store, such as "node0:29500". */
+    String address() {
         return server == null
-                ? Endpoint.text(self.masterAddress(), self.masterPort())
-                : Endpoint.text(self.masterAddress(), server.address().getPort());
+                ? Endpoint.format(self.masterAddress(), self.masterPort())
+                : Endpoint.format(self.masterAddress(), server.address().getPort());
     }
 
     private StoreClient join(EventLoop loop) {
         IOException last = null;
-        long pause = FIRST_PAUSE_MILLIS;
+        long pause = MIN_PAUSE_MILLIS;
         while (true) {
-            if (left() <= 0) {
+            if (millisLeft() <= 0) {
                 throw new RendezvousTimeoutException(
-                        "rank " + self.rank() + " could not reach rank 0 at " + place() + " within "
-                                + Ranks.seconds(Keys.nanoseconds(timeout))
-                                + (last == null ? "" : ": " + Endpoint.reason(last)),
+                        "rank " + self.rank() + " could not reach rank 0 at " + address() + " within "
+                                + MessageText.seconds(Arguments.nanoseconds(timeout))
+                                + (last == null ? "" : ": " + MessageText.reason(last)),
                         List.of(0));
             }
             try {
                 for (InetSocketAddress address : addresses()) {
                     try {
-                        return attempt(loop, address, Math.max(1, Math.min(left(), LONGEST_ATTEMPT_MILLIS)));
+                        return attempt(loop, address, Math.max(1, Math.min(millisLeft(), MAX_ATTEMPT_MILLIS)));
                     } catch (IOException failure) {
-                        // That the deadline cut an attempt short says less than why those before it failed.
-                        boolean cutShort = left() <= 0 && failure.getCause() instanceof TimeoutException;
+                        // The failure of a complete attempt says more than that of one that the deadline has cut short.
+                        boolean cutShort = millisLeft() <= 0 && failure.getCause() instanceof TimeoutException;
                         last = last != null && cutShort ? last : failure;
                     }
                 }
-                // Many that fail together should not come again together.
-                Thread.sleep(
-                        Math.max(0, Math.min(left(), ThreadLocalRandom.current().nextLong(pause / 2, pause + 1))));
-                pause = Math.min(2 * pause, LONGEST_PAUSE_MILLIS);
+                // Random, so that ranks that failed at the same time do not retry at the same time.
+                Thread.sleep(Math.max(
+                        0, Math.min(millisLeft(), ThreadLocalRandom.current().nextLong(pause / 2, pause + 1))));
+                pause = Math.min(2 * pause, MAX_PAUSE_MILLIS);
             } catch (InterruptedException interrupted) {
                 Thread.currentThread().interrupt();
                 throw new RendezvousException(
@@ -77,12 +85,11 @@ record Entrance(RankInfo self, Secret secret, StoreServer server, long deadline,
         }
     }
 
-    /** In milliseconds. */
-    private long left() {
+    private long millisLeft() {
         return TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime());
     }
 
-    /** Looked up each time: a name may become known only when rank 0 has started. */
+    /** Resolves the name for each attempt, because the name may be registered only after rank 0 has started. */
     private List<InetSocketAddress> addresses() {
         if (server != null) {
             InetSocketAddress own = server.address();
@@ -100,23 +107,24 @@ record Entrance(RankInfo self, Secret secret, StoreServer server, long deadline,
         }
     }
 
-    private StoreClient attempt(EventLoop loop, InetSocketAddress address, long patienceMillis)
+    private StoreClient attempt(EventLoop loop, InetSocketAddress address, long timeoutMillis)
             throws IOException, InterruptedException {
         if (address.isUnresolved()) {
-            throw new UnknownHostException("the name " + address.getHostString() + " is not known");
+            throw new UnknownHostException("the host name " + address.getHostString() + " can't be resolved");
         }
         StoreClient client = StoreClient.connect(loop, address, self, secret);
         boolean joined = false;
         try {
-            client.joined().get(patienceMillis, TimeUnit.MILLISECONDS);
+            client.joined().get(timeoutMillis, TimeUnit.MILLISECONDS);
             joined = true;
             return client;
         } catch (TimeoutException silent) {
-            throw new IOException("no answer within " + Ranks.seconds(patienceMillis * 1_000_000), silent);
+            throw new IOException("no response within " + MessageText.seconds(timeoutMillis * 1_000_000), silent);
         } catch (ExecutionException failure) {
-            if (failure.getCause() instanceof StoreClient.RefusedException refused && !refused.isForNow()) {
+            if (failure.getCause() instanceof StoreClient.RefusedException refused && !refused.isRetryable()) {
                 throw new RendezvousException(
-                        "rank " + self.rank() + " can't join at " + place() + ": " + refused.getMessage(), refused);
+                        "rank " + self.rank() + " can't join the store at " + address() + ": " + refused.getMessage(),
+                        refused);
             }
             throw failure.getCause() instanceof IOException cause ? cause : new IOException(failure.getCause());
         } finally {

@@ -5,13 +5,13 @@ import java.util.Arrays;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 
-/** How the root's value, or why there is none, travels to the other ranks: a byte that tells which, then the bytes. */
-final class Broadcast {
+/** Message of the root of a broadcast to the other ranks: one byte for the kind, then the value or the reason of a failure. */
+final class BroadcastMessage {
     private static final byte VALUE = 0;
     private static final byte FAILURE = 1;
-    static final int LONGEST_REASON = 2000;
+    static final int MAX_REASON_CHARS = 2000;
 
-    private Broadcast() {}
+    private BroadcastMessage() {}
 
     static void requireRoot(int root, int size) {
         if (root < 0 || root >= size) {
@@ -19,50 +19,51 @@ final class Broadcast {
         }
     }
 
-    /** What the root does: the others hear of its value, or of why there is none. */
-    static byte[] atRoot(Supplier<byte[]> value, Consumer<byte[]> send) {
+    /** Makes the value and sends it; if this fails, sends the reason and throws the failure. Called at the root. */
+    static byte[] send(Supplier<byte[]> value, Consumer<byte[]> sender) {
         byte[] made;
         byte[] message;
         try {
             made = value.get();
-            message = wrap(made);
+            message = encodeValue(made);
         } catch (RuntimeException | Error failure) {
             try {
-                send.accept(failure(failure));
+                sender.accept(encodeFailure(failure));
             } catch (RuntimeException also) {
                 failure.addSuppressed(also);
             }
             throw failure;
         }
-        send.accept(message);
+        sender.accept(message);
         return made;
     }
 
-    private static byte[] wrap(byte[] value) {
+    private static byte[] encodeValue(byte[] value) {
         if (value.length >= Rendezvous.LONGEST_VALUE) {
             throw new IllegalArgumentException(
                     "a value must have < " + Rendezvous.LONGEST_VALUE + " bytes: " + value.length);
         }
-        return message(VALUE, value);
+        return encode(VALUE, value);
     }
 
-    private static byte[] failure(Throwable failure) {
-        String reason = failure.getMessage() == null ? failure.toString() : failure.getMessage();
-        return message(
+    private static byte[] encodeFailure(Throwable failure) {
+        String reason = MessageText.reason(failure);
+        return encode(
                 FAILURE,
-                reason.substring(0, Math.min(reason.length(), LONGEST_REASON)).getBytes(StandardCharsets.UTF_8));
+                reason.substring(0, Math.min(reason.length(), MAX_REASON_CHARS)).getBytes(StandardCharsets.UTF_8));
     }
 
-    private static byte[] message(byte kind, byte[] content) {
+    private static byte[] encode(byte kind, byte[] content) {
         byte[] message = new byte[1 + content.length];
         message[0] = kind;
         System.arraycopy(content, 0, message, 1, content.length);
         return message;
     }
 
-    static byte[] unwrap(byte[] message, int root) {
+    /** Returns the value of a message of the root; throws the failure that the message has instead. */
+    static byte[] decode(byte[] message, int root) {
         if (message.length == 0) {
-            throw new RendezvousException("rank " + root + " does not know that it is the root");
+            throw new RendezvousException("all ranks must name the same root: rank " + root + " does not name itself");
         }
         byte[] content = Arrays.copyOfRange(message, 1, message.length);
         if (message[0] == FAILURE) {

@@ -9,27 +9,27 @@ import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
-/** How ranks and times are written, and which descriptions are of one rank. */
-class RanksTest {
+/** Tests of {@link MessageText}, and of {@link RankInfo#isSameRankAs}. */
+class MessageTextTest {
     private static final int UNKNOWN = RankInfo.UNKNOWN;
 
     @Test
-    void ranksAreNamedOneByOneUpToSixteen() {
-        assertEquals("rank 3", Ranks.text(List.of(3)));
-        assertEquals("ranks 3, 5", Ranks.text(List.of(3, 5)));
+    void listsUpToSixteenRanks() {
+        assertEquals("rank 3", MessageText.ranks(List.of(3)));
+        assertEquals("ranks 3, 5", MessageText.ranks(List.of(3, 5)));
         List<Integer> many = IntStream.range(0, 18).boxed().toList();
         String sixteen = "ranks 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15";
-        assertEquals(sixteen, Ranks.text(many.subList(0, 16)));
-        assertEquals(sixteen + ", and 1 more", Ranks.text(many.subList(0, 17)));
-        assertEquals(sixteen + ", and 2 more", Ranks.text(many));
+        assertEquals(sixteen, MessageText.ranks(many.subList(0, 16)));
+        assertEquals(sixteen + ", and 1 more", MessageText.ranks(many.subList(0, 17)));
+        assertEquals(sixteen + ", and 2 more", MessageText.ranks(many));
     }
 
     @Test
-    void timesAreInSeconds() {
-        assertEquals("0 s", Ranks.seconds(999_999));
-        assertEquals("0.001 s", Ranks.seconds(1_000_000));
-        assertEquals("1.5 s", Ranks.seconds(1_500_000_000));
-        assertEquals("60 s", Ranks.seconds(60_000_000_000L));
+    void formatsTimesInSeconds() {
+        assertEquals("0 s", MessageText.seconds(999_999));
+        assertEquals("0.001 s", MessageText.seconds(1_000_000));
+        assertEquals("1.5 s", MessageText.seconds(1_500_000_000));
+        assertEquals("60 s", MessageText.seconds(60_000_000_000L));
     }
 
     private static RankInfo rank(int rank, int localRank, int localWorldSize) {
@@ -37,8 +37,8 @@ class RanksTest {
     }
 
     @Test
-    void aRankIsTheSameBeforeAndAfterItsLocalRankIsFound() {
-        assertEquals(rank(5, 1, 4), rank(5, UNKNOWN, UNKNOWN).at(1, 4));
+    void isSameRankIgnoresUnknownLocalValues() {
+        assertEquals(rank(5, 1, 4), rank(5, UNKNOWN, UNKNOWN).withLocalRank(1, 4));
         assertTrue(rank(5, 1, 4).isSameRankAs(rank(5, 1, 4)));
         assertTrue(rank(5, 1, 4).isSameRankAs(rank(5, UNKNOWN, UNKNOWN)));
         assertTrue(rank(5, UNKNOWN, 4).isSameRankAs(rank(5, 1, 4)));

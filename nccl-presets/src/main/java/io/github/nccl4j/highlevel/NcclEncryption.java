@@ -1,0 +1,234 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.library.NativeLibrary;
+import io.github.nccl4j.library.NcclLibraryException;
+import io.github.nccl4j.library.StructInitializers;
+import io.github.nccl4j.nccl.ncclEncryptionConfig_t;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+import org.bytedeco.javacpp.BytePointer;
+import org.bytedeco.javacpp.Loader;
+
+/**
+ * Encrypts NCCL's own TCP connections with TLS 1.3 and a key that all processes of a job share.
+ *
+ * <pre>{@code
+ * if (NcclEncryption.support() == NcclEncryption.Support.TLS) {
+ *     NcclEncryption.enable(Path.of("/run/secrets/nccl.key")); // before the first unique id and communicator
+ * }
+ * }</pre>
+ *
+ * <p><b>What is encrypted.</b> The connections by which ranks find each other, and data that goes over NCCL's own socket
+ * network. Nothing else: InfiniBand and RoCE, NVLink, shared memory, and networks of plugins stay as they are. A unique id is
+ * handed over by the program; the store of {@link io.github.nccl4j.launch.TcpStore} encrypts with a secret of its own.
+ *
+ * <p><b>Builds without TLS.</b> NCCL has TLS only if it was built with OpenSSL 3. A build without it takes the key as well, and
+ * fails when the first connection is made. {@link #enable(byte[])} therefore looks into the library's file, and refuses a
+ * library that was built without TLS or that does not show how it was built. NVIDIA's package nvidia-nccl-cu13 2.32.3 was
+ * built without it.
+ *
+ * <p><b>The key.</b> At least {@value #SHORTEST_KEY} bytes, and no zero byte, since C takes it as a string. It is in no
+ * message, log or record of nccl4j. The arrays and the native memory that nccl4j has it in are filled with zeros before {@code
+ * enable} returns, also when it throws; NCCL keeps a copy for the life of the process.
+ *
+ * <p><b>Threads.</b> All methods may be called from any thread. A program calls {@code enable} once, before other threads use
+ * NCCL.
+ *
+ * <p>Since NCCL 2.32.3.
+ *
+ * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html">ncclSetEncryption</a>
+ */
+public final class NcclEncryption {
+    /** The length of the shortest key, in bytes. */
+    public static final int SHORTEST_KEY = 32;
+
+    private static final String FUNCTION = "ncclSetEncryption";
+
+    /** In messages of NCCL's that a build without TLS has, and no other. */
+    private static final String WITHOUT_TLS = "without TLS support";
+
+    /** The library that a build with TLS opens when it makes the first connection. */
+    private static final String WITH_TLS = "libssl.so";
+
+    /** The functions by which networking begins; NCCL does not look at the key before. */
+    private static final List<String> FIRST_CALLS = List.of(
+            "ncclGetUniqueId",
+            "ncclCommInitRank",
+            "ncclCommInitRankConfig",
+            "ncclCommInitRankScalable",
+            "ncclCommInitAll");
+
+    private static boolean enabled;
+
+    /** Whether a library can encrypt its connections. */
+    public enum Support {
+        /** The library was built with TLS. */
+        TLS,
+
+        /** The library takes a key, but was built without TLS. */
+        BUILT_WITHOUT_TLS,
+
+        /** The library takes a key; its file does not show whether it was built with TLS. */
+        UNKNOWN,
+
+        /** The library has no ncclSetEncryption, which NCCL has since 2.32.3. */
+        NO_FUNCTION
+    }
+
+    private NcclEncryption() {}
+
+    /**
+     * Whether the library of this process can encrypt its connections. Loads the library; reads about a megabyte of its file,
+     * and calls nothing.
+     *
+     * @return what is known
+     * @throws NcclLibraryException if no library can be loaded
+     */
+    public static Support support() {
+        NcclLibrary library = NcclLibrary.get();
+        if (!library.provides(FUNCTION)) {
+            return Support.NO_FUNCTION;
+        }
+        if (library.flavor() == NcclLibrary.Flavor.HOST) {
+            return Support.BUILT_WITHOUT_TLS;
+        }
+        try {
+            return LibraryTexts.of(library.path()).map(NcclEncryption::shownBy).orElse(Support.UNKNOWN);
+        } catch (IOException unreadable) {
+            // The file may be gone since it was loaded.
+            return Support.UNKNOWN;
+        }
+    }
+
+    private static Support shownBy(LibraryTexts texts) {
+        if (texts.contain(WITHOUT_TLS)) {
+            return Support.BUILT_WITHOUT_TLS;
+        }
+        return texts.contain(WITH_TLS) ? Support.TLS : Support.UNKNOWN;
+    }
+
+    /**
+     * Encrypts all connections of this process from now on. Not collective, but all processes of a job must do it, with the
+     * same key: a connection between one that does and one that does not fails.
+     *
+     * <p>Whether OpenSSL 3 is there ({@code libssl.so.3}, {@code libcrypto.so.3}) NCCL finds out at the first connection; if
+     * not, creating a communicator fails.
+     *
+     * <p>C function: {@code ncclSetEncryption}, since NCCL 2.32.3.
+     *
+     * @param key the key; filled with zeros, whatever the outcome
+     * @throws IllegalArgumentException if the key is shorter than {@value #SHORTEST_KEY} bytes, or has a zero byte
+     * @throws IllegalStateException if the process has created a unique id or a communicator, or has a key
+     * @throws NcclLibraryException if the library lacks the function, was built without TLS, or does not show whether it was
+     * @throws NcclResultException if NCCL refuses the key
+     */
+    public static void enable(byte[] key) {
+        Objects.requireNonNull(key, "key");
+        try {
+            check(key, "key");
+            set(key);
+        } finally {
+            Arrays.fill(key, (byte) 0);
+        }
+    }
+
+    /**
+     * As {@link #enable(byte[])} with the bytes of a file, without line ends at its end. The file stays as it is.
+     *
+     * @param file the file, which others should not be able to read
+     * @throws IOException if it can't be read
+     */
+    public static void enable(Path file) throws IOException {
+        byte[] bytes = Files.readAllBytes(file);
+        byte[] key = bytes;
+        try {
+            int length = bytes.length;
+            while (length > 0 && (bytes[length - 1] == '\n' || bytes[length - 1] == '\r')) {
+                length--;
+            }
+            key = Arrays.copyOf(bytes, length);
+            check(key, "the key in " + file);
+            set(key);
+        } finally {
+            Arrays.fill(bytes, (byte) 0);
+            Arrays.fill(key, (byte) 0);
+        }
+    }
+
+    /** {@return true if this process has given NCCL a key} */
+    public static boolean isEnabled() {
+        synchronized (NcclEncryption.class) {
+            return enabled;
+        }
+    }
+
+    private static void check(byte[] key, String name) {
+        if (key.length < SHORTEST_KEY) {
+            throw new IllegalArgumentException(
+                    name + " must have at least " + SHORTEST_KEY + " bytes: it has " + key.length);
+        }
+        for (int i = 0; i < key.length; i++) {
+            if (key[i] == 0) {
+                // NCCL would take the bytes before it as the whole key.
+                throw new IllegalArgumentException(name + " must not have a zero byte: byte " + i + " is one");
+            }
+        }
+    }
+
+    private static void set(byte[] key) {
+        synchronized (NcclEncryption.class) {
+            if (enabled) {
+                throw new IllegalStateException("this process has a key already, which can't be changed");
+            }
+            for (String function : FIRST_CALLS) {
+                for (String name : List.of(function, "p" + function)) {
+                    if (NativeLibrary.wasCalled(name)) {
+                        throw new IllegalStateException(
+                                "a key must be set before the first unique id and communicator: " + name
+                                        + " was called");
+                    }
+                }
+            }
+            requireTls();
+            Status.check(call(key), FUNCTION);
+            enabled = true;
+        }
+    }
+
+    private static void requireTls() {
+        NcclLibrary library = NcclLibrary.get();
+        library.require(FUNCTION);
+        switch (support()) {
+            case BUILT_WITHOUT_TLS ->
+                throw new NcclLibraryException(library + " can't encrypt its connections: it was built without TLS"
+                        + (library.flavor() == NcclLibrary.Flavor.HOST
+                                ? ""
+                                : ". NCCL's sources are built with it by make TLS_BACKEND=OPENSSL3"));
+            case UNKNOWN ->
+                throw new NcclLibraryException("encryption was refused: " + library
+                        + " takes a key, but does not show that it was built with TLS");
+            default -> {}
+        }
+    }
+
+    private static int call(byte[] key) {
+        try (NativeMemory text = new NativeMemory(key.length + 1);
+                NativeMemory memory = new NativeMemory(Loader.sizeof(ncclEncryptionConfig_t.class))) {
+            try {
+                text.buffer().put(0, key);
+                StructInitializers.encryptionConfig(memory.address());
+                ncclEncryptionConfig_t config = new ncclEncryptionConfig_t(new Address(memory.address()));
+                config.mode(nccl.NCCL_ENCRYPTION_MODE_PSK);
+                config.psk(new BytePointer(new Address(text.address())));
+                return nccl.ncclSetEncryption(memory.address());
+            } finally {
+                text.clear();
+            }
+        }
+    }
+}

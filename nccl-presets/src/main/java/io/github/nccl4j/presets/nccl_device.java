@@ -1,0 +1,32 @@
+package io.github.nccl4j.presets;
+
+import org.bytedeco.javacpp.annotation.Platform;
+import org.bytedeco.javacpp.annotation.Properties;
+import org.bytedeco.javacpp.tools.Info;
+import org.bytedeco.javacpp.tools.InfoMap;
+import org.bytedeco.javacpp.tools.InfoMapper;
+
+/**
+ * How JavaCPP turns {@code nccl_device.h}, the host side of NCCL's device API, into Java: the global class
+ * {@link io.github.nccl4j.global.nccl_device} with every function and constant, and a class for each struct in
+ * {@code io.github.nccl4j.nccl_device}. They are in the native library of {@link nccl}, and forms are as there.
+ *
+ * <p>Always from nccl4j's own header: NVIDIA's is C++ with templates for kernels, which needs CUDA's headers.
+ */
+@Properties(
+        inherit = nccl.class,
+        value = @Platform(library = "jninccl4j", include = "<nccl_device.h>"),
+        target = "io.github.nccl4j.nccl_device",
+        global = "io.github.nccl4j.global.nccl_device",
+        helper = "io.github.nccl4j.library.DeviceBinding")
+public class nccl_device implements InfoMapper {
+
+    /** Creates the preset; JavaCPP's parser does. */
+    public nccl_device() {}
+
+    @Override
+    public void map(InfoMap map) {
+        nccl.derived(map, "/nccl_device_rules.txt");
+        map.put(new Info("NCCL_LE_ID_INVALID").javaText("public static final int NCCL_LE_ID_INVALID = -1;\n"));
+    }
+}
