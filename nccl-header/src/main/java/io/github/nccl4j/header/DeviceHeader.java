@@ -14,12 +14,13 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
 /**
- * The host part of an installation's {@code nccl_device.h}. That is C++ with templates and kernels' code in many files, so a
- * compiler preprocesses it; of what comes out only the declarations of host functions and of the types in our header are
- * read, with the parser of {@code nccl.h}.
+ * Reads the host part of an installation's {@code nccl_device.h}, which is C++ with templates and device code in many files.
+ *
+ * <p>A compiler preprocesses the files. This class extracts the declarations of host functions and of the types in our header,
+ * rewrites them as C, and parses them like {@code nccl.h}.
  */
 final class DeviceHeader {
-    /** All files that host functions and their types are declared in: since 2.28.3, and since 2.31.2. */
+    /** The files that declare host functions and their types: the first since 2.28.3, the second since 2.31.2. */
     static final String INCLUDES = """
             #include <stddef.h>
             #include <stdint.h>
@@ -40,7 +41,8 @@ final class DeviceHeader {
     private final Header ours;
     private final List<List<Token>> declarations = new ArrayList<>();
     private final StringBuilder macros = new StringBuilder();
-    /** What a typedef's name stands for, in one word. */
+
+    /** The last word of the type that a typedef denotes, by the name of the typedef. */
     private final Map<String, String> typedefs = new HashMap<>();
 
     private DeviceHeader(Header ours) {
@@ -48,11 +50,11 @@ final class DeviceHeader {
     }
 
     /**
-     * Reads what a compiler has preprocessed.
+     * Parses the output of a preprocessor.
      *
-     * @param text with its line markers and definitions
-     * @param folder the installation's folder of headers
-     * @param ours our header, which names the types and macros to read
+     * @param text the preprocessed text, with line markers and definitions
+     * @param folder the folder of the installation's headers
+     * @param ours our header, which determines the types and macros to read
      * @return the host functions, and these types and macros
      */
     static Header parse(String text, Path folder, Header ours) {
@@ -62,7 +64,7 @@ final class DeviceHeader {
         return plain(Header.parse(header.macros + header.cText()), ours);
     }
 
-    /** The text of the files in a folder, without directives; keeps the definitions that our header has too. */
+    /** The text of the files in a folder, without directives; collects definitions of macros in our header. */
     private String ownText(String text, Path folder) {
         StringBuilder own = new StringBuilder();
         boolean reading = false;
@@ -82,7 +84,7 @@ final class DeviceHeader {
         return own.toString();
     }
 
-    /** Cuts C++ into declarations: each up to its semicolon, or up to the end of a function's body. */
+    /** Splits C++ into declarations: each ends with its semicolon or with the body of a function. */
     private void split(String text) {
         List<Token> code = new ArrayList<>();
         int depth = 0;
@@ -100,7 +102,7 @@ final class DeviceHeader {
         }
     }
 
-    /** True for what goes on behind its brace. */
+    /** True for a declaration that continues after its closing brace. */
     private static boolean isType(List<Token> code) {
         return List.of("struct", "typedef", "enum", "union")
                 .contains(code.get(0).text());
@@ -116,7 +118,7 @@ final class DeviceHeader {
         }
     }
 
-    /** The declarations as C, with the names that our header has for the types. */
+    /** The declarations as C, with the type names of our header. */
     private String cText() {
         StringBuilder text = new StringBuilder();
         for (String name : ours.aliases().keySet()) {
@@ -153,7 +155,7 @@ final class DeviceHeader {
         } else if (code.get(0).is("typedef") && brace > 0) {
             String name = code.get(code.size() - 2).text();
             boolean known = ours.enums().containsKey(name) || ours.structs().containsKey(name);
-            // C has no type of its own for an enumeration.
+            // Omit the underlying type of an enumeration, which C lacks.
             int colon = indexOf(code.subList(0, brace), ":");
             int end = colon < 0 ? brace : colon;
             List<Token> head = code.subList(0, end);
@@ -186,7 +188,7 @@ final class DeviceHeader {
         return -1;
     }
 
-    /** Our name of a structure. */
+    /** The typedef name of a structure in our header. */
     private Optional<String> nameOf(String tag) {
         return ours.structs().values().stream()
                 .filter(struct -> struct.tag().equals(tag))
@@ -194,7 +196,7 @@ final class DeviceHeader {
                 .findFirst();
     }
 
-    /** Tokens as text; types that have a name in our header by that name. */
+    /** Joins tokens, with the type names of our header. */
     private String joined(List<Token> code) {
         Map<String, String> names = new HashMap<>();
         typedefs.forEach((name, type) -> {
@@ -208,8 +210,7 @@ final class DeviceHeader {
     }
 
     /**
-     * A header in which each type has one spelling: without {@code struct} where there is a typedef, and with {@code const} in
-     * front.
+     * Normalizes the spelling of types: without {@code struct} if there is a typedef, and with {@code const} in front.
      */
     static Header plain(Header header, Header ours) {
         Map<String, String> names = ours.structs().values().stream()
@@ -241,7 +242,7 @@ final class DeviceHeader {
         return new Header(functions, header.macros(), header.enums(), structs, header.aliases());
     }
 
-    /** A header without some functions and structures. */
+    /** Removes functions and structures from a header. */
     static Header without(Header header, Collection<String> names) {
         Map<String, Function> functions = new LinkedHashMap<>(header.functions());
         functions.keySet().removeAll(names);

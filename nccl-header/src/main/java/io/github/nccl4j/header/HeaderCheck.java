@@ -211,13 +211,14 @@ public final class HeaderCheck {
     }
 
     /**
-     * Compares the host functions of an installation's {@code nccl_device.h}, and their types, with ours. A compiler is needed
-     * for all of it.
+     * Compares the host functions of an installation's {@code nccl_device.h}, and their types, with ours. Needs a compiler; without
+     * one nothing is compared, and the report says so.
      *
-     * @param path an {@code nccl.h}, or the folder with it
-     * @return what was found; empty if there is no {@code nccl_device.h} beside it
+     * @param path an {@code nccl.h}, or a folder with one
+     * @return the report, or empty if there is no {@code nccl_device.h} in the same folder
      * @throws IOException if a header can't be read
-     * @throws IllegalArgumentException if it is no {@code nccl.h} with a release in it
+     * @throws IllegalArgumentException if {@code nccl.h} does not have the form of NCCL's headers, or lacks the macros of the
+     *     release
      */
     public Optional<Report> checkDevice(Path path) throws IOException {
         Path nccl = Files.isDirectory(path) ? path.resolve(NCCL) : path;
@@ -265,13 +266,16 @@ public final class HeaderCheck {
             Known.SMALL_TYPE.forEach((name, value) -> theirValues.computeIfPresent(
                     name, (key, their) -> their.equals(value) ? ourValues.get(name) : their));
         }
-        Known.OPAQUE.forEach(type -> room(type, ourValues, theirValues, differences));
+        Known.OPAQUE.forEach(type -> compareSize(type, ourValues, theirValues, differences));
         new LayoutComparison(compared(ourValues, left), compared(theirValues, left), differences).run(ours, theirs);
         return compared;
     }
 
-    /** Programs make room for such a structure by our header; a library of that release, or an older one, writes it. */
-    private static void room(
+    /**
+     * Compares the size of an opaque structure. Programs allocate it by our header, and the library fills it; theirs must not be
+     * larger.
+     */
+    private static void compareSize(
             String type, Map<String, String> ours, Map<String, String> theirs, Differences differences) {
         String size = "sizeof " + type;
         String our = ours.get(size);
@@ -281,7 +285,7 @@ public final class HeaderCheck {
         }
     }
 
-    /** What the compiler says, without what it says of some structures. */
+    /** The values without those of some structures. */
     private static Map<String, String> compared(Map<String, String> values, Set<String> left) {
         Map<String, String> rest = new LinkedHashMap<>(values);
         rest.keySet().removeIf(name -> left.stream()

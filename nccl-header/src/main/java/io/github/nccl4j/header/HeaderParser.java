@@ -340,7 +340,7 @@ final class HeaderParser {
             Field first = field(comma < 0 ? code : code.subList(0, comma), member.since());
             fields.add(first);
             for (int i = comma; i > 0 && i < code.size(); i += 2) {
-                // Of several in one declaration none has a star or a length.
+                // In NCCL's headers, no field of a declaration with several has a star or a length.
                 fields.add(new Field(first.type(), code.get(i + 1).text(), "", member.since()));
             }
         }

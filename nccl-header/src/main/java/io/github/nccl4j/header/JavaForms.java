@@ -40,9 +40,10 @@ final class JavaForms {
     private static final Map<String, String> CUDA_HANDLES =
             Map.of("cudaStream_t", "CUstream_st", "cudaEvent_t", "CUevent_st");
 
-    /** What the rules and functions are for. */
+    /** The header whose functions are bound. */
     private final Header header;
-    /** The same with the types of the headers that it includes. */
+
+    /** The header with the types of the headers that it includes. */
     private final Header known;
 
     JavaForms(Header header) {
@@ -50,10 +51,10 @@ final class JavaForms {
     }
 
     /**
-     * The overloads of a header that includes others.
+     * Creates the forms of a header that includes other headers.
      *
      * @param header the header
-     * @param known the same, including the types of the others
+     * @param known the header with the types of the included headers
      */
     JavaForms(Header header, Header known) {
         this.header = header;
@@ -159,7 +160,7 @@ final class JavaForms {
                         .anyMatch(parameter -> stars(parameter.type()) > 1 || isValue(parameter.type()));
     }
 
-    /** True for a structure that is passed by value; the unique id has rules of its own. */
+    /** True for a structure that is passed by value, except the unique id, which has its own rules. */
     private boolean isValue(String type) {
         return stars(type) == 0 && !type.equals(UNIQUE_ID) && known.structs().containsKey(base(type));
     }
@@ -245,7 +246,7 @@ final class JavaForms {
                 : known.aliases().get(name);
     }
 
-    /** The number type that a name stands for; the name itself for any other. */
+    /** The number type that a typedef denotes, or the name itself if it is not such a typedef. */
     private String numberOf(String name) {
         Alias alias = known.aliases().get(name);
         return alias != null && NUMBERS.containsKey(alias.type()) ? alias.type() : name;

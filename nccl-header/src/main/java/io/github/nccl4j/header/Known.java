@@ -30,34 +30,34 @@ final class Known {
             // 2.30.4, where functions take a pointer to it
             "ncclParamHandle_t", "struct ncclParamHandle");
 
-    /** VCCL's earlier form and RCCL's, which nccl4j binds as well. */
+    /** The signatures of an earlier VCCL and of RCCL, which nccl4j binds, too. */
     private static final String ALLTOALLV = "ncclResult_t (const void*, const size_t*, const size_t*, void*, "
             + "const size_t*, const size_t*, %sncclDataType_t, ncclComm_t, cudaStream_t)";
 
     private static final List<String> ALLTOALLV_RELAYS = List.of("void*, ", "const void*, ", "");
 
-    /** Exported by the libraries for Linux, but declared in headers for Windows alone. */
+    /** Functions that the libraries for Linux export, but that headers declare only for Windows. */
     static final Set<String> DECLARED_FOR_WINDOWS = Set.of(
             "ncclGinInboxA2ACreateRequirement",
             "ncclGinOutboxCreateRequirement",
             "ncclGinInboxA2AHandle_t",
             "ncclGinOutboxHandle_t");
 
-    /** Declared in headers, but not exported by any library yet. */
+    /** Functions that headers declare, but that no library exports. */
     static final Set<String> NOT_EXPORTED = Set.of("ncclCftBarrierCreateRequirement");
 
-    /** Only kernels read them, and names of fields change; their sizes alone are compared. */
+    /** Structures that only kernels read and whose fields change; only their sizes are compared. */
     static final Set<String> OPAQUE = Set.of("ncclDevComm_t", "ncclGinBarrierHandle_t");
 
-    /** The structure that began anew in a release. */
+    /** A structure that {@link #NEW_BEGINNING} changed incompatibly. */
     static final String BEGUN_ANEW = "ncclDevCommRequirements_t";
 
     static final Release NEW_BEGINNING = new Release(2, 29, 2);
 
-    /** From here on the enumeration is as large as others; it had one byte. */
+    /** Since this release the enumeration is as large as an int; before, it had one byte. */
     static final Release WIDE_TYPE = new Release(2, 29, 7);
 
-    /** What the compiler tells of that enumeration where it has one byte, by name; as theirs. */
+    /** Values of the layout that depend on the one-byte enumeration, by name. */
     static final Map<String, String> SMALL_TYPE = Map.of(
             "sizeof ncclGinType_t", "1",
             "offset ncclCommProperties_t.ginType", "34",

@@ -76,19 +76,19 @@ public final class Layout {
     }
 
     /**
-     * As {@link #of(Path, Header, Header)}, of several headers.
+     * As {@link #of(Path, Header, Header)}, for several headers.
      *
-     * @param includes the lines that include them
-     * @param folders where they are looked for
-     * @param header the headers, parsed
-     * @param names tells what to ask for
+     * @param includes the lines that include the headers
+     * @param folders the search path of the headers
+     * @param header the parsed form of the headers
+     * @param names limits the result to the names that this header declares, too
      */
     Map<String, String> of(String includes, List<Path> folders, Header header, Header names)
             throws NoCompilerException {
         return inFolder(folder -> run(folder, folders, includes + program(header, names)));
     }
 
-    /** What the preprocessor makes of headers, with the definitions of macros and the names of files. */
+    /** The preprocessed text of headers, with definitions of macros and line markers. */
     String preprocessed(String includes, List<Path> folders) throws NoCompilerException {
         return inFolder(folder -> {
             Path output = folder.resolve("preprocessed");
@@ -97,7 +97,7 @@ public final class Layout {
         });
     }
 
-    /** Something that is done in a folder of its own. */
+    /** A task that runs in a temporary folder. */
     @FunctionalInterface
     private interface Work<T> {
         T in(Path folder) throws IOException, InterruptedException, NoCompilerException;

@@ -31,7 +31,7 @@ public final class SymbolList {
 
     private static final String UNKNOWN = "an unknown release";
 
-    /** In place of the header of the device API, where a build goes without. */
+    /** The value of {@code --device} for a build without the device API. */
     private static final String NO_DEVICE = "none";
 
     private final Header header;

@@ -13,9 +13,9 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** The check of nccl_device.h finds what is planted in an installation that is made of our own header, as C++ and in parts. */
+/** The check of nccl_device.h finds the differences that the tests plant in an installation made of our header, as C++. */
 class DeviceHeaderTest {
-    /** Our own with what kernels have, and in the spellings of real ones. */
+    /** Our header with device code added, in the spellings of real headers. */
     private static final String KERNELS = """
             #pragma once
             template <typename T> struct ncclSymPtr;
@@ -38,7 +38,7 @@ class DeviceHeaderTest {
 
     private HeaderCheck.Report check(String nccl, String old, String replacement) throws Exception {
         String text = Files.readString(OurHeader.DEVICE);
-        // C++ knows them by their tags, and several fields are declared together.
+        // C++ uses the tags, and declares several fields together.
         text = text.replace("typedef struct ncclTeam {\n  int nRanks;\n  int rank;\n  int stride;\n} ncclTeam_t;", """
                 struct ncclTeam; typedef struct ncclTeam ncclTeam_t;
                 struct ncclTeam { int nRanks, rank, stride; };""")
@@ -104,10 +104,10 @@ class DeviceHeaderTest {
         assertTrue(found.contains(expected), () -> String.join("\n", report.lines()));
     }
 
-    /** Of the release that our comments name for it, and of one before. */
+    /** Headers of the release in our comments, and of an earlier release. */
     @ParameterizedTest
     @CsvSource({"2.32.3, 0", "2.32.2, 3", "2.29.6, 2", "2.33.1, 0"})
-    void releasesOfCommentsAreHeldAgainstTheHeader(String release, int differences) throws Exception {
+    void releasesInOurCommentsAreVerified(String release, int differences) throws Exception {
         String[] numbers = release.split("\\.");
         String nccl = Files.readString(OurHeader.FILE)
                 .replace("#define NCCL_MINOR 32", "#define NCCL_MINOR " + numbers[1])
@@ -120,7 +120,7 @@ class DeviceHeaderTest {
     }
 
     @Test
-    void anAdditionOfANewerReleaseIsNoFault() throws Exception {
+    void additionOfANewerReleaseIsNotAFault() throws Exception {
         String nccl = Files.readString(OurHeader.FILE).replace("#define NCCL_MINOR 32", "#define NCCL_MINOR 33");
         HeaderCheck.Report report = check(nccl, "uint64_t content[30];", "uint64_t content[40];");
         assertTrue(report.passed(), () -> String.join("\n", report.lines()));
@@ -128,14 +128,14 @@ class DeviceHeaderTest {
     }
 
     @Test
-    void anInstallationWithoutTheHeaderHasNoReport() throws Exception {
+    void missingDeviceHeaderGivesNoReport() throws Exception {
         Files.writeString(folder.resolve("nccl.h"), Files.readString(OurHeader.FILE));
         assertEquals(Optional.empty(), check("g++").checkDevice(folder));
         assertEquals(1, check("g++").checkAll(folder).size());
     }
 
     @Test
-    void withoutACompilerNothingIsCompared() throws Exception {
+    void comparesNothingWithoutACompiler() throws Exception {
         check("", "");
         HeaderCheck.Report report = check("/none/g++").checkDevice(folder).orElseThrow();
         assertTrue(report.passed());
@@ -144,7 +144,7 @@ class DeviceHeaderTest {
     }
 
     @Test
-    void aHeaderThatDoesNotCompileIsADifference() throws Exception {
+    void headerThatDoesNotCompileIsADifference() throws Exception {
         HeaderCheck.Report report = check("typedef uint32_t ncclGinSignal_t;", "typedef nothing ncclGinSignal_t;");
         assertFalse(report.passed());
         String text = String.join("\n", report.lines());

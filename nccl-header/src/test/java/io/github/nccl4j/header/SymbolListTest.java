@@ -37,7 +37,7 @@ class SymbolListTest {
     }
 
     @Test
-    void functionsOfTheDeviceApiFollow() throws Exception {
+    void functionsOfTheDeviceApiComeLast() throws Exception {
         Header ours = Header.parse(OurHeader.FILE);
         Header device = Header.parse(OurHeader.DEVICE);
         SymbolList list = new SymbolList(ours, ours, device);

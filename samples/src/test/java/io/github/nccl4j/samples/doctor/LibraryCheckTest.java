@@ -60,7 +60,7 @@ class LibraryCheckTest {
     }
 
     @Test
-    void tellsWhetherConnectionsCanBeEncrypted() {
+    void reportsSupportForEncryption() {
         assertEquals("encryption of TCP connections: TLS is built in", lastDetail(LOADED + "encryption|TLS"));
         assertEquals(
                 "encryption of TCP connections: none, the library was built without TLS",
