@@ -22,12 +22,12 @@ final class Arguments {
         return outer + requireName("the name of a scope", name) + SEPARATOR;
     }
 
-    private static String requireName(String what, String text) {
+    private static String requireName(String argument, String text) {
         if (text.isEmpty()) {
-            throw new IllegalArgumentException(what + " must not be empty");
+            throw new IllegalArgumentException(argument + " must not be empty");
         }
         if (text.contains(SEPARATOR)) {
-            throw new IllegalArgumentException(what + " must not contain a slash: " + text);
+            throw new IllegalArgumentException(argument + " must not contain a slash: " + text);
         }
         return text;
     }

@@ -22,7 +22,8 @@ final class LocalRanks {
     private LocalRanks() {}
 
     /**
-     * What a rank sends to the others: the identity of its host, the host's name for messages, and the local ranks by its launcher.
+     * Message of a rank to the others: the identity of its host, the host's name for messages, and the local values from its
+     * launcher.
      */
     private record HostEntry(String host, String hostName, String source, int localRank, int localWorldSize) {
         byte[] bytes() {
@@ -72,8 +73,8 @@ final class LocalRanks {
     }
 
     /**
-     * The entry of this rank. The host's identity is its name and the id of the kernel's boot, which distinguishes hosts of the same
-     * name; a container with a host name of its own is a host.
+     * The entry of this rank. The host's identity is its name and the id of the kernel's boot, which distinguishes hosts of the
+     * same name. A container with a host name of its own is a host.
      */
     private static HostEntry own(Rendezvous rendezvous, RankInfo self) {
         String given = System.getenv(HOST_ID);

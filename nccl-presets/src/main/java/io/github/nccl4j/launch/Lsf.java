@@ -11,8 +11,8 @@ final class Lsf {
     private Lsf() {}
 
     /**
-     * Returns the host of the first task; null if LSF has set no host file. The first line of the file is the host of jsrun, the second
-     * that of the first task.
+     * Returns the host of the first task; null if LSF has set no host file. The first line of the file is the host of jsrun, the
+     * second that of the first task.
      */
     static String firstHost(Variables variables) {
         String file = variables.text("LSB_DJOB_RANKFILE");

@@ -64,9 +64,9 @@ final class PendingCollective {
             return;
         }
         if (arrived.get(index)) {
-            responder.fail(
-                    "rank " + rank(index) + " arrived at '" + key
-                            + "' again before all ranks had arrived; a key can be used again when all ranks have returned from it");
+            responder.fail("rank " + rank(index) + " arrived at '" + key
+                    + "' again before all ranks had arrived; a key can be used again when all ranks have returned"
+                    + " from it");
             return;
         }
         if (!state.reserve(value.length)) {

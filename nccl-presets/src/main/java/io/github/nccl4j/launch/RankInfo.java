@@ -102,7 +102,10 @@ public record RankInfo(
     public enum Source {
         /** System properties whose names begin with {@code nccl4j.}. */
         PROPERTIES("system properties"),
-        /** torchrun, or a launcher that sets the same variables: the nccl4j command, DeepSpeed, PyTorch Lightning, Kubeflow, scripts. */
+        /**
+         * torchrun, or a launcher that sets the same variables: the nccl4j command, DeepSpeed, PyTorch Lightning, Kubeflow,
+         * scripts.
+         */
         TORCHRUN("torchrun"),
         /** Kubeflow's Trainer, whose variables describe hosts instead of ranks. */
         TRAINER("Kubeflow Trainer"),

@@ -58,7 +58,8 @@ public interface Rendezvous extends AutoCloseable {
      * Returns the value of the root to every rank. Collective. The root does not wait for the other ranks in a {@link TcpStore};
      * it may in other implementations.
      *
-     * <p>If the supplier throws, the root gets that exception, and the other ranks get a {@link RendezvousException} with its message.
+     * <p>If the supplier throws, the root gets that exception, and the other ranks get a {@link RendezvousException} with its
+     * message.
      *
      * @param key the key; not empty, without a slash
      * @param root the rank that makes the value
@@ -93,12 +94,12 @@ public interface Rendezvous extends AutoCloseable {
 
     /**
      * Finds the local rank and the local world size of this rank if its launcher did not provide them. Collective if {@link
-     * RankInfo#hasLocalRank} is false; otherwise returns {@code self} at once. {@link RankInfo#hasLocalRank} must be the same for all
-     * ranks; {@link TcpStore} refuses a rank for which it differs.
+     * RankInfo#hasLocalRank} is false; otherwise returns {@code self} at once. {@link RankInfo#hasLocalRank} must be the same for
+     * all ranks; {@link TcpStore} refuses a rank for which it differs.
      *
      * <p>Ranks are on one host if their host names and the ids of their kernel's boot are equal, or if their values of
-     * {@code NCCL_HOSTID} are. As in NCCL, a container with a host name of its own is a host. The order of local ranks is that of the
-     * ranks.
+     * {@code NCCL_HOSTID} are. As in NCCL, a container with a host name of its own is a host. The order of local ranks is that of
+     * the ranks.
      *
      * @param self this rank
      * @param timeout the time to wait for the other ranks
@@ -124,8 +125,8 @@ public interface Rendezvous extends AutoCloseable {
     }
 
     /**
-     * Opens an inquiry: a background thread answers the questions of other ranks for this rank, even while its threads are blocked,
-     * and this rank can ask the others. Not collective, but a rank that has not opened the inquiry does not answer.
+     * Opens an inquiry: a background thread answers the questions of other ranks for this rank, even while its threads are
+     * blocked, and this rank can ask the others. Not collective, but a rank that has not opened the inquiry does not answer.
      *
      * @param topic the topic; not empty, without a slash; without an open inquiry at this rank
      * @param answer makes this rank's answer; must not block. The answers of all ranks share 64 KiB; a longer answer is cut off

@@ -12,7 +12,9 @@ final class Slurm {
 
     private Slurm() {}
 
-    /** True if this process is a task of srun. SLURM_PROCID and SLURM_NTASKS are set for other processes of an allocation, too. */
+    /**
+     * True if this process is a task of srun. SLURM_PROCID and SLURM_NTASKS are set for other processes of an allocation, too.
+     */
     static boolean isStep(Variables variables) {
         String step = variables.text("SLURM_STEP_ID");
         if (step == null || !variables.has("SLURM_PROCID")) {

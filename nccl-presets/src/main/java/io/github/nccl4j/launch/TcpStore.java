@@ -29,17 +29,18 @@ import java.util.function.Supplier;
  * }</pre>
  *
  * <p><b>Joining.</b> Rank 0 listens at {@link RankInfo#masterAddress} and {@link RankInfo#masterPort}. The other ranks try to
- * connect until the timeout, because rank 0 may start last. A rank waits while a rank 0 of another job or attempt is at the
- * address. All ranks must expect the same number of ranks, and each rank must have one process; otherwise all ranks get a
- * {@link RendezvousException}. If another process uses the port, opening fails at rank 0; the store does not choose another port.
+ * connect until the timeout, because rank 0 may start last; likewise if the store at the address belongs to another job or
+ * attempt, because that store may end. All ranks must expect the same number of ranks, and each rank must have one process;
+ * otherwise all ranks get a {@link RendezvousException}. If another process uses the port, opening fails at rank 0; the store
+ * does not choose another port.
  *
  * <p><b>Keys.</b> Beside the collective calls of {@link Rendezvous}, a store has keys with values: {@link #set}, {@link #get},
  * {@link #await}, {@link #add}, {@link #delete}. A key keeps its value until it is deleted or the store of rank 0 ends. Keys and
  * values of a store share 64 MiB.
  *
  * <p><b>Lost ranks.</b> When the process of a rank ends, its connection ends. Collective calls that need the rank then fail at
- * once with a {@link RendezvousException} that names it, and {@link #gone} includes it. When the process of rank 0 ends, all calls
- * of all ranks fail. A host that fails without closing its connections is detected after half a minute; a stopped process is
+ * once with a {@link RendezvousException} that names it, and {@link #gone} includes it. When the process of rank 0 ends, all
+ * calls of all ranks fail. A host that fails without closing its connections is detected after half a minute; a stopped process is
  * detected by timeouts only.
  *
  * <p><b>Security.</b> Without a secret, any process that can reach the port can join, and read and change all values. Use a store
@@ -51,8 +52,8 @@ import java.util.function.Supplier;
  * address: {@link RankInfo#masterAddress}, or the address in {@code NCCL4J_STORE_BIND} ({@code 0.0.0.0} for all addresses). The
  * store limits the number, duration and memory of connections that have not joined.
  *
- * <p><b>Threads.</b> The rule of {@link Rendezvous} applies. Each process has one daemon thread for all its stores, and rank 0 has
- * one more for each store.
+ * <p><b>Threads.</b> The rule of {@link Rendezvous} applies. Each process has one daemon thread for all its stores, and rank 0
+ * has one more for each store.
  */
 public final class TcpStore implements Rendezvous {
     /** Extra time for the response to a request whose timeout the server applies. */
@@ -102,8 +103,9 @@ public final class TcpStore implements Rendezvous {
 
     /**
      * Returns the store of this process, with the settings of the environment. The first call opens it. It stays open until the
-     * process ends; closing it does nothing. The process of rank 0 delays its end for up to two seconds, until the other ranks have
-     * fetched the values of completed broadcasts. {@code Communicator.fromEnvironment()} uses this store, in scopes of its own.
+     * process ends; closing it does nothing. The process of rank 0 delays its end for up to two seconds, until the other ranks
+     * have fetched the values of completed broadcasts and the reason of an abort. {@code Communicator.fromEnvironment()} uses this
+     * store, in scopes of its own.
      *
      * @param self this rank; the same in every call, but it may have been {@linkplain Rendezvous#locate located} meanwhile
      * @param timeout the timeout of opening, if this call opens the store, and of calls without a timeout
@@ -292,8 +294,8 @@ public final class TcpStore implements Rendezvous {
     }
 
     /**
-     * Returns a rendezvous of some of the ranks, with keys of its own, as {@link #scope}. A use is a communicator of the ranks that
-     * survive a failure. Not collective; the ranks must pass the same name and the same list.
+     * Returns a rendezvous of some of the ranks, with keys of its own, as {@link #scope}. A use is a communicator of the ranks
+     * that survive a failure. Not collective; the ranks must pass the same name and the same list.
      *
      * @param name the name of the scope; not empty, without a slash
      * @param ranks distinct ranks of this store, including this rank; a rank's index is its rank in the scope
@@ -333,7 +335,7 @@ public final class TcpStore implements Rendezvous {
         }
     }
 
-    /* Arguments. */
+    /* Keys. */
 
     /**
      * Sets the value of a key, or replaces it. Calls that wait for the key return. Not collective.
@@ -482,7 +484,8 @@ public final class TcpStore implements Rendezvous {
     /**
      * Closes the connection of this rank. At rank 0 this also ends the store; before that it waits, for {@link #timeout} at most,
      * until the other ranks have fetched the values of completed broadcasts. A rank that closes the store because of a failure
-     * should call {@link #abort} first. Closing again does nothing, as does closing the store {@linkplain #ofProcess of the process}.
+     * should call {@link #abort} first. Closing again does nothing, as does closing the store {@linkplain #ofProcess of the
+     * process}.
      */
     @Override
     public void close() {

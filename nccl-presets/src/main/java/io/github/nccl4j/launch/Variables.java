@@ -4,7 +4,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/** Settings by name. A name that begins with {@code nccl4j.} is that of a system property, any other that of an environment variable. */
+/**
+ * Settings by name. A name that begins with {@code nccl4j.} is that of a system property, any other that of an environment
+ * variable.
+ */
 final class Variables {
     private static final String PREFIX = "nccl4j.";
 

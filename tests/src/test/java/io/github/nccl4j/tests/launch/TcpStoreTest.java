@@ -222,7 +222,7 @@ class TcpStoreTest {
         assertArrayEquals(ID, other.broadcast("id", 0, () -> null, Job.LONG));
     }
 
-    /* Arguments. */
+    /* Keys. */
 
     @Test
     void setsWaitsForAndDeletesKeys() {
