@@ -38,7 +38,7 @@ class DocsCommandsTest {
             "gpu", List.of("./nccl4j", "nvcc", "startup.py"),
             "cluster", List.of("torchrun", "mpirun", "srun", "kubectl", "MASTER_ADDR="),
             "install", List.of("pip ", "mvn ", "apt-get "),
-            "example", List.of("--pid", "-jar", "<", "plot"),
+            "example", List.of("--pid", "-jar", "<", "plot", "> nccl.key"),
             "gate", List.of("./nccl4j"));
 
     private record Outcome(int code, List<String> output) {}

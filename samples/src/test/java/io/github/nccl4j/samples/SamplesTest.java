@@ -83,7 +83,7 @@ class SamplesTest {
     /** Asserts that every rank printed that it checked its results, or that a table counts no wrong elements. */
     static void assertEveryRankChecked(String arguments, List<String> output) {
         String text = String.join("\n", output);
-        int ranks = Integer.parseInt(arguments.replaceFirst(".* -np? (\\d+).*", "$1"));
+        int ranks = Integer.parseInt(arguments.replaceFirst(".*? -np? (\\d+).*", "$1"));
         if (arguments.startsWith("perf")) {
             assertEquals(
                     ranks,

@@ -44,14 +44,15 @@ final class RcclScenario {
         ExecutorService threads = Executors.newFixedThreadPool(RANKS);
         Map<String, Integer> results = new TreeMap<>();
         Map<Integer, Long> told = new ConcurrentSkipListMap<>();
-        try (CallInterceptor.Installed installed = NcclLibrary.intercept(new CallInterceptor() {
+        CallInterceptor.Installed interceptor = NcclLibrary.intercept(new CallInterceptor() {
             @Override
             public void after(Call call, int result, long nanoseconds) {
                 if (call.function().equals("ncclAlltoAllv")) {
                     told.put(call.rank(), call.count());
                 }
             }
-        })) {
+        });
+        try {
             List<Future<List<String>>> ranks = new ArrayList<>();
             for (int i = 0; i < RANKS; i++) {
                 int rank = i;
@@ -67,6 +68,7 @@ final class RcclScenario {
                 one.get().forEach(line -> results.merge(line, 1, Integer::sum));
             }
         } finally {
+            interceptor.close();
             threads.shutdownNow();
         }
         for (String line : List.of("alone", "in windows", "in a group")) {
