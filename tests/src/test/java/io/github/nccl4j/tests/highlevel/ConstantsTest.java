@@ -8,11 +8,14 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.global.nccl_device;
 import io.github.nccl4j.header.Enumerator;
 import io.github.nccl4j.header.Header;
 import io.github.nccl4j.header.Macro;
 import io.github.nccl4j.highlevel.CtaPolicy;
 import io.github.nccl4j.highlevel.DataType;
+import io.github.nccl4j.highlevel.GinConnection;
+import io.github.nccl4j.highlevel.GinType;
 import io.github.nccl4j.highlevel.HostCftMode;
 import io.github.nccl4j.highlevel.MemoryStatistic;
 import io.github.nccl4j.highlevel.NvlsHostMode;
@@ -237,5 +240,36 @@ class ConstantsTest {
         String message = assertThrows(IllegalArgumentException.class, () -> Version.of(-1))
                 .getMessage();
         assertEquals("a version code must be >= 0: -1", message);
+    }
+
+    @Test
+    void transfersOfKernelsAreThoseOfTheDeviceApi() {
+        Map<String, Integer> types = new TreeMap<>();
+        for (GinType type : GinType.values()) {
+            types.put(plain(type.name()), type.code());
+        }
+        Map<String, Integer> connections = new TreeMap<>();
+        for (GinConnection connection : GinConnection.values()) {
+            connections.put(plain(connection.name()), connection.code());
+        }
+        for (Map<String, Integer> ours : List.of(types, connections)) {
+            assertEquals(-1, ours.remove("UNKNOWN"));
+        }
+        assertEquals(ofDevice("NCCL_GIN_TYPE_"), types);
+        assertEquals(ofDevice("NCCL_GIN_CONNECTION_"), connections);
+    }
+
+    private static Map<String, Integer> ofDevice(String prefix) {
+        Map<String, Integer> constants = new TreeMap<>();
+        for (Field field : nccl_device.class.getFields()) {
+            if (field.getName().startsWith(prefix)) {
+                try {
+                    constants.put(javaName(field.getName(), prefix), field.getInt(null));
+                } catch (IllegalAccessException e) {
+                    throw new AssertionError(e);
+                }
+            }
+        }
+        return constants;
     }
 }
