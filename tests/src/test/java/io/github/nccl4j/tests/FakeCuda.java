@@ -99,7 +99,9 @@ public final class FakeCuda {
             extern "C" int ncclAllReduceConfig(const void* from, void* to, size_t count, int type, int op, Comm* comm, void* stream, const Config* config) {
               if (configured == 4) return 4;
               configs[configured++] = config;
-              if (config->event && cuda("cudaEventRecord", config->event, stream)) return 1;
+              int before;
+              if (config->event && (cuda("cudaGetDevice", &before) || cuda("cudaSetDevice", comm->device)
+                      || cuda("cudaEventRecord", config->event, stream) || cuda("cudaSetDevice", before))) return 1;
               return ncclAllReduce(from, to, count, type, op, comm, stream);
             }
             """;
