@@ -181,7 +181,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         @Override
         public void record(Gate.Pass pass, int group) {
             communicator
-                    .ring()
+                    .operationLog()
                     .record(
                             pass.next(),
                             Operations.ALL_GATHER,
@@ -388,7 +388,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         public void record(Gate.Pass pass, int group) {
             long count = Arrays.stream(sends.counts()).sum();
             communicator
-                    .ring()
+                    .operationLog()
                     .record(
                             pass.next(),
                             Operations.ALL_TO_ALLV,

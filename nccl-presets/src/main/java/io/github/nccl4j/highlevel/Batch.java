@@ -373,15 +373,16 @@ final class Batch {
             if (operation(head) == DEFERRED) {
                 deferred(at).record(core.batchPass(), core.batchGroup());
             } else {
-                record(words, at, core, core.communicator().ring(), core.batchPass(), core.batchGroup());
+                record(words, at, core, core.communicator().operationLog(), core.batchPass(), core.batchGroup());
             }
         }
     }
 
-    private static void record(long[] words, int at, CommunicatorCore core, Ring ring, Gate.Pass pass, int group) {
+    private static void record(
+            long[] words, int at, CommunicatorCore core, OperationLog operationLog, Gate.Pass pass, int group) {
         long head = words[at + HEAD];
         long opAndPeer = words[at + OP_AND_PEER];
-        ring.record(
+        operationLog.record(
                 pass.next(),
                 operation(head),
                 words[at + COUNT],
@@ -650,7 +651,7 @@ final class Batch {
         int end = used;
         int communicator = communicator(all[from + HEAD]);
         CommunicatorCore core = communicators.get(communicator);
-        Ring ring = core.communicator().ring();
+        OperationLog operationLog = core.communicator().operationLog();
         Gate.Pass pass = core.batchPass();
         int group = recording ? core.batchGroup() : 0;
         long handle = core.handle();
@@ -660,7 +661,7 @@ final class Batch {
                 return at;
             }
             if (recording) {
-                record(all, at, core, ring, pass, group);
+                record(all, at, core, operationLog, pass, group);
             }
             long opAndPeer = all[at + OP_AND_PEER];
             int result = Operations.call(

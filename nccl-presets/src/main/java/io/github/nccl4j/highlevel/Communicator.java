@@ -124,7 +124,7 @@ public final class Communicator implements AutoCloseable {
     private int special;
 
     /** Written by the thread that is in the gate. */
-    private final Ring ring;
+    private final OperationLog operationLog;
 
     private final DirectParts direct;
     private final FlightRecorder recorder;
@@ -169,9 +169,9 @@ public final class Communicator implements AutoCloseable {
         core = new CommunicatorCore(this, library, device, blocking, owner, settings, name);
         gate = core.gate();
         checked = settings.check() != null;
-        ring = new Ring(settings.recorded(), gate);
-        direct = new DirectParts(core, gate, ring);
-        recorder = new FlightRecorder(this, ring);
+        operationLog = new OperationLog(settings.recorded(), gate);
+        direct = new DirectParts(core, gate, operationLog);
+        recorder = new FlightRecorder(this, operationLog);
         onHost = core.isOnHost();
         special = onHost || checked ? SPECIAL : 0;
         Jfr.look();
@@ -792,7 +792,7 @@ public final class Communicator implements AutoCloseable {
 
     /** As {@link #work}, for who is in the gate. */
     Work mark(CudaStream stream) {
-        return streams.mark(stream, ring.last());
+        return streams.mark(stream, operationLog.last());
     }
 
     /* Operators. */
@@ -1725,7 +1725,7 @@ public final class Communicator implements AutoCloseable {
             source.check();
             window.check();
             JfrEvents.OperationEvent event = Jfr.recording ? JfrEvents.operation() : null;
-            ring.record(pass.next(), Operations.PUT_SIGNAL, elements.length, type, peer, 0, 0, stream.handle);
+            operationLog.record(pass.next(), Operations.PUT_SIGNAL, elements.length, type, peer, 0, 0, stream.handle);
             pass.count();
             int result = call(
                     Operations.PUT_SIGNAL,
@@ -2420,7 +2420,7 @@ public final class Communicator implements AutoCloseable {
         }
         try {
             long handle = stream.handle;
-            ring.record(counted + 1, operation, count, type, peer, op, 0, handle);
+            operationLog.record(counted + 1, operation, count, type, peer, op, 0, handle);
             int result = Operations.call(operation, send, recv, count, type, op, peer, 0, core.handle(), handle);
             if (result != nccl.ncclSuccess) {
                 settle(result);
@@ -2439,7 +2439,7 @@ public final class Communicator implements AutoCloseable {
                 compare(operation, count, type, op, peer);
             }
             JfrEvents.OperationEvent event = Jfr.recording ? JfrEvents.operation() : null;
-            ring.record(pass.next(), operation, count, type, peer, op, 0, stream.handle);
+            operationLog.record(pass.next(), operation, count, type, peer, op, 0, stream.handle);
             pass.count();
             int result = call(operation, send, recv, count, type, op, peer, 0, stream);
             if (event != null) {
@@ -2487,15 +2487,15 @@ public final class Communicator implements AutoCloseable {
 
     /** What the last operation has returned; not what it was, which a hot path would have to keep for this. */
     private void settle(int result) {
-        Ring.Entry last = ring.last();
+        OperationLog.Entry last = operationLog.last();
         core.settle(
                 result,
                 Operations.name(last.operation()),
                 Operations.describe(last.operation(), last.count(), last.type(), last.peer()));
     }
 
-    Ring ring() {
-        return ring;
+    OperationLog operationLog() {
+        return operationLog;
     }
 
     /** For the watchdog: work that nobody may wait for. */

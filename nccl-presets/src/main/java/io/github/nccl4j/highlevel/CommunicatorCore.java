@@ -410,7 +410,7 @@ final class CommunicatorCore {
     /** The number of the batch among the groups of this communicator: from when one of its operations is recorded. */
     int batchGroup() {
         if (batchGroup == 0) {
-            batchGroup = communicator.ring().beginGroup();
+            batchGroup = communicator.operationLog().beginGroup();
         }
         return batchGroup;
     }
@@ -722,7 +722,7 @@ final class CommunicatorCore {
         if (state == State.PENDING) {
             return lastCall;
         }
-        for (Ring.Entry entry : communicator.ring().entries()) {
+        for (OperationLog.Entry entry : communicator.operationLog().entries()) {
             if (entry.done() == 0) {
                 return entry.enqueued() == 0 ? lastCall : entry.enqueued();
             }
@@ -1025,7 +1025,7 @@ final class CommunicatorCore {
 
     /** A number that changes with every call of NCCL that may wait; for the watchdog. */
     long calls() {
-        return communicator.ring().recorded() + calls;
+        return communicator.operationLog().recorded() + calls;
     }
 
     /** A call begins that may wait. */

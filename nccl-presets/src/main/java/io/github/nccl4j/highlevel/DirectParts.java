@@ -8,7 +8,7 @@ import io.github.nccl4j.global.nccl;
  */
 final class DirectParts extends Parts {
     private final Gate gate;
-    private final Ring ring;
+    private final OperationLog log;
     private final CommunicatorCore core;
 
     private Gate.Pass pass;
@@ -16,10 +16,10 @@ final class DirectParts extends Parts {
     private int parts;
     private int result;
 
-    DirectParts(CommunicatorCore core, Gate gate, Ring ring) {
+    DirectParts(CommunicatorCore core, Gate gate, OperationLog log) {
         this.core = core;
         this.gate = gate;
-        this.ring = ring;
+        this.log = log;
     }
 
     /** Goes into the gate; {@link #close} leaves it. */
@@ -41,12 +41,12 @@ final class DirectParts extends Parts {
     void add(int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
         if (parts == 0) {
             Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
-            group = ring.beginGroup();
+            group = log.beginGroup();
         } else if (hasFailed()) {
             return;
         }
         parts++;
-        ring.record(pass.next(), operation, count, type, peer, op, group, stream.handle);
+        log.record(pass.next(), operation, count, type, peer, op, group, stream.handle);
         pass.count();
         result = Operations.call(operation, send, recv, count, type, op, peer, 0, core.handle(), stream.handle);
     }
@@ -72,7 +72,7 @@ final class DirectParts extends Parts {
     private void settle(int end, int count) {
         String whole = "a group of " + count + (count == 1 ? " operation" : " operations");
         if (hasFailed()) {
-            Ring.Entry last = ring.last();
+            OperationLog.Entry last = log.last();
             String call = Operations.describe(last.operation(), last.count(), last.type(), last.peer());
             core.settle(result, Operations.name(last.operation()), call + " in " + whole);
         } else {

@@ -181,7 +181,7 @@ final class Failures {
             }
             told = true;
         }
-        Ring.Entry last = core.communicator().ring().last();
+        OperationLog.Entry last = core.communicator().operationLog().last();
         RuntimeException failure = failed(
                 result,
                 "ncclCommGetAsyncError",
@@ -211,7 +211,7 @@ final class Failures {
     /** A thread is in a call for longer than the deadline. */
     void endLateCall() {
         ending = Ending.LATE;
-        Ring.Entry last = core.communicator().ring().last();
+        OperationLog.Entry last = core.communicator().operationLog().last();
         tell(timeout(Operations.name(last.operation()), last.describe(), core.deadline()));
         endCall(false);
     }
@@ -219,7 +219,7 @@ final class Failures {
     /** A thread is in a call although it was interrupted. */
     void endInterruptedCall() {
         ending = Ending.INTERRUPTED;
-        remember(interruption(core.communicator().ring().last().describe()));
+        remember(interruption(core.communicator().operationLog().last().describe()));
         endCall(true);
     }
 

@@ -53,11 +53,11 @@ public final class FlightRecorder {
     private static final Set<Communicator> ALL = Collections.newSetFromMap(new WeakHashMap<>());
 
     private final Communicator communicator;
-    private final Ring ring;
+    private final OperationLog log;
 
-    FlightRecorder(Communicator communicator, Ring ring) {
+    FlightRecorder(Communicator communicator, OperationLog log) {
         this.communicator = communicator;
-        this.ring = ring;
+        this.log = log;
     }
 
     /**
@@ -86,7 +86,7 @@ public final class FlightRecorder {
             Optional<Instant> enqueued,
             Optional<Instant> done) {
 
-        private static Operation of(Ring.Entry entry) {
+        private static Operation of(OperationLog.Entry entry) {
             int operation = entry.operation();
             return new Operation(
                     entry.sequence(),
@@ -112,12 +112,12 @@ public final class FlightRecorder {
 
     /** {@return the operations that are kept, the oldest first} */
     public List<Operation> operations() {
-        return ring.entries().stream().map(Operation::of).toList();
+        return log.entries().stream().map(Operation::of).toList();
     }
 
     /** {@return how many operations there were in all} */
     public long recorded() {
-        return ring.recorded();
+        return log.recorded();
     }
 
     /**
@@ -144,7 +144,7 @@ public final class FlightRecorder {
                 .field("device", core.device().toString())
                 .field("state", core.state().toString())
                 .field("failure", failure)
-                .field("recorded", ring.recorded());
+                .field("recorded", log.recorded());
         json.list("operations", operations(), FlightRecorder::write);
         return json.end().toString();
     }
@@ -220,13 +220,13 @@ public final class FlightRecorder {
 
     /** The last operations, for a message; empty if there were none. */
     String tail() {
-        List<Ring.Entry> entries = ring.entries();
+        List<OperationLog.Entry> entries = log.entries();
         if (entries.isEmpty()) {
             return "";
         }
         long now = System.currentTimeMillis();
         StringBuilder text = new StringBuilder("Last operations of this rank:");
-        for (Ring.Entry entry : entries.subList(Math.max(0, entries.size() - TOLD), entries.size())) {
+        for (OperationLog.Entry entry : entries.subList(Math.max(0, entries.size() - TOLD), entries.size())) {
             text.append("\n  ").append(entry.describe());
             if (entry.enqueued() != 0) {
                 text.append(", called ").append(seconds(now - entry.enqueued())).append(" ago");

@@ -129,7 +129,7 @@ final class JfrEvents {
         if (!event.shouldCommit()) {
             return;
         }
-        Ring.Entry entry = core.communicator().ring().last();
+        OperationLog.Entry entry = core.communicator().operationLog().last();
         event.of(core);
         event.function = Operations.name(entry.operation());
         event.sequence = entry.sequence();

@@ -69,7 +69,7 @@ final class RollCall {
     private static byte[] answer(CommunicatorCore core) {
         String text = "0\nhas dropped its communicator";
         if (core != null) {
-            Ring.Entry last = core.communicator().ring().last();
+            OperationLog.Entry last = core.communicator().operationLog().last();
             text = last.sequence() + "\n"
                     + switch (core.state()) {
                         case CLOSED -> "has closed its communicator";
@@ -106,7 +106,7 @@ final class RollCall {
     }
 
     private Result result(Map<Integer, byte[]> answers) {
-        long mine = core.communicator().ring().last().sequence();
+        long mine = core.communicator().operationLog().last().sequence();
         List<Integer> silent = IntStream.range(0, core.size())
                 .filter(rank -> rank != core.rank() && !answers.containsKey(rank))
                 .boxed()

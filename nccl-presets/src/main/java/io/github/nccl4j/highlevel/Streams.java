@@ -46,7 +46,7 @@ final class Streams {
     }
 
     /** Marks the end of the work that is in a stream now. */
-    synchronized Work mark(CudaStream stream, Ring.Entry last) {
+    synchronized Work mark(CudaStream stream, OperationLog.Entry last) {
         recycle();
         CudaEvent event = null;
         // With the host engine, work in the default stream was done when its call returned.

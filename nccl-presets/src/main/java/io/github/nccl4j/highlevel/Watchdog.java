@@ -59,7 +59,7 @@ final class Watchdog {
             if (core == null || core.hasEnded()) {
                 return false;
             }
-            core.communicator().ring().tick(time);
+            core.communicator().operationLog().tick(time);
             if (core.state() == Communicator.State.OPEN) {
                 lookAtCall(core, now);
                 lookForErrors(core, now);
@@ -120,7 +120,7 @@ final class Watchdog {
 
     /** Looks after a communicator until it has ended. */
     static void watch(CommunicatorCore core) {
-        core.communicator().ring().tick(System.currentTimeMillis());
+        core.communicator().operationLog().tick(System.currentTimeMillis());
         synchronized (ADDED) {
             ADDED.add(new Watched(core));
             if (thread == null) {

@@ -38,7 +38,7 @@ public final class Work {
     private final Streams streams;
     private final long stream;
     /** The last operation before it. */
-    private final Ring.Entry last;
+    private final OperationLog.Entry last;
 
     private CudaEvent event;
     private Progress progress;
@@ -46,7 +46,7 @@ public final class Work {
     /** When the watchdog has seen it first, or 0. */
     private long firstSeen;
 
-    Work(Communicator communicator, Streams streams, CudaEvent event, long stream, Ring.Entry last) {
+    Work(Communicator communicator, Streams streams, CudaEvent event, long stream, OperationLog.Entry last) {
         this.communicator = communicator;
         this.streams = streams;
         this.event = event;
@@ -96,7 +96,7 @@ public final class Work {
     }
 
     private void record() {
-        communicator.ring().seenDone(stream, last.sequence(), System.currentTimeMillis());
+        communicator.operationLog().seenDone(stream, last.sequence(), System.currentTimeMillis());
     }
 
     /** On host memory, failures are found by asking the communicator, as on a GPU, where work that failed never ends. */

@@ -310,7 +310,9 @@ class FamilyTest {
             logger.setUseParentHandlers(true);
         }
         assertEquals(1, records.size());
-        assertTrue(records.get(0).getMessage().endsWith(" could not be freed"), records.get(0).getMessage());
+        assertTrue(
+                records.get(0).getMessage().endsWith(" could not be freed"),
+                records.get(0).getMessage());
         assertSame(failure, records.get(0).getThrown());
     }
 

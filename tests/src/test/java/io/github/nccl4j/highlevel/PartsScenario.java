@@ -88,9 +88,9 @@ public final class PartsScenario {
                 3,
                 () -> communicator.allToAllvUnchecked(
                         send, new long[] {0, 0, 5}, places, recv, new long[] {7, 0, 2}, new long[] {0, 9, 20}, stream));
-        int group = communicator.ring().last().group();
+        int group = communicator.operationLog().last().group();
         communicator.sendRecv(send, 2, recv, 0, stream);
-        Ring.Entry last = communicator.ring().last();
+        OperationLog.Entry last = communicator.operationLog().last();
         equal(group + 1, last.group(), "the number of the group");
         equal(Operations.RECV, last.operation(), "the last call");
     }

@@ -12,7 +12,7 @@ import java.util.TreeMap;
  * The last operations of a communicator, in an array that is made once: recording one is some stores for the thread that is
  * in the communicator's gate, which counts them. Others read a copy, and leave out what may have been written meanwhile.
  */
-final class Ring {
+final class OperationLog {
     /** Of the words of a place: two places are in one line of the processor's cache, of which NCCL leaves little. */
     private static final int SHIFT = 2;
 
@@ -51,12 +51,12 @@ final class Ring {
     private final long[] doneTime;
 
     /**
-     * A ring.
+     * A log.
      *
      * @param kept how many operations can be told at any time
      * @param gate where they are counted
      */
-    Ring(int kept, Gate gate) {
+    OperationLog(int kept, Gate gate) {
         this.gate = gate;
         // One more: that which is being written can't be told.
         int places = Integer.highestOneBit(kept) << 1;
