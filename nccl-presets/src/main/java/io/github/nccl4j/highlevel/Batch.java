@@ -67,7 +67,7 @@ final class Batch {
 
     /** The batch of this thread if it has an open group, else null. */
     static Batch current() {
-        if (!Detours.any()) {
+        if (!SlowPath.isRequired()) {
             return null;
         }
         Batch batch = OF_THREAD.get();
@@ -83,7 +83,7 @@ final class Batch {
     static Batch open(Group group) {
         Batch batch = OF_THREAD.get();
         if (batch.groups.isEmpty()) {
-            Detours.begin();
+            SlowPath.begin();
         }
         batch.groups.add(group);
         return batch;
@@ -248,7 +248,7 @@ final class Batch {
         deferred.clear();
         communicators.forEach(CommunicatorCore::leaveBatch);
         communicators.clear();
-        Detours.end();
+        SlowPath.end();
         // Last, since freeing may call NCCL for the communicators.
         unpin(0);
     }

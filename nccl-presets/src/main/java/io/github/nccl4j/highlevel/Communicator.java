@@ -126,7 +126,7 @@ public final class Communicator implements AutoCloseable {
     /** Written by the thread that is in the gate. */
     private final OperationLog operationLog;
 
-    private final DirectParts direct;
+    private final DirectCallGroup direct;
     private final FlightRecorder recorder;
     private final Streams streams;
     private final Scratch scratch;
@@ -170,7 +170,7 @@ public final class Communicator implements AutoCloseable {
         gate = core.gate();
         checked = settings.check() != null;
         operationLog = new OperationLog(settings.recorded(), gate);
-        direct = new DirectParts(core, gate, operationLog);
+        direct = new DirectCallGroup(core, gate, operationLog);
         recorder = new FlightRecorder(this, operationLog);
         onHost = core.isOnHost();
         special = onHost || checked ? SPECIAL : 0;
@@ -312,7 +312,7 @@ public final class Communicator implements AutoCloseable {
         }
         Communicator communicator = new Communicator(library, device, true, owner, Settings.DEFAULT, "");
         // Others of its ranks may be in this process, who knows.
-        communicator.core.isNamed(Family.UNKNOWN);
+        communicator.core.isNamed(ProcessRanks.UNKNOWN);
         communicator.core.opened(handle, rank, size);
         return communicator;
     }
@@ -1140,12 +1140,12 @@ public final class Communicator implements AutoCloseable {
             return;
         }
         check(send, recv, stream);
-        try (Parts parts = parts()) {
+        try (CallGroup calls = callGroup()) {
             for (int peer = 0; peer < size(); peer++) {
-                parts.transfer(Operations.SEND, send, peer * count, count, peer, stream);
-                parts.transfer(Operations.RECV, recv, peer * count, count, peer, stream);
+                calls.transfer(Operations.SEND, send, peer * count, count, peer, stream);
+                calls.transfer(Operations.RECV, recv, peer * count, count, peer, stream);
             }
-            parts.launch();
+            calls.launch();
         }
     }
 
@@ -1174,17 +1174,17 @@ public final class Communicator implements AutoCloseable {
         }
         check(send, recv, stream);
         long count = send.length;
-        try (Parts parts = parts()) {
+        try (CallGroup calls = callGroup()) {
             for (int peer = 0; rank() == root && peer < size(); peer++) {
                 boolean inPlace = peer == root && recv.addressOf(root * count) == send.address;
                 if (!inPlace) {
-                    parts.transfer(Operations.RECV, recv, peer * count, count, peer, stream);
+                    calls.transfer(Operations.RECV, recv, peer * count, count, peer, stream);
                 }
             }
             if (rank() != root || recv.addressOf(root * count) != send.address) {
-                parts.transfer(Operations.SEND, send, 0, count, root, stream);
+                calls.transfer(Operations.SEND, send, 0, count, root, stream);
             }
-            parts.launch();
+            calls.launch();
         }
     }
 
@@ -1226,17 +1226,17 @@ public final class Communicator implements AutoCloseable {
         }
         check(send, recv, stream);
         long count = recv.length;
-        try (Parts parts = parts()) {
+        try (CallGroup calls = callGroup()) {
             for (int peer = 0; rank() == root && peer < size(); peer++) {
                 boolean inPlace = peer == root && send.addressOf(root * count) == recv.address;
                 if (!inPlace) {
-                    parts.transfer(Operations.SEND, send, peer * count, count, peer, stream);
+                    calls.transfer(Operations.SEND, send, peer * count, count, peer, stream);
                 }
             }
             if (rank() != root || send.addressOf(root * count) != recv.address) {
-                parts.transfer(Operations.RECV, recv, 0, count, root, stream);
+                calls.transfer(Operations.RECV, recv, 0, count, root, stream);
             }
-            parts.launch();
+            calls.launch();
         }
     }
 
@@ -1313,10 +1313,10 @@ public final class Communicator implements AutoCloseable {
         if (to == rank()) {
             requireEqual("recv.length()", recv.length, "send.length()", send.length);
         }
-        try (Parts parts = parts()) {
-            parts.transfer(Operations.SEND, send, 0, send.length, to, stream);
-            parts.transfer(Operations.RECV, recv, 0, recv.length, from, stream);
-            parts.launch();
+        try (CallGroup calls = callGroup()) {
+            calls.transfer(Operations.SEND, send, 0, send.length, to, stream);
+            calls.transfer(Operations.RECV, recv, 0, recv.length, from, stream);
+            calls.launch();
         }
     }
 
@@ -1346,15 +1346,15 @@ public final class Communicator implements AutoCloseable {
         if (!inPlace) {
             checkDisjoint(send, recv);
         }
-        try (Parts parts = parts()) {
+        try (CallGroup calls = callGroup()) {
             for (int peer = 0; peer < size(); peer++) {
                 if (peer == rank() && inPlace) {
                     continue;
                 }
-                parts.transfer(Operations.SEND, send, 0, own, peer, stream);
-                parts.transfer(Operations.RECV, recv, blocks, peer, stream);
+                calls.transfer(Operations.SEND, send, 0, own, peer, stream);
+                calls.transfer(Operations.RECV, recv, blocks, peer, stream);
             }
-            parts.launch();
+            calls.launch();
         }
     }
 
@@ -1392,16 +1392,16 @@ public final class Communicator implements AutoCloseable {
         if (!inPlace) {
             checkDisjoint(send, recv);
         }
-        try (Parts parts = parts()) {
+        try (CallGroup calls = callGroup()) {
             for (int peer = 0; peer < size(); peer++) {
                 if (peer != root || !inPlace) {
-                    parts.transfer(Operations.RECV, recv, blocks, peer, stream);
+                    calls.transfer(Operations.RECV, recv, blocks, peer, stream);
                 }
             }
             if (!inPlace) {
-                parts.transfer(Operations.SEND, send, 0, send.length, root, stream);
+                calls.transfer(Operations.SEND, send, 0, send.length, root, stream);
             }
-            parts.launch();
+            calls.launch();
         }
     }
 
@@ -1417,9 +1417,9 @@ public final class Communicator implements AutoCloseable {
     public <T extends Element> void gatherv(DeviceBuffer<T> send, int root, CudaStream stream) {
         requireOtherRoot(root, "recv");
         check(send, stream);
-        try (Parts parts = parts()) {
-            parts.transfer(Operations.SEND, send, 0, send.length, root, stream);
-            parts.launch();
+        try (CallGroup calls = callGroup()) {
+            calls.transfer(Operations.SEND, send, 0, send.length, root, stream);
+            calls.launch();
         }
     }
 
@@ -1457,16 +1457,16 @@ public final class Communicator implements AutoCloseable {
         if (!inPlace) {
             checkDisjoint(send, recv);
         }
-        try (Parts parts = parts()) {
+        try (CallGroup calls = callGroup()) {
             for (int peer = 0; peer < size(); peer++) {
                 if (peer != root || !inPlace) {
-                    parts.transfer(Operations.SEND, send, blocks, peer, stream);
+                    calls.transfer(Operations.SEND, send, blocks, peer, stream);
                 }
             }
             if (!inPlace) {
-                parts.transfer(Operations.RECV, recv, 0, recv.length, root, stream);
+                calls.transfer(Operations.RECV, recv, 0, recv.length, root, stream);
             }
-            parts.launch();
+            calls.launch();
         }
     }
 
@@ -1482,9 +1482,9 @@ public final class Communicator implements AutoCloseable {
     public <T extends Element> void scatterv(DeviceBuffer<T> recv, int root, CudaStream stream) {
         requireOtherRoot(root, "send");
         check(recv, stream);
-        try (Parts parts = parts()) {
-            parts.transfer(Operations.RECV, recv, 0, recv.length, root, stream);
-            parts.launch();
+        try (CallGroup calls = callGroup()) {
+            calls.transfer(Operations.RECV, recv, 0, recv.length, root, stream);
+            calls.launch();
         }
     }
 
@@ -1511,14 +1511,14 @@ public final class Communicator implements AutoCloseable {
         if (!inPlace) {
             checkDisjoint(send, recv);
         }
-        try (Parts parts = parts()) {
+        try (CallGroup calls = callGroup()) {
             for (int root = 0; root < size(); root++) {
                 long part = send.addressOf(blocks.displacements()[root]);
                 // At other ranks than the root, NCCL does not write.
                 long target = root == rank() ? recv.address : part;
-                parts.reduce(send, recv, part, target, blocks.counts()[root], op, root, stream);
+                calls.reduce(send, recv, part, target, blocks.counts()[root], op, root, stream);
             }
-            parts.launch();
+            calls.launch();
         }
     }
 
@@ -1648,12 +1648,12 @@ public final class Communicator implements AutoCloseable {
 
     /** All sends and receives of an all-to-all, in a group. */
     void exchangeBlocks(DeviceBuffer<?> send, Blocks sends, DeviceBuffer<?> recv, Blocks receives, CudaStream stream) {
-        try (Parts parts = parts()) {
+        try (CallGroup calls = callGroup()) {
             for (int peer = 0; peer < size(); peer++) {
-                parts.transfer(Operations.SEND, send, sends, peer, stream);
-                parts.transfer(Operations.RECV, recv, receives, peer, stream);
+                calls.transfer(Operations.SEND, send, sends, peer, stream);
+                calls.transfer(Operations.RECV, recv, receives, peer, stream);
             }
-            parts.launch();
+            calls.launch();
         }
     }
 
@@ -2284,7 +2284,7 @@ public final class Communicator implements AutoCloseable {
 
     /** Negative if operations must look further than at what they are given. */
     private int further() {
-        return special | Detours.state();
+        return special | SlowPath.sign();
     }
 
     private void submitFurther(
@@ -2371,8 +2371,8 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    private Parts parts() {
-        return further() < 0 ? new GroupedParts(core) : direct.begin();
+    private CallGroup callGroup() {
+        return further() < 0 ? new BatchedCallGroup(core) : direct.begin();
     }
 
     private void submit(

@@ -245,32 +245,32 @@ public final class CommunicatorBuilder {
                 ? OwnDevice.of(this::chosenDevice)
                 : self.hasLocalRank() ? OwnDevice.start(self) : OwnDevice.unlocated(self);
         if (self.rank() > 0) {
-            Introduction.requireDevice(own, self);
+            RankHandshake.requireDevice(own, self);
         }
-        Rendezvous meeting = Introduction.nextOfJob(self, settings.deadline());
+        Rendezvous meeting = RankHandshake.nextOfJob(self, settings.deadline());
         if (!self.hasLocalRank()) {
             // All ranks do it, whether they need to know or not.
-            RankInfo located = new Introduction(meeting, settings.deadline()).locate(own, self);
+            RankInfo located = new RankHandshake(meeting, settings.deadline()).locate(own, self);
             own = device == null ? OwnDevice.start(located) : own;
         }
         return create(meeting, own);
     }
 
     private Communicator create(Rendezvous rendezvous, OwnDevice own) {
-        Introduction introduction = new Introduction(rendezvous, settings.deadline());
-        introduction.meet(own);
+        RankHandshake handshake = new RankHandshake(rendezvous, settings.deadline());
+        handshake.exchangeDescriptions(own);
         // Both take a while, in which the device may get ready.
         Gate.prepare();
-        UniqueId made = rendezvous.rank() == 0 ? introduction.orTell(UniqueId::create) : null;
-        Device on = introduction.orTell(own::get);
-        UniqueId id = introduction.handOut(made);
+        UniqueId made = rendezvous.rank() == 0 ? handshake.orReport(UniqueId::create) : null;
+        Device on = handshake.orReport(own::get);
+        UniqueId id = handshake.broadcastId(made);
         Settings given = settings;
         settings = settings.withMeeting(rendezvous);
         if (Boolean.getBoolean("nccl4j.check") && settings.check() == null) {
             settings = settings.withCheck(rendezvous);
         }
         try {
-            return introduction.orTell(() -> create(List.of(id), rendezvous.rank(), rendezvous.size(), on));
+            return handshake.orReport(() -> create(List.of(id), rendezvous.rank(), rendezvous.size(), on));
         } finally {
             settings = given;
         }

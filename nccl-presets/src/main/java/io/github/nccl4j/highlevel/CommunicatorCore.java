@@ -82,10 +82,10 @@ final class CommunicatorCore {
     private RollCall rollCall;
 
     /** What names this communicator in the process; null if it is not known. */
-    private Object familyKey;
+    private Object communicatorKey;
 
     /** The ranks of it in this process, on CUDA devices. */
-    private Family family;
+    private ProcessRanks processRanks;
 
     /** How many communicators were made from it, by calls of all ranks. */
     private int derived;
@@ -175,7 +175,7 @@ final class CommunicatorCore {
 
     /** What all of its ranks know it by, for records: neither the id nor a way to find it. */
     String identity() {
-        return Family.text(familyKey);
+        return ProcessRanks.text(communicatorKey);
     }
 
     int size() {
@@ -232,8 +232,8 @@ final class CommunicatorCore {
         this.handle = handle;
         this.rank = rank;
         this.size = size;
-        if (owner && device.isCuda() && familyKey != null) {
-            family = Family.join(familyKey, this);
+        if (owner && device.isCuda() && communicatorKey != null) {
+            processRanks = ProcessRanks.join(communicatorKey, this);
         }
         KnownCommunicators.add(handle, rank, name, device);
         // What NCCL warned of until now is no reason of a later failure.
@@ -257,7 +257,7 @@ final class CommunicatorCore {
 
     /** Where its ranks can be asked what they are at, if that is a place of these ranks; or null. */
     void callRollAt(Rendezvous where) {
-        boolean named = familyKey != null && familyKey != Family.UNKNOWN;
+        boolean named = communicatorKey != null && communicatorKey != ProcessRanks.UNKNOWN;
         if (named && owner && where != null && where.rank() == rank && where.size() == size && size > 1) {
             rollCall = RollCall.begin(this, where);
         }
@@ -276,14 +276,14 @@ final class CommunicatorCore {
 
     /** What all of its ranks know it by. */
     void isNamed(Object key) {
-        familyKey = key;
+        communicatorKey = key;
     }
 
     /** The name of a communicator that all ranks, or all of a color, make from this by their next such call. */
     Object nameOfChild(int color) {
-        return familyKey == null || familyKey == Family.UNKNOWN
-                ? familyKey
-                : new Family.Child(familyKey, derived++, color);
+        return communicatorKey == null || communicatorKey == ProcessRanks.UNKNOWN
+                ? communicatorKey
+                : new ProcessRanks.Child(communicatorKey, derived++, color);
     }
 
     /** The thread that was in last. */
@@ -1216,10 +1216,10 @@ final class CommunicatorCore {
         polling.unlock();
         Leaks.closed(watch);
         KnownCommunicators.remove(handle);
-        if (family == null) {
+        if (processRanks == null) {
             endNow(free);
         } else {
-            family.leave(this, waits, () -> endNow(free));
+            processRanks.leave(this, waits, () -> endNow(free));
         }
     }
 
@@ -1228,7 +1228,7 @@ final class CommunicatorCore {
             free.run();
         } finally {
             cells.close();
-            Stall.end(this);
+            StalledDevices.remove(this);
             if (rollCall != null) {
                 rollCall.end();
             }

@@ -126,7 +126,7 @@ public final class CudaGraph implements AutoCloseable {
         }
         CudaGraph outer = OF_THREAD.get();
         CAPTURES.incrementAndGet();
-        Detours.begin();
+        SlowPath.begin();
         try {
             OF_THREAD.set(this);
             Cuda.beginCapture(device, stream.handle);
@@ -138,7 +138,7 @@ public final class CudaGraph implements AutoCloseable {
             }
             executable = Cuda.endCapture(device, stream.handle);
         } finally {
-            Detours.end();
+            SlowPath.end();
             CAPTURES.decrementAndGet();
             OF_THREAD.set(outer);
             CAPTURING.remove(origin);
@@ -163,7 +163,7 @@ public final class CudaGraph implements AutoCloseable {
         return graph != null ? graph : OF_THREAD.get();
     }
 
-    /** Whether anything at all is captured: quickly asked, by a plain read as that of {@link Detours#any}. */
+    /** Whether anything at all is captured: quickly asked, by a plain read as that of {@link SlowPath#isRequired}. */
     static boolean anyCapturing() {
         return CAPTURES.getPlain() != 0;
     }

@@ -133,7 +133,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
                     address,
                     length,
                     null,
-                    () -> Stall.free(device, () -> Cuda.free(device, address)),
+                    () -> StalledDevices.free(device, () -> Cuda.free(device, address)),
                     null);
         }
         if (bytes > Long.MAX_VALUE - HOST_ALIGNMENT) {
@@ -155,7 +155,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         long bytes = allocatedBytes(type, length);
         InFlight.poll();
         long address = Cuda.allocateHost(device, bytes);
-        Runnable free = () -> Stall.free(device, () -> {
+        Runnable free = () -> StalledDevices.free(device, () -> {
             // Unlike cudaFree, cudaFreeHost takes memory away from work that still uses it.
             Cuda.synchronizeDevice(device);
             Cuda.freeHost(device, address);
@@ -174,7 +174,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
             return new DeviceBuffer<>(device, type, address, length, null, () -> NcclMemory.free(address), null, true);
         }
         long address = Cuda.on(device, () -> NcclMemory.allocate(bytes));
-        Runnable free = () -> Stall.free(device, () -> {
+        Runnable free = () -> StalledDevices.free(device, () -> {
             // Unlike cudaFree, ncclMemFree takes memory away from work that still uses it.
             Cuda.synchronizeDevice(device);
             Cuda.on(device, () -> {
@@ -296,7 +296,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         Bounds.checkAddress("address", address, bytes(type, length));
         Runnable freeNow = device.isHost()
                 ? free
-                : () -> Stall.free(device, () -> {
+                : () -> StalledDevices.free(device, () -> {
                     Cuda.synchronizeDevice(device);
                     free.run();
                 });

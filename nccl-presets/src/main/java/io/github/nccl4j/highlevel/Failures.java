@@ -266,7 +266,7 @@ final class Failures {
                 return false;
             }
             stalls++;
-            Stall.begin(core);
+            StalledDevices.add(core);
             return true;
         }
     }
@@ -287,7 +287,7 @@ final class Failures {
                 return;
             }
         }
-        Stall.end(core);
+        StalledDevices.remove(core);
     }
 
     /** Whether the device may never be done with what it was told; asks again for what was late. */

@@ -26,9 +26,9 @@ final class Jfr {
         if (now != recording) {
             recording = now;
             if (now) {
-                Detours.begin();
+                SlowPath.begin();
             } else {
-                Detours.end();
+                SlowPath.end();
             }
         }
     }

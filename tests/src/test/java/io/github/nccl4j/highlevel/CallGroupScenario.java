@@ -10,12 +10,12 @@ import java.util.List;
  * Operations that consist of several calls, alone and in a group that the caller has opened: the same calls of NCCL. Runs in
  * a JVM with the fake CUDA and the stub that logs.
  */
-public final class PartsScenario {
+public final class CallGroupScenario {
     private static final int RANKS = 3;
     private static final int RANK = 1;
     private static final Path LOG = Path.of(System.getenv("STUB_LOG"));
 
-    private PartsScenario() {}
+    private CallGroupScenario() {}
 
     private static void equal(Object expected, Object actual, String what) {
         if (!expected.equals(actual)) {

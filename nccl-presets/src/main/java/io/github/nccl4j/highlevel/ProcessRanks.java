@@ -19,10 +19,10 @@ import java.util.concurrent.TimeUnit;
  * <p>One thread that closes several ranks, one after the other, must not wait. Whether threads will come is not known, so
  * that waiting is short, and is not tried again in vain.
  */
-final class Family {
+final class ProcessRanks {
     private static final Duration PATIENCE = Duration.ofSeconds(1);
     private static final Duration EXIT_PATIENCE = Duration.ofSeconds(10);
-    private static final Map<Object, Family> ALL = new HashMap<>();
+    private static final Map<Object, ProcessRanks> ALL = new HashMap<>();
     private static final Set<Thread> FREEING = new HashSet<>();
     /** The name of a communicator of which it is not known who else has a rank. */
     static final Object UNKNOWN = new Object();
@@ -40,7 +40,7 @@ final class Family {
     private int left;
     private boolean someWentOn;
 
-    private Family(Object key) {
+    private ProcessRanks(Object key) {
         this.key = key;
     }
 
@@ -55,12 +55,12 @@ final class Family {
         return key instanceof UniqueId id ? id.fingerprint() : "unknown";
     }
 
-    static Family join(Object key, CommunicatorCore member) {
+    static ProcessRanks join(Object key, CommunicatorCore member) {
         synchronized (ALL) {
-            Family family = key == UNKNOWN ? new Family(key) : ALL.computeIfAbsent(key, Family::new);
-            family.members++;
-            family.open.add(new WeakReference<>(member));
-            return family;
+            ProcessRanks ranks = key == UNKNOWN ? new ProcessRanks(key) : ALL.computeIfAbsent(key, ProcessRanks::new);
+            ranks.members++;
+            ranks.open.add(new WeakReference<>(member));
+            return ranks;
         }
     }
 
@@ -161,7 +161,7 @@ final class Family {
             FREEING.add(thread);
             if (!hooked) {
                 hooked = true;
-                Runtime.getRuntime().addShutdownHook(new Thread(Family::awaitFreeing, "nccl4j exit"));
+                Runtime.getRuntime().addShutdownHook(new Thread(ProcessRanks::awaitFreeing, "nccl4j exit"));
             }
         }
         thread.start();

@@ -3,29 +3,29 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * Parts that are handed to NCCL as they come, in a native group of their own: nothing can come between that would have to
+ * CallGroup that are handed to NCCL as they come, in a native group of their own: nothing can come between that would have to
  * be taken back. As cheap as the calls themselves, and made once for each communicator; who uses it is in the gate.
  */
-final class DirectParts extends Parts {
+final class DirectCallGroup extends CallGroup {
     private final Gate gate;
     private final OperationLog log;
     private final CommunicatorCore core;
 
     private Gate.Pass pass;
     private int group;
-    private int parts;
+    private int calls;
     private int result;
 
-    DirectParts(CommunicatorCore core, Gate gate, OperationLog log) {
+    DirectCallGroup(CommunicatorCore core, Gate gate, OperationLog log) {
         this.core = core;
         this.gate = gate;
         this.log = log;
     }
 
     /** Goes into the gate; {@link #close} leaves it. */
-    DirectParts begin() {
+    DirectCallGroup begin() {
         pass = gate.enter();
-        parts = 0;
+        calls = 0;
         result = nccl.ncclSuccess;
         return this;
     }
@@ -39,13 +39,13 @@ final class DirectParts extends Parts {
 
     @Override
     void add(int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
-        if (parts == 0) {
+        if (calls == 0) {
             Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
             group = log.beginGroup();
         } else if (hasFailed()) {
             return;
         }
-        parts++;
+        calls++;
         log.record(pass.next(), operation, count, type, peer, op, group, stream.handle);
         pass.count();
         result = Operations.call(operation, send, recv, count, type, op, peer, 0, core.handle(), stream.handle);
@@ -57,11 +57,11 @@ final class DirectParts extends Parts {
 
     @Override
     void launch() {
-        if (parts == 0) {
+        if (calls == 0) {
             return;
         }
-        int count = parts;
-        parts = 0;
+        int count = calls;
+        calls = 0;
         // Always, or this thread would stay in the group; after an error NCCL drops what it has.
         int end = nccl.ncclGroupEnd();
         if (end != nccl.ncclSuccess || hasFailed()) {
@@ -83,7 +83,7 @@ final class DirectParts extends Parts {
     @Override
     public void close() {
         try {
-            if (parts > 0) {
+            if (calls > 0) {
                 nccl.ncclGroupEnd();
             }
         } finally {

@@ -13,14 +13,14 @@ import java.util.Set;
  * that freeing would never end either: it is put off until the communicator was aborted. Else a program that closes its
  * buffers before its communicator, as try-with-resources does, would turn an exception into a hang.
  */
-final class Stall {
+final class StalledDevices {
     private static final Map<Device, Set<CommunicatorCore>> STALLED = new HashMap<>();
-    private static final Map<Device, List<Runnable>> PUT_OFF = new HashMap<>();
+    private static final Map<Device, List<Runnable>> DEFERRED = new HashMap<>();
 
-    private Stall() {}
+    private StalledDevices() {}
 
     /** A communicator's work was not done in time, or it has failed. */
-    static void begin(CommunicatorCore communicator) {
+    static void add(CommunicatorCore communicator) {
         synchronized (STALLED) {
             STALLED.computeIfAbsent(communicator.device(), device -> new HashSet<>())
                     .add(communicator);
@@ -28,7 +28,7 @@ final class Stall {
     }
 
     /** Its work has ended after all, or it was aborted. */
-    static void end(CommunicatorCore communicator) {
+    static void remove(CommunicatorCore communicator) {
         List<Runnable> due;
         synchronized (STALLED) {
             Set<CommunicatorCore> others = STALLED.get(communicator.device());
@@ -36,10 +36,10 @@ final class Stall {
                 return;
             }
             STALLED.remove(communicator.device());
-            due = PUT_OFF.remove(communicator.device());
+            due = DEFERRED.remove(communicator.device());
         }
         if (due != null) {
-            due.forEach(Stall::freeNow);
+            due.forEach(StalledDevices::freeNow);
         }
     }
 
@@ -66,7 +66,7 @@ final class Stall {
         }
         synchronized (STALLED) {
             if (STALLED.containsKey(device)) {
-                PUT_OFF.computeIfAbsent(device, any -> new ArrayList<>()).add(free);
+                DEFERRED.computeIfAbsent(device, any -> new ArrayList<>()).add(free);
                 return;
             }
         }

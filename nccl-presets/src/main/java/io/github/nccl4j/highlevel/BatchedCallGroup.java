@@ -1,11 +1,11 @@
 package io.github.nccl4j.highlevel;
 
-/** Parts that go into a group: where one is open, or operations must look further. */
-final class GroupedParts extends Parts {
+/** CallGroup that go into a group: where one is open, or operations must look further. */
+final class BatchedCallGroup extends CallGroup {
     private final CommunicatorCore core;
     private final Group group = Group.open();
 
-    GroupedParts(CommunicatorCore core) {
+    BatchedCallGroup(CommunicatorCore core) {
         this.core = core;
     }
 

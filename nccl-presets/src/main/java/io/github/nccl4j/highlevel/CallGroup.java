@@ -2,9 +2,9 @@ package io.github.nccl4j.highlevel;
 
 /**
  * The calls of NCCL that one operation consists of, to be launched together. All arguments were checked before; for the
- * thread that began it. Parts of nothing are left out, at both ranks: NCCL would launch a kernel for them.
+ * thread that began it. CallGroup of nothing are left out, at both ranks: NCCL would launch a kernel for them.
  */
-abstract class Parts implements AutoCloseable {
+abstract class CallGroup implements AutoCloseable {
 
     /** A part of a buffer to or from a rank: SEND or RECV. */
     final void transfer(int operation, DeviceBuffer<?> buffer, long offset, long count, int peer, CudaStream stream) {
