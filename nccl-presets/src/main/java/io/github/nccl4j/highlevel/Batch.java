@@ -449,8 +449,8 @@ final class Batch {
         // Calls with results wait for other ranks within the C call, so that a deadline needs a thread of its own.
         if (first.isBlocking() && waitsForOtherRanks()) {
             try {
-                result = HostCall.make("group", longestDeadline(), () -> first.onDevice(this::callAll), late -> {});
-            } catch (HostCall.GivenUp e) {
+                result = BlockingCall.run("group", longestDeadline(), () -> first.onDevice(this::callAll), late -> {});
+            } catch (BlockingCall.AbandonedException e) {
                 communicators.forEach(CommunicatorCore::isStuck);
                 if (e.isInterrupted()) {
                     throw interrupted();
@@ -458,7 +458,7 @@ final class Batch {
                 throw first.timedOut("ncclGroupEnd", whole(), longestDeadline());
             }
         } else if (first.isOnHost() && VirtualThreads.isCurrent() && usesDefaultStream()) {
-            result = HostCall.makeToTheEnd(
+            result = BlockingCall.runToCompletion(
                     this::callAll, () -> communicators.forEach(CommunicatorCore::endInterruptedCall));
         } else {
             result = CudaGraph.ofThread() == null ? callAll() : Cuda.whileCapturing(this::callAll);

@@ -19,7 +19,7 @@ abstract class CallGroup implements AutoCloseable {
     }
 
     /** A rank's block to or from it. */
-    final void transfer(int operation, DeviceBuffer<?> buffer, Blocks blocks, int peer, CudaStream stream) {
+    final void transfer(int operation, DeviceBuffer<?> buffer, BlockLayout blocks, int peer, CudaStream stream) {
         transfer(operation, buffer, blocks.displacements()[peer], blocks.counts()[peer], peer, stream);
     }
 

@@ -688,7 +688,8 @@ public final class Communicator implements AutoCloseable {
      */
     public static void abortAll(Collection<Communicator> communicators) {
         List<Communicator> all = List.copyOf(communicators);
-        HostCall.runAll("abort", all.stream().<Runnable>map(one -> one::abort).toList());
+        BlockingCall.runAll(
+                "abort", all.stream().<Runnable>map(one -> one::abort).toList());
     }
 
     /**
@@ -1339,7 +1340,7 @@ public final class Communicator implements AutoCloseable {
     public <T extends Element> void allGatherv(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, long[] counts, long[] displacements, CudaStream stream) {
         check(send, recv, stream);
-        Blocks blocks = Blocks.checked("recv", counts, displacements, size(), recv.length, true);
+        BlockLayout blocks = BlockLayout.checked("recv", counts, displacements, size(), recv.length, true);
         long own = blocks.counts()[rank()];
         requireEqual("send.length()", send.length, "counts[rank()]", own);
         boolean inPlace = recv.addressOf(blocks.displacements()[rank()]) == send.address;
@@ -1386,7 +1387,7 @@ public final class Communicator implements AutoCloseable {
             return;
         }
         check(send, recv, stream);
-        Blocks blocks = Blocks.checked("recv", counts, displacements, size(), recv.length, true);
+        BlockLayout blocks = BlockLayout.checked("recv", counts, displacements, size(), recv.length, true);
         requireEqual("send.length()", send.length, "counts[rank()]", blocks.counts()[root]);
         boolean inPlace = recv.addressOf(blocks.displacements()[root]) == send.address;
         if (!inPlace) {
@@ -1451,7 +1452,7 @@ public final class Communicator implements AutoCloseable {
             return;
         }
         check(send, recv, stream);
-        Blocks blocks = Blocks.checked("send", counts, displacements, size(), send.length, false);
+        BlockLayout blocks = BlockLayout.checked("send", counts, displacements, size(), send.length, false);
         requireEqual("recv.length()", recv.length, "counts[rank()]", blocks.counts()[root]);
         boolean inPlace = send.addressOf(blocks.displacements()[root]) == recv.address;
         if (!inPlace) {
@@ -1505,7 +1506,7 @@ public final class Communicator implements AutoCloseable {
             DeviceBuffer<T> send, DeviceBuffer<T> recv, long[] counts, ReduceOp op, CudaStream stream) {
         check(send, recv, stream);
         check(op, send.type);
-        Blocks blocks = Blocks.consecutive("send", counts, size(), send.length);
+        BlockLayout blocks = BlockLayout.consecutive("send", counts, size(), send.length);
         requireEqual("recv.length()", recv.length, "counts[rank()]", blocks.counts()[rank()]);
         boolean inPlace = send.addressOf(blocks.displacements()[rank()]) == recv.address;
         if (!inPlace) {
@@ -1590,8 +1591,8 @@ public final class Communicator implements AutoCloseable {
             CudaStream stream) {
         check(send, recv, stream);
         checkDisjoint(send, recv);
-        Blocks sends = Blocks.checked("send", sendCounts, sendDisplacements, size(), send.length, false);
-        Blocks receives = Blocks.checked("recv", recvCounts, recvDisplacements, size(), recv.length, true);
+        BlockLayout sends = BlockLayout.checked("send", sendCounts, sendDisplacements, size(), send.length, false);
+        BlockLayout receives = BlockLayout.checked("recv", recvCounts, recvDisplacements, size(), recv.length, true);
         requireEqual("recvCounts[rank()]", recvCounts[rank()], "sendCounts[rank()]", sendCounts[rank()]);
         exchangeBlocks(send, sends, recv, receives, stream);
     }
@@ -1647,7 +1648,8 @@ public final class Communicator implements AutoCloseable {
     }
 
     /** All sends and receives of an all-to-all, in a group. */
-    void exchangeBlocks(DeviceBuffer<?> send, Blocks sends, DeviceBuffer<?> recv, Blocks receives, CudaStream stream) {
+    void exchangeBlocks(
+            DeviceBuffer<?> send, BlockLayout sends, DeviceBuffer<?> recv, BlockLayout receives, CudaStream stream) {
         try (CallGroup calls = callGroup()) {
             for (int peer = 0; peer < size(); peer++) {
                 calls.transfer(Operations.SEND, send, sends, peer, stream);
@@ -2466,7 +2468,7 @@ public final class Communicator implements AutoCloseable {
             CudaStream stream) {
         if (onHost && stream.handle == 0 && VirtualThreads.isCurrent()) {
             // In its default stream the host engine waits for the other ranks within the call.
-            return HostCall.makeToTheEnd(
+            return BlockingCall.runToCompletion(
                     () -> Operations.call(operation, send, recv, count, type, op, peer, offset, core.handle(), 0),
                     core::endInterruptedCall);
         }

@@ -79,7 +79,7 @@ final class CommunicatorCore {
     private CallCheck check;
 
     /** Asks the other ranks when something is late; null where that can't be. Plain, as the handle is. */
-    private RollCall rollCall;
+    private RankStatusQuery statusQuery;
 
     /** What names this communicator in the process; null if it is not known. */
     private Object communicatorKey;
@@ -237,7 +237,7 @@ final class CommunicatorCore {
         }
         KnownCommunicators.add(handle, rank, name, device);
         // What NCCL warned of until now is no reason of a later failure.
-        LastError.look(library);
+        LastError.observe(library);
         lastCall = System.currentTimeMillis();
         giveThreadADevice();
         Rendezvous where = settings.check();
@@ -259,13 +259,13 @@ final class CommunicatorCore {
     void callRollAt(Rendezvous where) {
         boolean named = communicatorKey != null && communicatorKey != ProcessRanks.UNKNOWN;
         if (named && owner && where != null && where.rank() == rank && where.size() == size && size > 1) {
-            rollCall = RollCall.begin(this, where);
+            statusQuery = RankStatusQuery.begin(this, where);
         }
     }
 
     /** Null where ranks can't be asked. */
-    RollCall rollCall() {
-        return rollCall;
+    RankStatusQuery statusQuery() {
+        return statusQuery;
     }
 
     /** What it will be, for messages about its creation. */
@@ -476,12 +476,12 @@ final class CommunicatorCore {
         int result;
         if (blocking) {
             try {
-                result = HostCall.make(function, deadline, () -> onDevice(call::getAsInt), code -> {
+                result = BlockingCall.run(function, deadline, () -> onDevice(call::getAsInt), code -> {
                     if (code == nccl.ncclSuccess) {
                         late.run();
                     }
                 });
-            } catch (HostCall.GivenUp e) {
+            } catch (BlockingCall.AbandonedException e) {
                 throw givenUp(e, function);
             }
         } else {
@@ -511,7 +511,7 @@ final class CommunicatorCore {
         RuntimeException problem = null;
         try {
             int result = blocking
-                    ? HostCall.make(
+                    ? BlockingCall.run(
                             function,
                             deadline,
                             () -> onDevice(call::getAsInt),
@@ -521,7 +521,7 @@ final class CommunicatorCore {
                 problem = failed(
                         result, creations.get(0).toString(), creations.get(0).toString());
             }
-        } catch (HostCall.GivenUp e) {
+        } catch (BlockingCall.AbandonedException e) {
             creations.forEach(Creation::isStuck);
             String description = creations.get(0).toString();
             problem = e.isInterrupted() ? failures.interrupted(description) : timedOut(function, description, deadline);
@@ -579,7 +579,7 @@ final class CommunicatorCore {
         begin();
         int result;
         try {
-            result = HostCall.make(
+            result = BlockingCall.run(
                     function,
                     deadline,
                     () -> {
@@ -589,13 +589,13 @@ final class CommunicatorCore {
                         return onDevice(() -> call.applyAsInt(handle));
                     },
                     late -> {});
-        } catch (HostCall.GivenUp e) {
+        } catch (BlockingCall.AbandonedException e) {
             throw givenUp(e, function);
         }
         settle(result, function, function);
     }
 
-    private RuntimeException givenUp(HostCall.GivenUp how, String function) {
+    private RuntimeException givenUp(BlockingCall.AbandonedException how, String function) {
         isStuck();
         return how.isInterrupted() ? failures.interrupted(function) : timedOut(function, function, deadline);
     }
@@ -687,7 +687,7 @@ final class CommunicatorCore {
     }
 
     String lastError() {
-        String told = HostCall.takeLastError();
+        String told = BlockingCall.takeLastError();
         if (told != null) {
             return told;
         }
@@ -709,11 +709,11 @@ final class CommunicatorCore {
      *
      * @param call the call that returned an error, and the error; null if none did
      */
-    LastError.Said said(String call) {
+    LastError.Messages libraryMessages(String call) {
         long began = failureBegan();
-        String told = HostCall.takeLastError();
+        String told = BlockingCall.takeLastError();
         String quoted = LastError.quote(library, told != null ? told : lastError(), began, handle, call);
-        return new LastError.Said(
+        return new LastError.Messages(
                 told != null ? told : quoted, NcclLog.warningsOf(expectedRank(), name, handle, began));
     }
 
@@ -1091,14 +1091,21 @@ final class CommunicatorCore {
 
     private void abortHandle(long which) {
         try {
-            int result = HostCall.makeUninterruptibly(
+            int result = BlockingCall.runUninterruptibly(
                     "ncclCommAbort", deadline, () -> onDevice(() -> nccl.ncclCommAbort(which)));
             if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
                 throw Status.failure(
-                        result, "ncclCommAbort", "ncclCommAbort", rank, name, said("ncclCommAbort " + result), library);
+                        result,
+                        "ncclCommAbort",
+                        "ncclCommAbort",
+                        rank,
+                        name,
+                        libraryMessages("ncclCommAbort " + result),
+                        library);
             }
-        } catch (HostCall.GivenUp e) {
-            throw Status.timeout("ncclCommAbort", "ncclCommAbort", deadline, rank, name, said(null), library);
+        } catch (BlockingCall.AbandonedException e) {
+            throw Status.timeout(
+                    "ncclCommAbort", "ncclCommAbort", deadline, rank, name, libraryMessages(null), library);
         }
     }
 
@@ -1187,7 +1194,7 @@ final class CommunicatorCore {
 
     private void destroy() {
         try {
-            int result = HostCall.makeUninterruptibly(
+            int result = BlockingCall.runUninterruptibly(
                     "ncclCommDestroy", deadline, () -> onDevice(() -> nccl.ncclCommDestroy(handle)));
             if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
                 throw Status.failure(
@@ -1196,11 +1203,12 @@ final class CommunicatorCore {
                         "ncclCommDestroy",
                         rank,
                         name,
-                        said("ncclCommDestroy " + result),
+                        libraryMessages("ncclCommDestroy " + result),
                         library);
             }
-        } catch (HostCall.GivenUp e) {
-            throw Status.timeout("ncclCommDestroy", "ncclCommDestroy", deadline, rank, name, said(null), library);
+        } catch (BlockingCall.AbandonedException e) {
+            throw Status.timeout(
+                    "ncclCommDestroy", "ncclCommDestroy", deadline, rank, name, libraryMessages(null), library);
         }
     }
 
@@ -1229,8 +1237,8 @@ final class CommunicatorCore {
         } finally {
             cells.close();
             StalledDevices.remove(this);
-            if (rollCall != null) {
-                rollCall.end();
+            if (statusQuery != null) {
+                statusQuery.end();
             }
             abandonOwned();
             communicator.ended();

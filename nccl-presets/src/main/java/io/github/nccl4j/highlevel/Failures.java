@@ -80,7 +80,7 @@ final class Failures {
                 description,
                 core.expectedRank(),
                 core.name(),
-                core.said(function + " " + result),
+                core.libraryMessages(function + " " + result),
                 core.library(),
                 misuse || ended ? "" : recorded(description + ": " + Result.of(result)));
         if (ended) {
@@ -120,7 +120,7 @@ final class Failures {
                 description,
                 core.expectedRank(),
                 core.name(),
-                core.said(null),
+                core.libraryMessages(null),
                 core.library(),
                 recorded(description));
         failure.initCause(cause);
@@ -236,7 +236,7 @@ final class Failures {
     }
 
     private NcclException timeout(String function, String description, Duration limit) {
-        RollCall.Result called = callRoll(limit);
+        RankStatusQuery.Result called = queryRankStatus(limit);
         Gate.Pass inside = core.device().isCuda() ? core.inLibrary() : null;
         String carrier = inside == null ? "" : VirtualThreads.ofCarrier(inside.holder());
         String recorded = recorded(description + ": not done after " + limit);
@@ -246,7 +246,7 @@ final class Failures {
                 limit,
                 core.expectedRank(),
                 core.name(),
-                core.said(null),
+                core.libraryMessages(null),
                 core.library(),
                 Stream.of(carrier, called.text(), recorded)
                         .filter(text -> !text.isEmpty())
@@ -255,9 +255,11 @@ final class Failures {
     }
 
     /** What the other ranks are at; not for who waited for a moment only. */
-    private RollCall.Result callRoll(Duration limit) {
-        RollCall rollCall = core.rollCall();
-        return rollCall == null || limit.compareTo(RollCall.PATIENCE) < 0 ? RollCall.NOTHING : rollCall.ask();
+    private RankStatusQuery.Result queryRankStatus(Duration limit) {
+        RankStatusQuery statusQuery = core.statusQuery();
+        return statusQuery == null || limit.compareTo(RankStatusQuery.PATIENCE) < 0
+                ? RankStatusQuery.NOTHING
+                : statusQuery.ask();
     }
 
     private boolean stalled() {

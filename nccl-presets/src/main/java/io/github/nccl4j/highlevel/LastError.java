@@ -32,8 +32,8 @@ final class LastError {
      * @param lastError NCCL's text, or empty
      * @param warnings lines of NCCL's log
      */
-    record Said(String lastError, List<NcclLog.Line> warnings) {
-        static final Said NOTHING = new Said("", List.of());
+    record Messages(String lastError, List<NcclLog.Line> warnings) {
+        static final Messages NOTHING = new Messages("", List.of());
     }
 
     private static LastError of(NcclLibrary library) {
@@ -41,14 +41,14 @@ final class LastError {
     }
 
     /** Takes note of the text while nothing has failed. */
-    static void look(NcclLibrary library) {
-        of(library).see(library.lastError(0), System.currentTimeMillis());
+    static void observe(NcclLibrary library) {
+        of(library).update(library.lastError(0), System.currentTimeMillis());
     }
 
-    /** As {@link #look(NcclLibrary)}, for a thread that makes no calls of its own. */
-    static void lookAtProcess() {
+    /** As {@link #observe(NcclLibrary)}, for a thread that makes no calls of its own. */
+    static void observeProcess() {
         if (NcclLibrary.isLoaded() && NcclLibrary.get().engine() != Engine.HOST) {
-            look(NcclLibrary.get());
+            observe(NcclLibrary.get());
         }
     }
 
@@ -58,7 +58,7 @@ final class LastError {
     }
 
     /** Takes note of a text; true if it is another one than before. */
-    synchronized boolean see(String now, long time) {
+    synchronized boolean update(String now, long time) {
         if (now.equals(text)) {
             return false;
         }
@@ -80,7 +80,7 @@ final class LastError {
      *     text cannot be told from that of the last time, and is quoted again.
      */
     synchronized String quote(String now, long time, long began, long of, String failed) {
-        boolean isNew = see(now, time);
+        boolean isNew = update(now, time);
         boolean again = failed != null && failed.equals(call);
         boolean ofOther = communicator != 0 && communicator != of || LogParser.namesAnother(now, of);
         if (!again && (ofOther || !isNew && firstSeen <= began)) {

@@ -51,10 +51,10 @@ final class Status {
         NcclLibrary library = NcclLibrary.get();
         long began = System.currentTimeMillis() - LastError.LONGEST_CALL_MILLIS;
         String text = library.lastError(communicator);
-        LastError.Said said = new LastError.Said(
+        LastError.Messages messages = new LastError.Messages(
                 LastError.quote(library, text, began, communicator, operation + " " + result),
                 NcclLog.warningsOf(rank, communicatorName, communicator, began));
-        return failure(result, operation, operation, rank, communicatorName, said, library);
+        return failure(result, operation, operation, rank, communicatorName, messages, library);
     }
 
     /** As {@link #failure(int, String, int, String, long)}, with what the operation was to do. */
@@ -64,9 +64,9 @@ final class Status {
             String description,
             int rank,
             String communicatorName,
-            LastError.Said said,
+            LastError.Messages messages,
             NcclLibrary library) {
-        return failure(result, operation, description, rank, communicatorName, said, library, "");
+        return failure(result, operation, description, rank, communicatorName, messages, library, "");
     }
 
     /** As above, with what to tell at the end of the message. */
@@ -76,7 +76,7 @@ final class Status {
             String description,
             int rank,
             String communicatorName,
-            LastError.Said said,
+            LastError.Messages messages,
             NcclLibrary library,
             String tail) {
         return new Failure(
@@ -89,8 +89,8 @@ final class Status {
                         SystemText.text(library.path()),
                         library.versionCode(),
                         library.toString(),
-                        said.lastError(),
-                        said.warnings(),
+                        messages.lastError(),
+                        messages.warnings(),
                         tail,
                         List.of())
                 .exception();
@@ -103,9 +103,9 @@ final class Status {
             Duration limit,
             int rank,
             String communicatorName,
-            LastError.Said said,
+            LastError.Messages messages,
             NcclLibrary library) {
-        return timeout(operation, description, limit, rank, communicatorName, said, library, "", List.of());
+        return timeout(operation, description, limit, rank, communicatorName, messages, library, "", List.of());
     }
 
     /** As above, with what to tell at the end of the message, and the ranks that were not heard of. */
@@ -115,7 +115,7 @@ final class Status {
             Duration limit,
             int rank,
             String communicatorName,
-            LastError.Said said,
+            LastError.Messages messages,
             NcclLibrary library,
             String tail,
             List<Integer> silent) {
@@ -129,8 +129,8 @@ final class Status {
                         SystemText.text(library.path()),
                         library.versionCode(),
                         library.toString(),
-                        said.lastError(),
-                        said.warnings(),
+                        messages.lastError(),
+                        messages.warnings(),
                         tail,
                         silent)
                 .exception();

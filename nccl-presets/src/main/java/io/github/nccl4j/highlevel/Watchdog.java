@@ -166,7 +166,7 @@ final class Watchdog {
                     return;
                 }
             }
-            LastError.lookAtProcess();
+            LastError.observeProcess();
             long pause = LONGEST_PAUSE;
             for (Iterator<Watched> each = all.iterator(); each.hasNext(); ) {
                 Watched one = each.next();

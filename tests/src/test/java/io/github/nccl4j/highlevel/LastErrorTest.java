@@ -16,8 +16,8 @@ class LastErrorTest {
 
     @Test
     void aTextFromBeforeTheFailureIsNotQuoted() {
-        assertTrue(words.see("rma_socket requires GDRCopy", 100));
-        assertFalse(words.see("rma_socket requires GDRCopy", 150));
+        assertTrue(words.update("rma_socket requires GDRCopy", 100));
+        assertFalse(words.update("rma_socket requires GDRCopy", 150));
         assertEquals("", words.quote("rma_socket requires GDRCopy", 900, 200, 1, null));
         assertEquals("", words.quote("rma_socket requires GDRCopy", 900, 200, 1, "ncclAllReduce 3"));
         assertEquals("", words.quote("rma_socket requires GDRCopy", 900, 100, 1, null));
@@ -25,9 +25,9 @@ class LastErrorTest {
 
     @Test
     void aTextThatCameSinceItBeganIsQuoted() {
-        words.see("old", 100);
+        words.update("old", 100);
         // Seen by the watchdog before the thread that failed came to look.
-        words.see("Call to connect failed", 300);
+        words.update("Call to connect failed", 300);
         assertEquals("Call to connect failed", words.quote("Call to connect failed", 900, 200, 1, null));
         // Nobody has looked between.
         assertEquals("another", words.quote("another", 950, 940, 1, null));

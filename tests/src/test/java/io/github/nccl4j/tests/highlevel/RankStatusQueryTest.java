@@ -27,7 +27,7 @@ import org.junit.jupiter.api.Timeout;
 
 /** A deadline's exception names the ranks that were not heard of, and tells where the others are. */
 @Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
-class RollCallTest {
+class RankStatusQueryTest {
     private static final Duration DEADLINE = Duration.ofSeconds(2);
 
     private final Job job = new Job();

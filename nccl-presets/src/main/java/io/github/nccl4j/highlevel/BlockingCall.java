@@ -15,7 +15,7 @@ import java.util.function.IntSupplier;
  * Makes a native call that may never return in a thread of its own, so that the caller can stop waiting for it. The
  * thread is lost then until the call returns; NCCL has no way to end it from outside.
  */
-final class HostCall {
+final class BlockingCall {
     /** What the library said of the call for which this thread has waited last, if that failed and nobody has taken it. */
     private static final ThreadLocal<String> LAST_ERROR = new ThreadLocal<>();
 
@@ -25,26 +25,26 @@ final class HostCall {
     private boolean abandoned;
     private final CountDownLatch finished = new CountDownLatch(1);
 
-    private HostCall() {}
+    private BlockingCall() {}
 
     /** Apart, because most programs have no virtual threads. */
-    private static final class Kept {
-        private static final ExecutorService THREADS = Executors.newCachedThreadPool(call -> {
+    private static final class CachedThreads {
+        private static final ExecutorService EXECUTOR = Executors.newCachedThreadPool(call -> {
             Thread thread = new Thread(null, call, "nccl4j call", 0, false);
             thread.setDaemon(true);
             return thread;
         });
 
-        private Kept() {}
+        private CachedThreads() {}
     }
 
     /** Nobody waits for the call any more: it has not returned in time, or the caller was interrupted. */
-    static final class GivenUp extends Exception {
+    static final class AbandonedException extends Exception {
         private static final long serialVersionUID = 1L;
 
         private final boolean interrupted;
 
-        private GivenUp(boolean interrupted) {
+        private AbandonedException(boolean interrupted) {
             super(null, null, false, false);
             this.interrupted = interrupted;
         }
@@ -60,24 +60,24 @@ final class HostCall {
      * @param name of the thread
      * @param late gets the result of a call that returns when nobody waits for it any more
      */
-    static int make(String name, Duration timeout, IntSupplier call, IntConsumer late) throws GivenUp {
-        return make(name, timeout, call, late, true);
+    static int run(String name, Duration timeout, IntSupplier call, IntConsumer late) throws AbandonedException {
+        return run(name, timeout, call, late, true);
     }
 
-    /** As {@link #make}, for what frees: an interrupt does not end the waiting, but is kept for the caller. */
-    static int makeUninterruptibly(String name, Duration timeout, IntSupplier call) throws GivenUp {
-        return make(name, timeout, call, late -> {}, false);
+    /** As {@link #run}, for what frees: an interrupt does not end the waiting, but is kept for the caller. */
+    static int runUninterruptibly(String name, Duration timeout, IntSupplier call) throws AbandonedException {
+        return run(name, timeout, call, late -> {}, false);
     }
 
-    private static int make(String name, Duration timeout, IntSupplier call, IntConsumer late, boolean interruptibly)
-            throws GivenUp {
+    private static int run(String name, Duration timeout, IntSupplier call, IntConsumer late, boolean interruptibly)
+            throws AbandonedException {
         LAST_ERROR.remove();
-        HostCall one = new HostCall();
-        Thread thread = new Thread(() -> one.run(call, late), "nccl4j " + name);
+        BlockingCall one = new BlockingCall();
+        Thread thread = new Thread(() -> one.runHere(call, late), "nccl4j " + name);
         thread.setDaemon(true);
         thread.start();
         if (!one.await(Waiting.nanoseconds(timeout), interruptibly) && one.abandon()) {
-            throw new GivenUp(interruptibly && Thread.currentThread().isInterrupted());
+            throw new AbandonedException(interruptibly && Thread.currentThread().isInterrupted());
         }
         return one.outcome();
     }
@@ -89,10 +89,10 @@ final class HostCall {
      * @param interrupted what ends the call when the caller was interrupted and the call does not return soon; the interrupt is
      *     kept for the caller
      */
-    static int makeToTheEnd(IntSupplier call, Runnable interrupted) {
+    static int runToCompletion(IntSupplier call, Runnable interrupted) {
         LAST_ERROR.remove();
-        HostCall one = new HostCall();
-        Kept.THREADS.execute(() -> one.run(call, late -> {}));
+        BlockingCall one = new BlockingCall();
+        CachedThreads.EXECUTOR.execute(() -> one.runHere(call, late -> {}));
         one.awaitEnd(interrupted);
         return one.outcome();
     }
@@ -181,7 +181,7 @@ final class HostCall {
         Suppressed.rethrow(first);
     }
 
-    private void run(IntSupplier call, IntConsumer late) {
+    private void runHere(IntSupplier call, IntConsumer late) {
         try {
             result = call.getAsInt();
             if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {

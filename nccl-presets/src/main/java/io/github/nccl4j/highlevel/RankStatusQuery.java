@@ -19,7 +19,7 @@ import java.util.stream.IntStream;
  * Asks the ranks of a communicator what they are at, when something was not done in time. They answer by the store where they
  * met, whatever their threads wait for; a rank that is stopped does not.
  */
-final class RollCall {
+final class RankStatusQuery {
     /** Who waited for less does not want to wait for this. */
     static final Duration PATIENCE = Duration.ofSeconds(1);
 
@@ -46,18 +46,18 @@ final class RollCall {
      */
     record Result(List<Integer> silent, String text) {}
 
-    private RollCall(CommunicatorCore core, Inquiry inquiry) {
+    private RankStatusQuery(CommunicatorCore core, Inquiry inquiry) {
         this.core = core;
         this.inquiry = inquiry;
     }
 
     /** From now on this rank answers; null where ranks can't be asked. */
-    static RollCall begin(CommunicatorCore core, Rendezvous rendezvous) {
+    static RankStatusQuery begin(CommunicatorCore core, Rendezvous rendezvous) {
         WeakReference<CommunicatorCore> dropped = new WeakReference<>(core);
         try {
             return rendezvous
                     .inquiry("roll-" + core.identity(), () -> answer(dropped.get()))
-                    .map(inquiry -> new RollCall(core, inquiry))
+                    .map(inquiry -> new RankStatusQuery(core, inquiry))
                     .orElse(null);
         } catch (IllegalArgumentException | IllegalStateException closed) {
             // There is no store any more, or one of the same name is still there: nothing that a communicator needs.
