@@ -57,6 +57,6 @@ final class CallCheck {
                     + " not come to " + number;
             return core.failures().late(function, call + " (" + number + "; " + who + ")", core.deadline(), e);
         }
-        return core.failures().lost(function, call + " (" + number + "; " + e.getMessage() + ")", e);
+        return core.failures().peerLost(function, call + " (" + number + "; " + e.getMessage() + ")", e);
     }
 }

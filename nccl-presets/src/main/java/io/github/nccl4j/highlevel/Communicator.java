@@ -2505,12 +2505,12 @@ public final class Communicator implements AutoCloseable {
         try {
             Work late = streams.overdue(now, limit);
             // Who waits will tell of it.
-            if (late != null && !core.failures().isWaitedFor()) {
-                Watchdog.handle("late work", () -> core.failures().foundLate(late));
+            if (late != null && !core.failures().hasWaiters()) {
+                Watchdog.handle("late work", () -> core.failures().reportLate(late));
             }
         } catch (CudaException lost) {
-            if (core.failures().isNews()) {
-                Watchdog.handle("device", () -> core.failures().foundLost(lost));
+            if (core.failures().isUnreported()) {
+                Watchdog.handle("device", () -> core.failures().reportLost(lost));
             }
         }
     }

@@ -244,7 +244,7 @@ final class CommunicatorCore {
         if (where != null && where.rank() == rank && where.size() == size) {
             check = new CallCheck(this, where);
         }
-        callRollAt(settings.meeting() != null ? settings.meeting() : where);
+        enableStatusQuery(settings.meeting() != null ? settings.meeting() : where);
         communicator.flightRecorder().begin();
         gate.open(() -> state = State.OPEN);
         if (owner) {
@@ -256,7 +256,7 @@ final class CommunicatorCore {
     }
 
     /** Where its ranks can be asked what they are at, if that is a place of these ranks; or null. */
-    void callRollAt(Rendezvous where) {
+    void enableStatusQuery(Rendezvous where) {
         boolean named = communicatorKey != null && communicatorKey != ProcessRanks.UNKNOWN;
         if (named && owner && where != null && where.rank() == rank && where.size() == size && size > 1) {
             statusQuery = RankStatusQuery.begin(this, where);

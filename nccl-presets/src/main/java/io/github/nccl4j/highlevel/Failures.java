@@ -11,7 +11,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** What has gone wrong in a communicator: the exceptions for it, who is told, and which work may never end. */
+/** What has gone wrong in a communicator: the exceptions for it, who is reported, and which work may never end. */
 final class Failures {
 
     private enum Ending {
@@ -23,12 +23,12 @@ final class Failures {
 
     private volatile NcclException first;
 
-    /** Whether NCCL has reported an error that somebody was told of. */
-    private volatile boolean told;
+    /** Whether NCCL has reported an error that somebody was reported of. */
+    private volatile boolean reported;
 
     private final AtomicInteger waiting = new AtomicInteger();
 
-    /** Whether the flight recorder was told to write its file. */
+    /** Whether the flight recorder was reported to write its file. */
     private final AtomicBoolean dumped = new AtomicBoolean();
 
     /** Why the watchdog has ended a call of another thread, which gets an error for it; else null. */
@@ -44,16 +44,16 @@ final class Failures {
         this.core = core;
     }
 
-    /** A thread waits for work, and looks for errors by itself, until {@link #waitingEnds}. */
-    void waitingBegins() {
+    /** A thread waits for work, and looks for errors by itself, until {@link #endWait}. */
+    void beginWait() {
         waiting.incrementAndGet();
     }
 
-    void waitingEnds() {
+    void endWait() {
         waiting.decrementAndGet();
     }
 
-    boolean isWaitedFor() {
+    boolean hasWaiters() {
         return waiting.get() > 0;
     }
 
@@ -73,7 +73,7 @@ final class Failures {
         boolean misuse = result == nccl.ncclInvalidArgument || result == nccl.ncclInvalidUsage;
         boolean ended = core.hasEnded();
         // Before all else, which may take a moment: the watchdog need not look into it.
-        told |= !misuse;
+        reported |= !misuse;
         NcclResultException failure = Status.failure(
                 result,
                 function,
@@ -90,8 +90,8 @@ final class Failures {
             return aborted;
         }
         if (!misuse) {
-            stalled();
-            tell(failure);
+            markStalled();
+            report(failure);
         }
         return failure;
     }
@@ -99,8 +99,8 @@ final class Failures {
     /** The exception for what was not done in time, after the policy was asked. */
     NcclException timedOut(String function, String description, Duration limit) {
         NcclException failure = timeout(function, description, limit);
-        stalled();
-        tell(failure);
+        markStalled();
+        report(failure);
         return failure;
     }
 
@@ -108,12 +108,12 @@ final class Failures {
     NcclException late(String function, String description, Duration limit, Throwable cause) {
         NcclException failure = timeout(function, description, limit);
         failure.initCause(cause);
-        tell(failure);
+        report(failure);
         return failure;
     }
 
     /** As {@link #late(String, String, Duration, Throwable)}, of a rank that will not come any more. */
-    NcclException lost(String function, String description, Throwable cause) {
+    NcclException peerLost(String function, String description, Throwable cause) {
         NcclException failure = Status.failure(
                 nccl.ncclRemoteError,
                 function,
@@ -124,14 +124,14 @@ final class Failures {
                 core.library(),
                 recorded(description));
         failure.initCause(cause);
-        tell(failure);
+        report(failure);
         return failure;
     }
 
-    /** As {@link #timedOut}, of work, which {@link #isLate} knows of. */
+    /** As {@link #timedOut}, of work, which {@link #markLate} knows of. */
     NcclException late(String function, String description, Duration limit) {
         NcclException failure = timeout(function, description, limit);
-        tell(failure);
+        report(failure);
         return failure;
     }
 
@@ -168,18 +168,18 @@ final class Failures {
 
     /* For the watchdog, in threads of its own. */
 
-    /** Whether nobody was told of an error yet. */
-    boolean isNews() {
-        return !told;
+    /** Whether nobody was reported of an error yet. */
+    boolean isUnreported() {
+        return !reported;
     }
 
     /** NCCL has found an error, and no thread is in a call that will get it. */
-    void found(int result) {
+    void reportError(int result) {
         synchronized (this) {
-            if (told) {
+            if (reported) {
                 return;
             }
-            told = true;
+            reported = true;
         }
         OperationLog.Entry last = core.communicator().operationLog().last();
         RuntimeException failure = failed(
@@ -192,19 +192,19 @@ final class Failures {
     }
 
     /** Work is late that nobody waits for. */
-    void foundLate(Work work) {
+    void reportLate(Work work) {
         log().log(Level.WARNING, "found by the watchdog, nobody was waiting", work.timedOut(core.deadline()));
     }
 
     /** Work of which nobody has asked has failed on the device. */
-    void foundLost(CudaException failure) {
+    void reportLost(CudaException failure) {
         synchronized (this) {
-            if (told) {
+            if (reported) {
                 return;
             }
-            told = true;
+            reported = true;
         }
-        tell(failure);
+        report(failure);
         log().log(Level.WARNING, "found by the watchdog, nobody was waiting", failure);
     }
 
@@ -212,7 +212,7 @@ final class Failures {
     void endLateCall() {
         ending = Ending.LATE;
         OperationLog.Entry last = core.communicator().operationLog().last();
-        tell(timeout(Operations.name(last.operation()), last.describe(), core.deadline()));
+        report(timeout(Operations.name(last.operation()), last.describe(), core.deadline()));
         endCall(false);
     }
 
@@ -262,7 +262,7 @@ final class Failures {
                 : statusQuery.ask();
     }
 
-    private boolean stalled() {
+    private boolean markStalled() {
         synchronized (core) {
             if (core.hasEnded() || !core.device().isCuda()) {
                 return false;
@@ -274,16 +274,16 @@ final class Failures {
     }
 
     /** Work was not done in time, and is to be asked again. */
-    void isLate(Work work) {
+    void markLate(Work work) {
         synchronized (core) {
-            if (stalled()) {
+            if (markStalled()) {
                 late.add(work);
             }
         }
     }
 
     /** What was not done in time is done now, or was known to be. */
-    void noLongerLate(Work work) {
+    void clearLate(Work work) {
         synchronized (core) {
             if (!late.remove(work) || --stalls > 0) {
                 return;
@@ -292,7 +292,7 @@ final class Failures {
         StalledDevices.remove(core);
     }
 
-    /** Whether the device may never be done with what it was told; asks again for what was late. */
+    /** Whether the device may never be done with what it was reported; asks again for what was late. */
     boolean isStalled() {
         List<Work> asked;
         synchronized (core) {
@@ -320,7 +320,7 @@ final class Failures {
         }
     }
 
-    private void tell(NcclException failure) {
+    private void report(NcclException failure) {
         remember(failure);
         try {
             core.settings().policy().onFailure(core.communicator(), failure);

@@ -257,7 +257,7 @@ public final class Recovery implements AutoCloseable {
         }
         if (done) {
             // As one that is made anew, which meets at the store.
-            made.core().callRollAt(store.among(key("shrunk"), survivors));
+            made.core().enableStatusQuery(store.among(key("shrunk"), survivors));
         }
         return done ? made : null;
     }

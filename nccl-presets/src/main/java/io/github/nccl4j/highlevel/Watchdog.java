@@ -106,14 +106,14 @@ final class Watchdog {
             int result = core.tryPoll();
             if (result == nccl.ncclSuccess
                     || result == nccl.ncclInProgress
-                    || !core.failures().isNews()) {
+                    || !core.failures().isUnreported()) {
                 return;
             }
             error = error == 0 ? now : error;
-            boolean othersLook = inside != null || core.failures().isWaitedFor();
+            boolean othersLook = inside != null || core.failures().hasWaiters();
             if (!othersLook || now - error >= PATIENCE) {
                 // Else the thread that is in a call, or waits, will tell of it soon.
-                handle("error", () -> core.failures().found(result));
+                handle("error", () -> core.failures().reportError(result));
             }
         }
     }

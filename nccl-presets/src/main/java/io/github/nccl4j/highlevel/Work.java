@@ -90,7 +90,7 @@ public final class Work {
             record();
         }
         if (wasLate) {
-            communicator.core().failures().noLongerLate(this);
+            communicator.core().failures().clearLate(this);
         }
         return true;
     }
@@ -161,11 +161,11 @@ public final class Work {
     /** While it looks for errors by itself, the watchdog need not. */
     private void await(Duration timeout, long limit) {
         Failures failures = communicator.core().failures();
-        failures.waitingBegins();
+        failures.beginWait();
         try {
             awaitAsking(timeout, limit);
         } finally {
-            failures.waitingEnds();
+            failures.endWait();
         }
     }
 
@@ -226,10 +226,10 @@ public final class Work {
     }
 
     /** A future looks for errors until it is complete. */
-    void waitingBegins(CompletableFuture<Void> future) {
+    void beginWait(CompletableFuture<Void> future) {
         Failures failures = communicator.core().failures();
-        failures.waitingBegins();
-        future.whenComplete((nothing, failure) -> failures.waitingEnds());
+        failures.beginWait();
+        future.whenComplete((nothing, failure) -> failures.endWait());
     }
 
     /** The exception of work that was not done in time. */
@@ -242,7 +242,7 @@ public final class Work {
         }
         // Once, however often it is waited for: the communicator counts what is late.
         if (!again) {
-            failures.isLate(this);
+            failures.markLate(this);
         }
         return failures.late(Operations.name(last.operation()), toString(), limit);
     }

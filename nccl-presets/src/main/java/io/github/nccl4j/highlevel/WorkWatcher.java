@@ -40,7 +40,7 @@ final class WorkWatcher {
     static CompletableFuture<Void> watch(Work work, Duration limit) {
         Watched watched = new Watched(work, new CompletableFuture<>(), System.nanoTime(), limit);
         if (!watched.tryComplete()) {
-            work.waitingBegins(watched.future);
+            work.beginWait(watched.future);
             synchronized (ADDED) {
                 ADDED.add(watched);
                 if (!running) {
