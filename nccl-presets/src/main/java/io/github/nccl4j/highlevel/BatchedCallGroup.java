@@ -1,6 +1,6 @@
 package io.github.nccl4j.highlevel;
 
-/** CallGroup that go into a group: where one is open, or operations must look further. */
+/** Adds the calls to the thread's open batch: used if a group is open or operations must take the slow path. */
 final class BatchedCallGroup extends CallGroup {
     private final CommunicatorCore core;
     private final Group group = Group.open();

@@ -3,14 +3,14 @@ package io.github.nccl4j.highlevel;
 import java.util.Arrays;
 import java.util.Objects;
 
-/** One block of a buffer for each rank, by MPI's counts and displacements, in elements. */
+/** Layout of a buffer with one block per rank: MPI's counts and displacements, in elements. */
 record BlockLayout(long[] counts, long[] displacements) {
 
     /**
-     * BlockLayout that lie in a buffer.
+     * Creates a layout and checks that all blocks are within the buffer.
      *
-     * @param what of the buffer: "send" or "recv", for messages
-     * @param written whether they are written, and so must not overlap
+     * @param what the buffer's name in messages: "send" or "recv"
+     * @param written true if the blocks are written, and so must not overlap
      */
     static BlockLayout checked(
             String what, long[] counts, long[] displacements, int size, long length, boolean written) {
@@ -36,7 +36,7 @@ record BlockLayout(long[] counts, long[] displacements) {
         return blocks;
     }
 
-    /** BlockLayout one after the other, which fill a buffer. */
+    /** Creates a layout of consecutive blocks, which must fill the buffer. */
     static BlockLayout consecutive(String what, long[] counts, int size, long length) {
         Objects.requireNonNull(counts, "counts");
         requireSize("counts", counts.length, size);

@@ -12,11 +12,13 @@ import java.util.function.IntConsumer;
 import java.util.function.IntSupplier;
 
 /**
- * Makes a native call that may never return in a thread of its own, so that the caller can stop waiting for it. The
- * thread is lost then until the call returns; NCCL has no way to end it from outside.
+ * Native call that may never return, made in a thread of its own, so that the caller can stop waiting for it. The
+ * thread is blocked until the call returns; NCCL has no way to end the call from outside.
  */
 final class BlockingCall {
-    /** What the library said of the call for which this thread has waited last, if that failed and nobody has taken it. */
+    /**
+     * Last error of the library for the failed call that this thread waited for last; taken by {@link #takeLastError}.
+     */
     private static final ThreadLocal<String> LAST_ERROR = new ThreadLocal<>();
 
     private int result;
@@ -27,7 +29,7 @@ final class BlockingCall {
 
     private BlockingCall() {}
 
-    /** Apart, because most programs have no virtual threads. */
+    /** A class of its own, because most programs have no virtual threads. */
     private static final class CachedThreads {
         private static final ExecutorService EXECUTOR = Executors.newCachedThreadPool(call -> {
             Thread thread = new Thread(null, call, "nccl4j call", 0, false);
@@ -38,7 +40,7 @@ final class BlockingCall {
         private CachedThreads() {}
     }
 
-    /** Nobody waits for the call any more: it has not returned in time, or the caller was interrupted. */
+    /** The caller has stopped waiting: the call did not return in time, or the caller was interrupted. */
     static final class AbandonedException extends Exception {
         private static final long serialVersionUID = 1L;
 
@@ -55,16 +57,19 @@ final class BlockingCall {
     }
 
     /**
-     * Makes the call. An interrupt ends the waiting, and the thread's interrupt status is set then.
+     * Makes the call and waits for its result. An interrupt ends the wait and leaves the thread's interrupt status set.
      *
-     * @param name of the thread
-     * @param late gets the result of a call that returns when nobody waits for it any more
+     * @param name the name of the thread
+     * @param late gets the result of a call that returns after the caller stopped waiting
      */
     static int run(String name, Duration timeout, IntSupplier call, IntConsumer late) throws AbandonedException {
         return run(name, timeout, call, late, true);
     }
 
-    /** As {@link #run}, for what frees: an interrupt does not end the waiting, but is kept for the caller. */
+    /**
+     * As {@link #run}, for calls that free resources: an interrupt does not end the wait; the interrupt status is
+     * restored.
+     */
     static int runUninterruptibly(String name, Duration timeout, IntSupplier call) throws AbandonedException {
         return run(name, timeout, call, late -> {}, false);
     }
@@ -83,11 +88,11 @@ final class BlockingCall {
     }
 
     /**
-     * Makes the call and waits until it has returned, however long it takes: for a virtual thread, which would hold its carrier
-     * in the call. Threads are kept for the next call for a while.
+     * Makes the call and waits until it has returned, however long it takes: for a virtual thread, which would pin its
+     * carrier during the call. Threads are cached for later calls.
      *
-     * @param interrupted what ends the call when the caller was interrupted and the call does not return soon; the interrupt is
-     *     kept for the caller
+     * @param interrupted ends the call if the caller is interrupted and the call does not return soon; the interrupt
+     *     status is restored
      */
     static int runToCompletion(IntSupplier call, Runnable interrupted) {
         LAST_ERROR.remove();
@@ -121,7 +126,7 @@ final class BlockingCall {
                 patience = Long.MAX_VALUE;
                 interrupted.run();
             } catch (InterruptedException e) {
-                // As the watchdog, which does this for platform threads: not at once.
+                // Delayed, as the watchdog does for platform threads.
                 patience = isInterrupted ? patience : Watchdog.LONGEST_PAUSE;
                 isInterrupted = true;
             }
@@ -131,7 +136,10 @@ final class BlockingCall {
         }
     }
 
-    /** What the library said of the failed call that this thread has just made; null if there was none. */
+    /**
+     * Returns and clears the last error of the library for the failed call that this thread has just made; null if
+     * there is none.
+     */
     static String takeLastError() {
         String taken = LAST_ERROR.get();
         if (taken != null) {
@@ -140,7 +148,7 @@ final class BlockingCall {
         return taken;
     }
 
-    /** Does several things side by side, and waits for all of them; an interrupt is kept for the caller. */
+    /** Runs several actions in parallel and waits for all of them; the interrupt status is restored. */
     static void runAll(String name, List<Runnable> actions) {
         RuntimeException[] problems = new RuntimeException[actions.size()];
         List<Thread> threads = new ArrayList<>();
@@ -185,7 +193,7 @@ final class BlockingCall {
         try {
             result = call.getAsInt();
             if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
-                // Here, since the host engine has a text for each thread.
+                // Read here: the host engine has one text per thread.
                 lastError = NcclLibrary.get().lastError(0);
             }
         } catch (RuntimeException | Error e) {
@@ -223,7 +231,7 @@ final class BlockingCall {
         }
     }
 
-    /** Stops waiting, unless the call has returned at the last moment. */
+    /** Stops waiting; returns false if the call returned at the last moment. */
     private synchronized boolean abandon() {
         abandoned = finished.getCount() > 0;
         return abandoned;

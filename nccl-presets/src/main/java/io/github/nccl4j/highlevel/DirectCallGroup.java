@@ -3,8 +3,8 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * CallGroup that are handed to NCCL as they come, in a native group of their own: nothing can come between that would have to
- * be taken back. As cheap as the calls themselves, and made once for each communicator; who uses it is in the gate.
+ * Makes the calls at once, in a native group of their own: no other call can come between that would have to be undone.
+ * Costs no more than the calls themselves. Each communicator has one instance; its user holds the gate.
  */
 final class DirectCallGroup extends CallGroup {
     private final Gate gate;
@@ -22,7 +22,7 @@ final class DirectCallGroup extends CallGroup {
         this.log = log;
     }
 
-    /** Goes into the gate; {@link #close} leaves it. */
+    /** Enters the gate; {@link #close} leaves it. */
     DirectCallGroup begin() {
         pass = gate.enter();
         calls = 0;
@@ -30,7 +30,7 @@ final class DirectCallGroup extends CallGroup {
         return this;
     }
 
-    /** NCCL has what it uses when the call returns, and the caller has it until then. */
+    /** Nothing to pin: NCCL reads its arguments before the call returns, and the caller holds the buffer until then. */
     @Override
     void pin(DeviceBuffer<?> buffer) {}
 
@@ -62,7 +62,7 @@ final class DirectCallGroup extends CallGroup {
         }
         int count = calls;
         calls = 0;
-        // Always, or this thread would stay in the group; after an error NCCL drops what it has.
+        // Always ends the native group, or this thread would stay in it; after an error NCCL drops the calls.
         int end = nccl.ncclGroupEnd();
         if (end != nccl.ncclSuccess || hasFailed()) {
             settle(end, count);
@@ -70,13 +70,13 @@ final class DirectCallGroup extends CallGroup {
     }
 
     private void settle(int end, int count) {
-        String whole = "a group of " + count + (count == 1 ? " operation" : " operations");
+        String group = "a group of " + count + (count == 1 ? " operation" : " operations");
         if (hasFailed()) {
             OperationLog.Entry last = log.last();
             String call = Operations.describe(last.operation(), last.count(), last.type(), last.peer());
-            core.settle(result, Operations.name(last.operation()), call + " in " + whole);
+            core.settle(result, Operations.name(last.operation()), call + " in " + group);
         } else {
-            core.settle(end, "ncclGroupEnd", "ncclGroupEnd of " + whole);
+            core.settle(end, "ncclGroupEnd", "ncclGroupEnd of " + group);
         }
     }
 

@@ -11,7 +11,10 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** What has gone wrong in a communicator: the exceptions for it, who is reported, and which work may never end. */
+/**
+ * Failures of a communicator: creates the exceptions, reports them to the failure policy, and keeps track of work that
+ * may never end.
+ */
 final class Failures {
 
     private enum Ending {
@@ -23,28 +26,28 @@ final class Failures {
 
     private volatile NcclException first;
 
-    /** Whether NCCL has reported an error that somebody was reported of. */
+    /** True once an error of NCCL was reported to a caller or to the policy. */
     private volatile boolean reported;
 
     private final AtomicInteger waiting = new AtomicInteger();
 
-    /** Whether the flight recorder was reported to write its file. */
+    /** True once the flight recorder was asked to write its file. */
     private final AtomicBoolean dumped = new AtomicBoolean();
 
-    /** Why the watchdog has ended a call of another thread, which gets an error for it; else null. */
+    /** Why the watchdog ended a call of another thread, which then gets an error from NCCL; else null. */
     private volatile Ending ending;
 
-    /** How often something went wrong that may leave work on the device for ever. Guarded by the core, as its state is. */
+    /** Number of failures that may leave work on the device forever. Guarded by the core, as its state is. */
     private int stalls;
 
-    /** Work that was not done in time, and not seen to be done since. Guarded by the core. */
+    /** Work that timed out and has not been observed as done since. Guarded by the core. */
     private final List<Work> late = new ArrayList<>();
 
     Failures(CommunicatorCore core) {
         this.core = core;
     }
 
-    /** A thread waits for work, and looks for errors by itself, until {@link #endWait}. */
+    /** Called when a thread starts to wait for work; it checks for errors itself until {@link #endWait}. */
     void beginWait() {
         waiting.incrementAndGet();
     }
@@ -57,12 +60,12 @@ final class Failures {
         return waiting.get() > 0;
     }
 
-    /** What went wrong first, else null. */
+    /** Returns the first failure, or null. */
     NcclException first() {
         return first;
     }
 
-    /** The exception for an error, after the policy was asked. */
+    /** Returns the exception for an error, after the policy was called. */
     RuntimeException failed(int result, String function, String description) {
         Ending reason = ending;
         if (reason == Ending.LATE) {
@@ -72,7 +75,7 @@ final class Failures {
         }
         boolean misuse = result == nccl.ncclInvalidArgument || result == nccl.ncclInvalidUsage;
         boolean ended = core.hasEnded();
-        // Before all else, which may take a moment: the watchdog need not look into it.
+        // Set first, because the rest may take a while: the watchdog need not report the same error.
         reported |= !misuse;
         NcclResultException failure = Status.failure(
                 result,
@@ -84,7 +87,7 @@ final class Failures {
                 core.library(),
                 misuse || ended ? "" : recorded(description + ": " + Result.of(result)));
         if (ended) {
-            // Another thread has aborted it during the call, which is all there is to say.
+            // Another thread aborted the communicator during the call, which explains the error.
             IllegalStateException aborted = core.notOpen();
             aborted.addSuppressed(failure);
             return aborted;
@@ -96,7 +99,7 @@ final class Failures {
         return failure;
     }
 
-    /** The exception for what was not done in time, after the policy was asked. */
+    /** Returns the exception for an operation that timed out, after the policy was called. */
     NcclException timedOut(String function, String description, Duration limit) {
         NcclException failure = timeout(function, description, limit);
         markStalled();
@@ -104,7 +107,7 @@ final class Failures {
         return failure;
     }
 
-    /** Not all ranks have come to where their calls are compared, so that nothing was called. */
+    /** Returns the exception for a comparison of calls that not all ranks joined in time; no native call was made. */
     NcclException late(String function, String description, Duration limit, Throwable cause) {
         NcclException failure = timeout(function, description, limit);
         failure.initCause(cause);
@@ -112,7 +115,7 @@ final class Failures {
         return failure;
     }
 
-    /** As {@link #late(String, String, Duration, Throwable)}, of a rank that will not come any more. */
+    /** As {@link #late(String, String, Duration, Throwable)}, for a rank that is lost. */
     NcclException peerLost(String function, String description, Throwable cause) {
         NcclException failure = Status.failure(
                 nccl.ncclRemoteError,
@@ -128,14 +131,14 @@ final class Failures {
         return failure;
     }
 
-    /** As {@link #timedOut}, of work, which {@link #markLate} knows of. */
+    /** As {@link #timedOut}, for work that is tracked by {@link #markLate}. */
     NcclException late(String function, String description, Duration limit) {
         NcclException failure = timeout(function, description, limit);
         report(failure);
         return failure;
     }
 
-    /** The exception for a thread that was interrupted while it waited; aborts. */
+    /** Aborts the communicator and returns the exception for a thread that was interrupted while it waited. */
     NcclException interrupted(String description) {
         NcclException failure = interruption(description);
         remember(failure);
@@ -147,7 +150,7 @@ final class Failures {
         return failure;
     }
 
-    /** What the flight recorder has to say to a failure, which it may write to a file if it is the first. */
+    /** Returns the flight recorder's text for a failure. The first failure may also write the recorder's file. */
     private String recorded(String failure) {
         if (core.state() == Communicator.State.PENDING) {
             return "";
@@ -166,14 +169,14 @@ final class Failures {
                 description + " of " + core + " was interrupted; the communicator was aborted");
     }
 
-    /* For the watchdog, in threads of its own. */
+    /* Called by the watchdog, in threads of their own. */
 
-    /** Whether nobody was reported of an error yet. */
+    /** Returns true if no error was reported yet. */
     boolean isUnreported() {
         return !reported;
     }
 
-    /** NCCL has found an error, and no thread is in a call that will get it. */
+    /** Reports an error of NCCL that no thread in a native call will get. */
     void reportError(int result) {
         synchronized (this) {
             if (reported) {
@@ -187,16 +190,19 @@ final class Failures {
                 "ncclCommGetAsyncError",
                 last.sequence() == 0 ? "the communicator, before any operation," : "what follows " + last.describe());
         if (failure instanceof NcclException) {
-            log().log(Level.WARNING, "found by the watchdog, nobody was waiting", failure);
+            log().log(Level.WARNING, "the watchdog found a failure that no thread was waiting for", failure);
         }
     }
 
-    /** Work is late that nobody waits for. */
+    /** Reports late work for which no thread waits. */
     void reportLate(Work work) {
-        log().log(Level.WARNING, "found by the watchdog, nobody was waiting", work.timedOut(core.deadline()));
+        log().log(
+                        Level.WARNING,
+                        "the watchdog found a failure that no thread was waiting for",
+                        work.timedOut(core.deadline()));
     }
 
-    /** Work of which nobody has asked has failed on the device. */
+    /** Reports work that failed on the device while no thread waits for it. */
     void reportLost(CudaException failure) {
         synchronized (this) {
             if (reported) {
@@ -205,10 +211,10 @@ final class Failures {
             reported = true;
         }
         report(failure);
-        log().log(Level.WARNING, "found by the watchdog, nobody was waiting", failure);
+        log().log(Level.WARNING, "the watchdog found a failure that no thread was waiting for", failure);
     }
 
-    /** A thread is in a call for longer than the deadline. */
+    /** Ends a call of another thread that has exceeded the deadline. */
     void endLateCall() {
         ending = Ending.LATE;
         OperationLog.Entry last = core.communicator().operationLog().last();
@@ -216,7 +222,7 @@ final class Failures {
         endCall(false);
     }
 
-    /** A thread is in a call although it was interrupted. */
+    /** Ends a call of another thread that was interrupted. */
     void endInterruptedCall() {
         ending = Ending.INTERRUPTED;
         remember(interruption(core.communicator().operationLog().last().describe()));
@@ -254,10 +260,10 @@ final class Failures {
                 called.silent());
     }
 
-    /** What the other ranks are at; not for who waited for a moment only. */
+    /** Asks the other ranks for their status, unless the timeout was shorter than the query may take. */
     private RankStatusQuery.Result queryRankStatus(Duration limit) {
         RankStatusQuery statusQuery = core.statusQuery();
-        return statusQuery == null || limit.compareTo(RankStatusQuery.PATIENCE) < 0
+        return statusQuery == null || limit.compareTo(RankStatusQuery.TIMEOUT) < 0
                 ? RankStatusQuery.NOTHING
                 : statusQuery.ask();
     }
@@ -273,7 +279,7 @@ final class Failures {
         }
     }
 
-    /** Work was not done in time, and is to be asked again. */
+    /** Marks work as late; {@link #isStalled} checks it again. */
     void markLate(Work work) {
         synchronized (core) {
             if (markStalled()) {
@@ -282,7 +288,7 @@ final class Failures {
         }
     }
 
-    /** What was not done in time is done now, or was known to be. */
+    /** Removes work that is done now, or whose failure is known, from the late work. */
     void clearLate(Work work) {
         synchronized (core) {
             if (!late.remove(work) || --stalls > 0) {
@@ -292,7 +298,7 @@ final class Failures {
         StalledDevices.remove(core);
     }
 
-    /** Whether the device may never be done with what it was reported; asks again for what was late. */
+    /** Returns true if work on the device may never end; checks late work again first. */
     boolean isStalled() {
         List<Work> asked;
         synchronized (core) {
@@ -302,7 +308,7 @@ final class Failures {
             try {
                 work.isDone();
             } catch (RuntimeException failed) {
-                // It stays late.
+                // The work stays late.
                 continue;
             }
         }
@@ -329,7 +335,7 @@ final class Failures {
         }
     }
 
-    /** Asked for when there is something to say: the first logger of a process takes a tenth of its start. */
+    /** Looked up lazily: the first logger of a process takes a tenth of its start time. */
     private static System.Logger log() {
         return System.getLogger("io.github.nccl4j");
     }

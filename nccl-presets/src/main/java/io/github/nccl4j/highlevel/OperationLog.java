@@ -9,31 +9,35 @@ import java.util.NavigableMap;
 import java.util.TreeMap;
 
 /**
- * The last operations of a communicator, in an array that is made once: recording one is some stores for the thread that is
- * in the communicator's gate, which counts them. Others read a copy, and leave out what may have been written meanwhile.
+ * Log of the last operations of a communicator, in an array that is allocated once. The thread that holds the
+ * communicator's gate records an operation with a few stores and counts it in the gate. Other threads read a copy of
+ * the array and skip slots that may have been overwritten meanwhile.
  */
 final class OperationLog {
-    /** Of the words of a place: two places are in one line of the processor's cache, of which NCCL leaves little. */
+    /** Log2 of the words per slot: two slots fill one cache line. NCCL leaves little of the cache. */
     private static final int SHIFT = 2;
 
-    /* The words of a place: in order, since bounds of an array are checked least often then. */
+    /*
+     * Offsets of the words of a slot. They are written in this order, with which the compiler removes most bounds
+     * checks.
+     */
     private static final int COUNT = 0;
     private static final int STREAM = 1;
     private static final int HEAD = 2;
     private static final int PEER_AND_GROUP = 3;
 
     /*
-     * The head, which is written last: 32 bits of the number of operations before, which who records it has at hand, this bit,
-     * 7 of the operation, 8 of the type, 16 of the operator.
+     * Layout of the head, which is written last: the low 32 bits of the number of earlier operations, the MORE bit, 7
+     * bits of the operation, 8 of the type, 16 of the operator.
      */
 
-    /** Whether there is a word beyond the first three. */
+    /** Set if the slot uses its fourth word. */
     private static final int MORE = 1 << 31;
 
     private static final int OPERATION = 24;
     private static final int TYPE = 16;
-    /** Larger numbers of operators are told as this one: those that were made, which NCCL numbers at random. */
-    private static final int MOST_OP = 0xffff;
+    /** Larger operator codes are recorded as this one: NCCL gives created operators random codes. */
+    private static final int MAX_OP = 0xffff;
 
     private static final VarHandle WORDS = MethodHandles.arrayElementVarHandle(long[].class);
 
@@ -42,33 +46,36 @@ final class OperationLog {
     private final int mask;
     private int groups;
 
-    /** When there were how many operations, in milliseconds since 1970, as far back as it matters. Guarded by this. */
+    /**
+     * Wall-clock time in milliseconds since 1970 by the number of operations recorded until then, as far back as the
+     * log reaches. Guarded by this.
+     */
     private final NavigableMap<Long, Long> times = new TreeMap<>();
 
-    /** By place: which operation was seen to be done, and when. Guarded by this. */
+    /** By slot: the sequence number of the operation that was observed as completed, and the time. Guarded by this. */
     private final long[] doneSequence;
 
     private final long[] doneTime;
 
     /**
-     * A log.
+     * Creates an empty log.
      *
-     * @param kept how many operations can be told at any time
-     * @param gate where they are counted
+     * @param kept the number of operations that can be read at any time
+     * @param gate the gate that counts the operations
      */
     OperationLog(int kept, Gate gate) {
         this.gate = gate;
-        // One more: that which is being written can't be told.
-        int places = Integer.highestOneBit(kept) << 1;
-        words = new long[places << SHIFT];
+        // One slot more: the slot being written cannot be read.
+        int slots = Integer.highestOneBit(kept) << 1;
+        words = new long[slots << SHIFT];
         mask = words.length - 1;
-        // Nothing is written yet, not even the first, which 0 would be.
+        // Marks the first slot as not written: 0 would mark operation 1.
         words[HEAD] = -1;
-        doneSequence = new long[places];
-        doneTime = new long[places];
+        doneSequence = new long[slots];
+        doneTime = new long[slots];
     }
 
-    /** What was recorded of an operation. */
+    /** An operation as recorded. Times are in milliseconds since 1970, or 0 if unknown. */
     record Entry(
             long sequence,
             int group,
@@ -80,13 +87,13 @@ final class OperationLog {
             long stream,
             long enqueued,
             long done) {
-        /** For people: "ncclAllReduce of 1024 float32 (operation 17)". */
+        /** {@return a description for messages: "ncclAllReduce of 1024 float32 (operation 17)"} */
         String describe() {
             return Operations.describe(operation, count, type, peer) + " (operation " + sequence + ")";
         }
     }
 
-    /** How many there were, with that which is under way. From any thread. */
+    /** Returns the number of operations, including the current one if it is recorded. May be called from any thread. */
     long recorded() {
         long next = gate.operations() + 1;
         return isWritten(next) ? next : next - 1;
@@ -100,31 +107,34 @@ final class OperationLog {
         return (int) (sequence - 1) << SHIFT & mask;
     }
 
-    /** The next operations, which have one number, are launched together. */
+    /** Returns the number of a new group, for operations that are launched together. */
     int beginGroup() {
         return ++groups;
     }
 
-    /** The next operation of who is in the gate, and counts it afterwards. */
+    /** Records the next operation. The caller holds the gate and counts the operation afterwards. */
     void record(long sequence, int operation, long count, int type, int peer, int op, int group, long stream) {
-        long[] place = words;
+        long[] target = words;
         int at = at(sequence);
         long before = sequence - 1;
-        int what = operation << OPERATION | type << TYPE;
-        // After all of the operation before.
+        int details = operation << OPERATION | type << TYPE;
+        // Orders these stores after those of the previous operation.
         VarHandle.storeStoreFence();
-        place[at + COUNT] = count;
-        place[at + STREAM] = stream;
-        if ((peer | group) == 0 && op <= MOST_OP) {
-            WORDS.setRelease(place, at + HEAD, before << 32 | (what | op));
+        target[at + COUNT] = count;
+        target[at + STREAM] = stream;
+        if ((peer | group) == 0 && op <= MAX_OP) {
+            WORDS.setRelease(target, at + HEAD, before << 32 | (details | op));
         } else {
-            place[at + PEER_AND_GROUP] = (long) peer << 32 | group & 0xffffffffL;
-            int further = what | Math.min(op, MOST_OP) | MORE;
-            WORDS.setRelease(place, at + HEAD, before << 32 | further & 0xffffffffL);
+            target[at + PEER_AND_GROUP] = (long) peer << 32 | group & 0xffffffffL;
+            int extended = details | Math.min(op, MAX_OP) | MORE;
+            WORDS.setRelease(target, at + HEAD, before << 32 | extended & 0xffffffffL);
         }
     }
 
-    /** The last operation; from any thread, which gets nonsense, but no failure, if a whole ring is recorded meanwhile. */
+    /**
+     * Returns the last operation. May be called from any thread; may return garbled data if the log wraps meanwhile,
+     * but never throws.
+     */
     Entry last() {
         long sequence = recorded();
         return sequence == 0
@@ -134,22 +144,22 @@ final class OperationLog {
 
     private Entry entry(long[] from, long sequence, long enqueued, long done) {
         int at = at(sequence);
-        int what = (int) from[at + HEAD];
-        boolean more = (what & MORE) != 0;
+        int details = (int) from[at + HEAD];
+        boolean extended = (details & MORE) != 0;
         return new Entry(
                 sequence,
-                more ? (int) from[at + PEER_AND_GROUP] : 0,
-                what >>> OPERATION & 0x7f,
+                extended ? (int) from[at + PEER_AND_GROUP] : 0,
+                details >>> OPERATION & 0x7f,
                 from[at + COUNT],
-                what >>> TYPE & 0xff,
-                what & MOST_OP,
-                more ? (int) (from[at + PEER_AND_GROUP] >>> 32) : 0,
+                details >>> TYPE & 0xff,
+                details & MAX_OP,
+                extended ? (int) (from[at + PEER_AND_GROUP] >>> 32) : 0,
                 from[at + STREAM],
                 enqueued,
                 done);
     }
 
-    /** Operations that come from now on are given this time, until the next. */
+    /** Sets the time that operations recorded from now on get, until the next call. */
     synchronized void tick(long time) {
         long now = recorded();
         times.put(now, time);
@@ -164,38 +174,38 @@ final class OperationLog {
         return before == null ? 0 : before.getValue();
     }
 
-    private int place(long sequence) {
+    private int slot(long sequence) {
         return (int) sequence & mask >> SHIFT;
     }
 
     private synchronized long doneTime(long sequence) {
-        int place = place(sequence);
-        return doneSequence[place] == sequence ? doneTime[place] : 0;
+        int slot = slot(sequence);
+        return doneSequence[slot] == sequence ? doneTime[slot] : 0;
     }
 
-    /** All operations of a stream up to one were seen to be done. From any thread. */
+    /** Marks all operations of a stream up to a sequence number as completed. May be called from any thread. */
     synchronized void seenDone(long stream, long sequence, long time) {
         long first = Math.max(1, recorded() - doneSequence.length + 1);
-        for (long one = sequence; one >= first; one--) {
-            if (words[at(one) + STREAM] != stream) {
+        for (long earlier = sequence; earlier >= first; earlier--) {
+            if (words[at(earlier) + STREAM] != stream) {
                 continue;
             }
-            int place = place(one);
-            if (doneSequence[place] == one) {
-                // And so were those before it.
+            int slot = slot(earlier);
+            if (doneSequence[slot] == earlier) {
+                // The earlier ones are marked, too.
                 return;
             }
-            doneSequence[place] = one;
-            doneTime[place] = time;
+            doneSequence[slot] = earlier;
+            doneTime[slot] = time;
         }
     }
 
-    /** The operations that are known, the oldest first. From any thread. */
+    /** Returns the operations in the log, oldest first. May be called from any thread. */
     List<Entry> entries() {
         long last = recorded();
         long[] copy = words.clone();
         VarHandle.fullFence();
-        // One more may be in writing.
+        // Another operation may be being recorded: its slot is left out.
         long first = Math.max(1, recorded() - doneSequence.length + 2);
         List<Entry> entries = new ArrayList<>();
         for (long sequence = first; sequence <= last; sequence++) {

@@ -16,15 +16,15 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
 
 /**
- * What ranks tell each other before they make a communicator: what library and GPU each has, so that what can't work is an
- * exception and not a wait, and the id.
+ * Handshake of the ranks before they create a communicator: they exchange their library and GPU, so that an impossible
+ * combination throws instead of hanging, and then the id.
  */
 final class RankHandshake {
     private static final String SEPARATOR = "\n";
     private static final Path HOST_NAME = Path.of("/proc/sys/kernel/hostname");
     private static final Duration REPORT_TIMEOUT = Duration.ofSeconds(5);
 
-    /** Communicators of all ranks of the job are made in the same order. */
+    /** Number of the next communicator of the job; all ranks create them in the same order. */
     private static final AtomicLong JOB_SEQUENCE = new AtomicLong();
 
     private final Rendezvous rendezvous;
@@ -35,12 +35,12 @@ final class RankHandshake {
         this.deadline = deadline;
     }
 
-    /** Where the ranks of the job meet for their next communicator. */
+    /** Returns the rendezvous of the job's ranks for their next communicator. */
     static Rendezvous nextOfJob(RankInfo self, Duration deadline) {
         return TcpStore.ofProcess(self, deadline).scope("communicator-" + JOB_SEQUENCE.getAndIncrement());
     }
 
-    /** What a rank is, in words for the others. */
+    /** Library and device of a rank, as text for the other ranks. */
     private record Description(String engine, String gpu, String location) {
         static Description of(NcclLibrary library, int device) {
             String gpu = device == OwnDevice.HOST ? "" : Cuda.uuid(device);
@@ -48,7 +48,7 @@ final class RankHandshake {
             return new Description(library.engine().toString(), gpu, location + " of " + host());
         }
 
-        /** From the kernel: InetAddress would ask a name server, which may take its time. */
+        /** Reads the kernel's name of the host: InetAddress would ask a name server, which can be slow. */
         private static String host() {
             try {
                 return Files.readString(HOST_NAME).strip();
@@ -65,15 +65,15 @@ final class RankHandshake {
             String[] lines = new String(bytes, StandardCharsets.UTF_8).split(SEPARATOR, 3);
             if (lines.length < 3) {
                 throw new RendezvousException(
-                        "rank " + rank + " does not make a communicator here, but something else");
+                        "all ranks must create a communicator here: rank " + rank + " sent something else");
             }
             return new Description(lines[0], lines[1], lines[2]);
         }
     }
 
     /**
-     * Finds what is wrong with this rank before it waits for rank 0, which may come late, or be gone for the same reason.
-     * The others are told if rank 0 can be reached soon.
+     * Checks this rank's device before the rank waits for rank 0, which may come late, or may have failed for the same
+     * reason. Reports a failure to the other ranks if rank 0 can be reached within 5 s.
      */
     static void requireDevice(OwnDevice own, RankInfo self) {
         try {
@@ -88,7 +88,7 @@ final class RankHandshake {
         }
     }
 
-    /** Calls a function of this rank; the others are told when it fails. */
+    /** Calls a function; if it fails, reports the failure to the other ranks and throws it. */
     <T> T orReport(Supplier<T> own) {
         try {
             return own.get();
@@ -102,28 +102,28 @@ final class RankHandshake {
         others.abort(failure.getMessage() == null ? failure.toString() : failure.getMessage());
     }
 
-    /** Finds the local rank of a rank whose device can't be chosen without it. */
+    /** Returns this rank with its local rank, without which its device cannot be chosen. */
     RankInfo locate(OwnDevice own, RankInfo self) {
         orReport(own::index);
         return rendezvous.locate(self, deadline);
     }
 
-    /** Meets the other ranks, which tell each other what they have. */
+    /** Exchanges the descriptions of all ranks and checks that they fit together. Collective. */
     void exchangeDescriptions(OwnDevice own) {
         Description description = orReport(() -> {
             int device = own.index();
             return Description.of(NcclLibrary.get(), device);
         });
-        // Gathered before the id is handed out: when all have come, no rank is still in the last use of these keys.
+        // Gathered before the id is broadcast: when all have come, no rank is still in the last use of these keys.
         requireConsistent(rendezvous.gather("card", description.bytes(), deadline));
     }
 
-    /** Returns the id that rank 0 has made, at all ranks. */
-    UniqueId broadcastId(UniqueId made) {
-        return UniqueId.of(rendezvous.broadcast("id", 0, () -> made.toBytes(), deadline));
+    /** Returns the id that rank 0 created, on all ranks. Collective. */
+    UniqueId broadcastId(UniqueId created) {
+        return UniqueId.of(rendezvous.broadcast("id", 0, () -> created.toBytes(), deadline));
     }
 
-    /** Every rank has the same descriptions, and so comes to the same answer. */
+    /** Every rank has the same descriptions, and so gets the same result. */
     private static void requireConsistent(List<byte[]> descriptions) {
         Description first = Description.of(descriptions.get(0), 0);
         Map<String, Integer> owners = new HashMap<>();

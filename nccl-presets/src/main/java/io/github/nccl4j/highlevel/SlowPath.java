@@ -4,8 +4,8 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 
 /**
- * How many things are under way in the process for which operations must look further: open groups, captures, and a
- * recording of JDK Flight Recorder. Almost always none, which is asked once in an operation for all of them.
+ * Number of reasons in this process for which operations must take the slow path: open groups, captures, and a
+ * recording of JDK Flight Recorder. It is 0 almost always, so one check per operation covers them all.
  */
 final class SlowPath {
     private static final VarHandle COUNT;
@@ -18,17 +18,20 @@ final class SlowPath {
         }
     }
 
-    /** Their number, negative: hot paths look at the sign of several things at once. */
+    /** The negated number: the fast path checks the sign bit of several values at once. */
     private static int count;
 
     private SlowPath() {}
 
-    /** Whether there are any. A plain read, for a thread that began one itself or was told of it by who did. */
+    /**
+     * Returns true if there is any reason. A plain read: correct for a thread that added the reason itself, or that was
+     * synchronized with the thread that did.
+     */
     static boolean isRequired() {
         return count < 0;
     }
 
-    /** Negative if there are any, as {@link #isRequired}. */
+    /** Returns a negative number if {@link #isRequired} is true, else 0. */
     static int sign() {
         return count;
     }

@@ -9,9 +9,9 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Devices on which work of a communicator may never end. CUDA frees memory when the device has nothing left to do, so
- * that freeing would never end either: it is put off until the communicator was aborted. Else a program that closes its
- * buffers before its communicator, as try-with-resources does, would turn an exception into a hang.
+ * Devices with work of a communicator that may never end. CUDA frees memory only when the device is idle, so freeing
+ * would hang as well: it is deferred until the communicator was aborted. Otherwise a program that closes its buffers
+ * before its communicator, as try-with-resources does, would hang instead of throwing.
  */
 final class StalledDevices {
     private static final Map<Device, Set<CommunicatorCore>> STALLED = new HashMap<>();
@@ -19,7 +19,7 @@ final class StalledDevices {
 
     private StalledDevices() {}
 
-    /** A communicator's work was not done in time, or it has failed. */
+    /** Adds a communicator whose work timed out or failed. */
     static void add(CommunicatorCore communicator) {
         synchronized (STALLED) {
             STALLED.computeIfAbsent(communicator.device(), device -> new HashSet<>())
@@ -27,7 +27,10 @@ final class StalledDevices {
         }
     }
 
-    /** Its work has ended after all, or it was aborted. */
+    /**
+     * Removes a communicator whose work has ended after all, or that was aborted; frees the deferred memory of its
+     * device if it was the last one there.
+     */
     static void remove(CommunicatorCore communicator) {
         List<Runnable> due;
         synchronized (STALLED) {
@@ -53,15 +56,15 @@ final class StalledDevices {
         try {
             free.run();
         } catch (RuntimeException e) {
-            // It was closed long ago, and nobody expects an exception of it here.
+            // The buffer was closed long ago: no caller is left that could handle the exception.
             System.getLogger("io.github.nccl4j").log(Level.WARNING, "memory could not be freed", e);
         }
     }
 
-    /** Frees memory of a device, now or when its work has ended. */
+    /** Frees memory of a device now, or later if the device is stalled. */
     static void free(Device device, Runnable free) {
         for (CommunicatorCore communicator : stalledOn(device)) {
-            // Looks again at what was late.
+            // Checks again whether the late work has ended.
             communicator.mayNeverEnd();
         }
         synchronized (STALLED) {
