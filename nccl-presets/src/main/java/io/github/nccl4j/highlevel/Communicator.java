@@ -108,7 +108,7 @@ public final class Communicator implements AutoCloseable {
     private final boolean onHost;
 
     /** Of the device. */
-    private final int place;
+    private final int deviceCode;
 
     /** The code of the last type that the library knows. */
     private final int lastType;
@@ -178,7 +178,7 @@ public final class Communicator implements AutoCloseable {
         lastType = library.version().isAtLeast(DataType.FLOAT8_E4M3.since())
                 ? DataType.values().length - 1
                 : DataType.FLOAT8_E4M3.code() - 1;
-        place = device.place();
+        deviceCode = device.deviceCode();
         oneSided = library.provides("ncclPutSignal");
         hasAllToAll = library.provides("ncclAlltoAll");
         hasGather = library.provides("ncclGather");
@@ -2073,7 +2073,7 @@ public final class Communicator implements AutoCloseable {
 
     /** Negative if anything may be wrong with what an operation is given: a sign for all, and so a branch for all. */
     private int wrong(DeviceBuffer<?> send, DeviceBuffer<?> recv, CudaStream stream) {
-        int unequal = send.kind ^ recv.kind | stream.place ^ place;
+        int unequal = send.kind ^ recv.kind | stream.deviceCode ^ deviceCode;
         return wrong(send) | -unequal | recv.state() | stream.state();
     }
 
@@ -2098,7 +2098,7 @@ public final class Communicator implements AutoCloseable {
     /** Negative if a buffer is closed, on another device, or of a type that the library does not know. */
     private int wrong(DeviceBuffer<?> buffer) {
         // The code of its type, if it is on this device; else more.
-        int type = buffer.kind ^ place;
+        int type = buffer.kind ^ deviceCode;
         return lastType - type | buffer.state();
     }
 
@@ -2140,7 +2140,7 @@ public final class Communicator implements AutoCloseable {
 
     /** Negative if a stream is closed or on another device. */
     private int wrong(CudaStream stream) {
-        return -(stream.place ^ place) | stream.state();
+        return -(stream.deviceCode ^ deviceCode) | stream.state();
     }
 
     private void checkEach(CudaStream stream) {
@@ -2278,7 +2278,7 @@ public final class Communicator implements AutoCloseable {
                 send == null ? 0 : send.address,
                 recv == null ? 0 : recv.address,
                 count,
-                one.kind ^ place,
+                one.kind ^ deviceCode,
                 op == null ? 0 : op.code(),
                 peer,
                 stream);

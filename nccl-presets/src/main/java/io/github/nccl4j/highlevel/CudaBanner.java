@@ -47,9 +47,9 @@ final class CudaBanner {
         return Optional.empty();
     }
 
-    private static boolean startsAt(ByteBuffer data, int place) {
+    private static boolean startsAt(ByteBuffer data, int position) {
         for (int i = 0; i < START.length; i++) {
-            if (data.get(place + i) != START[i]) {
+            if (data.get(position + i) != START[i]) {
                 return false;
             }
         }

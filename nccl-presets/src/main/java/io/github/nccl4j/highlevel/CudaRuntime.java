@@ -49,13 +49,13 @@ final class CudaRuntime {
     }
 
     private static void preload(String name, List<String> tried) {
-        for (String place : new LibrarySearch(SystemText.environment()).cuda(name)) {
+        for (String candidate : new LibrarySearch(SystemText.environment()).cuda(name)) {
             try {
-                Loader.loadGlobal(place);
+                Loader.loadGlobal(candidate);
                 return;
             } catch (UnsatisfiedLinkError unusable) {
                 String reason = unusable.getMessage();
-                tried.add(place.equals(name) ? "the dynamic linker" : missing(reason) ? place : reason);
+                tried.add(candidate.equals(name) ? "the dynamic linker" : missing(reason) ? candidate : reason);
             }
         }
     }

@@ -37,7 +37,7 @@ public final class CudaStream implements AutoCloseable {
     final long handle;
 
     /** Of the device. */
-    final int place;
+    final int deviceCode;
 
     private final boolean owner;
     private final Lifetime lifetime = new Lifetime(this);
@@ -46,7 +46,7 @@ public final class CudaStream implements AutoCloseable {
 
     private CudaStream(Device device, long handle, boolean owner) {
         this.device = device;
-        place = device.place();
+        deviceCode = device.deviceCode();
         this.handle = handle;
         this.owner = owner;
         if (owner) {

@@ -95,7 +95,7 @@ public final class Device {
     }
 
     /** A number that no other device has, with {@value DataType#CODE_BITS} low bits free for a type. */
-    int place() {
+    int deviceCode() {
         return index - HOST_INDEX << DataType.CODE_BITS;
     }
 

@@ -111,7 +111,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         this.length = length;
         bytes = length * type.sizeInBytes();
         typeCode = type.nativeCode();
-        kind = device.place() | typeCode;
+        kind = device.deviceCode() | typeCode;
         this.parent = parent;
         root = parent == null ? this : parent.root;
         this.free = free;

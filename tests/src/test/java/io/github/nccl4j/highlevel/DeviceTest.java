@@ -27,7 +27,7 @@ class DeviceTest {
         assertFalse(HOST.equals(null));
         assertFalse(HOST.equals("host memory"));
         assertNotEquals(0, HOST.hashCode());
-        assertEquals(0, HOST.place());
+        assertEquals(0, HOST.deviceCode());
         assertEquals("CUDA device 3", Device.cudaName(3));
     }
 
