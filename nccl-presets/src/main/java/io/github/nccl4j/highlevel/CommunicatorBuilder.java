@@ -92,7 +92,7 @@ public final class CommunicatorBuilder {
     }
 
     /**
-     * Whether a thread of this package, one for the whole process, looks after the communicator, ten times a second or more:
+     * Returns true if a thread of this package, one for the whole process, looks after the communicator, ten times a second or more:
      *
      * <ul>
      *   <li>NCCL has found an error while nobody waited, such as the end of another rank: it is logged, the policy is asked,

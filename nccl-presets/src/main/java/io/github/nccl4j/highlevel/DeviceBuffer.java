@@ -73,7 +73,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     private final Runnable free;
     /** A foreign object that must not be collected before. */
     private final Object keptAlive;
-    /** Whether NCCL has allocated the memory. */
+    /** True if NCCL has allocated the memory. */
     private final boolean windowMemory;
 
     private final Lifetime lifetime = new Lifetime(this);
@@ -356,17 +356,17 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         return bytes;
     }
 
-    /** {@return whether closing this buffer frees its memory} */
+    /** {@return true if closing this buffer frees its memory} */
     public boolean isOwner() {
         return free != null;
     }
 
-    /** Whether its memory may be in a window: NCCL's own, or that of someone else, who knows. */
+    /** Returns true if its memory may be in a window: NCCL's own, or that of someone else, who knows. */
     boolean canBeWindow() {
         return root.windowMemory || root.free == null;
     }
 
-    /** {@return whether it can be used: neither it nor a buffer that it is a slice of was closed} */
+    /** {@return true if it can be used: neither it nor a buffer that it is a slice of was closed} */
     public boolean isOpen() {
         for (DeviceBuffer<T> buffer = this; buffer != null; buffer = buffer.parent) {
             if (!buffer.lifetime.isOpen()) {
@@ -445,7 +445,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         }
     }
 
-    /** Whether a batch has a pin of {@link #pinFor}. It may have one although this says no. */
+    /** Returns true if a batch has a pin of {@link #pinFor}. It may have one although this says no. */
     boolean isPinnedFor(Batch batch) {
         return root.pinnedBy == batch;
     }
@@ -1125,7 +1125,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         stream.checkOpen();
     }
 
-    /** Whether the memory lives as long as others have it live: nothing is to be kept, and no event to be asked for it. */
+    /** Returns true if the memory lives as long as others have it live: nothing is to be kept, and no event to be asked for it. */
     private boolean isForeign() {
         return root.free == null && root.keptAlive == null;
     }

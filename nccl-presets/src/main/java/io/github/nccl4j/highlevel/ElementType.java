@@ -118,7 +118,7 @@ public final class ElementType<T extends Element> {
         return carrier;
     }
 
-    /** {@return whether elements are floating-point numbers} */
+    /** {@return true if elements are floating-point numbers} */
     public boolean isFloat() {
         return carrier == float.class || carrier == double.class;
     }
@@ -134,7 +134,7 @@ public final class ElementType<T extends Element> {
         return format;
     }
 
-    /** Whether arrays and buffers of a Java type hold elements of this type, as numbers or as bits. */
+    /** Returns true if arrays and buffers of a Java type hold elements of this type, as numbers or as bits. */
     boolean accepts(Class<?> primitive) {
         return primitive == carrier || primitive == byte.class && size == 1 || primitive == short.class && size == 2;
     }

@@ -3,7 +3,7 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * Whether the endpoints of NVIDIA's compute fabric (CFT) can be asked for on the host. Without a mode NCCL decides.
+ * True if the endpoints of NVIDIA's compute fabric (CFT) can be asked for on the host. Without a mode NCCL decides.
  *
  * <p>Constants are immutable and may be used in any thread.
  *

@@ -102,7 +102,7 @@ final class HostStreams {
         return event == 0 || HostEngine.eventQuery(event) == nccl.ncclSuccess;
     }
 
-    /** Whether nothing before the mark uses memory any more. */
+    /** Returns true if nothing before the mark uses memory any more. */
     static boolean eventHasEnded(long event) {
         return event == 0 || HostEngine.eventQuery(event) != nccl.ncclInProgress;
     }

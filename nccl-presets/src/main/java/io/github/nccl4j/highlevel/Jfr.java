@@ -1,7 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 /**
- * Whether JDK Flight Recorder records, and so wants events. A runtime may lack it: what names its classes is in {@link
+ * True if JDK Flight Recorder records, and so wants events. A runtime may lack it: what names its classes is in {@link
  * JfrEvents}, which is loaded only where they are.
  */
 final class Jfr {

@@ -48,7 +48,7 @@ final class LogParser {
                 member.map(KnownCommunicators.Member::name).orElse("")));
     }
 
-    /** Whether a text names a communicator, and not this one. */
+    /** Returns true if a text names a communicator, and not this one. */
     static boolean namesAnother(String text, long communicator) {
         Matcher named = COMMUNICATOR.matcher(text);
         return communicator != 0 && named.find() && Long.parseUnsignedLong(named.group(1), 16) != communicator;

@@ -11,7 +11,7 @@ public enum MemoryStatistic {
     /** Memory of the GPU that a suspension can give back. */
     GPU_MEM_SUSPEND(nccl.ncclStatGpuMemSuspend),
 
-    /** Whether the communicator is suspended: 1, else 0. No number of bytes. */
+    /** Returns true if the communicator is suspended: 1, else 0. No number of bytes. */
     GPU_MEM_SUSPENDED(nccl.ncclStatGpuMemSuspended),
 
     /** Memory of the GPU that stays during a suspension. */

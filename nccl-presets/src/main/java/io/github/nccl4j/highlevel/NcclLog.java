@@ -167,7 +167,7 @@ public final class NcclLog {
         }
     }
 
-    /** {@return whether NCCL's log is handed on} */
+    /** {@return true if NCCL's log is handed on} */
     public static boolean isStarted() {
         synchronized (NcclLog.class) {
             return started != null;

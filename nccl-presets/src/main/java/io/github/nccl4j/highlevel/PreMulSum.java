@@ -42,7 +42,7 @@ public final class PreMulSum<T extends Element> extends ReduceOp implements Auto
         return type;
     }
 
-    /** {@return whether it was not closed} */
+    /** {@return true if it is not closed} */
     public boolean isOpen() {
         return resource.isOpen();
     }

@@ -60,12 +60,12 @@ public class ReduceOp {
         return code >= 0 && code < BUILT_IN.size() ? BUILT_IN.get(code).name : "PreMulSum";
     }
 
-    /** Whether NCCL has it itself; else it belongs to a communicator. */
+    /** Returns true if NCCL has it itself; else it belongs to a communicator. */
     final boolean isBuiltIn() {
         return code < nccl.ncclNumOps;
     }
 
-    /** Whether all-reduces of it are refused in some cases: averages, and those that NCCL does not have itself. */
+    /** Returns true if all-reduces of it are refused in some cases: averages, and those that NCCL does not have itself. */
     final boolean mayBeRefused() {
         return code >= nccl.ncclAvg;
     }

@@ -46,16 +46,16 @@ public final class Registration implements AutoCloseable {
     }
 
     /**
-     * Whether NCCL has taken the memory. It has not where registrations are switched off, by {@code NCCL_LOCAL_REGISTER=0}
+     * Returns true if NCCL has taken the memory. It has not where registrations are switched off, by {@code NCCL_LOCAL_REGISTER=0}
      * for example; operations work all the same.
      *
-     * @return whether it may be used directly
+     * @return true if it may be used directly
      */
     public boolean isEffective() {
         return handle != 0;
     }
 
-    /** {@return whether it was not closed} */
+    /** {@return true if it is not closed} */
     public boolean isOpen() {
         return resource.isOpen();
     }

@@ -167,7 +167,7 @@ public final class Result {
     }
 
     /**
-     * Whether the code has a constant in this class.
+     * Returns true if the code has a constant in this class.
      *
      * @return false for codes that only newer libraries know
      */

@@ -53,7 +53,7 @@ final class Transfer {
         return type.sizeInBytes() == Short.BYTES ? "short or bytes" : "byte";
     }
 
-    /** Whether the buffer's memory has the layout of the device already and can be named by an address. */
+    /** Returns true if the buffer's memory has the layout of the device already and can be named by an address. */
     static boolean isNative(ElementType<?> type, Buffer buffer) {
         if (!buffer.isDirect()) {
             return false;

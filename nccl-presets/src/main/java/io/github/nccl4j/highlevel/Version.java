@@ -33,10 +33,10 @@ public record Version(int major, int minor, int patch) implements Comparable<Ver
     }
 
     /**
-     * Whether this release has what came with another one.
+     * Returns true if this release has what came with another one.
      *
      * @param other the other release
-     * @return whether it is the same or an older one
+     * @return true if it is the same or an older one
      */
     public boolean isAtLeast(Version other) {
         return compareTo(other) >= 0;

@@ -31,10 +31,10 @@ public final class DlpackTensors {
             long data, long length, int deviceType, int deviceId, int code, int bits, boolean versioned);
 
     /**
-     * Whether the consumer of a tensor of {@link #export} is done with it. After true, don't ask again.
+     * Returns true if the consumer of a tensor of {@link #export} is done with it. After true, don't ask again.
      *
      * @param address the address of the struct
-     * @return whether its deleter was called
+     * @return true if its deleter was called
      */
     @Namespace("nccl4j")
     @Name("dlpackIsReleased")

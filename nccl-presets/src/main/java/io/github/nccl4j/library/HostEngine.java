@@ -59,7 +59,7 @@ public final class HostEngine {
     public static native int streamDestroy(long stream) throws NcclLibraryException;
 
     /**
-     * Whether all work in a stream is done. Does not wait.
+     * Returns true if all work in a stream is done. Does not wait.
      *
      * @param stream the stream, 0 for the thread's default stream
      * @return the result code
@@ -127,7 +127,7 @@ public final class HostEngine {
     public static native int eventRecord(long event, long stream) throws NcclLibraryException;
 
     /**
-     * Whether all work before a mark is done. Does not wait.
+     * Returns true if all work before a mark is done. Does not wait.
      *
      * @param event the event
      * @return the result code

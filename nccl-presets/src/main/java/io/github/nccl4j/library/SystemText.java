@@ -144,7 +144,7 @@ public final class SystemText {
         return text.indexOf(LOST) >= 0;
     }
 
-    /** Whether a text is what a damaged one was before, as far as that can be seen. */
+    /** Returns true if a text is what a damaged one was before, as far as that can be seen. */
     private static boolean isOriginal(String text, String damaged) {
         return isDamaged(damaged) && ascii(text).equals(ascii(damaged));
     }
