@@ -12,8 +12,8 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * The text "NCCL version 2.28.3+cuda13.0" in the constants of a library, which is the only place that tells its CUDA. A
- * library has hundreds of megabytes of GPU code; only its read-only data is looked through.
+ * Reads the text "NCCL version 2.28.3+cuda13.0" from the constants of a library, the only source of its CUDA release.
+ * Reads only the read-only data of the file, which has hundreds of megabytes of GPU code.
  */
 final class CudaBanner {
     private static final byte[] START = "NCCL version ".getBytes(StandardCharsets.US_ASCII);
@@ -25,7 +25,9 @@ final class CudaBanner {
 
     private CudaBanner() {}
 
-    /** The CUDA release that a library was built for; empty if it does not tell, or is no 64-bit ELF file. */
+    /**
+     * Returns the CUDA release that a library was built for; empty if it has no such text, or is not a 64-bit ELF file.
+     */
     static Optional<String> read(Path library) throws IOException {
         try (FileChannel file = FileChannel.open(library)) {
             Optional<ByteBuffer> data = readOnlyData(file);

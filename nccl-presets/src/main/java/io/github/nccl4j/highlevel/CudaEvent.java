@@ -163,7 +163,7 @@ public final class CudaEvent implements AutoCloseable {
         acquireRecorded();
         try {
             return device.isHost()
-                    ? HostStreams.eventIsDoneWell(handle)
+                    ? HostStreams.eventIsDoneWithoutError(handle)
                     : Cuda.eventIsDoneWhileCapturing(device, handle);
         } finally {
             lifetime.release();
