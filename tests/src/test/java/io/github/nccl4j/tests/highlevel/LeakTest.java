@@ -95,7 +95,7 @@ class LeakTest {
 
     private void assertReported(LogRecord report, String method) {
         assertEquals(
-                "communicator (rank 0 of 1 on host memory) was dropped without being closed; what it holds is lost",
+                "communicator (rank 0 of 1 on host memory) was dropped without being closed; its resources are lost",
                 report.getMessage());
         StringWriter stack = new StringWriter();
         report.getThrown().printStackTrace(new PrintWriter(stack));
