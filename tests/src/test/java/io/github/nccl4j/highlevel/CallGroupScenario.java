@@ -7,8 +7,8 @@ import java.nio.file.Path;
 import java.util.List;
 
 /**
- * Operations that consist of several calls, alone and in a group that the caller has opened: the same calls of NCCL. Runs in
- * a JVM with the fake CUDA and the stub that logs.
+ * Operations that consist of several native calls, alone and in a group that the caller has opened, make the same calls
+ * of NCCL. Runs in a JVM with the fake CUDA and the stub that logs.
  */
 public final class CallGroupScenario {
     private static final int RANKS = 3;

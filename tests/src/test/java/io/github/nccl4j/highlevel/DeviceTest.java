@@ -32,12 +32,12 @@ class DeviceTest {
     }
 
     @Test
-    void onTheHostEngineItIsTheCurrentOne() {
+    void hostMemoryIsCurrentDeviceOfHostEngine() {
         assertSame(HOST, Device.current());
     }
 
     @Test
-    void aDeviceThatIsNotThereIsNamedWithTheirNumber() {
+    void rejectsMissingDeviceWithDeviceCount() {
         int count = Device.cudaCount();
         String range = "index must be >= 0 and < the number of CUDA devices that this process sees: ";
         assertEquals(
@@ -51,7 +51,7 @@ class DeviceTest {
     }
 
     @Test
-    void memoryIsThatOfTheDevice() {
+    void buffersBelongToTheirDevice() {
         try (DeviceBuffer<Element.Int32> plain = HOST.allocate(ElementType.INT32, 3);
                 DeviceBuffer<Element.Int32> window = HOST.allocateForWindow(ElementType.INT32, 4);
                 DeviceBuffer<Element.Int32> pinned = HOST.allocatePinned(ElementType.INT32, 5)) {

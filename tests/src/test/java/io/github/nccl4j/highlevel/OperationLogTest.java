@@ -35,7 +35,7 @@ class OperationLogTest {
     }
 
     @Test
-    void theLastOnesAreKept() {
+    void keepsLastOperations() {
         OperationLog three = new OperationLog(3, gate);
         assertEquals(List.of(), sequences(three));
         assertEquals(Operations.NONE, three.last().operation());
@@ -49,17 +49,17 @@ class OperationLogTest {
     }
 
     @Test
-    void oneIsKeptAtLeast() {
+    void keepsAtLeastOneOperation() {
         assertEquals(List.of(10L), sequences(filled(1, 10)));
     }
 
     @Test
-    void howManyAreKeptIsRoundedUp() {
+    void capacityIsRoundedUp() {
         assertEquals(7, sequences(filled(4, 1000)).size());
     }
 
     @Test
-    void whatIsUnderWayIsTheLast() {
+    void lastReturnsOperationInProgress() {
         OperationLog log = filled(3, 5);
         Gate.Pass pass = gate.enter();
         assertEquals(5, log.recorded());
@@ -72,7 +72,7 @@ class OperationLogTest {
     }
 
     @Test
-    void operationsHaveTheTimeThatWasSetBefore() {
+    void operationsHaveTheLastTickedTime() {
         OperationLog log = filled(3, 1);
         log.tick(100);
         log.tick(200);
@@ -97,7 +97,7 @@ class OperationLogTest {
     }
 
     @Test
-    void everyFieldIsKept() {
+    void recordsEveryField() {
         OperationLog log = new OperationLog(1, gate);
         log.record(1, Operations.WAIT_SIGNAL, Long.MAX_VALUE, 0xff, -1, 0xffff, Integer.MAX_VALUE, -1);
         OperationLog.Entry entry = log.last();
@@ -111,7 +111,7 @@ class OperationLogTest {
     }
 
     @Test
-    void anOperatorOfALargeNumberChangesNothingElse() {
+    void largeOperatorCodeDoesNotAffectOtherFields() {
         OperationLog log = new OperationLog(1, gate);
         log.record(1, Operations.REDUCE, 2, 3, 4, Integer.MAX_VALUE, Integer.MIN_VALUE, 5);
         assertEquals(
@@ -122,7 +122,7 @@ class OperationLogTest {
     }
 
     @Test
-    void everyFieldOfAShortOneIsKept() {
+    void recordsEveryFieldOfShortEntry() {
         OperationLog log = new OperationLog(1, gate);
         log.record(1, Operations.ALL_REDUCE, -1, 11, 0, 0xffff, 0, Long.MIN_VALUE);
         assertEquals(
@@ -132,7 +132,7 @@ class OperationLogTest {
 
     /** Peer and group of the long form stay in the memory of its place. */
     @Test
-    void aShortOneInThePlaceOfALongOneHasNoneOfIt() {
+    void shortEntryOverwritesLongEntryCompletely() {
         OperationLog log = new OperationLog(1, gate);
         record(log, 4, 1);
         assertEquals(4, log.last().peer());
@@ -149,7 +149,7 @@ class OperationLogTest {
     }
 
     @Test
-    void aShortOneUnderWayIsTheLast() {
+    void lastReturnsShortOperationInProgress() {
         OperationLog log = new OperationLog(3, gate);
         operate(log);
         Gate.Pass pass = gate.enter();
@@ -162,7 +162,7 @@ class OperationLogTest {
     }
 
     @Test
-    void whatIsBeforeInTheStreamIsDone() {
+    void marksEarlierOperationsOfTheStreamAsDone() {
         OperationLog log = filled(7, 6);
         log.seenDone(1, 4, 1000);
         assertEquals(
@@ -173,19 +173,19 @@ class OperationLogTest {
         assertEquals(
                 List.of(1000L, 3000L, 1000L, 0L, 2000L, 0L),
                 log.entries().stream().map(OperationLog.Entry::done).toList());
-        // The place is another one's now.
+        // A later operation has overwritten the slot.
         record(log, 7, 1);
         record(log, 8, 1);
         record(log, 9, 1);
         assertEquals(List.of(3L, 4L, 5L, 6L, 7L, 8L, 9L), sequences(log));
         assertEquals(0, log.last().done());
-        // Of long ago.
+        // An operation that was overwritten long ago.
         log.seenDone(1, 1, 4000);
         assertEquals(1000, log.entries().get(0).done());
     }
 
     @Test
-    void anotherThreadReadsNoHalfOperations() throws Exception {
+    void readersSeeNoPartialOperations() throws Exception {
         OperationLog log = new OperationLog(7, gate);
         AtomicBoolean over = new AtomicBoolean();
         Callable<Long> writer = () -> {

@@ -55,7 +55,7 @@ class ProcessRanksTest {
     }
 
     @Test
-    void threadsThatCloseTogetherGoOnTogether() throws Exception {
+    void threadsThatCloseTogetherWaitForEachOther() throws Exception {
         CountDownLatch firstIsFree = new CountDownLatch(1);
         inThreads(
                 (processRanks, member) -> {
@@ -70,7 +70,7 @@ class ProcessRanksTest {
     }
 
     @Test
-    void whoComesLastWaitsForOneThatIsSlower() throws Exception {
+    void lastRankWaitsForSlowerRank() throws Exception {
         CountDownLatch firstHasBegun = new CountDownLatch(1);
         CountDownLatch secondIsFree = new CountDownLatch(1);
         inThreads(
@@ -88,7 +88,7 @@ class ProcessRanksTest {
     }
 
     @Test
-    void oneThreadClosesItsRanksOneAfterTheOther() {
+    void oneThreadClosesItsRanksInTurn() {
         Object key = new Object();
         CommunicatorCore first = member();
         CommunicatorCore second = member();
@@ -97,12 +97,12 @@ class ProcessRanksTest {
         List<Thread> freeing = new ArrayList<>();
         processRanks.leave(first, true, () -> freeing.add(Thread.currentThread()));
         processRanks.leave(second, true, () -> freeing.add(Thread.currentThread()));
-        // If the first had waited for the second in vain, that would be freed by another thread.
+        // If the wait of the first had timed out, another thread would free the second.
         assertEquals(List.of(Thread.currentThread(), Thread.currentThread()), freeing);
     }
 
     @Test
-    void whoIsWaitedForInVainIsFreedInTheBackground() throws Exception {
+    void rankThatLeavesTooLateIsFreedInTheBackground() throws Exception {
         CompletableFuture<Thread> freeing = new CompletableFuture<>();
         CountDownLatch firstHasGoneOn = new CountDownLatch(1);
         inThreads(
@@ -119,7 +119,7 @@ class ProcessRanksTest {
     }
 
     @Test
-    void keysAreWrittenByTheirOrigin() {
+    void keysAreFormattedByOrigin() {
         assertEquals("unknown", ProcessRanks.text(ProcessRanks.UNKNOWN));
         UniqueId id = UniqueId.create();
         assertEquals(id.fingerprint(), ProcessRanks.text(id));
@@ -129,7 +129,7 @@ class ProcessRanksTest {
     }
 
     @Test
-    void whenAllHaveLeftTheNextOfTheSameKeyBeginAnew() {
+    void keyIsReusableAfterAllRanksLeft() {
         Object key = new Object();
         CommunicatorCore first = member();
         CommunicatorCore second = member();
@@ -168,7 +168,7 @@ class ProcessRanksTest {
                     processRanks.leave(member, true, secondIsFree::countDown);
                 });
         assertEquals("nccl4j end", freeing.join().getName());
-        // Alone it has nobody to wait for.
+        // A single rank waits for no other rank.
         CommunicatorCore alone = member();
         List<Thread> here = new ArrayList<>();
         ProcessRanks.join(new Object(), alone).leave(alone, false, () -> here.add(Thread.currentThread()));
@@ -176,7 +176,7 @@ class ProcessRanksTest {
     }
 
     @Test
-    void anInterruptIsKeptForLater() throws Exception {
+    void interruptStatusIsKept() throws Exception {
         CountDownLatch firstLeaves = new CountDownLatch(1);
         CompletableFuture<Boolean> interrupted = new CompletableFuture<>();
         inThreads(
@@ -202,7 +202,7 @@ class ProcessRanksTest {
     }
 
     @Test
-    void aThreadThatHasEndedIsNotWaitedFor() throws Exception {
+    void doesNotWaitForEndedThread() throws Exception {
         Object key = new Object();
         CommunicatorCore orphan = memberOfAnEndedThread();
         CommunicatorCore member = member();
@@ -211,12 +211,12 @@ class ProcessRanksTest {
         List<Thread> freeing = new ArrayList<>();
         processRanks.leave(member, true, () -> freeing.add(Thread.currentThread()));
         processRanks.leave(orphan, true, () -> freeing.add(Thread.currentThread()));
-        // After a wait in vain another thread would free the last one.
+        // After a wait that timed out, another thread would free the last one.
         assertEquals(List.of(Thread.currentThread(), Thread.currentThread()), freeing);
     }
 
     @Test
-    void aRankThatHasLeftIsNotWaitedForThoughItsThreadLives() throws Exception {
+    void doesNotWaitForRankThatHasLeft() throws Exception {
         Object key = new Object();
         CountDownLatch end = new CountDownLatch(1);
         CountDownLatch firstIsFree = new CountDownLatch(1);
@@ -246,7 +246,7 @@ class ProcessRanksTest {
     }
 
     @Test
-    void theEndOfTheProcessWaitsForWhatIsBeingFreed() throws Exception {
+    void exitWaitsForRanksBeingFreed() throws Exception {
         CommunicatorCore member = member();
         CountDownLatch goOn = new CountDownLatch(1);
         CountDownLatch freeing = new CountDownLatch(1);
@@ -269,7 +269,7 @@ class ProcessRanksTest {
     }
 
     @Test
-    void anInterruptEndsTheWaitAtTheEndOfTheProcess() throws Exception {
+    void interruptEndsWaitAtExit() throws Exception {
         CommunicatorCore member = member();
         CountDownLatch goOn = new CountDownLatch(1);
         ProcessRanks.join(ProcessRanks.UNKNOWN, member).leave(member, true, () -> await(goOn));
@@ -281,7 +281,7 @@ class ProcessRanksTest {
     }
 
     @Test
-    void aFailureInTheBackgroundIsLoggedAndEndsTheWait() throws Exception {
+    void logsBackgroundFailureAndEndsWait() throws Exception {
         Logger logger = Logger.getLogger("io.github.nccl4j");
         List<LogRecord> records = Collections.synchronizedList(new ArrayList<>());
         Handler handler = new Handler() {

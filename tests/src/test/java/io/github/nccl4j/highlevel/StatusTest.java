@@ -36,7 +36,7 @@ class StatusTest {
     }
 
     @Test
-    void theExceptionHasAllThatIsKnown() {
+    void exceptionHasAllProperties() {
         int result = nccl.ncclCommCount(0L, new int[1]);
         NcclUsageException e =
                 assertThrows(NcclUsageException.class, () -> Status.isFinished(result, "ncclCommCount", 3, "train", 0));
@@ -76,7 +76,7 @@ class StatusTest {
     }
 
     @Test
-    void aTimeoutTellsItsLimitAndTheRanksThatAreSilent() {
+    void timeoutNamesLimitAndSilentRanks() {
         NcclLibrary library = NcclLibrary.get();
         LastError.Messages messages =
                 new LastError.Messages("connection closed", List.of(warning("connection closed"), warning("no route")));

@@ -108,7 +108,7 @@ class FakeCudaTest {
     }
 
     @Test
-    void aCaptureTellsWhoAsks() throws IOException {
+    void captureStateIsVisible() throws IOException {
         run(CapturingScenario.class);
     }
 
