@@ -53,9 +53,10 @@ final class CallCheck {
         String number = "collective call " + compared;
         if (e instanceof RendezvousTimeoutException late && !late.missing().isEmpty()) {
             String missing = late.missing().stream().map(Object::toString).collect(Collectors.joining(", "));
-            String who = (late.missing().size() == 1 ? "rank " + missing + " has" : "ranks " + missing + " have")
-                    + " not come to " + number;
-            return core.failures().late(function, call + " (" + number + "; " + who + ")", core.deadline(), e);
+            String missingRanks =
+                    (late.missing().size() == 1 ? "rank " + missing + " has" : "ranks " + missing + " have")
+                            + " not come to " + number;
+            return core.failures().late(function, call + " (" + number + "; " + missingRanks + ")", core.deadline(), e);
         }
         return core.failures().peerLost(function, call + " (" + number + "; " + e.getMessage() + ")", e);
     }

@@ -17,7 +17,7 @@ import java.util.stream.Collectors;
 public final class CallMismatchException extends NcclException {
     private static final long serialVersionUID = 1L;
 
-    /** What each rank was about to call. */
+    /** The call of each rank. */
     private final String[] calls;
 
     CallMismatchException(String communicator, long number, List<String> calls) {
@@ -65,7 +65,7 @@ public final class CallMismatchException extends NcclException {
     }
 
     /**
-     * What each rank was about to call.
+     * Returns the call that each rank was about to make.
      *
      * @return the calls by rank
      */

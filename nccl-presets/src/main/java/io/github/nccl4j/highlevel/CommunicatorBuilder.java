@@ -97,9 +97,9 @@ public final class CommunicatorBuilder {
      * second and handles these failures:
      *
      * <ul>
-     *   <li>NCCL has found an error while nobody waited, such as the end of another rank: it is logged, the policy is asked,
+     *   <li>NCCL found an error while no thread waited, such as the end of another rank: it is logged, the policy is called,
      * and the next call fails;
-     *   <li>a {@link Work} is not done within the deadline, and nobody waits for it: likewise;
+     *   <li>a {@link Work} is not done within the deadline, and no thread waits for it: likewise;
      *   <li>an operation does not return within the deadline: it is ended by {@link Communicator#revoke}, with libraries
      * before NCCL 2.28.7 by {@link Communicator#abort}, and throws a {@link NcclTimeoutException};
      *   <li>a thread was interrupted and is still in an operation: the communicator is aborted, and the operation throws an

@@ -40,7 +40,7 @@ public sealed class NcclResultException extends NcclException
     /** The path of the library. */
     private final String libraryPath;
 
-    /** What {@code ncclGetVersion} writes. */
+    /** The version code from {@code ncclGetVersion}. */
     private final int versionCode;
 
     /** NCCL's text, or empty. */
