@@ -60,8 +60,8 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     private DeviceBuffer<T> send;
 
     private DeviceBuffer<T> recv;
-    private Blocks sends;
-    private Blocks receives;
+    private BlockLayout sends;
+    private BlockLayout receives;
     private RuntimeException problem;
 
     /** The exchange, until it was evaluated. */
@@ -101,8 +101,8 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         AllToAllvPlan<T> plan = new AllToAllvPlan<>(communicator, stream);
         try {
             communicator.checkSeparate(send, recv);
-            plan.sends = Blocks.checked("send", sendCounts, sendDisplacements, plan.size, send.length, false);
-            plan.receives = Blocks.checked("recv", recvCounts, recvDisplacements, plan.size, recv.length, true);
+            plan.sends = BlockLayout.checked("send", sendCounts, sendDisplacements, plan.size, send.length, false);
+            plan.receives = BlockLayout.checked("recv", recvCounts, recvDisplacements, plan.size, recv.length, true);
             plan.pin(send, recv);
         } catch (RuntimeException e) {
             // The others wait for this rank: it tells them, and throws afterwards.
@@ -181,7 +181,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         @Override
         public void record(Gate.Pass pass, int group) {
             communicator
-                    .ring()
+                    .operationLog()
                     .record(
                             pass.next(),
                             Operations.ALL_GATHER,
@@ -392,7 +392,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         public void record(Gate.Pass pass, int group) {
             long count = Arrays.stream(sends.counts()).sum();
             communicator
-                    .ring()
+                    .operationLog()
                     .record(
                             pass.next(),
                             Operations.ALL_TO_ALLV,

@@ -69,7 +69,7 @@ final class Batch {
 
     /** The batch of this thread if it has an open group, else null. */
     static Batch current() {
-        if (!Detours.any()) {
+        if (!SlowPath.isRequired()) {
             return null;
         }
         Batch batch = OF_THREAD.get();
@@ -85,7 +85,7 @@ final class Batch {
     static Batch open(Group group) {
         Batch batch = OF_THREAD.get();
         if (batch.groups.isEmpty()) {
-            Detours.begin();
+            SlowPath.begin();
         }
         batch.groups.add(group);
         return batch;
@@ -308,7 +308,7 @@ final class Batch {
         deferred.clear();
         communicators.forEach(CommunicatorCore::leaveBatch);
         communicators.clear();
-        Detours.end();
+        SlowPath.end();
         // Last, since freeing may call NCCL for the communicators.
         unpin(0);
     }
@@ -435,15 +435,16 @@ final class Batch {
             if (operation(head) == DEFERRED) {
                 deferred(at).record(core.batchPass(), core.batchGroup());
             } else {
-                record(words, at, core, core.communicator().ring(), core.batchPass(), core.batchGroup());
+                record(words, at, core, core.communicator().operationLog(), core.batchPass(), core.batchGroup());
             }
         }
     }
 
-    private static void record(long[] words, int at, CommunicatorCore core, Ring ring, Gate.Pass pass, int group) {
+    private static void record(
+            long[] words, int at, CommunicatorCore core, OperationLog operationLog, Gate.Pass pass, int group) {
         long head = words[at + HEAD];
         long opAndPeer = words[at + OP_AND_PEER];
-        ring.record(
+        operationLog.record(
                 pass.next(),
                 operation(head),
                 words[at + COUNT],
@@ -515,8 +516,8 @@ final class Batch {
         // Calls with results wait for other ranks within the C call, so that a deadline needs a thread of its own.
         if (first.isBlocking() && waitsForOtherRanks()) {
             try {
-                result = HostCall.make("group", longestDeadline(), () -> first.onDevice(this::callAll), late -> {});
-            } catch (HostCall.GivenUp e) {
+                result = BlockingCall.run("group", longestDeadline(), () -> first.onDevice(this::callAll), late -> {});
+            } catch (BlockingCall.AbandonedException e) {
                 communicators.forEach(CommunicatorCore::isStuck);
                 if (e.isInterrupted()) {
                     throw interrupted();
@@ -524,7 +525,7 @@ final class Batch {
                 throw first.timedOut("ncclGroupEnd", whole(), longestDeadline());
             }
         } else if (first.isOnHost() && VirtualThreads.isCurrent() && usesDefaultStream()) {
-            result = HostCall.makeToTheEnd(
+            result = BlockingCall.runToCompletion(
                     this::callAll, () -> communicators.forEach(CommunicatorCore::endInterruptedCall));
         } else {
             result = CudaGraph.ofThread() == null ? callAll() : Cuda.whileCapturing(this::callAll);
@@ -717,7 +718,7 @@ final class Batch {
         int end = used;
         int communicator = communicator(all[from + HEAD]);
         CommunicatorCore core = communicators.get(communicator);
-        Ring ring = core.communicator().ring();
+        OperationLog operationLog = core.communicator().operationLog();
         Gate.Pass pass = core.batchPass();
         int group = recording ? core.batchGroup() : 0;
         long handle = core.handle();
@@ -727,7 +728,7 @@ final class Batch {
                 return at;
             }
             if (recording) {
-                record(all, at, core, ring, pass, group);
+                record(all, at, core, operationLog, pass, group);
             }
             long opAndPeer = all[at + OP_AND_PEER];
             int result = Operations.call(

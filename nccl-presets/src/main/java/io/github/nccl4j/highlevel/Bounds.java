@@ -1,8 +1,8 @@
 package io.github.nccl4j.highlevel;
 
-/** Checks of ranges, with messages that say both values. */
+/** Range checks whose messages name both values. */
 final class Bounds {
-    /** No process has memory below. */
+    /** The lowest address that a process can have. */
     static final long FIRST_ADDRESS = 0x1000;
 
     private Bounds() {}
@@ -22,8 +22,8 @@ final class Bounds {
     }
 
     /**
-     * No process has memory in its first page or from 2^63 on: such an address is a mistake, mostly an offset without a
-     * base, and what ends there has a wrong count.
+     * Checks that memory can be in the address space of a process, which excludes the first page and addresses from
+     * 2^63 on. A violation is mostly an offset without a base, or a wrong count.
      */
     static void checkAddress(String what, long address, long bytes) {
         if (bytes > 0 && address < FIRST_ADDRESS || address < 0 || bytes > Long.MAX_VALUE - address) {

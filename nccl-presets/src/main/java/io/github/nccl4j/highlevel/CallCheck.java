@@ -8,7 +8,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/** Compares what the ranks of a communicator are about to call, outside NCCL. For the thread that is in the gate. */
+/** Compares the next call of all ranks of a communicator, without NCCL. For the thread that holds the gate. */
 final class CallCheck {
     private final CommunicatorCore core;
     private final Rendezvous rendezvous;
@@ -20,20 +20,20 @@ final class CallCheck {
     }
 
     /**
-     * Waits for all ranks.
+     * Waits for all ranks and compares their calls.
      *
      * @param function the C function, for exceptions
-     * @param call what this rank is about to call
+     * @param call the call that this rank is about to make
      */
     void compare(String function, String call) {
         core.begin();
         compared++;
         byte[] text = call.getBytes(StandardCharsets.UTF_8);
-        // What is too long differs, if it does, most likely before its end.
+        // Keeps the beginning of a long text, where a difference is most likely.
         int length = Math.min(text.length, Rendezvous.LONGEST_VALUE);
         List<byte[]> all;
         try {
-            // A key of its own: ranks that are ahead must not meet those that are behind.
+            // A key per call: ranks that are ahead must not meet ranks that are behind.
             all = rendezvous.gather(Long.toString(compared), Arrays.copyOf(text, length), core.deadline());
         } catch (RendezvousException e) {
             throw failure(e, function, call);
@@ -53,10 +53,11 @@ final class CallCheck {
         String number = "collective call " + compared;
         if (e instanceof RendezvousTimeoutException late && !late.missing().isEmpty()) {
             String missing = late.missing().stream().map(Object::toString).collect(Collectors.joining(", "));
-            String who = (late.missing().size() == 1 ? "rank " + missing + " has" : "ranks " + missing + " have")
-                    + " not come to " + number;
-            return core.failures().late(function, call + " (" + number + "; " + who + ")", core.deadline(), e);
+            String missingRanks =
+                    (late.missing().size() == 1 ? "rank " + missing + " has" : "ranks " + missing + " have")
+                            + " not come to " + number;
+            return core.failures().late(function, call + " (" + number + "; " + missingRanks + ")", core.deadline(), e);
         }
-        return core.failures().lost(function, call + " (" + number + "; " + e.getMessage() + ")", e);
+        return core.failures().peerLost(function, call + " (" + number + "; " + e.getMessage() + ")", e);
     }
 }

@@ -9,15 +9,15 @@ import java.util.Map;
 import java.util.stream.Collectors;
 
 /**
- * The ranks of a communicator were about to call different things, as {@link CommunicatorBuilder#check} has found out. All
- * ranks get this exception, with the same message; nothing was called at any of them.
+ * Thrown on all ranks, with the same message, if the ranks of a communicator were about to make different calls, as
+ * detected by {@link CommunicatorBuilder#check}. No rank has made its call.
  *
  * <p>Instances are immutable and may be used in any thread.
  */
 public final class CallMismatchException extends NcclException {
     private static final long serialVersionUID = 1L;
 
-    /** What each rank was about to call. */
+    /** The call of each rank. */
     private final String[] calls;
 
     CallMismatchException(String communicator, long number, List<String> calls) {
@@ -26,7 +26,7 @@ public final class CallMismatchException extends NcclException {
         this.calls = calls.toArray(String[]::new);
     }
 
-    /** The odd ones first. */
+    /** Lists the differing ranks first. */
     private static String describe(List<String> calls) {
         Map<String, List<Integer>> byCall = new LinkedHashMap<>();
         for (int rank = 0; rank < calls.size(); rank++) {
@@ -50,7 +50,7 @@ public final class CallMismatchException extends NcclException {
                 + call;
     }
 
-    /** What most ranks call; if there is no such thing, what the lowest of them calls. */
+    /** Returns the call of most ranks; if there is none, the call of the lowest rank. */
     private static String usual(List<String> calls) {
         String usual = calls.get(0);
         long most = 0;
@@ -65,7 +65,7 @@ public final class CallMismatchException extends NcclException {
     }
 
     /**
-     * What each rank was about to call.
+     * Returns the call that each rank was about to make.
      *
      * @return the calls by rank
      */
@@ -74,9 +74,9 @@ public final class CallMismatchException extends NcclException {
     }
 
     /**
-     * The ranks that differ from most; where no call is that of most, those that differ from the lowest rank.
+     * Returns the ranks that differ from the majority, or, without a majority, from the lowest rank.
      *
-     * @return the ranks in their order
+     * @return the ranks in ascending order
      */
     public List<Integer> oddRanks() {
         String usual = usual(Arrays.asList(calls));

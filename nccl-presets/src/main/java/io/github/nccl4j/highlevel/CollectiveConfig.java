@@ -375,7 +375,7 @@ public final class CollectiveConfig {
          */
         public Builder launchCompletionEvent(CudaEvent event) {
             Objects.requireNonNull(event, "event");
-            if (event.takesTime()) {
+            if (event.hasTiming()) {
                 throw new IllegalArgumentException(
                         "launchCompletionEvent must not take the time, create it with CudaEvent.create: " + event);
             }

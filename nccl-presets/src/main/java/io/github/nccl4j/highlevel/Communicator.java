@@ -109,7 +109,7 @@ public final class Communicator implements AutoCloseable {
     private final boolean onHost;
 
     /** Of the device. */
-    private final int place;
+    private final int deviceCode;
 
     /** The code of the last type that the library knows. */
     private final int lastType;
@@ -125,9 +125,9 @@ public final class Communicator implements AutoCloseable {
     private int special;
 
     /** Written by the thread that is in the gate. */
-    private final Ring ring;
+    private final OperationLog operationLog;
 
-    private final DirectParts direct;
+    private final DirectCallGroup direct;
     private final FlightRecorder recorder;
     private final Streams streams;
     private final Scratch scratch;
@@ -173,16 +173,16 @@ public final class Communicator implements AutoCloseable {
         core = new CommunicatorCore(this, library, device, blocking, owner, settings, name);
         gate = core.gate();
         checked = settings.check() != null;
-        ring = new Ring(settings.recorded(), gate);
-        direct = new DirectParts(core, gate, ring);
-        recorder = new FlightRecorder(this, ring);
+        operationLog = new OperationLog(settings.recorded(), gate);
+        direct = new DirectCallGroup(core, gate, operationLog);
+        recorder = new FlightRecorder(this, operationLog);
         onHost = core.isOnHost();
         special = onHost || checked ? SPECIAL : 0;
         Jfr.look();
         lastType = library.version().isAtLeast(DataType.FLOAT8_E4M3.since())
                 ? DataType.values().length - 1
                 : DataType.FLOAT8_E4M3.code() - 1;
-        place = device.place();
+        deviceCode = device.deviceCode();
         oneSided = library.provides("ncclPutSignal");
         hasAllToAll = library.provides("ncclAlltoAll");
         hasGather = library.provides("ncclGather");
@@ -316,7 +316,7 @@ public final class Communicator implements AutoCloseable {
         }
         Communicator communicator = new Communicator(library, device, true, owner, Settings.DEFAULT, "");
         // Others of its ranks may be in this process, who knows.
-        communicator.core.isNamed(Family.UNKNOWN);
+        communicator.core.isNamed(ProcessRanks.UNKNOWN);
         communicator.core.opened(handle, rank, size);
         return communicator;
     }
@@ -707,7 +707,8 @@ public final class Communicator implements AutoCloseable {
      */
     public static void abortAll(Collection<Communicator> communicators) {
         List<Communicator> all = List.copyOf(communicators);
-        HostCall.runAll("abort", all.stream().<Runnable>map(one -> one::abort).toList());
+        BlockingCall.runAll(
+                "abort", all.stream().<Runnable>map(one -> one::abort).toList());
     }
 
     /**
@@ -811,7 +812,7 @@ public final class Communicator implements AutoCloseable {
 
     /** As {@link #work}, for who is in the gate. */
     Work mark(CudaStream stream) {
-        return streams.mark(stream, ring.last());
+        return streams.mark(stream, operationLog.last());
     }
 
     /* Operators. */
@@ -1261,12 +1262,12 @@ public final class Communicator implements AutoCloseable {
             return;
         }
         check(send, recv, stream);
-        try (Parts parts = parts()) {
+        try (CallGroup calls = callGroup()) {
             for (int peer = 0; peer < size(); peer++) {
-                parts.transfer(Operations.SEND, send, peer * count, count, peer, stream);
-                parts.transfer(Operations.RECV, recv, peer * count, count, peer, stream);
+                calls.transfer(Operations.SEND, send, peer * count, count, peer, stream);
+                calls.transfer(Operations.RECV, recv, peer * count, count, peer, stream);
             }
-            parts.launch();
+            calls.launch();
         }
     }
 
@@ -1318,17 +1319,17 @@ public final class Communicator implements AutoCloseable {
         }
         check(send, recv, stream);
         long count = send.length;
-        try (Parts parts = parts()) {
+        try (CallGroup calls = callGroup()) {
             for (int peer = 0; rank() == root && peer < size(); peer++) {
                 boolean inPlace = peer == root && recv.addressOf(root * count) == send.address;
                 if (!inPlace) {
-                    parts.transfer(Operations.RECV, recv, peer * count, count, peer, stream);
+                    calls.transfer(Operations.RECV, recv, peer * count, count, peer, stream);
                 }
             }
             if (rank() != root || recv.addressOf(root * count) != send.address) {
-                parts.transfer(Operations.SEND, send, 0, count, root, stream);
+                calls.transfer(Operations.SEND, send, 0, count, root, stream);
             }
-            parts.launch();
+            calls.launch();
         }
     }
 
@@ -1393,17 +1394,17 @@ public final class Communicator implements AutoCloseable {
         }
         check(send, recv, stream);
         long count = recv.length;
-        try (Parts parts = parts()) {
+        try (CallGroup calls = callGroup()) {
             for (int peer = 0; rank() == root && peer < size(); peer++) {
                 boolean inPlace = peer == root && send.addressOf(root * count) == recv.address;
                 if (!inPlace) {
-                    parts.transfer(Operations.SEND, send, peer * count, count, peer, stream);
+                    calls.transfer(Operations.SEND, send, peer * count, count, peer, stream);
                 }
             }
             if (rank() != root || send.addressOf(root * count) != recv.address) {
-                parts.transfer(Operations.RECV, recv, 0, count, root, stream);
+                calls.transfer(Operations.RECV, recv, 0, count, root, stream);
             }
-            parts.launch();
+            calls.launch();
         }
     }
 
@@ -1507,10 +1508,10 @@ public final class Communicator implements AutoCloseable {
         if (to == rank()) {
             requireEqual("recv.length()", recv.length, "send.length()", send.length);
         }
-        try (Parts parts = parts()) {
-            parts.transfer(Operations.SEND, send, 0, send.length, to, stream);
-            parts.transfer(Operations.RECV, recv, 0, recv.length, from, stream);
-            parts.launch();
+        try (CallGroup calls = callGroup()) {
+            calls.transfer(Operations.SEND, send, 0, send.length, to, stream);
+            calls.transfer(Operations.RECV, recv, 0, recv.length, from, stream);
+            calls.launch();
         }
     }
 
@@ -1533,22 +1534,22 @@ public final class Communicator implements AutoCloseable {
     public <T extends Element> void allGatherv(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, long[] counts, long[] displacements, CudaStream stream) {
         check(send, recv, stream);
-        Blocks blocks = Blocks.checked("recv", counts, displacements, size(), recv.length, true);
+        BlockLayout blocks = BlockLayout.checked("recv", counts, displacements, size(), recv.length, true);
         long own = blocks.counts()[rank()];
         requireEqual("send.length()", send.length, "counts[rank()]", own);
         boolean inPlace = recv.addressOf(blocks.displacements()[rank()]) == send.address;
         if (!inPlace) {
             checkDisjoint(send, recv);
         }
-        try (Parts parts = parts()) {
+        try (CallGroup calls = callGroup()) {
             for (int peer = 0; peer < size(); peer++) {
                 if (peer == rank() && inPlace) {
                     continue;
                 }
-                parts.transfer(Operations.SEND, send, 0, own, peer, stream);
-                parts.transfer(Operations.RECV, recv, blocks, peer, stream);
+                calls.transfer(Operations.SEND, send, 0, own, peer, stream);
+                calls.transfer(Operations.RECV, recv, blocks, peer, stream);
             }
-            parts.launch();
+            calls.launch();
         }
     }
 
@@ -1580,22 +1581,22 @@ public final class Communicator implements AutoCloseable {
             return;
         }
         check(send, recv, stream);
-        Blocks blocks = Blocks.checked("recv", counts, displacements, size(), recv.length, true);
+        BlockLayout blocks = BlockLayout.checked("recv", counts, displacements, size(), recv.length, true);
         requireEqual("send.length()", send.length, "counts[rank()]", blocks.counts()[root]);
         boolean inPlace = recv.addressOf(blocks.displacements()[root]) == send.address;
         if (!inPlace) {
             checkDisjoint(send, recv);
         }
-        try (Parts parts = parts()) {
+        try (CallGroup calls = callGroup()) {
             for (int peer = 0; peer < size(); peer++) {
                 if (peer != root || !inPlace) {
-                    parts.transfer(Operations.RECV, recv, blocks, peer, stream);
+                    calls.transfer(Operations.RECV, recv, blocks, peer, stream);
                 }
             }
             if (!inPlace) {
-                parts.transfer(Operations.SEND, send, 0, send.length, root, stream);
+                calls.transfer(Operations.SEND, send, 0, send.length, root, stream);
             }
-            parts.launch();
+            calls.launch();
         }
     }
 
@@ -1611,9 +1612,9 @@ public final class Communicator implements AutoCloseable {
     public <T extends Element> void gatherv(DeviceBuffer<T> send, int root, CudaStream stream) {
         requireOtherRoot(root, "recv");
         check(send, stream);
-        try (Parts parts = parts()) {
-            parts.transfer(Operations.SEND, send, 0, send.length, root, stream);
-            parts.launch();
+        try (CallGroup calls = callGroup()) {
+            calls.transfer(Operations.SEND, send, 0, send.length, root, stream);
+            calls.launch();
         }
     }
 
@@ -1645,22 +1646,22 @@ public final class Communicator implements AutoCloseable {
             return;
         }
         check(send, recv, stream);
-        Blocks blocks = Blocks.checked("send", counts, displacements, size(), send.length, false);
+        BlockLayout blocks = BlockLayout.checked("send", counts, displacements, size(), send.length, false);
         requireEqual("recv.length()", recv.length, "counts[rank()]", blocks.counts()[root]);
         boolean inPlace = send.addressOf(blocks.displacements()[root]) == recv.address;
         if (!inPlace) {
             checkDisjoint(send, recv);
         }
-        try (Parts parts = parts()) {
+        try (CallGroup calls = callGroup()) {
             for (int peer = 0; peer < size(); peer++) {
                 if (peer != root || !inPlace) {
-                    parts.transfer(Operations.SEND, send, blocks, peer, stream);
+                    calls.transfer(Operations.SEND, send, blocks, peer, stream);
                 }
             }
             if (!inPlace) {
-                parts.transfer(Operations.RECV, recv, 0, recv.length, root, stream);
+                calls.transfer(Operations.RECV, recv, 0, recv.length, root, stream);
             }
-            parts.launch();
+            calls.launch();
         }
     }
 
@@ -1676,9 +1677,9 @@ public final class Communicator implements AutoCloseable {
     public <T extends Element> void scatterv(DeviceBuffer<T> recv, int root, CudaStream stream) {
         requireOtherRoot(root, "send");
         check(recv, stream);
-        try (Parts parts = parts()) {
-            parts.transfer(Operations.RECV, recv, 0, recv.length, root, stream);
-            parts.launch();
+        try (CallGroup calls = callGroup()) {
+            calls.transfer(Operations.RECV, recv, 0, recv.length, root, stream);
+            calls.launch();
         }
     }
 
@@ -1699,20 +1700,20 @@ public final class Communicator implements AutoCloseable {
             DeviceBuffer<T> send, DeviceBuffer<T> recv, long[] counts, ReduceOp op, CudaStream stream) {
         check(send, recv, stream);
         check(op, send.type);
-        Blocks blocks = Blocks.consecutive("send", counts, size(), send.length);
+        BlockLayout blocks = BlockLayout.consecutive("send", counts, size(), send.length);
         requireEqual("recv.length()", recv.length, "counts[rank()]", blocks.counts()[rank()]);
         boolean inPlace = send.addressOf(blocks.displacements()[rank()]) == recv.address;
         if (!inPlace) {
             checkDisjoint(send, recv);
         }
-        try (Parts parts = parts()) {
+        try (CallGroup calls = callGroup()) {
             for (int root = 0; root < size(); root++) {
                 long part = send.addressOf(blocks.displacements()[root]);
                 // At other ranks than the root, NCCL does not write.
                 long target = root == rank() ? recv.address : part;
-                parts.reduce(send, recv, part, target, blocks.counts()[root], op, root, stream);
+                calls.reduce(send, recv, part, target, blocks.counts()[root], op, root, stream);
             }
-            parts.launch();
+            calls.launch();
         }
     }
 
@@ -1784,8 +1785,8 @@ public final class Communicator implements AutoCloseable {
             CudaStream stream) {
         check(send, recv, stream);
         checkDisjoint(send, recv);
-        Blocks sends = Blocks.checked("send", sendCounts, sendDisplacements, size(), send.length, false);
-        Blocks receives = Blocks.checked("recv", recvCounts, recvDisplacements, size(), recv.length, true);
+        BlockLayout sends = BlockLayout.checked("send", sendCounts, sendDisplacements, size(), send.length, false);
+        BlockLayout receives = BlockLayout.checked("recv", recvCounts, recvDisplacements, size(), recv.length, true);
         requireEqual("recvCounts[rank()]", recvCounts[rank()], "sendCounts[rank()]", sendCounts[rank()]);
         exchangeBlocks(send, sends, recv, receives, stream);
     }
@@ -1841,13 +1842,14 @@ public final class Communicator implements AutoCloseable {
     }
 
     /** All sends and receives of an all-to-all, in a group. */
-    void exchangeBlocks(DeviceBuffer<?> send, Blocks sends, DeviceBuffer<?> recv, Blocks receives, CudaStream stream) {
-        try (Parts parts = parts()) {
+    void exchangeBlocks(
+            DeviceBuffer<?> send, BlockLayout sends, DeviceBuffer<?> recv, BlockLayout receives, CudaStream stream) {
+        try (CallGroup calls = callGroup()) {
             for (int peer = 0; peer < size(); peer++) {
-                parts.transfer(Operations.SEND, send, sends, peer, stream);
-                parts.transfer(Operations.RECV, recv, receives, peer, stream);
+                calls.transfer(Operations.SEND, send, sends, peer, stream);
+                calls.transfer(Operations.RECV, recv, receives, peer, stream);
             }
-            parts.launch();
+            calls.launch();
         }
     }
 
@@ -1919,7 +1921,7 @@ public final class Communicator implements AutoCloseable {
             source.check();
             window.check();
             JfrEvents.OperationEvent event = Jfr.recording ? JfrEvents.operation() : null;
-            ring.record(pass.next(), Operations.PUT_SIGNAL, elements.length, type, peer, 0, 0, stream.handle);
+            operationLog.record(pass.next(), Operations.PUT_SIGNAL, elements.length, type, peer, 0, 0, stream.handle);
             pass.count();
             int result = call(
                     Operations.PUT_SIGNAL,
@@ -2271,7 +2273,7 @@ public final class Communicator implements AutoCloseable {
 
     /** Negative if anything may be wrong with what an operation is given: a sign for all, and so a branch for all. */
     private int wrong(DeviceBuffer<?> send, DeviceBuffer<?> recv, CudaStream stream) {
-        int unequal = send.kind ^ recv.kind | stream.place ^ place;
+        int unequal = send.kind ^ recv.kind | stream.deviceCode ^ deviceCode;
         return wrong(send) | -unequal | recv.state() | stream.state();
     }
 
@@ -2296,7 +2298,7 @@ public final class Communicator implements AutoCloseable {
     /** Negative if a buffer is closed, on another device, or of a type that the library does not know. */
     private int wrong(DeviceBuffer<?> buffer) {
         // The code of its type, if it is on this device; else more.
-        int type = buffer.kind ^ place;
+        int type = buffer.kind ^ deviceCode;
         return lastType - type | buffer.state();
     }
 
@@ -2338,7 +2340,7 @@ public final class Communicator implements AutoCloseable {
 
     /** Negative if a stream is closed or on another device. */
     private int wrong(CudaStream stream) {
-        return -(stream.place ^ place) | stream.state();
+        return -(stream.deviceCode ^ deviceCode) | stream.state();
     }
 
     private void checkEach(CudaStream stream) {
@@ -2476,7 +2478,7 @@ public final class Communicator implements AutoCloseable {
                 send == null ? 0 : send.address,
                 recv == null ? 0 : recv.address,
                 count,
-                one.kind ^ place,
+                one.kind ^ deviceCode,
                 op == null ? 0 : op.code(),
                 peer,
                 stream);
@@ -2631,7 +2633,7 @@ public final class Communicator implements AutoCloseable {
 
     /** Negative if operations must look further than at what they are given. */
     private int further() {
-        return special | Detours.state();
+        return special | SlowPath.sign();
     }
 
     private void submitFurther(
@@ -2718,8 +2720,8 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    private Parts parts() {
-        return further() < 0 ? new GroupedParts(core) : direct.begin();
+    private CallGroup callGroup() {
+        return further() < 0 ? new BatchedCallGroup(core) : direct.begin();
     }
 
     private void submit(
@@ -2767,7 +2769,7 @@ public final class Communicator implements AutoCloseable {
         }
         try {
             long handle = stream.handle;
-            ring.record(counted + 1, operation, count, type, peer, op, 0, handle);
+            operationLog.record(counted + 1, operation, count, type, peer, op, 0, handle);
             int result = Operations.call(operation, send, recv, count, type, op, peer, 0, core.handle(), handle);
             if (result != nccl.ncclSuccess) {
                 settle(result);
@@ -2805,7 +2807,7 @@ public final class Communicator implements AutoCloseable {
                 compare(operation, count, type, op, peer, config);
             }
             JfrEvents.OperationEvent event = Jfr.recording ? JfrEvents.operation() : null;
-            ring.record(pass.next(), operation, count, type, peer, op, 0, stream.handle);
+            operationLog.record(pass.next(), operation, count, type, peer, op, 0, stream.handle);
             pass.count();
             int result = call(operation, send, recv, count, type, op, peer, struct, stream);
             if (event != null) {
@@ -2832,7 +2834,7 @@ public final class Communicator implements AutoCloseable {
             CudaStream stream) {
         if (onHost && stream.handle == 0 && VirtualThreads.isCurrent()) {
             // In its default stream the host engine waits for the other ranks within the call.
-            return HostCall.makeToTheEnd(
+            return BlockingCall.runToCompletion(
                     () -> Operations.call(operation, send, recv, count, type, op, peer, offset, core.handle(), 0),
                     core::endInterruptedCall);
         }
@@ -2857,15 +2859,15 @@ public final class Communicator implements AutoCloseable {
     }
 
     private void settle(int result, String further) {
-        Ring.Entry last = ring.last();
+        OperationLog.Entry last = operationLog.last();
         core.settle(
                 result,
                 Operations.name(last.operation()),
                 Operations.describe(last.operation(), last.count(), last.type(), last.peer()) + further);
     }
 
-    Ring ring() {
-        return ring;
+    OperationLog operationLog() {
+        return operationLog;
     }
 
     /** For the watchdog: work that nobody may wait for. */
@@ -2873,12 +2875,12 @@ public final class Communicator implements AutoCloseable {
         try {
             Work late = streams.overdue(now, limit);
             // Who waits will tell of it.
-            if (late != null && !core.failures().isWaitedFor()) {
-                Watchdog.handle("late work", () -> core.failures().foundLate(late));
+            if (late != null && !core.failures().hasWaiters()) {
+                Watchdog.handle("late work", () -> core.failures().reportLate(late));
             }
         } catch (CudaException lost) {
-            if (core.failures().isNews()) {
-                Watchdog.handle("device", () -> core.failures().foundLost(lost));
+            if (core.failures().isUnreported()) {
+                Watchdog.handle("device", () -> core.failures().reportLost(lost));
             }
         }
     }

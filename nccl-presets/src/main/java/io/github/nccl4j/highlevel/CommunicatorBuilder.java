@@ -16,7 +16,7 @@ import java.util.Objects;
 import java.util.Set;
 
 /**
- * Makes communicators, with settings that {@link Communicator#create} leaves at their defaults.
+ * Builder for communicators with settings that {@link Communicator#create} leaves at their defaults.
  *
  * <pre>{@code
  * Communicator communicator = Communicator.builder()
@@ -27,8 +27,8 @@ import java.util.Set;
  *         .create(id, rank, size);
  * }</pre>
  *
- * <p>A builder can be used again, by one thread at a time. What it makes takes over the settings, and so do communicators
- * that are split, shrunk or grown from that.
+ * <p>A builder may be reused, by one thread at a time. A communicator keeps the settings of its builder; communicators
+ * that are split, shrunk or grown from it inherit them.
  */
 public final class CommunicatorBuilder {
     private Device device;
@@ -38,7 +38,7 @@ public final class CommunicatorBuilder {
     CommunicatorBuilder() {}
 
     /**
-     * Where the communicator's buffers and streams will be. Default: {@link Device#current()}.
+     * Sets the device of the communicator's buffers and streams. Default: {@link Device#current()}.
      *
      * @param device a CUDA device, or host memory with the host engine
      * @return this builder
@@ -49,7 +49,7 @@ public final class CommunicatorBuilder {
     }
 
     /**
-     * How NCCL is to make the communicator. Default: all is left to NCCL, and calls block.
+     * Sets NCCL's configuration of the communicator. Default: NCCL's defaults, and blocking calls.
      *
      * @param config the configuration
      * @return this builder
@@ -60,16 +60,17 @@ public final class CommunicatorBuilder {
     }
 
     /**
-     * How long creating, closing, every {@link Work#await()}, every launch of a group and every call that needs other ranks
-     * may take, each by itself. What takes longer ends with a {@link NcclTimeoutException}; the process never ends by it.
-     * Default: {@link Communicator#DEFAULT_DEADLINE}; {@link Communicator#NO_DEADLINE} waits for ever.
+     * Sets the deadline of each of these: creating, closing, every {@link Work#await()}, every launch of a group and
+     * every call that needs other ranks. A call that exceeds it throws {@link NcclTimeoutException}; the process never
+     * ends because of it. Default: {@link Communicator#DEFAULT_DEADLINE}; {@link Communicator#NO_DEADLINE} waits
+     * forever.
      *
-     * <p>Ranks that have met at a {@link TcpStore} are asked there before, for a second or one and a half, what they are at: the
-     * exception {@linkplain NcclTimeoutException#silentRanks names} those that do not answer.
+     * <p>Ranks that met at a {@link TcpStore} are first asked there for their status, which takes 1 to 1.5 s:
+     * {@linkplain NcclTimeoutException#silentRanks the exception names} the ranks that do not answer.
      *
-     * @param deadline the limit, more than 0
+     * @param deadline the deadline, more than 0
      * @return this builder
-     * @throws IllegalArgumentException if it is not more than 0
+     * @throws IllegalArgumentException if the deadline is not more than 0
      */
     public CommunicatorBuilder deadline(Duration deadline) {
         if (deadline.isZero() || deadline.isNegative()) {
@@ -80,7 +81,7 @@ public final class CommunicatorBuilder {
     }
 
     /**
-     * What happens when an operation fails or is not done in time, before the exception. Default: {@link
+     * Sets what happens when an operation fails or times out, before the exception is thrown. Default: {@link
      * FailurePolicy#THROW}.
      *
      * @param policy the policy
@@ -92,21 +93,22 @@ public final class CommunicatorBuilder {
     }
 
     /**
-     * Whether a thread of this package, one for the whole process, looks after the communicator, ten times a second or more:
+     * Enables or disables the watchdog: one thread for the process, which checks the communicator at least ten times a
+     * second and handles these failures:
      *
      * <ul>
-     *   <li>NCCL has found an error while nobody waited, such as the end of another rank: it is logged, the policy is asked,
-     *       and the next call fails;
-     *   <li>a {@link Work} is not done within the deadline, and nobody waits for it: likewise;
+     *   <li>NCCL found an error while no thread waited, such as the end of another rank: it is logged, the policy is called,
+     * and the next call fails;
+     *   <li>a {@link Work} is not done within the deadline, and no thread waits for it: likewise;
      *   <li>an operation does not return within the deadline: it is ended by {@link Communicator#revoke}, with libraries
-     *       before NCCL 2.28.7 by {@link Communicator#abort}, and throws a {@link NcclTimeoutException};
+     * before NCCL 2.28.7 by {@link Communicator#abort}, and throws a {@link NcclTimeoutException};
      *   <li>a thread was interrupted and is still in an operation: the communicator is aborted, and the operation throws an
-     *       {@link NcclInterruptedException}.
+     * {@link NcclInterruptedException}.
      * </ul>
      *
-     * <p>Default: true. Calls cost the same with it and without it.
+     * <p>Default: true. Calls cost the same with and without the watchdog.
      *
-     * @param watchdog whether
+     * @param watchdog true to enable the watchdog
      * @return this builder
      */
     public CommunicatorBuilder watchdog(boolean watchdog) {
@@ -115,19 +117,20 @@ public final class CommunicatorBuilder {
     }
 
     /**
-     * Compares every collective call with those of the other ranks before NCCL is called: function, count, type, operator and
-     * root, and the order of calls. Where they differ, every rank gets a {@link CallMismatchException} that names the odd one.
-     * A rank that does not come ends the others' calls at the {@linkplain #deadline deadline}, with a {@link
-     * NcclTimeoutException} that names it.
+     * Compares every collective call with those of the other ranks before NCCL is called: function, count, type,
+     * operator, root, and the order of calls. If they differ, every rank gets a {@link CallMismatchException} that
+     * names the ranks that differ. If a rank does not join, the calls of the others end at the {@linkplain #deadline
+     * deadline} with a {@link NcclTimeoutException} that names it.
      *
-     * <p>For finding a mistake: each call waits for all ranks, which is slow, and allocates. What one rank calls of {@code
-     * send}, {@code recv} and one-sided operations is not compared. Communicators that are split, shrunk or grown from this one
-     * are checked if they have all of its ranks, in the same order.
+     * <p>For debugging: each call waits for all ranks, which is slow, and allocates. {@code send}, {@code recv} and
+     * one-sided operations are not compared. Communicators that are split, shrunk or grown from this one are checked if
+     * they have all of its ranks, in the same order.
      *
-     * <p>With {@code -Dnccl4j.check=true} at all ranks, {@link #create(Rendezvous)} and {@link #fromEnvironment()} do it by
-     * themselves, with the rendezvous that they have.
+     * <p>With {@code -Dnccl4j.check=true} on all ranks, {@link #create(Rendezvous)} and {@link #fromEnvironment()}
+     * enable this with their own rendezvous.
      *
-     * @param rendezvous of all ranks of the communicator, with the same numbers; open as long as the communicator
+     * @param rendezvous a rendezvous of all ranks of the communicator, with the same rank numbers; must stay open while
+     *     the communicator is used
      * @return this builder
      */
     public CommunicatorBuilder check(Rendezvous rendezvous) {
@@ -136,11 +139,12 @@ public final class CommunicatorBuilder {
     }
 
     /**
-     * How many operations the {@link FlightRecorder} keeps. Default: {@value FlightRecorder#DEFAULT_KEPT}, in 12 KiB.
+     * Sets the number of operations that the {@link FlightRecorder} keeps. Default: {@value
+     * FlightRecorder#DEFAULT_KEPT}, in 12 KiB.
      *
      * @param operations the number, from 1 to 2^20 - 1; rounded up to one less than a power of two
      * @return this builder
-     * @throws IllegalArgumentException if it is out of range
+     * @throws IllegalArgumentException if the number is out of range
      */
     public CommunicatorBuilder flightRecorder(int operations) {
         if (operations < 1 || operations >= 1 << 20) {
@@ -151,21 +155,21 @@ public final class CommunicatorBuilder {
     }
 
     /**
-     * Makes this rank's end of a communicator. Collective: returns when all ranks have called it.
+     * Creates this rank of a communicator. Collective: returns when all ranks have called it.
      *
-     * <p>A communicator that blocks is made in a thread of its own, so that this call can end at the deadline. That thread
-     * stays in NCCL then, for NCCL has no way to end it; with {@link CommunicatorConfig.Builder#blocking blocking(false)}
-     * nothing is left behind.
+     * <p>A blocking communicator is created in a thread of its own, so that this call can end at the deadline. That
+     * thread then stays in NCCL, which has no way to end it; with {@link CommunicatorConfig.Builder#blocking
+     * blocking(false)} no thread is left behind.
      *
      * <p>C functions: {@code ncclCommInitRank}, with a configuration {@code ncclCommInitRankConfig}.
      *
-     * @param id the id that one rank made
+     * @param id the id that one rank created
      * @param rank this rank, from 0
      * @param size the number of ranks
      * @return the communicator, to be closed by the caller
      * @throws IllegalArgumentException if rank or size are out of range, or the library can't use the device
      * @throws NcclLibraryException if the library does not know a field of the configuration
-     * @throws NcclTimeoutException if not all ranks have come in time
+     * @throws NcclTimeoutException if not all ranks have joined by the deadline
      * @throws NcclResultException if NCCL fails
      */
     public Communicator create(UniqueId id, int rank, int size) {
@@ -173,16 +177,17 @@ public final class CommunicatorBuilder {
     }
 
     /**
-     * As {@link #create(UniqueId, int, int)}, with several ids, which make large communicators faster.
+     * As {@link #create(UniqueId, int, int)} with several ids, which speed up the creation of large communicators.
      *
-     * <p>C function: {@code ncclCommInitRankScalable}, since NCCL 2.23.4; for a single id as there.
+     * <p>C function: {@code ncclCommInitRankScalable}, since NCCL 2.23.4; with a single id as {@link #create(UniqueId,
+     * int, int)}.
      *
-     * @param ids the ids, each made by another rank; the same in the same order for all ranks
+     * @param ids the ids, each created by another rank; the same in the same order on all ranks
      * @param rank this rank, from 0
      * @param size the number of ranks
      * @return the communicator, to be closed by the caller
-     * @throws IllegalArgumentException also if there is no id, or more of them than ranks
-     * @throws NcclLibraryException also if there are several ids, and the library lacks the function
+     * @throws IllegalArgumentException also if there is no id, or if there are more ids than ranks
+     * @throws NcclLibraryException also if there are several ids and the library lacks the function
      */
     public Communicator create(List<UniqueId> ids, int rank, int size) {
         requireRank(rank, size);
@@ -197,22 +202,22 @@ public final class CommunicatorBuilder {
     }
 
     /**
-     * Makes the communicator of all ranks of a rendezvous. Collective: rank 0 makes the id, and all tell each other first
-     * what engine and GPU they have.
+     * Creates the communicator of all ranks of a rendezvous. Collective: the ranks first exchange their engines and
+     * GPUs, and rank 0 creates the id.
      *
-     * <p>The ranks meet within the deadline, and have it once more to make the communicator. When one fails before that, for want
-     * of a library or a device for example, the others get its reason at once. After a failure the rendezvous can't be
-     * used any more: use a {@linkplain Rendezvous#scope scope} of it for each attempt.
+     * <p>The deadline applies once to the exchange and once to the creation. If a rank fails before the creation, for
+     * example because it has no library or device, the other ranks get its reason at once. After a failure the
+     * rendezvous is unusable: use a {@linkplain Rendezvous#scope scope} of it for each attempt.
      *
-     * <p>C functions: {@code ncclGetUniqueId} at rank 0, and as {@link #create(UniqueId, int, int)}.
+     * <p>C functions: {@code ncclGetUniqueId} on rank 0, and those of {@link #create(UniqueId, int, int)}.
      *
-     * @param rendezvous where the ranks meet; stays the caller's
+     * @param rendezvous where the ranks meet; the caller closes it
      * @return the communicator, to be closed by the caller
      * @throws IllegalArgumentException if the library can't use the device
      * @throws NcclLibraryException if no library can be loaded, or it does not know a field of the configuration
-     * @throws RendezvousException if not all ranks have come in time, one has failed, two use the same GPU, or they use
-     *     different engines
-     * @throws NcclTimeoutException if the communicator was not made in time
+     * @throws RendezvousException if not all ranks have joined by the deadline, a rank has failed, two ranks use the
+     *     same GPU, or the ranks use different engines
+     * @throws NcclTimeoutException if the communicator was not created by the deadline
      * @throws NcclResultException if NCCL fails
      */
     public Communicator create(Rendezvous rendezvous) {
@@ -220,63 +225,64 @@ public final class CommunicatorBuilder {
     }
 
     /**
-     * Makes the communicator of all ranks of the job that this process is a part of, as its launcher tells. Collective.
+     * Creates the communicator of all ranks of this process's job, as described by its launcher. Collective.
      *
-     * <p>Rank, number of ranks and where they meet come from {@link RankInfo#fromEnvironment()}, the device from the local
-     * rank if none was set (which {@link Rendezvous#locate} finds if the launcher does not tell it), and the ranks meet at {@link TcpStore#ofProcess}. Without a launcher the communicator has one rank. What a
-     * process calls this for, first, second and so on, all ranks of the job call it for.
+     * <p>Rank and number of ranks come from {@link RankInfo#fromEnvironment()}. If no device was set, it is chosen by
+     * the local rank, which {@link Rendezvous#locate} determines if the launcher does not provide it. The ranks meet at
+     * {@link TcpStore#ofProcess}. Without a launcher the communicator has one rank. All ranks of the job must make
+     * these calls in the same order.
      *
      * @return the communicator, to be closed by the caller
-     * @throws IllegalArgumentException if the environment lacks something or makes no sense, or the library can't use the
+     * @throws IllegalArgumentException if the environment is incomplete or inconsistent, or the library can't use the
      *     device
-     * @throws IndexOutOfBoundsException if no CUDA device is there, and the library needs one
+     * @throws IndexOutOfBoundsException if the process sees no CUDA device and the library needs one
      * @throws NcclLibraryException if no library can be loaded, or it does not know a field of the configuration
      * @throws RendezvousException as {@link #create(Rendezvous)}
-     * @throws NcclTimeoutException if the communicator was not made in time
+     * @throws NcclTimeoutException if the communicator was not created by the deadline
      * @throws NcclResultException if NCCL fails
      */
     public Communicator fromEnvironment() {
         RankInfo self = RankInfo.fromEnvironment();
         if (self.worldSize() == 1) {
-            // Nobody to meet, and no port to do it at.
+            // A single rank needs no rendezvous, and no port for it.
             return create(List.of(UniqueId.create()), 0, 1, device == null ? OwnDevice.find(self) : chosenDevice());
         }
         OwnDevice own = device != null
                 ? OwnDevice.of(this::chosenDevice)
                 : self.hasLocalRank() ? OwnDevice.start(self) : OwnDevice.unlocated(self);
         if (self.rank() > 0) {
-            Introduction.requireDevice(own, self);
+            RankHandshake.requireDevice(own, self);
         }
-        Rendezvous meeting = Introduction.nextOfJob(self, settings.deadline());
+        Rendezvous meeting = RankHandshake.nextOfJob(self, settings.deadline());
         if (!self.hasLocalRank()) {
-            // All ranks do it, whether they need to know or not.
-            RankInfo located = new Introduction(meeting, settings.deadline()).locate(own, self);
+            // Collective: all ranks take part, even if only one needs it.
+            RankInfo located = new RankHandshake(meeting, settings.deadline()).locate(own, self);
             own = device == null ? OwnDevice.start(located) : own;
         }
         return create(meeting, own);
     }
 
     private Communicator create(Rendezvous rendezvous, OwnDevice own) {
-        Introduction introduction = new Introduction(rendezvous, settings.deadline());
-        introduction.meet(own);
-        // Both take a while, in which the device may get ready.
+        RankHandshake handshake = new RankHandshake(rendezvous, settings.deadline());
+        handshake.exchangeDescriptions(own);
+        // Both take a while, during which the device is initialised.
         Gate.prepare();
-        UniqueId made = rendezvous.rank() == 0 ? introduction.orTell(UniqueId::create) : null;
-        Device on = introduction.orTell(own::get);
-        UniqueId id = introduction.handOut(made);
+        UniqueId made = rendezvous.rank() == 0 ? handshake.orReport(UniqueId::create) : null;
+        Device on = handshake.orReport(own::get);
+        UniqueId id = handshake.broadcastId(made);
         Settings given = settings;
         settings = settings.withMeeting(rendezvous);
         if (Boolean.getBoolean("nccl4j.check") && settings.check() == null) {
             settings = settings.withCheck(rendezvous);
         }
         try {
-            return introduction.orTell(() -> create(List.of(id), rendezvous.rank(), rendezvous.size(), on));
+            return handshake.orReport(() -> create(List.of(id), rendezvous.rank(), rendezvous.size(), on));
         } finally {
             settings = given;
         }
     }
 
-    /** What compares calls knows the ranks by the same numbers. */
+    /** The rendezvous that compares calls must have the same rank numbers. */
     private void requireChecked(int rank, int ranksHere, int size) {
         Rendezvous check = settings.check();
         if (check == null) {
@@ -340,35 +346,34 @@ public final class CommunicatorBuilder {
     }
 
     /**
-     * Makes a communicator with a rank in this process for each device, and none elsewhere.
+     * Creates a communicator with one rank in this process per device, and no other ranks.
      *
      * <p>C functions: those of {@link #create(UniqueId, int, int)} in a group, as {@code ncclCommInitAll} does it.
      *
-     * @param devices the device of each rank; only host memory may come several times
+     * @param devices the device of each rank; only host memory may occur several times
      * @return the communicators by rank, each to be closed by the caller
      * @throws IllegalArgumentException if there is no device, or the same CUDA device twice
      * @throws NcclResultException if NCCL fails
      */
     public List<Communicator> createAll(List<Device> devices) {
-        // Before an id is made, for which NCCL opens a port.
+        // Checked before an id is created, for which NCCL opens a port.
         requireDevices(NcclLibrary.get(), devices);
         requireChecked(0, devices.size(), devices.size());
         return createAll(UniqueId.create(), 0, devices.size(), devices);
     }
 
     /**
-     * Makes a communicator with several ranks in this process, and others elsewhere. Collective. The ranks of this process
-     * are consecutive.
+     * Creates several ranks of a communicator in this process. Collective. Their rank numbers are consecutive.
      *
      * <p>C functions: as {@link #createAll(List)}.
      *
-     * @param id the id that one process made
+     * @param id the id that one process created
      * @param firstRank the rank of the first device
      * @param size the number of all ranks
-     * @param devices the devices of this process; only host memory may come several times
+     * @param devices the devices of this process; only host memory may occur several times
      * @return the communicators of this process by rank, each to be closed by the caller
      * @throws IllegalArgumentException if there is no device, the same CUDA device twice, or a rank is out of range
-     * @throws NcclTimeoutException if not all ranks have come in time
+     * @throws NcclTimeoutException if not all ranks have joined by the deadline
      * @throws NcclResultException if NCCL fails
      */
     public List<Communicator> createAll(UniqueId id, int firstRank, int size, List<Device> devices) {
@@ -418,18 +423,18 @@ public final class CommunicatorBuilder {
     }
 
     /**
-     * Joins a communicator that is growing, as one of its new ranks. Collective, together with {@link Communicator#grow} of
-     * the ranks that it has already.
+     * Joins a growing communicator as one of its new ranks. Collective, together with {@link Communicator#grow} of the
+     * existing ranks.
      *
      * <p>C function: {@code ncclCommGrow}, since NCCL 2.29.2.
      *
-     * @param id what {@link Communicator#growId} gave
+     * @param id the result of {@link Communicator#growId}
      * @param rank this rank, one of the new ones
      * @param size the number of ranks after growing
      * @return the communicator, to be closed by the caller
      * @throws IllegalArgumentException if rank or size are out of range
      * @throws NcclLibraryException if the library lacks the function
-     * @throws NcclTimeoutException if not all ranks have come in time
+     * @throws NcclTimeoutException if not all ranks have joined by the deadline
      * @throws NcclResultException if NCCL fails
      */
     public Communicator join(UniqueId id, int rank, int size) {
@@ -459,7 +464,7 @@ public final class CommunicatorBuilder {
         return chosen;
     }
 
-    /** An engine works on memory of its own kind. */
+    /** Checks that the engine supports the device's kind of memory. */
     static void requireUsable(NcclLibrary library, Device device) {
         Objects.requireNonNull(device, "device");
         if (library.engine() == Engine.HOST != device.isHost()) {

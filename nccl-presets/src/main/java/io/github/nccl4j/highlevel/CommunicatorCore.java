@@ -84,13 +84,13 @@ final class CommunicatorCore {
     private CallCheck check;
 
     /** Asks the other ranks when something is late; null where that can't be. Plain, as the handle is. */
-    private RollCall rollCall;
+    private RankStatusQuery statusQuery;
 
     /** What names this communicator in the process; null if it is not known. */
-    private Object familyKey;
+    private Object communicatorKey;
 
     /** The ranks of it in this process, on CUDA devices. */
-    private Family family;
+    private ProcessRanks processRanks;
 
     /** How many communicators were made from it, by calls of all ranks. */
     private int derived;
@@ -186,7 +186,7 @@ final class CommunicatorCore {
 
     /** What all of its ranks know it by, for records: neither the id nor a way to find it. */
     String identity() {
-        return Family.text(familyKey);
+        return ProcessRanks.text(communicatorKey);
     }
 
     int size() {
@@ -243,19 +243,19 @@ final class CommunicatorCore {
         this.handle = handle;
         this.rank = rank;
         this.size = size;
-        if (owner && device.isCuda() && familyKey != null) {
-            family = Family.join(familyKey, this);
+        if (owner && device.isCuda() && communicatorKey != null) {
+            processRanks = ProcessRanks.join(communicatorKey, this);
         }
         KnownCommunicators.add(handle, rank, name, device);
         // What NCCL warned of until now is no reason of a later failure.
-        LastError.look(library);
+        LastError.observe(library);
         lastCall = System.currentTimeMillis();
         giveThreadADevice();
         Rendezvous where = settings.check();
         if (where != null && where.rank() == rank && where.size() == size) {
             check = new CallCheck(this, where);
         }
-        callRollAt(settings.meeting() != null ? settings.meeting() : where);
+        enableStatusQuery(settings.meeting() != null ? settings.meeting() : where);
         communicator.flightRecorder().begin();
         gate.open(() -> state = State.OPEN);
         if (owner) {
@@ -267,16 +267,16 @@ final class CommunicatorCore {
     }
 
     /** Where its ranks can be asked what they are at, if that is a place of these ranks; or null. */
-    void callRollAt(Rendezvous where) {
-        boolean named = familyKey != null && familyKey != Family.UNKNOWN;
+    void enableStatusQuery(Rendezvous where) {
+        boolean named = communicatorKey != null && communicatorKey != ProcessRanks.UNKNOWN;
         if (named && owner && where != null && where.rank() == rank && where.size() == size && size > 1) {
-            rollCall = RollCall.begin(this, where);
+            statusQuery = RankStatusQuery.begin(this, where);
         }
     }
 
     /** Null where ranks can't be asked. */
-    RollCall rollCall() {
-        return rollCall;
+    RankStatusQuery statusQuery() {
+        return statusQuery;
     }
 
     /** What it will be, for messages about its creation. */
@@ -287,14 +287,14 @@ final class CommunicatorCore {
 
     /** What all of its ranks know it by. */
     void isNamed(Object key) {
-        familyKey = key;
+        communicatorKey = key;
     }
 
     /** The name of a communicator that all ranks, or all of a color, make from this by their next such call. */
     Object nameOfChild(int color) {
-        return familyKey == null || familyKey == Family.UNKNOWN
-                ? familyKey
-                : new Family.Child(familyKey, derived++, color);
+        return communicatorKey == null || communicatorKey == ProcessRanks.UNKNOWN
+                ? communicatorKey
+                : new ProcessRanks.Child(communicatorKey, derived++, color);
     }
 
     /** The thread that was in last. */
@@ -421,7 +421,7 @@ final class CommunicatorCore {
     /** The number of the batch among the groups of this communicator: from when one of its operations is recorded. */
     int batchGroup() {
         if (batchGroup == 0) {
-            batchGroup = communicator.ring().beginGroup();
+            batchGroup = communicator.operationLog().beginGroup();
         }
         return batchGroup;
     }
@@ -487,12 +487,12 @@ final class CommunicatorCore {
         int result;
         if (blocking) {
             try {
-                result = HostCall.make(function, deadline, () -> onDevice(call::getAsInt), code -> {
+                result = BlockingCall.run(function, deadline, () -> onDevice(call::getAsInt), code -> {
                     if (code == nccl.ncclSuccess) {
                         late.run();
                     }
                 });
-            } catch (HostCall.GivenUp e) {
+            } catch (BlockingCall.AbandonedException e) {
                 throw givenUp(e, function);
             }
         } else {
@@ -522,7 +522,7 @@ final class CommunicatorCore {
         RuntimeException problem = null;
         try {
             int result = blocking
-                    ? HostCall.make(
+                    ? BlockingCall.run(
                             function,
                             deadline,
                             () -> onDevice(call::getAsInt),
@@ -532,7 +532,7 @@ final class CommunicatorCore {
                 problem = failed(
                         result, creations.get(0).toString(), creations.get(0).toString());
             }
-        } catch (HostCall.GivenUp e) {
+        } catch (BlockingCall.AbandonedException e) {
             creations.forEach(Creation::isStuck);
             String description = creations.get(0).toString();
             problem = e.isInterrupted() ? failures.interrupted(description) : timedOut(function, description, deadline);
@@ -590,7 +590,7 @@ final class CommunicatorCore {
         begin();
         int result;
         try {
-            result = HostCall.make(
+            result = BlockingCall.run(
                     function,
                     deadline,
                     () -> {
@@ -600,13 +600,13 @@ final class CommunicatorCore {
                         return onDevice(() -> call.applyAsInt(handle));
                     },
                     late -> {});
-        } catch (HostCall.GivenUp e) {
+        } catch (BlockingCall.AbandonedException e) {
             throw givenUp(e, function);
         }
         settle(result, function, function);
     }
 
-    private RuntimeException givenUp(HostCall.GivenUp how, String function) {
+    private RuntimeException givenUp(BlockingCall.AbandonedException how, String function) {
         isStuck();
         return how.isInterrupted() ? failures.interrupted(function) : timedOut(function, function, deadline);
     }
@@ -698,7 +698,7 @@ final class CommunicatorCore {
     }
 
     String lastError() {
-        String told = HostCall.takeLastError();
+        String told = BlockingCall.takeLastError();
         if (told != null) {
             return told;
         }
@@ -720,11 +720,11 @@ final class CommunicatorCore {
      *
      * @param call the call that returned an error, and the error; null if none did
      */
-    LastError.Said said(String call) {
+    LastError.Messages libraryMessages(String call) {
         long began = failureBegan();
-        String told = HostCall.takeLastError();
+        String told = BlockingCall.takeLastError();
         String quoted = LastError.quote(library, told != null ? told : lastError(), began, handle, call);
-        return new LastError.Said(
+        return new LastError.Messages(
                 told != null ? told : quoted, NcclLog.warningsOf(expectedRank(), name, handle, began));
     }
 
@@ -733,7 +733,7 @@ final class CommunicatorCore {
         if (state == State.PENDING) {
             return lastCall;
         }
-        for (Ring.Entry entry : communicator.ring().entries()) {
+        for (OperationLog.Entry entry : communicator.operationLog().entries()) {
             if (entry.done() == 0) {
                 return entry.enqueued() == 0 ? lastCall : entry.enqueued();
             }
@@ -1072,7 +1072,7 @@ final class CommunicatorCore {
 
     /** A number that changes with every call of NCCL that may wait; for the watchdog. */
     long calls() {
-        return communicator.ring().recorded() + calls;
+        return communicator.operationLog().recorded() + calls;
     }
 
     /** A call begins that may wait. */
@@ -1138,14 +1138,21 @@ final class CommunicatorCore {
 
     private void abortHandle(long which) {
         try {
-            int result = HostCall.makeUninterruptibly(
+            int result = BlockingCall.runUninterruptibly(
                     "ncclCommAbort", deadline, () -> onDevice(() -> nccl.ncclCommAbort(which)));
             if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
                 throw Status.failure(
-                        result, "ncclCommAbort", "ncclCommAbort", rank, name, said("ncclCommAbort " + result), library);
+                        result,
+                        "ncclCommAbort",
+                        "ncclCommAbort",
+                        rank,
+                        name,
+                        libraryMessages("ncclCommAbort " + result),
+                        library);
             }
-        } catch (HostCall.GivenUp e) {
-            throw Status.timeout("ncclCommAbort", "ncclCommAbort", deadline, rank, name, said(null), library);
+        } catch (BlockingCall.AbandonedException e) {
+            throw Status.timeout(
+                    "ncclCommAbort", "ncclCommAbort", deadline, rank, name, libraryMessages(null), library);
         }
     }
 
@@ -1234,7 +1241,7 @@ final class CommunicatorCore {
 
     private void destroy() {
         try {
-            int result = HostCall.makeUninterruptibly(
+            int result = BlockingCall.runUninterruptibly(
                     "ncclCommDestroy", deadline, () -> onDevice(() -> nccl.ncclCommDestroy(handle)));
             if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
                 throw Status.failure(
@@ -1243,11 +1250,12 @@ final class CommunicatorCore {
                         "ncclCommDestroy",
                         rank,
                         name,
-                        said("ncclCommDestroy " + result),
+                        libraryMessages("ncclCommDestroy " + result),
                         library);
             }
-        } catch (HostCall.GivenUp e) {
-            throw Status.timeout("ncclCommDestroy", "ncclCommDestroy", deadline, rank, name, said(null), library);
+        } catch (BlockingCall.AbandonedException e) {
+            throw Status.timeout(
+                    "ncclCommDestroy", "ncclCommDestroy", deadline, rank, name, libraryMessages(null), library);
         }
     }
 
@@ -1263,10 +1271,10 @@ final class CommunicatorCore {
         polling.unlock();
         Leaks.closed(watch);
         KnownCommunicators.remove(handle);
-        if (family == null) {
+        if (processRanks == null) {
             endNow(free);
         } else {
-            family.leave(this, waits, () -> endNow(free));
+            processRanks.leave(this, waits, () -> endNow(free));
         }
     }
 
@@ -1275,9 +1283,9 @@ final class CommunicatorCore {
             free.run();
         } finally {
             cells.close();
-            Stall.end(this);
-            if (rollCall != null) {
-                rollCall.end();
+            StalledDevices.remove(this);
+            if (statusQuery != null) {
+                statusQuery.end();
             }
             abandonOwned();
             releaseKept();

@@ -2,11 +2,11 @@ package io.github.nccl4j.highlevel;
 
 import java.util.function.IntSupplier;
 
-/** The making of a communicator: what NCCL is to be told, and what is done when it has answered, now or with a group. */
+/** Creation of a communicator: the native call, and the steps after its result, at once or when a group ends. */
 final class Creation implements Deferred {
     private final String function;
     private final CommunicatorCore made;
-    /** The communicator that it is made from, or null. */
+    /** The parent communicator, or null. */
     private final CommunicatorCore parent;
 
     private final NativeArguments arguments;
@@ -15,10 +15,10 @@ final class Creation implements Deferred {
     private boolean called;
 
     /**
-     * A creation.
+     * Creates the description of a creation.
      *
-     * @param arguments what the call reads; closed after it
-     * @param created tells the core its rank and size
+     * @param arguments the native arguments; closed after the call
+     * @param created sets the core's rank and size
      */
     Creation(
             String function,
@@ -35,12 +35,12 @@ final class Creation implements Deferred {
         this.created = created;
     }
 
-    /** Makes the call by itself. */
+    /** Makes the call outside a group. */
     void now() {
         JfrEvents.CreationEvent event = Jfr.recording ? JfrEvents.creation(function) : null;
         boolean done = false;
         try {
-            // The thread that makes the call closes its arguments: it may go on when nobody waits any more.
+            // The calling thread closes the arguments: the call may continue after the caller stopped waiting.
             (parent != null ? parent : made).hostCall(function, this::call, made::abortLate);
             await();
             done = true;
@@ -62,13 +62,13 @@ final class Creation implements Deferred {
         }
     }
 
-    /** It was never begun. */
+    /** Called if the creation was never started. */
     void cancelled() {
         arguments.close();
         made.creationFailed(false);
     }
 
-    /** Does not make the call; an earlier one of the group has failed. */
+    /** Skips the call, because an earlier call of the group failed. */
     int skip() {
         called = true;
         arguments.close();

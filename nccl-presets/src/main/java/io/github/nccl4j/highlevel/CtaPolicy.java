@@ -3,18 +3,18 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * How freely NCCL may use the multiprocessors of the GPU, which it calls CTAs.
+ * How many of the GPU's multiprocessors, called CTAs, NCCL may use.
  *
  * <p>Constants are immutable and may be used in any thread.
  */
 public enum CtaPolicy {
-    /** As many as are best for the speed of communication. */
+    /** As many as give the best speed. */
     DEFAULT(nccl.NCCL_CTA_POLICY_DEFAULT, new Version(2, 27, 3)),
 
-    /** Fewer, where communication is hardly slower for it. */
+    /** Fewer, if communication is hardly slower. */
     EFFICIENCY(nccl.NCCL_CTA_POLICY_EFFICIENCY, new Version(2, 27, 3)),
 
-    /** None where another part of the hardware, such as a copy engine, can do the work. */
+    /** None, if other hardware, such as a copy engine, can do the work. */
     ZERO(nccl.NCCL_CTA_POLICY_ZERO, new Version(2, 28, 3));
 
     private final int code;
@@ -35,7 +35,7 @@ public enum CtaPolicy {
     }
 
     /**
-     * The release of NCCL that added it.
+     * Returns the NCCL release that added the policy.
      *
      * @return the release
      */

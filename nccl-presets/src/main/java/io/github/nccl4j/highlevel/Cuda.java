@@ -14,8 +14,8 @@ import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.Pointer;
 
 /**
- * The calls of CUDA that this package makes: each on a given device, with the thread's current device as it was before,
- * and each checked. Only code for CUDA devices may touch this class, after {@link CudaRuntime#require()}.
+ * Checked calls of CUDA. Each runs on a given device and restores the thread's current device. Only code for CUDA
+ * devices may use this class, after {@link CudaRuntime#require()}.
  */
 final class Cuda {
     private static final int MEMORY_DEFAULT_KIND = 4;
@@ -27,7 +27,7 @@ final class Cuda {
     private static final int CAPTURE_INVALIDATED = 901;
     private static final int DEINITIALIZED = 4;
 
-    /** Something to do on a device. */
+    /** Action on a device. */
     @FunctionalInterface
     interface Action<R> {
         R run();
@@ -35,14 +35,14 @@ final class Cuda {
 
     private Cuda() {}
 
-    /** The calling thread's current device. */
+    /** Returns the calling thread's current device. */
     static int currentDevice() {
         int[] device = new int[1];
         check(cudart.cudaGetDevice(device), "cudaGetDevice");
         return device[0];
     }
 
-    /** A device's primary context, the one that CUDA's runtime and NCCL use. It is kept until the process ends. */
+    /** Returns a device's primary context, which CUDA's runtime and NCCL use. It exists until the process ends. */
     static long retainContext(int device) {
         checkDriver(cudart.cuInit(0), "cuInit");
         int[] handle = new int[1];
@@ -52,7 +52,7 @@ final class Cuda {
         return context.address();
     }
 
-    /** What no other GPU has, "GPU-" and its UUID as nvidia-smi writes it. */
+    /** Returns the unique id of a GPU, "GPU-" and its UUID, as nvidia-smi prints it. */
     static String uuid(int device) {
         int[] handle = new int[1];
         checkDriver(cudart.cuDeviceGet(handle, device), "cuDeviceGet(" + device + ")");
@@ -65,12 +65,12 @@ final class Cuda {
     }
 
     /**
-     * Makes calls on a device. Unless it is the thread's, its context is pushed and popped: setting the device back with
-     * {@code cudaSetDevice} would make a context on a device that the thread has never used.
+     * Runs calls on a device. If it is not the thread's device, pushes and pops its context: restoring the device with
+     * {@code cudaSetDevice} would create a context on a device that the thread has never used.
      */
     static <R> R on(Device device, Action<R> action) {
         if (currentContext() == device.context()) {
-            // CUDA's runtime looks anew where it is after each change.
+            // CUDA's runtime checks the current context again after each change.
             return action.run();
         }
         checkDriver(cudart.cuCtxPushCurrent(new CUctx_st(new Address(device.context()))), "cuCtxPushCurrent");
@@ -88,9 +88,9 @@ final class Cuda {
     }
 
     /**
-     * Gives the calling thread a device to keep, if it has none. At the end of a group or an operation NCCL sets the device
-     * back to what it was; without one that is device 0, on which each process of a machine would make a context, of half a
-     * gigabyte, and change to it and back with each operation. What fails here fails in the operation, too.
+     * Sets the calling thread's device if it has none. At the end of a group or an operation, NCCL restores the
+     * previous device; without one that is device 0, on which each process of a machine would create a context of 0.5
+     * GB and switch to it with each operation. A failure here also occurs in the operation.
      */
     static void giveThread(Device device) {
         if (currentContext() == 0) {
@@ -98,7 +98,10 @@ final class Cuda {
         }
     }
 
-    /** The calling thread's context; 0 if it has none, -1 if CUDA can't tell, as while the process ends. */
+    /**
+     * Returns the calling thread's context; 0 if it has none, -1 if CUDA can't tell, for example while the process
+     * ends.
+     */
     private static long currentContext() {
         CUctx_st current = new CUctx_st();
         return cudart.cuCtxGetCurrent(current) == cudart.CUDA_SUCCESS ? current.address() : -1;
@@ -108,7 +111,7 @@ final class Cuda {
         check(on(device, call), name);
     }
 
-    /** As the other, with an argument that belongs into the message of a failure. */
+    /** As the other {@code run}, with an argument for the message of a failure. */
     private static void run(Device device, Action<Integer> call, String name, long argument) {
         int result = on(device, call);
         if (result != cudart.cudaSuccess) {
@@ -117,7 +120,7 @@ final class Cuda {
     }
 
     static long allocate(Device device, long bytes) {
-        // JavaCPP makes the object point to the memory; it does not own it.
+        // JavaCPP sets the object's address to the memory; the object does not own it.
         Pointer memory = new Pointer();
         run(device, () -> cudart.cudaMalloc(memory, bytes), "cudaMalloc", bytes);
         return memory.address();
@@ -125,13 +128,13 @@ final class Cuda {
 
     static void free(Device device, long address) {
         int result = on(device, () -> cudart.cudaFree(new Address(address)));
-        // While the process ends, the driver has freed everything already.
+        // While the process ends, the driver has already freed everything.
         if (result != UNLOADING) {
             check(result, "cudaFree");
         }
     }
 
-    /** Page-locked host memory, which is that for all devices. */
+    /** Allocates host memory that is page-locked for all devices. */
     static long allocateHost(Device device, long bytes) {
         Pointer memory = new Pointer();
         run(device, () -> cudart.cudaHostAlloc(memory, bytes, PORTABLE), "cudaHostAlloc", bytes);
@@ -145,26 +148,26 @@ final class Cuda {
         }
     }
 
-    /** Waits for everything on a device. */
+    /** Waits for all work on a device. */
     static void synchronizeDevice(Device device) {
         run(device, cudart::cudaDeviceSynchronize, "cudaDeviceSynchronize");
     }
 
-    /** Copies between any two memories; the copy is done when this returns. */
+    /** Copies between any two memories. Done when this returns. */
     static void copy(Device device, long target, long source, long bytes) {
         run(
                 device,
                 () -> {
                     int result =
                             cudart.cudaMemcpy(new Address(target), new Address(source), bytes, MEMORY_DEFAULT_KIND);
-                    // A small copy from host memory may return before the device has it, as may one within a device.
+                    // A small copy from host memory, or a copy within a device, may return before it is done.
                     return result != cudart.cudaSuccess ? result : cudart.cudaStreamSynchronize(null);
                 },
                 "cudaMemcpy",
                 bytes);
     }
 
-    /** Puts a copy between any two memories into a stream. */
+    /** Copies between any two memories, in stream order. */
     static void copyAsync(Device device, long target, long source, long bytes, long stream) {
         run(
                 device,
@@ -174,7 +177,7 @@ final class Cuda {
                 bytes);
     }
 
-    /** Sets bytes; done when this returns. */
+    /** Sets bytes. Done when this returns. */
     static void set(Device device, long address, int value, long bytes) {
         run(
                 device,
@@ -218,7 +221,9 @@ final class Cuda {
         return status[0] != cudart.cudaStreamCaptureStatusNone;
     }
 
-    /** Calls in other threads are no concern of the capture: NCCL and this package have threads that ask and free. */
+    /**
+     * Thread-local mode: other threads may make calls during the capture, as threads of NCCL and of this package do.
+     */
     static void beginCapture(Device device, long stream) {
         run(
                 device,
@@ -226,13 +231,13 @@ final class Cuda {
                 "cudaStreamBeginCapture");
     }
 
-    /** Ends a capture, after a failure to which this may add, and makes nothing of it. */
+    /** Ends a capture after a failure and discards it; adds further errors to the failure. */
     static void discardCapture(Device device, long stream, Throwable failure) {
         CUgraph_st graph = new CUgraph_st();
         try {
             int result = on(device, () -> cudart.cudaStreamEndCapture(stream(stream), graph));
             if (result == CAPTURE_INVALIDATED) {
-                // By the failure, most likely.
+                // Most likely ended by the failure.
                 cudart.cudaGetLastError();
                 return;
             }
@@ -243,7 +248,7 @@ final class Cuda {
         }
     }
 
-    /** Ends a capture and makes an executable graph of it. */
+    /** Ends a capture and creates an executable graph of it. */
     static long endCapture(Device device, long stream) {
         CUgraph_st graph = new CUgraph_st();
         run(device, () -> cudart.cudaStreamEndCapture(stream(stream), graph), "cudaStreamEndCapture");
@@ -258,7 +263,7 @@ final class Cuda {
         return executable.address();
     }
 
-    /** Launches a graph and records an event behind it, if that is not 0. */
+    /** Launches a graph and records an event behind it, unless the event is 0. */
     static void launchGraph(Device device, long executable, long stream, long event) {
         on(device, () -> {
             CUstream_st to = stream(stream);
@@ -303,14 +308,14 @@ final class Cuda {
         return isDone(on(device, () -> cudart.cudaEventQuery(event(event))), "cudaEventQuery");
     }
 
-    /** As {@link #eventIsDone}, for an event that a capture in this thread has nothing to do with, and must survive. */
+    /** As {@link #eventIsDone}, for an event that is unrelated to a capture in this thread, which continues. */
     static boolean eventIsDoneWhileCapturing(Device device, long event) {
         return on(device, () -> whileCapturing(() -> isDone(cudart.cudaEventQuery(event(event)), "cudaEventQuery")));
     }
 
     /**
-     * Makes calls that CUDA would refuse to a thread that captures, and the capture has nothing to do with: NCCL makes its
-     * connections when they are first used.
+     * Runs calls that are unrelated to a capture in this thread and that CUDA would refuse during it: NCCL creates its
+     * connections at their first use.
      */
     static <R> R whileCapturing(Action<R> action) {
         int[] mode = {cudart.cudaStreamCaptureModeRelaxed};
@@ -338,7 +343,7 @@ final class Cuda {
 
     private static boolean isDone(int result, String call) {
         if (result == NOT_READY) {
-            // The runtime keeps it as the last error, which other code would take for its own.
+            // Clears the runtime's last error, which other code would take for its own.
             cudart.cudaGetLastError();
             return false;
         }
@@ -348,7 +353,7 @@ final class Cuda {
 
     private static void check(int result, String call) {
         if (result != cudart.cudaSuccess) {
-            // Otherwise the next check of a launch by other code would find this error.
+            // Otherwise other code would find this error at its next check of a launch.
             cudart.cudaGetLastError();
             throw new CudaException(
                     call, result, text(cudart.cudaGetErrorName(result)), text(cudart.cudaGetErrorString(result)));

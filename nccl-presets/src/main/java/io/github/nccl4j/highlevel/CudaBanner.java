@@ -6,7 +6,7 @@ import java.util.Optional;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** The text "NCCL version 2.28.3+cuda13.0" in the constants of a library, which is the only place that tells its CUDA. */
+/** Reads the text "NCCL version 2.28.3+cuda13.0" from the constants of a library, the only source of its CUDA release. */
 final class CudaBanner {
     private static final String START = "NCCL version ";
     private static final Pattern BANNER = Pattern.compile("\\d+\\.\\d+\\.\\d+\\S*?\\+cuda(\\d+(?:\\.\\d+)*)");
@@ -14,7 +14,9 @@ final class CudaBanner {
 
     private CudaBanner() {}
 
-    /** The CUDA release that a library was built for; empty if it does not tell, or is no 64-bit ELF file. */
+    /**
+     * Returns the CUDA release that a library was built for; empty if it has no such text, or is not a 64-bit ELF file.
+     */
     static Optional<String> read(Path library) throws IOException {
         return LibraryTexts.of(library).flatMap(CudaBanner::find);
     }

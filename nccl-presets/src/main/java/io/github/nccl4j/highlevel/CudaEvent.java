@@ -4,8 +4,8 @@ import java.time.Duration;
 import java.util.Objects;
 
 /**
- * A mark in a stream: done when all work before it is done. Other streams and threads can wait for it, and the time
- * between two can be read.
+ * Mark in a stream. The event is done when all work before the mark is done. Other streams and threads can wait for it,
+ * and the time between two events can be measured.
  *
  * <pre>{@code
  * start.record(stream);
@@ -15,13 +15,14 @@ import java.util.Objects;
  * System.out.println(end.elapsedSince(start));
  * }</pre>
  *
- * <p>An event may be recorded again and then stands for the new mark.
+ * <p>An event may be recorded again; it then refers to the new mark.
  *
- * <p><b>Ownership.</b> An event is destroyed when closed, not by the garbage collector; with {@code -Dnccl4j.leaks=true}
- * one that was dropped is logged. Every use of a closed event is an {@link IllegalStateException}.
+ * <p><b>Ownership.</b> An event is destroyed when it is closed, not by the garbage collector; with {@code
+ * -Dnccl4j.leaks=true} an event that is dropped without being closed is logged. Every use of a closed event throws
+ * {@link IllegalStateException}.
  *
- * <p><b>Threads.</b> An event may be used in any thread, also in several at once. Closing waits for calls of this class
- * in other threads that use it, {@link #synchronize()} among them.
+ * <p><b>Threads.</b> An event may be used by any number of threads at once. {@link #close} waits for calls of other
+ * threads on this object, {@link #synchronize()} among them.
  */
 public final class CudaEvent implements AutoCloseable {
     private final Device device;
@@ -29,7 +30,7 @@ public final class CudaEvent implements AutoCloseable {
     private final boolean timing;
     private final Lifetime lifetime = new Lifetime(this);
     private volatile boolean recorded;
-    /** When it was recorded on host memory. */
+    /** Time of the last recording on host memory, in nanoseconds. */
     private volatile long hostTime;
 
     private CudaEvent(Device device, boolean timing) {
@@ -40,7 +41,7 @@ public final class CudaEvent implements AutoCloseable {
     }
 
     /**
-     * Creates an event that orders streams, without the cost of taking the time.
+     * Creates an event without timing, for ordering streams. As {@link #timing} without the cost of the timestamps.
      *
      * @param device whose streams it will be recorded in
      * @return the event, to be closed by the caller
@@ -51,7 +52,7 @@ public final class CudaEvent implements AutoCloseable {
     }
 
     /**
-     * Creates an event that takes the time, too.
+     * Creates an event that also records the time, for {@link #elapsedSince}.
      *
      * @param device whose streams it will be recorded in
      * @return the event, to be closed by the caller
@@ -66,13 +67,13 @@ public final class CudaEvent implements AutoCloseable {
         return device;
     }
 
-    /** {@return whether it was not closed} */
+    /** {@return true if it is not closed} */
     public boolean isOpen() {
         return lifetime.isOpen();
     }
 
     /**
-     * The handle for native code, valid as long as the event is open.
+     * Returns the handle for native code. It is valid while the event is open.
      *
      * @return its {@code cudaEvent_t}, or the host engine's event; 0 on host memory with another library
      * @throws IllegalStateException if it is closed
@@ -83,10 +84,10 @@ public final class CudaEvent implements AutoCloseable {
     }
 
     /**
-     * Marks the end of the work that is in a stream now. Returns at once.
+     * Marks the end of the work that is in a stream now. Returns at once. In stream order.
      *
      * @param stream a stream of this event's device
-     * @throws IllegalArgumentException if the stream is of another device
+     * @throws IllegalArgumentException if the stream belongs to another device
      */
     public void record(CudaStream stream) {
         Objects.requireNonNull(stream, "stream");
@@ -97,26 +98,26 @@ public final class CudaEvent implements AutoCloseable {
         stream.record(this);
     }
 
-    boolean takesTime() {
+    boolean hasTiming() {
         return timing;
     }
 
-    /** A library has recorded it, while it was pinned. */
+    /** Marks the event as recorded by the library; the caller has pinned it. */
     void markRecorded() {
         recorded = true;
     }
 
-    /** Keeps the event from being destroyed by {@link #close()}, until {@link #unpin()}. */
+    /** Prevents {@link #close()} from destroying the event until {@link #unpin()}. */
     void pin() {
         lifetime.pin();
     }
 
-    /** Ends a pin, in any thread, and destroys the event if it was closed meanwhile and no other pin is left. */
+    /** Ends a pin, in any thread. Destroys the event if it is closed and this was the last pin. */
     void unpin() {
         lifetime.unpin();
     }
 
-    /** Records it in a stream that is locked. */
+    /** Records the event in a stream that the caller has locked. */
     void recordOn(long stream) {
         lifetime.acquire();
         try {
@@ -132,7 +133,7 @@ public final class CudaEvent implements AutoCloseable {
         }
     }
 
-    /** Makes a stream that is locked wait for it. */
+    /** Makes a stream that the caller has locked wait for the event. */
     void delay(CudaStream stream) {
         acquireRecorded();
         try {
@@ -147,9 +148,9 @@ public final class CudaEvent implements AutoCloseable {
     }
 
     /**
-     * Whether all work before the mark is done. Does not wait.
+     * Returns true if all work before the mark is done. Does not wait.
      *
-     * @return whether it is done
+     * @return true if it is done
      * @throws IllegalStateException if the event was not recorded yet
      * @throws CudaException if work on the device failed
      * @throws NcclResultException if an operation of the host engine failed
@@ -164,14 +165,14 @@ public final class CudaEvent implements AutoCloseable {
     }
 
     /**
-     * As {@link #isDone}, in a thread that has nothing to do with the captures of others, and must not end them. Work that
-     * has failed is not done, on host memory too.
+     * As {@link #isDone}, for threads that must not disturb captures of other threads. Failed work is not done, on host
+     * memory either.
      */
     boolean isDoneWhileCapturing() {
         acquireRecorded();
         try {
             return device.isHost()
-                    ? HostStreams.eventIsDoneWell(handle)
+                    ? HostStreams.eventIsDoneWithoutError(handle)
                     : Cuda.eventIsDoneWhileCapturing(device, handle);
         } finally {
             lifetime.release();
@@ -179,7 +180,7 @@ public final class CudaEvent implements AutoCloseable {
     }
 
     /**
-     * Waits until all work before the mark is done, for ever if a collective waits for a rank that never comes.
+     * Waits until all work before the mark is done. Waits forever if a collective waits for a rank that never joins.
      *
      * @throws IllegalStateException if the event was not recorded yet
      * @throws CudaException if work on the device failed
@@ -203,12 +204,12 @@ public final class CudaEvent implements AutoCloseable {
     }
 
     /**
-     * Waits until all work before the mark is done, but not longer than a limit. An interrupt does not end the waiting; the
-     * thread's interrupt status is kept. Asks again after pauses of up to a millisecond.
+     * Waits until all work before the mark is done, at most for a timeout. An interrupt does not end the wait; the
+     * thread's interrupt status is kept. Polls, with pauses of up to 1 ms.
      *
-     * @param timeout the limit; 0 asks once
-     * @throws StreamTimeoutException if the work is not done by then; it goes on
-     * @throws IllegalArgumentException if the limit is negative
+     * @param timeout the timeout; 0 checks once
+     * @throws StreamTimeoutException if the work is not done in time; the work continues
+     * @throws IllegalArgumentException if the timeout is negative
      * @throws IllegalStateException if the event was not recorded yet
      * @throws CudaException if work on the device failed
      * @throws NcclResultException if an operation of the host engine failed
@@ -220,12 +221,13 @@ public final class CudaEvent implements AutoCloseable {
     }
 
     /**
-     * The time from another event to this one; both are done. CUDA's clock has a resolution of about half a microsecond.
+     * Returns the time from another event to this one. Both must be done. CUDA's clock has a resolution of about 0.5
+     * us.
      *
      * @param start the earlier event, of the same device
-     * @return the time; negative if this event came first
+     * @return the time; negative if this event was earlier
      * @throws IllegalArgumentException if the events are of different devices
-     * @throws IllegalStateException if one of them does not take the time, was not recorded yet or is not done
+     * @throws IllegalStateException if one of the events has no timing, was not recorded yet or is not done
      */
     public Duration elapsedSince(CudaEvent start) {
         Objects.requireNonNull(start, "start");
@@ -238,7 +240,7 @@ public final class CudaEvent implements AutoCloseable {
         if (device.isHost() && (handle == 0 || start.handle == 0)) {
             return Duration.ofNanos(hostTime - start.hostTime);
         }
-        // Always in the same order: closing may be waiting for either.
+        // One lock order for both directions: another thread may be closing either event.
         CudaEvent first = handle <= start.handle ? this : start;
         CudaEvent second = first == this ? start : this;
         first.lifetime.acquire();
@@ -274,9 +276,9 @@ public final class CudaEvent implements AutoCloseable {
     }
 
     /**
-     * Destroys the event. Streams that wait for it go on doing so. Does nothing if the event is closed already.
+     * Destroys the event. Streams that wait for it continue to wait. Does nothing if the event is closed already.
      *
-     * @throws CudaException if CUDA reports an error, which may be one of earlier work; the event is closed all the same
+     * @throws CudaException if CUDA reports an error, possibly of earlier work; the event is closed all the same
      */
     @Override
     public void close() {
@@ -289,7 +291,7 @@ public final class CudaEvent implements AutoCloseable {
         });
     }
 
-    /** {@return what it is: "CudaEvent 0x7f12 on CUDA device 0"} */
+    /** {@return a description: "CudaEvent 0x7f12 on CUDA device 0"} */
     @Override
     public String toString() {
         return (handle == 0 ? "CudaEvent" : "CudaEvent 0x" + Long.toHexString(handle)) + " on " + device;

@@ -3,10 +3,10 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.library.NcclException;
 
 /**
- * A call of CUDA failed. The message names the call, CUDA's code and what CUDA says about it.
+ * Thrown if a call of CUDA failed. The message names the call, CUDA's code and CUDA's description.
  *
- * <p>Errors of work that was launched earlier, such as an illegal address in a kernel, may be reported by any later call;
- * most of those leave the device unusable for the rest of the process. Instances are immutable.
+ * <p>Any later call may report errors of earlier work, such as an illegal address in a kernel; most of these make the
+ * device unusable for the rest of the process. Instances are immutable.
  */
 public final class CudaException extends NcclException {
     private static final long serialVersionUID = 1L;

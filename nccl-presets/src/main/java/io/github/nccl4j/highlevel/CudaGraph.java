@@ -9,7 +9,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Work of a stream that was captured once, to be launched many times by one cheap call.
+ * Graph of a stream's work: captured once, launched many times by one cheap call.
  *
  * <pre>{@code
  * try (CudaGraph graph = CudaGraph.capture(stream, () -> {
@@ -23,36 +23,37 @@ import java.util.concurrent.atomic.AtomicInteger;
  * }
  * }</pre>
  *
- * <p>Every launch works on the same memory with the same arguments. Graphs need a CUDA device; on host memory, where no
- * work waits in a stream, there are none.
+ * <p>Every launch uses the same memory and the same arguments. Graphs need a CUDA device; host memory does not support
+ * them.
  *
- * <p><b>Ownership.</b> A graph is destroyed when closed, not by the garbage collector; with {@code -Dnccl4j.leaks=true} one
- * that was dropped is logged. Buffers that captured copies use may be closed before the graph: their memory is kept for
- * it, and freed when the graph is closed and its launches are done. A communicator whose operations were captured can't be
- * destroyed before the graph: NCCL waits for that. Every use of a closed graph is an {@link IllegalStateException}.
+ * <p><b>Ownership.</b> A graph is destroyed when it is closed, not by the garbage collector; with {@code
+ * -Dnccl4j.leaks=true} a graph that is dropped without being closed is logged. Buffers of captured copies may be closed
+ * before the graph: their memory is freed when the graph is closed and its launches are done. A communicator whose
+ * operations were captured can't be destroyed before the graph: NCCL waits for that. Every use of a closed graph throws
+ * {@link IllegalStateException}.
  *
- * <p><b>Threads.</b> A graph may be launched and closed in any thread. Launches of one graph never run side by side: each
- * waits for the one before, in whatever streams they are.
+ * <p><b>Threads.</b> Any thread may launch and close a graph. Launches of one graph never overlap: each waits for the
+ * previous one, also across streams.
  */
 public final class CudaGraph implements AutoCloseable {
     private static final Map<Origin, CudaGraph> CAPTURING = new ConcurrentHashMap<>();
     private static final ThreadLocal<CudaGraph> OF_THREAD = new ThreadLocal<>();
-    /** The number of captures under way, for calls that are not to look further when there is none. */
+    /** Number of captures in progress; checked first, so that calls cost little while it is 0. */
     private static final AtomicInteger CAPTURES = new AtomicInteger();
 
     private record Origin(Device device, long stream) {}
 
     /**
-     * What is captured.
+     * Code whose work is captured.
      *
-     * @param <E> the exceptions that it may throw
+     * @param <E> the exceptions that the code may throw
      */
     @FunctionalInterface
     public interface Body<E extends Exception> {
         /**
          * Puts work into the stream.
          *
-         * @throws E if it can't
+         * @throws E if the code fails
          */
         void run() throws E;
     }
@@ -61,7 +62,7 @@ public final class CudaGraph implements AutoCloseable {
     private final Lifetime lifetime = new Lifetime(this);
     private final Deque<Runnable> onClose = new ArrayDeque<>();
     private final Deque<Runnable> kept = new ArrayDeque<>();
-    /** Behind the last launch in each stream. */
+    /** Event behind the last launch, by stream. */
     private final Map<Long, Long> launches = new HashMap<>();
 
     private long executable;
@@ -71,24 +72,25 @@ public final class CudaGraph implements AutoCloseable {
     }
 
     /**
-     * Captures what a piece of code puts into a stream, without running it. Into the stream go asynchronous copies,
-     * collectives, events, and what other streams do that wait for such an event, if the stream waits for them in turn
-     * before the end. Copies that are done when they return can't be captured, and the code may not wait for anything,
-     * allocate or free device memory: CUDA refuses that in this thread while it captures. Other threads may.
-     * A communicator's first operation may be captured, although NCCL then makes its connections.
+     * Captures the work that a piece of code puts into a stream, without running it. Captured are asynchronous copies,
+     * collectives and events, and the work of other streams that wait for such an event, if the stream waits for them
+     * in turn before the code ends. The code must not make copies that are done when they return, wait, or allocate or
+     * free device memory: CUDA refuses these in this thread during a capture. Other threads may do so. A communicator's
+     * first operation may be captured, although NCCL then creates its connections.
      *
-     * <p>When the code throws, the capture is given up, the stream can be used as before, and the exception goes on.
+     * <p>If the code throws, the capture is discarded, the stream stays usable, and the exception is passed on.
      *
      * @param <E> the exceptions that the code may throw
-     * @param stream a stream of a CUDA device, but not the default stream; best a non-blocking one, because what waits for
-     *     a blocking stream ends the capture
+     * @param stream a stream of a CUDA device, not the default stream; preferably non-blocking, because waiting for a
+     *     blocking stream ends the capture
      * @param body the code
      * @return the graph, to be closed by the caller
      * @throws E if the code throws it
-     * @throws IllegalStateException if the stream is one of host memory, is closed or is being captured already
-     * @throws IllegalArgumentException if it is the default stream
-     * @throws CudaException if CUDA can't capture the work, or can't make a graph of it
-     * @see <a href="https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html">cudaStreamBeginCapture</a>
+     * @throws IllegalStateException if the stream belongs to host memory, is closed or is being captured already
+     * @throws IllegalArgumentException if the stream is the default stream
+     * @throws CudaException if CUDA can't capture the work or can't create the graph
+     * @see <a
+     *     href="https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html">cudaStreamBeginCapture</a>
      */
     public static <E extends Exception> CudaGraph capture(CudaStream stream, Body<E> body) throws E {
         Objects.requireNonNull(stream, "stream");
@@ -126,7 +128,7 @@ public final class CudaGraph implements AutoCloseable {
         }
         CudaGraph outer = OF_THREAD.get();
         CAPTURES.incrementAndGet();
-        Detours.begin();
+        SlowPath.begin();
         try {
             OF_THREAD.set(this);
             Cuda.beginCapture(device, stream.handle);
@@ -138,7 +140,7 @@ public final class CudaGraph implements AutoCloseable {
             }
             executable = Cuda.endCapture(device, stream.handle);
         } finally {
-            Detours.end();
+            SlowPath.end();
             CAPTURES.decrementAndGet();
             OF_THREAD.set(outer);
             CAPTURING.remove(origin);
@@ -151,47 +153,53 @@ public final class CudaGraph implements AutoCloseable {
     }
 
     /**
-     * The graph that work in a stream goes into now, or null: the stream is not being captured, or not by this class. Costs
-     * next to nothing while nothing at all is captured. The stream stays open.
+     * Returns the graph that work of a stream is captured into, or null if the stream is not being captured, or not by
+     * this class. Costs next to nothing while there is no capture. The caller keeps the stream open.
      */
     static CudaGraph capturing(CudaStream stream) {
         if (CAPTURES.get() == 0 || !stream.isCapturingNow()) {
             return null;
         }
-        // Else the stream came in by an event.
+        // Otherwise the stream joined the capture by an event.
         CudaGraph graph = CAPTURING.get(new Origin(stream.device, stream.handle));
         return graph != null ? graph : OF_THREAD.get();
     }
 
-    /** Whether anything at all is captured: quickly asked, by a plain read as that of {@link Detours#any}. */
+    /** Returns true if any capture is in progress. A plain read, as that of {@link SlowPath#isRequired}. */
     static boolean anyCapturing() {
         return CAPTURES.getPlain() != 0;
     }
 
-    /** The graph that the calling thread captures, else null. */
+    /** Returns the graph that the calling thread captures, or null. */
     static CudaGraph ofThread() {
         return anyCapturing() ? OF_THREAD.get() : null;
     }
 
-    /** Keeps the memory of a buffer as long as the graph may use it. */
+    /** Keeps the memory of a buffer while the graph may use it. */
     void keep(DeviceBuffer<?> buffer) {
         buffer.pin();
         keep(buffer::unpin);
     }
 
-    /** Whether the calling thread is capturing, and so may not free, allocate or wait. */
+    /** Returns true if the calling thread is capturing, and so must not free, allocate or wait. */
     static boolean isThreadCapturing() {
         return ofThread() != null;
     }
 
-    /** Has something run right after the graph was destroyed, or not made at all; the last comes first. */
+    /**
+     * Adds an action that runs right after the graph was destroyed, or if it could not be created; last added, first
+     * run.
+     */
     void onClose(Runnable action) {
         synchronized (onClose) {
             onClose.push(action);
         }
     }
 
-    /** Has something released when the graph was destroyed and its launches are done, or not made at all. */
+    /**
+     * Adds a resource that is released when the graph was destroyed and its launches are done, or if it could not be
+     * created.
+     */
     void keep(Runnable release) {
         synchronized (kept) {
             kept.push(release);
@@ -217,13 +225,13 @@ public final class CudaGraph implements AutoCloseable {
         return device;
     }
 
-    /** {@return whether it was not closed} */
+    /** {@return true if it is not closed} */
     public boolean isOpen() {
         return lifetime.isOpen();
     }
 
     /**
-     * The handle for native code, valid as long as the graph is open.
+     * Returns the handle for native code. It is valid while the graph is open.
      *
      * @return its {@code cudaGraphExec_t}
      * @throws IllegalStateException if it is closed
@@ -234,13 +242,14 @@ public final class CudaGraph implements AutoCloseable {
     }
 
     /**
-     * Puts all the work into a stream, and returns. It begins when the work before in the stream, and earlier launches of
-     * this graph, are done.
+     * Launches the graph's work in a stream and returns. The work begins when the earlier work of the stream and the
+     * earlier launches of this graph are done.
      *
-     * @param stream a stream of this graph's device, not only the captured one
-     * @throws IllegalArgumentException if the stream is of another device
+     * @param stream a stream of this graph's device; need not be the captured one
+     * @throws IllegalArgumentException if the stream belongs to another device
      * @throws IllegalStateException if the graph or the stream is closed
-     * @throws CudaException if CUDA can't launch it; an error of the work comes when the stream is waited for
+     * @throws CudaException if CUDA can't launch the graph; an error of the work is thrown when the stream is waited
+     *     for
      * @see <a href="https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html">cudaGraphLaunch</a>
      */
     public void launch(CudaStream stream) {
@@ -262,7 +271,7 @@ public final class CudaGraph implements AutoCloseable {
         }
     }
 
-    /** One at a time: CUDA does not lock graphs. */
+    /** Synchronized, because CUDA does not lock graphs. */
     private synchronized void launchOpen(CudaStream stream) {
         CudaGraph outer = capturing(stream);
         if (outer != null) {
@@ -279,9 +288,9 @@ public final class CudaGraph implements AutoCloseable {
     }
 
     /**
-     * Destroys the graph; launches that are under way go on to their end. Does nothing if the graph is closed already.
+     * Destroys the graph; launches in progress are completed. Does nothing if the graph is closed already.
      *
-     * @throws CudaException if CUDA reports an error, which may be one of earlier work; the graph is closed all the same
+     * @throws CudaException if CUDA reports an error, possibly of earlier work; the graph is closed all the same
      */
     @Override
     public void close() {
@@ -294,7 +303,7 @@ public final class CudaGraph implements AutoCloseable {
             Cuda.destroyGraph(device, executable);
         } finally {
             runAll(onClose);
-            // One more, for the case that it was never launched.
+            // One more, for graphs that were never launched.
             AtomicInteger left = new AtomicInteger(launches.size() + 1);
             Runnable done = () -> {
                 if (left.decrementAndGet() == 0) {
@@ -306,7 +315,7 @@ public final class CudaGraph implements AutoCloseable {
         }
     }
 
-    /** {@return what it is: "CudaGraph 0x7f12 on CUDA device 0"} */
+    /** {@return a description: "CudaGraph 0x7f12 on CUDA device 0"} */
     @Override
     public String toString() {
         return (executable == 0 ? "CudaGraph" : "CudaGraph 0x" + Long.toHexString(executable)) + " on " + device;

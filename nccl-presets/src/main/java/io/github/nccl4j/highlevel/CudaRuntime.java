@@ -9,10 +9,11 @@ import org.bytedeco.javacpp.annotation.Platform;
 import org.bytedeco.javacpp.annotation.Properties;
 
 /**
- * Loads CUDA's runtime library and JavaCPP's class for it, from where the dynamic linker or {@link LibrarySearch} finds it.
+ * Loads CUDA's runtime library and JavaCPP's class for it. Searches with the dynamic linker, then with {@link
+ * LibrarySearch}.
  *
- * <p>JavaCPP's class {@code cudart} can't be used again once it failed to load. So the runtime library is loaded before:
- * the dynamic linker takes a library that is in the process already when the name is the same.
+ * <p>JavaCPP's class {@code cudart} is unusable once it failed to load. So the runtime library is loaded first: the
+ * dynamic linker then uses the loaded library of the same name.
  */
 final class CudaRuntime {
     private static boolean loaded;
@@ -20,7 +21,7 @@ final class CudaRuntime {
 
     private CudaRuntime() {}
 
-    /** Returns when {@link Cuda} can be used. */
+    /** Makes {@link Cuda} usable, or throws. */
     static synchronized void require() {
         if (loaded) {
             return;
@@ -49,13 +50,13 @@ final class CudaRuntime {
     }
 
     private static void preload(String name, List<String> tried) {
-        for (String place : new LibrarySearch(SystemText.environment()).cuda(name)) {
+        for (String candidate : new LibrarySearch(SystemText.environment()).cuda(name)) {
             try {
-                Loader.loadGlobal(place);
+                Loader.loadGlobal(candidate);
                 return;
             } catch (UnsatisfiedLinkError unusable) {
                 String reason = unusable.getMessage();
-                tried.add(place.equals(name) ? "the dynamic linker" : missing(reason) ? place : reason);
+                tried.add(candidate.equals(name) ? "the dynamic linker" : missing(reason) ? candidate : reason);
             }
         }
     }
@@ -70,7 +71,7 @@ final class CudaRuntime {
             return "The native code of JavaCPP Presets CUDA is not on the class path: add org.bytedeco:cuda with the"
                     + " classifier " + Loader.getPlatform() + ", in the version of the jar without one";
         }
-        // JavaCPP's own message says only that its last attempt failed; the linker's is the cause.
+        // JavaCPP's message names only its last attempt; the linker's message has the cause.
         Throwable reason = unusable;
         while (reason.getCause() != null) {
             reason = reason.getCause();
@@ -80,9 +81,12 @@ final class CudaRuntime {
                 + " or use JavaCPP Presets CUDA of the installed CUDA's major version";
     }
 
-    /** Apart, because it names a class that may be missing. */
+    /** A class of its own, because it names a class that may be missing. */
     private static final class Presets {
-        /** The runtime's file name of the CUDA that the presets were built for; their annotations say it: "cudart@.13". */
+        /**
+         * Returns the file name of the runtime that the presets were built for, from their annotation such as
+         * "cudart@.13".
+         */
         static String runtimeName() {
             Properties properties = org.bytedeco.cuda.presets.cudart.class.getAnnotation(Properties.class);
             for (Platform platform : properties.value()) {

@@ -4,7 +4,7 @@ import java.time.Duration;
 import java.util.Objects;
 
 /**
- * A queue of work on a device, in which each operation begins when the one before is done.
+ * Queue of work on a device. Each operation begins when the previous one is done.
  *
  * <pre>{@code
  * try (CudaStream stream = CudaStream.nonBlocking(device);
@@ -16,37 +16,38 @@ import java.util.Objects;
  * }
  * }</pre>
  *
- * <p>On host memory streams are the host engine's, which have a thread each; what fails in one, waiting for it throws, until
- * the communicator is aborted, closed or revoked. The default stream is another one in each thread there, waits for no
- * other stream unless it is told to, and operations in it are done when their call returns. With other libraries than the
- * host engine, streams of host memory are always empty.
+ * <p>Streams of host memory are the host engine's, with one thread each. Waiting on a stream with a failed operation
+ * throws, until the communicator is aborted, closed or revoked. The default stream of host memory is separate in each
+ * thread, waits for no other stream unless {@link #waitFor} is called, and its operations are done when their call
+ * returns. With other libraries than the host engine, streams of host memory are always empty.
  *
- * <p><b>Ownership.</b> A stream that was created is destroyed when closed, after the work that is in it; the default
- * stream and wrapped ones are not. A stream is not destroyed by the garbage collector; with {@code -Dnccl4j.leaks=true}
- * one that was dropped is logged. Every use of a closed stream is an {@link IllegalStateException}.
+ * <p><b>Ownership.</b> A stream that was created here is destroyed when it is closed, after the work in it; the default
+ * stream and wrapped streams are not. The garbage collector does not destroy a stream; with {@code -Dnccl4j.leaks=true}
+ * a stream that is dropped without being closed is logged. Every use of a closed stream throws {@link
+ * IllegalStateException}.
  *
- * <p><b>Threads.</b> A stream may be used in any thread, also in several at once. Closing waits for calls of this class
- * in other threads that use it, {@link #synchronize()} among them.
+ * <p><b>Threads.</b> A stream may be used by any number of threads at once. {@link #close} waits for calls of other
+ * threads on this object, {@link #synchronize()} among them.
  */
 public final class CudaStream implements AutoCloseable {
     /** CUDA's {@code cudaStreamLegacy}. */
     private static final long LEGACY = 1;
 
     final Device device;
-    /** For those who call {@link #checkOpen()}. */
+    /** Valid only after {@link #checkOpen()}. */
     final long handle;
 
-    /** Of the device. */
-    final int place;
+    /** The {@linkplain Device#deviceCode code} of the device. */
+    final int deviceCode;
 
     private final boolean owner;
     private final Lifetime lifetime = new Lifetime(this);
-    /** {@link Lifetime#CLOSED} or 0, for hot paths, which have this object at hand and not its lifetime. */
+    /** {@link Lifetime#CLOSED} or 0. For hot paths, which save a load of the lifetime. */
     private int closed;
 
     private CudaStream(Device device, long handle, boolean owner) {
         this.device = device;
-        place = device.place();
+        deviceCode = device.deviceCode();
         this.handle = handle;
         this.owner = owner;
         if (owner) {
@@ -55,7 +56,8 @@ public final class CudaStream implements AutoCloseable {
     }
 
     /**
-     * Creates a stream that runs beside the default stream, without waiting for it: what collectives should use.
+     * Creates a stream that runs in parallel with the default stream, without waiting for it. Collectives should use
+     * such a stream.
      *
      * @param device where it runs
      * @return the stream, to be closed by the caller
@@ -66,7 +68,7 @@ public final class CudaStream implements AutoCloseable {
     }
 
     /**
-     * Creates a stream that waits for work on the default stream, and is waited for by it.
+     * Creates a stream that waits for work on the default stream, and for which the default stream waits.
      *
      * @param device where it runs
      * @return the stream, to be closed by the caller
@@ -84,7 +86,7 @@ public final class CudaStream implements AutoCloseable {
     }
 
     /**
-     * The default stream of a device, the "legacy" one that blocking streams wait for.
+     * Returns the default stream of a device: the "legacy" one, for which blocking streams wait.
      *
      * @param device where it runs
      * @return the stream; closing it does not touch the device
@@ -94,13 +96,13 @@ public final class CudaStream implements AutoCloseable {
     }
 
     /**
-     * A stream of someone else, who keeps it valid until this object is closed and destroys it.
+     * Wraps a stream of other code, which must keep the stream valid until this object is closed, and destroys it.
      *
      * @param device where it runs
-     * @param handle its {@code cudaStream_t}; 0 for the default stream; for host memory, one of the
-     *     host engine
+     * @param handle its {@code cudaStream_t}; 0 for the default stream; on host memory, a stream of the host engine
      * @return the stream; closing it does not touch the device
-     * @throws IllegalArgumentException if the device is host memory, and the handle is neither 0 nor one of the host engine
+     * @throws IllegalArgumentException if the device is host memory and the handle is neither 0 nor a stream of the
+     *     host engine
      */
     public static CudaStream wrap(Device device, long handle) {
         Objects.requireNonNull(device, "device");
@@ -116,13 +118,13 @@ public final class CudaStream implements AutoCloseable {
         return device;
     }
 
-    /** {@return whether it was not closed} */
+    /** {@return true if it is not closed} */
     public boolean isOpen() {
         return lifetime.isOpen();
     }
 
     /**
-     * The handle for native code, valid as long as the stream is open.
+     * Returns the handle for native code. It is valid while the stream is open.
      *
      * @return its {@code cudaStream_t}, 0 for the default stream
      * @throws IllegalStateException if it is closed
@@ -133,9 +135,9 @@ public final class CudaStream implements AutoCloseable {
     }
 
     /**
-     * Whether all work in the stream is done. Does not wait.
+     * Returns true if all work in the stream is done. Does not wait.
      *
-     * @return whether it is done
+     * @return true if it is done
      * @throws CudaException if work on the device failed
      * @throws NcclResultException if an operation of the host engine failed
      */
@@ -149,11 +151,11 @@ public final class CudaStream implements AutoCloseable {
     }
 
     /**
-     * Whether work that comes into the stream is captured for a graph and not run, by {@link CudaGraph#capture} or other
-     * code. The default stream never is, nor one of host memory.
+     * Returns true if work that enters the stream is captured for a graph instead of being run, by {@link
+     * CudaGraph#capture} or other code. The default stream and streams of host memory are never captured.
      *
-     * @return whether it is captured
-     * @throws CudaException if CUDA can't tell
+     * @return true if it is captured
+     * @throws CudaException if CUDA reports an error
      */
     public boolean isCapturing() {
         lifetime.acquire();
@@ -164,18 +166,19 @@ public final class CudaStream implements AutoCloseable {
         }
     }
 
-    /** {@link #isCapturing()} of a stream that stays open, or is pinned. */
+    /** As {@link #isCapturing()}, for a stream that the caller keeps open or has pinned. */
     boolean isCapturingNow() {
         return device.isCuda() && !isLegacyDefault() && Cuda.isCapturing(device, handle);
     }
 
-    /** Whether it is the default stream that blocking streams wait for; CUDA has two handles for that. */
+    /** Returns true if this is the default stream for which blocking streams wait; CUDA has two handles for it. */
     boolean isLegacyDefault() {
         return handle == 0 || handle == LEGACY;
     }
 
     /**
-     * Waits until all work in the stream is done, for ever if a collective in it waits for a rank that never comes.
+     * Waits until all work in the stream is done. Waits forever if a collective in it waits for a rank that never
+     * joins.
      *
      * @throws CudaException if work on the device failed
      * @throws NcclResultException if an operation of the host engine failed
@@ -200,12 +203,12 @@ public final class CudaStream implements AutoCloseable {
     }
 
     /**
-     * Waits until all work in the stream is done, but not longer than a limit. An interrupt does not end the waiting; the
-     * thread's interrupt status is kept. Asks again after pauses of up to a millisecond.
+     * Waits until all work in the stream is done, at most for a timeout. An interrupt does not end the wait; the
+     * thread's interrupt status is kept. Polls, with pauses of up to 1 ms.
      *
-     * @param timeout the limit; 0 asks once
-     * @throws StreamTimeoutException if the work is not done by then; it goes on
-     * @throws IllegalArgumentException if the limit is negative
+     * @param timeout the timeout; 0 checks once
+     * @throws StreamTimeoutException if the work is not done in time; the work continues
+     * @throws IllegalArgumentException if the timeout is negative
      * @throws CudaException if work on the device failed
      * @throws NcclResultException if an operation of the host engine failed
      */
@@ -216,12 +219,12 @@ public final class CudaStream implements AutoCloseable {
     }
 
     /**
-     * Makes work that comes into the stream from now on wait for an event. Returns at once; only in a virtual thread, for the
-     * default stream of host memory, waits for the event itself.
+     * Makes later work of the stream wait for an event. Returns at once, except in a virtual thread for the default
+     * stream of host memory, where it waits for the event itself.
      *
      * @param event the event, possibly of another CUDA device
-     * @throws IllegalStateException if the event was not recorded yet: nothing would be waited for
-     * @throws IllegalArgumentException if one is of host memory and the other is not
+     * @throws IllegalStateException if the event was not recorded yet
+     * @throws IllegalArgumentException if only one of the two belongs to host memory
      */
     public void waitFor(CudaEvent event) {
         Objects.requireNonNull(event, "event");
@@ -230,7 +233,7 @@ public final class CudaStream implements AutoCloseable {
                     + event.device() + ", a stream of " + device);
         }
         if (device.isHost() && handle == 0 && VirtualThreads.isCurrent()) {
-            // The engine has a default stream for each of the system's threads, of which this one has none.
+            // The engine has one default stream per platform thread; a virtual thread has none.
             lifetime.check();
             event.synchronize();
             return;
@@ -243,27 +246,27 @@ public final class CudaStream implements AutoCloseable {
         }
     }
 
-    /** Negative if it can't be used, as {@link DeviceBuffer#state}. */
+    /** Returns a negative number if the stream is closed, as {@link DeviceBuffer#state}. */
     int state() {
         return closed;
     }
 
-    /** Throws if it can't be used. Takes no lock and allocates nothing; that it stays open is the caller's concern. */
+    /** Throws if the stream is closed. Takes no lock and allocates nothing; the caller must keep the stream open. */
     void checkOpen() {
         lifetime.check();
     }
 
-    /** Keeps the stream from being destroyed by {@link #close()}, until {@link #unpin()}. */
+    /** Prevents {@link #close()} from destroying the stream until {@link #unpin()}. */
     void pin() {
         lifetime.pin();
     }
 
-    /** Ends a pin, in any thread, and destroys the stream if it was closed meanwhile and no other pin is left. */
+    /** Ends a pin, in any thread. Destroys the stream if it is closed and this was the last pin. */
     void unpin() {
         lifetime.unpin();
     }
 
-    /** Records an event, for {@link CudaEvent#record}. Streams are always locked before events. */
+    /** Records an event, for {@link CudaEvent#record}. Lock order: streams before events. */
     void record(CudaEvent event) {
         lifetime.acquire();
         try {
@@ -274,10 +277,10 @@ public final class CudaStream implements AutoCloseable {
     }
 
     /**
-     * Destroys the stream if it was created here; work that is in it goes on to its end. Does nothing if the stream is
+     * Closes the stream and destroys it if it was created here; work in it is completed. Does nothing if the stream is
      * closed already.
      *
-     * @throws CudaException if CUDA reports an error, which may be one of earlier work; the stream is closed all the same
+     * @throws CudaException if CUDA reports an error, possibly of earlier work; the stream is closed all the same
      */
     @Override
     public void close() {
@@ -292,7 +295,7 @@ public final class CudaStream implements AutoCloseable {
         InFlight.poll();
     }
 
-    /** {@return what it is: "CudaStream 0x7f12 on CUDA device 0"} */
+    /** {@return a description: "CudaStream 0x7f12 on CUDA device 0"} */
     @Override
     public String toString() {
         return (handle == 0 ? "default CudaStream" : "CudaStream 0x" + Long.toHexString(handle)) + " on " + device;

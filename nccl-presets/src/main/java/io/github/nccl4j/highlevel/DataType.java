@@ -3,7 +3,7 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * The element types of NCCL.
+ * Data types of NCCL.
  *
  * <p>Constants are immutable and may be used in any thread.
  *
@@ -13,19 +13,19 @@ public enum DataType {
     /** 8-bit integer. */
     INT8(nccl.ncclInt8, byte.class, Byte.BYTES),
 
-    /** 8-bit integer without sign, in a Java {@code byte} of the same bits. */
+    /** Unsigned 8-bit integer, in a Java {@code byte} of the same bits. */
     UINT8(nccl.ncclUint8, byte.class, Byte.BYTES),
 
     /** 32-bit integer. */
     INT32(nccl.ncclInt32, int.class, Integer.BYTES),
 
-    /** 32-bit integer without sign, in a Java {@code int} of the same bits. */
+    /** Unsigned 32-bit integer, in a Java {@code int} of the same bits. */
     UINT32(nccl.ncclUint32, int.class, Integer.BYTES),
 
     /** 64-bit integer. */
     INT64(nccl.ncclInt64, long.class, Long.BYTES),
 
-    /** 64-bit integer without sign, in a Java {@code long} of the same bits. */
+    /** Unsigned 64-bit integer, in a Java {@code long} of the same bits. */
     UINT64(nccl.ncclUint64, long.class, Long.BYTES),
 
     /** IEEE 754 half precision, its bits in a Java {@code short}. */
@@ -46,7 +46,7 @@ public enum DataType {
     /** 8-bit float with 5 bits of exponent and 2 of mantissa, its bits in a Java {@code byte}. */
     FLOAT8_E5M2(nccl.ncclFloat8e5m2, byte.class, Byte.BYTES, new Version(2, 24, 3));
 
-    /** No code needs more. */
+    /** Number of bits that suffice for every code. */
     static final int CODE_BITS = 5;
 
     private static final DataType[] BY_CODE = values();
@@ -68,7 +68,7 @@ public enum DataType {
     }
 
     /**
-     * The type of a code.
+     * Returns the type of a code.
      *
      * @param code a value of {@code ncclDataType_t}
      * @return the type
@@ -83,7 +83,7 @@ public enum DataType {
     }
 
     /**
-     * The value of {@code ncclDataType_t}.
+     * Returns the value of {@code ncclDataType_t}.
      *
      * @return the code
      */
@@ -92,7 +92,7 @@ public enum DataType {
     }
 
     /**
-     * The size of an element.
+     * Returns the size of an element.
      *
      * @return the number of bytes
      */
@@ -101,7 +101,7 @@ public enum DataType {
     }
 
     /**
-     * The Java type that holds an element.
+     * Returns the Java type that holds an element's bits.
      *
      * @return a primitive type, such as {@code float.class}
      */
@@ -110,7 +110,7 @@ public enum DataType {
     }
 
     /**
-     * The release of NCCL that added the type.
+     * Returns the NCCL release that added the type.
      *
      * @return the release; 2.3.5 for the types of all releases
      */

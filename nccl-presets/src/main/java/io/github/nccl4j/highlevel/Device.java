@@ -7,7 +7,7 @@ import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Where buffers lie and streams run: a CUDA device, or host memory for the host engine.
+ * Device on which buffers are allocated and streams run: a CUDA device, or host memory for the host engine.
  *
  * <pre>{@code
  * Device device = Device.current();
@@ -20,14 +20,14 @@ import java.util.concurrent.ConcurrentHashMap;
  * }
  * }</pre>
  *
- * <p>A device owns nothing and is not closed. Instances are immutable, equal when they mean the same device, and may be
- * used in any thread. A call of this package leaves the calling thread's current CUDA device as it was. A thread that has
- * none, since it has never used CUDA, gets that of the first communicator that it makes or uses, and keeps it: NCCL itself
- * would leave it with device 0, and the process with a context there.
+ * <p>A device owns no resources and is not closed. Instances are immutable, equal if they denote the same device, and
+ * may be used by any thread. Calls of this package restore the calling thread's current CUDA device. A thread without a
+ * current device, because it has never used CUDA, gets that of the first communicator that it creates or uses: NCCL
+ * itself would leave the thread with device 0, and the process with a context there.
  *
- * <p>CUDA is called through JavaCPP Presets CUDA, whose jar for the platform the program adds. CUDA's runtime library is
- * looked for by the dynamic linker, then in {@code CUDA_HOME}, {@code CUDA_PATH}, the usual folders of CUDA's toolkit
- * and Python's packages, when {@link #cuda(int)} is called first. With host memory nothing of CUDA is loaded.
+ * <p>CUDA is called through JavaCPP Presets CUDA, whose jar for the platform the program adds. The first call of {@link
+ * #cuda(int)} searches for CUDA's runtime library with the dynamic linker, then in {@code CUDA_HOME}, {@code
+ * CUDA_PATH}, and the usual folders of CUDA's toolkit and of Python's packages. With host memory, CUDA is not loaded.
  */
 public final class Device {
     private static final int HOST_INDEX = -1;
@@ -49,13 +49,13 @@ public final class Device {
     }
 
     /**
-     * A CUDA device, always the same object for the same index. Loads CUDA's runtime and makes the device's primary
-     * context, which the process keeps.
+     * Returns a CUDA device, always the same object for the same index. Loads CUDA's runtime and creates the device's
+     * primary context, which exists until the process ends.
      *
-     * @param index its number among the devices that the process sees, from 0
+     * @param index the device's number among those that the process sees, from 0
      * @return the device
      * @throws IndexOutOfBoundsException if there is no such device
-     * @throws CudaLibraryException if there is one, but CUDA's runtime or JavaCPP Presets CUDA is missing
+     * @throws CudaLibraryException if the device exists, but CUDA's runtime or JavaCPP Presets CUDA is missing
      * @throws CudaException if CUDA can't use the device
      */
     public static Device cuda(int index) {
@@ -69,18 +69,18 @@ public final class Device {
         return CUDA.computeIfAbsent(index, i -> new Device(i, Cuda.retainContext(i)));
     }
 
-    /** {@return how many CUDA devices the process sees; 0 without a driver, and then nothing of CUDA is loaded} */
+    /** {@return the number of CUDA devices that the process sees; 0 without a driver, and then CUDA is not loaded} */
     public static int cudaCount() {
         return NativeLibrary.gpuCount();
     }
 
     /**
-     * The device that a program uses if it does not choose one: host memory if the host engine is loaded, else the calling
-     * thread's current CUDA device. Loads NCCL's library.
+     * Returns the default device of a program: host memory if the host engine is loaded, else the calling thread's
+     * current CUDA device. Loads NCCL's library.
      *
      * @return the device
      * @throws CudaLibraryException if CUDA's runtime or JavaCPP Presets CUDA is missing
-     * @throws IndexOutOfBoundsException if no CUDA device is there
+     * @throws IndexOutOfBoundsException if the process sees no CUDA device
      * @see <a href="https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html">cudaGetDevice</a>
      */
     public static Device current() {
@@ -94,26 +94,29 @@ public final class Device {
         return cuda(Cuda.currentDevice());
     }
 
-    /** A number that no other device has, with {@value DataType#CODE_BITS} low bits free for a type. */
-    int place() {
+    /**
+     * Returns a code that is unique to the device and leaves the low {@value DataType#CODE_BITS} bits free for an
+     * element type.
+     */
+    int deviceCode() {
         return index - HOST_INDEX << DataType.CODE_BITS;
     }
 
-    /** {@return whether it is host memory} */
+    /** {@return true if this is host memory} */
     public boolean isHost() {
         return index == HOST_INDEX;
     }
 
-    /** {@return whether it is a CUDA device} */
+    /** {@return true if this is a CUDA device} */
     public boolean isCuda() {
         return !isHost();
     }
 
     /**
-     * The number of a CUDA device.
+     * Returns the number of a CUDA device.
      *
      * @return its number, from 0
-     * @throws IllegalStateException if it is host memory, which has none
+     * @throws IllegalStateException if this is host memory
      */
     public int index() {
         if (isHost()) {
@@ -123,40 +126,40 @@ public final class Device {
     }
 
     /**
-     * Allocates a buffer, with {@code cudaMalloc} or aligned in host memory. What it holds is undefined.
+     * Allocates a buffer, with {@code cudaMalloc} or as aligned host memory. Its contents are undefined.
      *
-     * @param <T> the type for the compiler
+     * @param <T> the element type
      * @param type the type of the elements
      * @param length the number of elements, possibly 0
      * @return the buffer, to be closed by the caller
-     * @throws IllegalArgumentException if the length is negative, or its bytes are more than a long can say
-     * @throws CudaException if the device has not so much memory
-     * @throws OutOfMemoryError if the host has not
+     * @throws IllegalArgumentException if the length is negative, or its size in bytes exceeds {@link Long#MAX_VALUE}
+     * @throws CudaException if the device has too little memory
+     * @throws OutOfMemoryError if the host has too little memory
      */
     public <T extends Element> DeviceBuffer<T> allocate(ElementType<T> type, long length) {
         return DeviceBuffer.allocate(this, type, length);
     }
 
     /**
-     * Allocates a buffer with {@code ncclMemAlloc}, as windows and registrations of user buffers want it. What it holds is
-     * undefined. NCCL rounds the memory up to its granularity, often 2 MiB.
+     * Allocates a buffer with {@code ncclMemAlloc}, for windows and registrations. Its contents are undefined. NCCL
+     * rounds the size up to its granularity, often 2 MiB.
      *
-     * @param <T> the type for the compiler
+     * @param <T> the element type
      * @param type the type of the elements
      * @param length the number of elements, possibly 0
      * @return the buffer, to be closed by the caller
-     * @throws IllegalArgumentException if the length is negative, or its bytes are more than a long can say
-     * @throws IllegalStateException if the loaded library has other memory than this device: the host engine for a CUDA
-     *     device, or another library for host memory
+     * @throws IllegalArgumentException if the length is negative, or its size in bytes exceeds {@link Long#MAX_VALUE}
+     * @throws IllegalStateException if the loaded library does not fit this device: the host engine for a CUDA device,
+     *     or another library for host memory
      */
     public <T extends Element> DeviceBuffer<T> allocateForWindow(ElementType<T> type, long length) {
         return DeviceBuffer.allocateForWindow(this, type, length);
     }
 
     /**
-     * Allocates page-locked host memory, between which and a CUDA device copies are fastest, and
-     * {@link DeviceBuffer#copyFromAsync(DeviceBuffer, CudaStream)} does not wait. What it holds is undefined. The operating
-     * system can't use the memory for anything else until the buffer is closed.
+     * Allocates page-locked host memory. Copies between it and a CUDA device are fastest, and {@link
+     * DeviceBuffer#copyFromAsync(DeviceBuffer, CudaStream)} does not wait. Its contents are undefined. The operating
+     * system can't use the memory otherwise until the buffer is closed.
      *
      * <pre>{@code
      * try (DeviceBuffer<Float32> staging = device.allocatePinned(ElementType.FLOAT32, 1024)) {
@@ -166,13 +169,13 @@ public final class Device {
      * }
      * }</pre>
      *
-     * @param <T> the type for the compiler
+     * @param <T> the element type
      * @param type the type of the elements
      * @param length the number of elements, possibly 0
-     * @return the buffer, to be closed by the caller; its {@linkplain DeviceBuffer#device() device} is host memory. Where
-     *     this device is host memory, the memory is as {@link #allocate} makes it
-     * @throws IllegalArgumentException if the length is negative, or its bytes are more than a long can say
-     * @throws CudaException if the host has not so much memory
+     * @return the buffer, to be closed by the caller; its {@linkplain DeviceBuffer#device() device} is host memory. If
+     *     this device is host memory, the buffer is as from {@link #allocate}
+     * @throws IllegalArgumentException if the length is negative, or its size in bytes exceeds {@link Long#MAX_VALUE}
+     * @throws CudaException if the host has too little memory
      * @see <a href="https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html">cudaHostAlloc</a>
      */
     public <T extends Element> DeviceBuffer<T> allocatePinned(ElementType<T> type, long length) {

@@ -17,7 +17,7 @@ import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.Pointer;
 
 /**
- * Memory of a device, as elements of one type. All lengths and offsets are in elements.
+ * Memory of a device that holds elements of one type. All lengths and offsets are in elements.
  *
  * <pre>{@code
  * try (DeviceBuffer<Float16> weights = device.allocate(ElementType.FLOAT16, 1024)) {
@@ -28,60 +28,60 @@ import org.bytedeco.javacpp.Pointer;
  * }
  * }</pre>
  *
- * <p><b>Ownership.</b> A buffer that was allocated owns its memory and frees it when closed. Wrapped memory and slices
- * are not owned. Closing a buffer makes all slices of it unusable; closing a slice closes nothing else. A buffer is not
- * freed by the garbage collector; with {@code -Dnccl4j.leaks=true} one that was dropped is logged, with the stack that
- * allocated it. Every use of a closed buffer is an {@link IllegalStateException}.
+ * <p><b>Ownership.</b> A buffer that was allocated owns its memory and frees it when it is closed. Wrapped buffers and
+ * slices own nothing. Closing a buffer makes its slices unusable; closing a slice affects no other buffer. The garbage
+ * collector does not free a buffer; with {@code -Dnccl4j.leaks=true} a buffer that is dropped without being closed is
+ * logged with the stack of its allocation. Every use of a closed buffer throws {@link IllegalStateException}.
  *
- * <p>While a communicator on the same CUDA device has work that was not done in time, or has failed, memory is freed only
- * when that communicator was closed or aborted: CUDA would wait for the work.
+ * <p>While a communicator on the same CUDA device has work that timed out or failed, memory is freed only when that
+ * communicator is closed or aborted, because CUDA would wait for the work.
  *
- * <p><b>Order.</b> Copies and fills are done when they return, and see what was launched on the default stream and on
- * streams that wait for it. Work on other streams, such as {@link CudaStream#nonBlocking}, is not waited for:
- * synchronize with the stream before reading what it writes or writing what it reads. Copies whose name ends in
- * {@code Async} are work in a stream themselves. Closing waits for all work on the CUDA device.
+ * <p><b>Order.</b> Copies and fills are done when they return, and see the work of the default stream and of streams
+ * that wait for it. They do not wait for work on other streams, such as {@link CudaStream#nonBlocking}: synchronize
+ * with a stream before reading what it writes or writing what it reads. Copies whose name ends in {@code Async} are
+ * work in a stream. Closing waits for all work on the CUDA device.
  *
- * <p><b>Threads.</b> A buffer may be used in any thread. Closing waits for copies and fills in other threads, and may be
- * tried by several. What threads write to the same elements at once is undefined.
+ * <p><b>Threads.</b> A buffer may be used by any thread. Closing waits for copies and fills of other threads; several
+ * threads may close a buffer. If threads write the same elements at once, the result is undefined.
  *
  * @param <T> the type of the elements
  */
 public final class DeviceBuffer<T extends Element> implements AutoCloseable {
-    /** Vector loads of any engine are content with it. */
+    /** Suffices for the vector loads of every engine. */
     private static final int HOST_ALIGNMENT = 64;
 
-    /** The part of a copy that is moved at once where elements are converted or staged. */
+    /** Size of a chunk of a copy whose elements are converted or staged. */
     private static final int CHUNK_BYTES = 1 << 20;
 
     private static final int FILL_BYTES = 1 << 16;
 
     final Device device;
     final ElementType<T> type;
-    /** For those who call {@link #checkOpen()}. */
+    /** Valid only after {@link #checkOpen()}. */
     final long address;
 
     final long length;
     final long bytes;
     final int typeCode;
-    /** Where it is and the type of its elements in one number, so that both are compared at once. */
+    /** Device and element type in one number, so that one comparison covers both. */
     final int kind;
     /** The buffer that this is a slice of, else null. */
     private final DeviceBuffer<T> parent;
-    /** The buffer that has the memory: this one unless it is a slice. */
+    /** The buffer that holds the memory: this one, or the root of this slice. */
     private final DeviceBuffer<T> root;
-    /** What frees the memory; null if it is not owned. */
+    /** Frees the memory; null if the buffer does not own it. */
     private final Runnable free;
-    /** A foreign object that must not be collected before. */
+    /** A foreign object that keeps the memory alive, or null. */
     private final Object keptAlive;
-    /** Whether NCCL has allocated the memory. */
+    /** True if NCCL allocated the memory. */
     private final boolean windowMemory;
 
     private final Lifetime lifetime = new Lifetime(this);
-    /** {@link Lifetime#CLOSED} or 0, for hot paths, which have this object at hand and not its lifetime. */
+    /** {@link Lifetime#CLOSED} or 0. For hot paths, which save a load of the lifetime. */
     private int closed;
     /**
-     * Of the root: a batch that has a pin. Plain, since a batch asks for itself only, and takes away what stands here before it
-     * ends its pin; another that stood here pins once more.
+     * A batch that has a pin; used in roots only. Not volatile: a batch compares this with itself only, and clears it
+     * before it ends its pin. A batch that was overwritten here pins once more.
      */
     private Batch pinnedBy;
 
@@ -111,7 +111,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         this.length = length;
         bytes = length * type.sizeInBytes();
         typeCode = type.nativeCode();
-        kind = device.place() | typeCode;
+        kind = device.deviceCode() | typeCode;
         this.parent = parent;
         root = parent == null ? this : parent.root;
         this.free = free;
@@ -133,7 +133,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
                     address,
                     length,
                     null,
-                    () -> Stall.free(device, () -> Cuda.free(device, address)),
+                    () -> StalledDevices.free(device, () -> Cuda.free(device, address)),
                     null);
         }
         if (bytes > Long.MAX_VALUE - HOST_ALIGNMENT) {
@@ -155,8 +155,8 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         long bytes = allocatedBytes(type, length);
         InFlight.poll();
         long address = Cuda.allocateHost(device, bytes);
-        Runnable free = () -> Stall.free(device, () -> {
-            // Unlike cudaFree, cudaFreeHost takes memory away from work that still uses it.
+        Runnable free = () -> StalledDevices.free(device, () -> {
+            // Unlike cudaFree, cudaFreeHost does not wait for work that uses the memory.
             Cuda.synchronizeDevice(device);
             Cuda.freeHost(device, address);
         });
@@ -174,8 +174,8 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
             return new DeviceBuffer<>(device, type, address, length, null, () -> NcclMemory.free(address), null, true);
         }
         long address = Cuda.on(device, () -> NcclMemory.allocate(bytes));
-        Runnable free = () -> Stall.free(device, () -> {
-            // Unlike cudaFree, ncclMemFree takes memory away from work that still uses it.
+        Runnable free = () -> StalledDevices.free(device, () -> {
+            // Unlike cudaFree, ncclMemFree does not wait for work that uses the memory.
             Cuda.synchronizeDevice(device);
             Cuda.on(device, () -> {
                 NcclMemory.free(address);
@@ -185,7 +185,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         return new DeviceBuffer<>(device, type, address, length, null, free, null, true);
     }
 
-    /** No buffer is without memory, so that each has an address. */
+    /** At least 1 byte, so that every buffer has an address. */
     private static long allocatedBytes(ElementType<?> type, long length) {
         return Math.max(1, bytes(type, length));
     }
@@ -203,16 +203,16 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Memory of someone else, who keeps it valid until this buffer is closed and frees it.
+     * Wraps memory of other code, which must keep it valid until this buffer is closed, and frees it.
      *
-     * @param <T> the type for the compiler
+     * @param <T> the element type
      * @param device where the memory is
      * @param type the type of the elements
      * @param address its address
      * @param length the number of elements
      * @return the buffer
-     * @throws IllegalArgumentException if the length is negative or too large, or the address is 0, not aligned to the
-     *     size of an element, or one that no process has
+     * @throws IllegalArgumentException if the length is negative or too large, or if the address is 0, not aligned to
+     *     the size of an element, or outside the address space of a process
      */
     public static <T extends Element> DeviceBuffer<T> wrap(
             Device device, ElementType<T> type, long address, long length) {
@@ -220,10 +220,10 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Memory of a JavaCPP pointer, from its position on. The buffer keeps the pointer from being collected, but does not
-     * free it.
+     * As {@link #wrap(Device, ElementType, long, long)} with the memory of a JavaCPP pointer, from its position on. The
+     * buffer keeps the pointer from being garbage-collected, but does not free it.
      *
-     * @param <T> the type for the compiler
+     * @param <T> the element type
      * @param device where the memory is
      * @param type the type of the elements
      * @param pointer the pointer
@@ -264,15 +264,16 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Memory of a direct buffer, from its position to its limit. The buffer keeps it from being collected.
+     * As {@link #wrap(Device, ElementType, long, long)} with the memory of a direct NIO buffer, from its position to
+     * its limit. The buffer keeps the NIO buffer from being garbage-collected.
      *
-     * @param <T> the type for the compiler
+     * @param <T> the element type
      * @param type the type of the elements
-     * @param memory the buffer, in the byte order of the machine if others than bytes are in it
+     * @param memory the NIO buffer; elements larger than a byte are in the machine's byte order
      * @return the buffer, in host memory
-     * @throws IllegalArgumentException if the memory is not direct, its bytes are not a multiple of the size of an element,
-     *     or its address is not
-     * @throws ReadOnlyBufferException if it can only be read
+     * @throws IllegalArgumentException if the NIO buffer is not direct, or if its remaining bytes or its address are
+     *     not a multiple of the size of an element
+     * @throws ReadOnlyBufferException if the NIO buffer is read-only
      */
     public static <T extends Element> DeviceBuffer<T> wrap(ElementType<T> type, ByteBuffer memory) {
         Objects.requireNonNull(type, "type");
@@ -290,13 +291,13 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         return wrap(Device.host(), type, address, memory.remaining() / type.sizeInBytes(), memory);
     }
 
-    /** Memory that someone else frees, when this buffer is closed. */
+    /** Wraps memory that other code frees when this buffer is closed. */
     static <T extends Element> DeviceBuffer<T> take(
             Device device, ElementType<T> type, long address, long length, Runnable free) {
         Bounds.checkAddress("address", address, bytes(type, length));
         Runnable freeNow = device.isHost()
                 ? free
-                : () -> Stall.free(device, () -> {
+                : () -> StalledDevices.free(device, () -> {
                     Cuda.synchronizeDevice(device);
                     free.run();
                 });
@@ -304,17 +305,17 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * The memory as a {@code java.lang.foreign.MemorySegment}, without copying it: {@code
-     * buffer.asSegment(MemorySegment.class)}. A segment of host memory has the buffer's size; one of a CUDA device's, which
-     * Java can't read, has size 0, and is an address for native functions.
+     * Returns the memory as a {@code java.lang.foreign.MemorySegment}, without copying it: {@code
+     * buffer.asSegment(MemorySegment.class)}. A segment of host memory has the buffer's size. A segment of a CUDA
+     * device, which Java can't read, has size 0 and serves as an address for native functions.
      *
-     * <p>The segment is valid as long as the buffer is open, which is the caller's concern: it does not know.
+     * <p>The segment is valid while the buffer is open. It does not detect that the buffer was closed.
      *
      * @param <S> the class for the compiler
-     * @param type {@code MemorySegment.class}; this class is compiled for a Java that does not have it
+     * @param type {@code MemorySegment.class}; this package is compiled for Java 17, which lacks the class
      * @return the segment, of the global scope
-     * @throws UnsupportedOperationException if this is a Java before 22
-     * @throws IllegalArgumentException if it is another class
+     * @throws UnsupportedOperationException before Java 22
+     * @throws IllegalArgumentException if the type is another class
      * @throws IllegalStateException if the buffer is closed
      */
     public <S> S asSegment(Class<S> type) {
@@ -323,12 +324,12 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * A part of this buffer, which shares its memory and can be used as long as this buffer is open.
+     * Returns a part of this buffer. The slice shares the memory and is usable while this buffer is open.
      *
-     * @param offset its first element
-     * @param length the number of its elements
-     * @return the part
-     * @throws IndexOutOfBoundsException if it is not all within this buffer
+     * @param offset the first element of the slice
+     * @param length the number of elements of the slice
+     * @return the slice
+     * @throws IndexOutOfBoundsException if the slice is not within this buffer
      */
     public DeviceBuffer<T> slice(long offset, long length) {
         checkOpen();
@@ -356,17 +357,20 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         return bytes;
     }
 
-    /** {@return whether closing this buffer frees its memory} */
+    /** {@return true if closing this buffer frees its memory} */
     public boolean isOwner() {
         return free != null;
     }
 
-    /** Whether its memory may be in a window: NCCL's own, or that of someone else, who knows. */
+    /**
+     * Returns true if the memory may be registered as a window: NCCL's own memory, or wrapped memory, about which
+     * nothing is known here.
+     */
     boolean canBeWindow() {
         return root.windowMemory || root.free == null;
     }
 
-    /** {@return whether it can be used: neither it nor a buffer that it is a slice of was closed} */
+    /** {@return true if neither this buffer nor a buffer that it is a slice of is closed} */
     public boolean isOpen() {
         for (DeviceBuffer<T> buffer = this; buffer != null; buffer = buffer.parent) {
             if (!buffer.lifetime.isOpen()) {
@@ -377,7 +381,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * The memory's address, for native code. It is valid as long as the buffer is open; that is the caller's concern.
+     * Returns the address of the memory, for native code. It is valid while the buffer is open.
      *
      * @return the address of the first element
      * @throws IllegalStateException if the buffer is closed
@@ -387,34 +391,34 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         return address;
     }
 
-    /** The address of an element, without a check. */
+    /** Returns the address of an element, unchecked. */
     long addressOf(long offset) {
         return address + offset * type.sizeInBytes();
     }
 
     /**
-     * Negative if it can't be used; for who looks at several things at once. What another thread closes is seen at the next
-     * operation, which begins with a volatile read.
+     * Returns a negative number if the buffer is closed; for callers that combine several checks. A close in another
+     * thread is seen by the next operation, which begins with a volatile read.
      */
     int state() {
         return parent == null ? closed : closed | parent.state();
     }
 
-    /** How many keep the memory from being freed. */
+    /** Returns the number of pins of the memory. */
     int pins() {
         return root.lifetime.pins();
     }
 
-    /** Throws if it can't be used. Takes no lock and allocates nothing; that it stays open is the caller's concern. */
+    /** Throws if the buffer is closed. Takes no lock and allocates nothing; the caller must keep the buffer open. */
     void checkOpen() {
         lifetime.check();
-        // Not a loop over all: hot paths look at buffers, and few are slices.
+        // Not a loop: hot paths check buffers, and few are slices.
         if (parent != null) {
             parent.checkOpen();
         }
     }
 
-    /** Begins a use of the memory, which keeps it from being freed. */
+    /** Begins a use of the memory, which prevents it from being freed. */
     private DeviceBuffer<T> acquire() {
         if (device.isHost()) {
             HostStreams.synchronizeDefault();
@@ -430,10 +434,10 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Keeps the memory from being freed by {@link #close()}, until {@link #unpin()}; for work that goes on when the call
-     * has returned. Who pins keeps a reference to this buffer, too. Takes no lock and allocates nothing.
+     * Prevents {@link #close()} from freeing the memory until {@link #unpin()}, for work that continues after the call.
+     * The caller also keeps a reference to this buffer. Takes no lock and allocates nothing.
      *
-     * @throws IllegalStateException if the buffer, or one that it is a slice of, is closed
+     * @throws IllegalStateException if this buffer or a buffer that it is a slice of is closed
      */
     void pin() {
         root.lifetime.pin();
@@ -445,12 +449,12 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         }
     }
 
-    /** Whether a batch has a pin of {@link #pinFor}. It may have one although this says no. */
+    /** Returns true if a batch has a pin of {@link #pinFor}. May return false although it has one. */
     boolean isPinnedFor(Batch batch) {
         return root.pinnedBy == batch;
     }
 
-    /** As {@link #pin}, remembered, so that a batch need not pin for each of its operations. */
+    /** As {@link #pin}, but records the batch, which need not pin again for each of its operations. */
     void pinFor(Batch batch) {
         pin();
         root.pinnedBy = batch;
@@ -462,7 +466,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         unpin();
     }
 
-    /** Ends a pin, in any thread, and frees the memory if its owner was closed meanwhile and no other pin is left. */
+    /** Ends a pin, in any thread. Frees the memory if the owner is closed and this was the last pin. */
     void unpin() {
         root.lifetime.unpin();
         Reference.reachabilityFence(root.keptAlive);
@@ -476,9 +480,9 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     /**
      * Sets every element. Done when this returns.
      *
-     * @param value the value: in range for an integer type (as unsigned bits for {@link ElementType#UINT64}), rounded to
-     *     nearest for a float type
-     * @throws IllegalArgumentException if an integer type has not this value
+     * @param value the value: in range for an integer type (as the unsigned bits for {@link ElementType#UINT64}),
+     *     rounded to nearest for a float type
+     * @throws IllegalArgumentException if the value is out of the range of the integer type
      */
     public void fill(long value) {
         fillBits(type.bitsOf(value));
@@ -551,16 +555,16 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Copies a whole buffer over this one; both have the same length. For a part, slice. Done when this returns.
+     * Copies a whole buffer over this one; both must have the same length. To copy a part, use slices. Done when this
+     * returns.
      *
      * @param source what to copy, on any device
-     * @throws IllegalArgumentException if the lengths or types are different, or the buffers overlap without being the same
+     * @throws IllegalArgumentException if the lengths or types differ, or if the buffers overlap without being the same
      * @throws IllegalStateException if one of the buffers is closed
      */
     public void copyFrom(DeviceBuffer<T> source) {
         requireLike(source);
-        // One order everywhere, so that two copies and the closing of both buffers cannot wait for each other in a
-        // ring.
+        // One lock order for all pairs of buffers, so that two copies and the closing of both buffers cannot deadlock.
         boolean thisFirst = root.lifetime.isBefore(source.root.lifetime);
         DeviceBuffer<T> first = (thisFirst ? this : source).acquire();
         try {
@@ -581,7 +585,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
             throw new IllegalArgumentException("source.length() must be length(): " + source.length + " != " + length);
         }
         if (source.type != type) {
-            // Code with raw types; a larger type would be read or written beyond its memory.
+            // Possible with raw types; a larger element type would be accessed beyond its memory.
             throw new IllegalArgumentException(
                     "source and this buffer must have one type of elements: " + source.type + ", " + type);
         }
@@ -609,25 +613,25 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Copies the rest of a NIO buffer to the beginning of this buffer, and moves its position to its limit. Done when
-     * this returns.
+     * Copies the remaining elements of a NIO buffer to the beginning of this buffer, and sets the NIO buffer's position
+     * to its limit. Done when this returns.
      *
-     * @param source a buffer of the type that arrays have, in any byte order, or a {@link ByteBuffer} of whole elements as
-     *     the device has them, whatever its byte order
-     * @throws IllegalArgumentException if the buffer's type is another, or its bytes are not whole elements
-     * @throws IndexOutOfBoundsException if its rest is longer than this buffer
+     * @param source a buffer of the element type's Java type, in any byte order, or a {@link ByteBuffer} of whole
+     *     elements in the device's layout, whatever its byte order
+     * @throws IllegalArgumentException if the NIO buffer has another type, or its bytes are not whole elements
+     * @throws IndexOutOfBoundsException if the NIO buffer has more remaining elements than this buffer
      */
     public void copyFrom(Buffer source) {
         copyFrom(source, 0);
     }
 
     /**
-     * Copies the rest of a NIO buffer, as {@link #copyFrom(Buffer)}.
+     * As {@link #copyFrom(Buffer)} with an offset in this buffer.
      *
      * @param source the buffer
-     * @param offset where it goes in this buffer, in elements
-     * @throws IllegalArgumentException if the buffer's type is another, or its bytes are not whole elements
-     * @throws IndexOutOfBoundsException if it goes beyond this buffer
+     * @param offset the first element of this buffer to write
+     * @throws IllegalArgumentException if the NIO buffer has another type, or its bytes are not whole elements
+     * @throws IndexOutOfBoundsException if the elements go beyond this buffer
      */
     public void copyFrom(Buffer source, long offset) {
         Objects.requireNonNull(source, "source");
@@ -636,26 +640,26 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Fills the rest of a NIO buffer from the beginning of this buffer, and moves its position to its limit. Done when this
-     * returns.
+     * Copies the beginning of this buffer to the remaining elements of a NIO buffer, and sets the NIO buffer's position
+     * to its limit. Done when this returns.
      *
      * @param target a buffer as for {@link #copyFrom(Buffer)}
-     * @throws IllegalArgumentException if the buffer's type is another, or its bytes are not whole elements
-     * @throws IndexOutOfBoundsException if its rest is longer than this buffer
-     * @throws ReadOnlyBufferException if it can't be written
+     * @throws IllegalArgumentException if the NIO buffer has another type, or its bytes are not whole elements
+     * @throws IndexOutOfBoundsException if the NIO buffer has more remaining elements than this buffer
+     * @throws ReadOnlyBufferException if the NIO buffer is read-only
      */
     public void copyTo(Buffer target) {
         copyTo(target, 0);
     }
 
     /**
-     * Fills the rest of a NIO buffer, as {@link #copyTo(Buffer)}.
+     * As {@link #copyTo(Buffer)} with an offset in this buffer.
      *
      * @param target the buffer
-     * @param offset where the elements are in this buffer, in elements
-     * @throws IllegalArgumentException if the buffer's type is another, or its bytes are not whole elements
+     * @param offset the first element of this buffer to read
+     * @throws IllegalArgumentException if the NIO buffer has another type, or its bytes are not whole elements
      * @throws IndexOutOfBoundsException if the elements go beyond this buffer
-     * @throws ReadOnlyBufferException if it can't be written
+     * @throws ReadOnlyBufferException if the NIO buffer is read-only
      */
     public void copyTo(Buffer target, long offset) {
         Objects.requireNonNull(target, "target");
@@ -667,7 +671,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Copies a whole array to the beginning of this buffer: the values of an 8 bit integer type, or the bits of an 8 bit float type. Done when this returns.
+     * Copies a whole array to the beginning of this buffer: the values of an 8-bit integer type, or the bits of an 8-bit float type. Done when this returns.
      *
      * @param source the array
      * @throws IllegalArgumentException if elements of this type are not {@code byte} in Java
@@ -680,11 +684,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Copies a part of an array, as {@link #copyFrom(byte[])}.
+     * As {@link #copyFrom(byte[])} with a part of an array.
      *
      * @param source the array
      * @param sourceOffset the first element of the array
-     * @param offset where it goes in this buffer, in elements
+     * @param offset the first element of this buffer to write
      * @param length the number of elements
      * @throws IllegalArgumentException if elements of this type are not {@code byte} in Java
      * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
@@ -697,7 +701,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Copies a whole array to the beginning of this buffer: the bits of a 16 bit float type. Done when this returns.
+     * Copies a whole array to the beginning of this buffer: the bits of a 16-bit float type. Done when this returns.
      *
      * @param source the array
      * @throws IllegalArgumentException if elements of this type are not {@code short} in Java
@@ -709,11 +713,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Copies a part of an array, as {@link #copyFrom(short[])}.
+     * As {@link #copyFrom(short[])} with a part of an array.
      *
      * @param source the array
      * @param sourceOffset the first element of the array
-     * @param offset where it goes in this buffer, in elements
+     * @param offset the first element of this buffer to write
      * @param length the number of elements
      * @throws IllegalArgumentException if elements of this type are not {@code short} in Java
      * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
@@ -725,7 +729,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Copies a whole array to the beginning of this buffer: the values of a 32 bit integer type. Done when this returns.
+     * Copies a whole array to the beginning of this buffer: the values of a 32-bit integer type. Done when this returns.
      *
      * @param source the array
      * @throws IllegalArgumentException if elements of this type are not {@code int} in Java
@@ -737,11 +741,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Copies a part of an array, as {@link #copyFrom(int[])}.
+     * As {@link #copyFrom(int[])} with a part of an array.
      *
      * @param source the array
      * @param sourceOffset the first element of the array
-     * @param offset where it goes in this buffer, in elements
+     * @param offset the first element of this buffer to write
      * @param length the number of elements
      * @throws IllegalArgumentException if elements of this type are not {@code int} in Java
      * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
@@ -753,7 +757,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Copies a whole array to the beginning of this buffer: the values of a 64 bit integer type. Done when this returns.
+     * Copies a whole array to the beginning of this buffer: the values of a 64-bit integer type. Done when this returns.
      *
      * @param source the array
      * @throws IllegalArgumentException if elements of this type are not {@code long} in Java
@@ -765,11 +769,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Copies a part of an array, as {@link #copyFrom(long[])}.
+     * As {@link #copyFrom(long[])} with a part of an array.
      *
      * @param source the array
      * @param sourceOffset the first element of the array
-     * @param offset where it goes in this buffer, in elements
+     * @param offset the first element of this buffer to write
      * @param length the number of elements
      * @throws IllegalArgumentException if elements of this type are not {@code long} in Java
      * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
@@ -781,7 +785,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Copies a whole array to the beginning of this buffer: the values of a float type of 8, 16 or 32 bits; those of 8 and 16 are rounded to nearest, ties to even. Done when this returns.
+     * Copies a whole array to the beginning of this buffer: the values of a float type of 8, 16 or 32 bits; values of 8- and 16-bit types are rounded to nearest, ties to even. Done when this returns.
      *
      * @param source the array
      * @throws IllegalArgumentException if elements of this type are not {@code float} in Java
@@ -793,11 +797,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Copies a part of an array, as {@link #copyFrom(float[])}.
+     * As {@link #copyFrom(float[])} with a part of an array.
      *
      * @param source the array
      * @param sourceOffset the first element of the array
-     * @param offset where it goes in this buffer, in elements
+     * @param offset the first element of this buffer to write
      * @param length the number of elements
      * @throws IllegalArgumentException if elements of this type are not {@code float} in Java
      * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
@@ -821,11 +825,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Copies a part of an array, as {@link #copyFrom(double[])}.
+     * As {@link #copyFrom(double[])} with a part of an array.
      *
      * @param source the array
      * @param sourceOffset the first element of the array
-     * @param offset where it goes in this buffer, in elements
+     * @param offset the first element of this buffer to write
      * @param length the number of elements
      * @throws IllegalArgumentException if elements of this type are not {@code double} in Java
      * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
@@ -837,7 +841,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Fills a whole array from the beginning of this buffer: the values of an 8 bit integer type, or the bits of an 8 bit float type. Done when this returns.
+     * Copies the beginning of this buffer to a whole array: the values of an 8-bit integer type, or the bits of an 8-bit float type. Done when this returns.
      *
      * @param target the array
      * @throws IllegalArgumentException if elements of this type are not {@code byte} in Java
@@ -850,11 +854,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Fills a part of an array, as {@link #copyTo(byte[])}.
+     * As {@link #copyTo(byte[])} with a part of an array.
      *
      * @param target the array
      * @param targetOffset the first element of the array
-     * @param offset where the elements are in this buffer, in elements
+     * @param offset the first element of this buffer to read
      * @param length the number of elements
      * @throws IllegalArgumentException if elements of this type are not {@code byte} in Java
      * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
@@ -867,7 +871,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Fills a whole array from the beginning of this buffer: the bits of a 16 bit float type. Done when this returns.
+     * Copies the beginning of this buffer to a whole array: the bits of a 16-bit float type. Done when this returns.
      *
      * @param target the array
      * @throws IllegalArgumentException if elements of this type are not {@code short} in Java
@@ -879,11 +883,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Fills a part of an array, as {@link #copyTo(short[])}.
+     * As {@link #copyTo(short[])} with a part of an array.
      *
      * @param target the array
      * @param targetOffset the first element of the array
-     * @param offset where the elements are in this buffer, in elements
+     * @param offset the first element of this buffer to read
      * @param length the number of elements
      * @throws IllegalArgumentException if elements of this type are not {@code short} in Java
      * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
@@ -895,7 +899,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Fills a whole array from the beginning of this buffer: the values of a 32 bit integer type. Done when this returns.
+     * Copies the beginning of this buffer to a whole array: the values of a 32-bit integer type. Done when this returns.
      *
      * @param target the array
      * @throws IllegalArgumentException if elements of this type are not {@code int} in Java
@@ -907,11 +911,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Fills a part of an array, as {@link #copyTo(int[])}.
+     * As {@link #copyTo(int[])} with a part of an array.
      *
      * @param target the array
      * @param targetOffset the first element of the array
-     * @param offset where the elements are in this buffer, in elements
+     * @param offset the first element of this buffer to read
      * @param length the number of elements
      * @throws IllegalArgumentException if elements of this type are not {@code int} in Java
      * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
@@ -923,7 +927,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Fills a whole array from the beginning of this buffer: the values of a 64 bit integer type. Done when this returns.
+     * Copies the beginning of this buffer to a whole array: the values of a 64-bit integer type. Done when this returns.
      *
      * @param target the array
      * @throws IllegalArgumentException if elements of this type are not {@code long} in Java
@@ -935,11 +939,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Fills a part of an array, as {@link #copyTo(long[])}.
+     * As {@link #copyTo(long[])} with a part of an array.
      *
      * @param target the array
      * @param targetOffset the first element of the array
-     * @param offset where the elements are in this buffer, in elements
+     * @param offset the first element of this buffer to read
      * @param length the number of elements
      * @throws IllegalArgumentException if elements of this type are not {@code long} in Java
      * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
@@ -951,7 +955,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Fills a whole array from the beginning of this buffer: the values of a float type of 8, 16 or 32 bits. Done when this returns.
+     * Copies the beginning of this buffer to a whole array: the values of a float type of 8, 16 or 32 bits. Done when this returns.
      *
      * @param target the array
      * @throws IllegalArgumentException if elements of this type are not {@code float} in Java
@@ -963,11 +967,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Fills a part of an array, as {@link #copyTo(float[])}.
+     * As {@link #copyTo(float[])} with a part of an array.
      *
      * @param target the array
      * @param targetOffset the first element of the array
-     * @param offset where the elements are in this buffer, in elements
+     * @param offset the first element of this buffer to read
      * @param length the number of elements
      * @throws IllegalArgumentException if elements of this type are not {@code float} in Java
      * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
@@ -979,7 +983,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Fills a whole array from the beginning of this buffer: values of {@link ElementType#FLOAT64}. Done when this returns.
+     * Copies the beginning of this buffer to a whole array: values of {@link ElementType#FLOAT64}. Done when this returns.
      *
      * @param target the array
      * @throws IllegalArgumentException if elements of this type are not {@code double} in Java
@@ -991,11 +995,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Fills a part of an array, as {@link #copyTo(double[])}.
+     * As {@link #copyTo(double[])} with a part of an array.
      *
      * @param target the array
      * @param targetOffset the first element of the array
-     * @param offset where the elements are in this buffer, in elements
+     * @param offset the first element of this buffer to read
      * @param length the number of elements
      * @throws IllegalArgumentException if elements of this type are not {@code double} in Java
      * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
@@ -1007,18 +1011,21 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Puts a copy of a whole buffer over this one into a stream, and returns. Both have the same length; for a part, slice.
+     * Copies a whole buffer over this one, in stream order, and returns at once. Both must have the same length; to
+     * copy a part, use slices.
      *
-     * <p>What is copied is what the source holds when the work before in the stream is done; neither buffer may be written,
-     * nor this one read, until the copy is done. Closing them before is allowed: their memory is then freed later. From and
-     * to host memory, CUDA may wait, unless the memory is {@linkplain Device#allocatePinned page-locked}.
+     * <p>The copy reads what the source holds when the earlier work of the stream is done. Until the copy is done,
+     * neither buffer may be written, nor this buffer read. Closing the buffers earlier is allowed: their memory is then
+     * freed later. If host memory takes part, CUDA may wait, unless the memory is {@linkplain Device#allocatePinned
+     * page-locked}.
      *
      * @param source what to copy, on any device
-     * @param stream a stream of this buffer's device or the source's; of a CUDA device, if one of them is there
-     * @throws IllegalArgumentException if the lengths are different, the buffers overlap without being the same, or the
-     *     stream is of another device
+     * @param stream a stream of this buffer's device or the source's; of a CUDA device, if one of the buffers is on one
+     * @throws IllegalArgumentException if the lengths differ, if the buffers overlap without being the same, or if the
+     *     stream belongs to another device
      * @throws IllegalStateException if one of the buffers or the stream is closed
-     * @throws CudaException if CUDA can't take the copy; an error of the copy itself comes when the stream is waited for
+     * @throws CudaException if CUDA can't take the copy; an error of the copy itself comes when the stream is waited
+     *     for
      * @see <a href="https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html">cudaMemcpyAsync</a>
      */
     public void copyFromAsync(DeviceBuffer<T> source, CudaStream stream) {
@@ -1045,20 +1052,21 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Puts a copy of the rest of a direct NIO buffer to the beginning of this buffer into a stream, moves its position to
-     * its limit, and returns.
+     * Copies the remaining elements of a direct NIO buffer to the beginning of this buffer, in stream order, sets the
+     * NIO buffer's position to its limit, and returns at once.
      *
-     * <p>The source may not be written until the copy is done; it is kept from being collected until then. Its memory is
-     * not page-locked, so CUDA may wait; {@link Device#allocatePinned} makes memory from which it does not.
+     * <p>The source must not be written until the copy is done; it is kept from being garbage-collected until then. Its
+     * memory is not page-locked, so CUDA may wait; use {@link Device#allocatePinned} to avoid that.
      *
-     * @param source a direct buffer of the type that arrays have, in the byte order of the machine, or a direct
-     *     {@link ByteBuffer} of whole elements as the device has them, whatever its byte order
+     * @param source a direct buffer of the element type's Java type, in the machine's byte order, or a direct {@link
+     *     ByteBuffer} of whole elements in the device's layout, whatever its byte order
      * @param stream a stream of this buffer's device
      * @throws IllegalArgumentException if the buffer is not direct, has another type or byte order, or has numbers that
      *     must be converted, or its bytes are not whole elements, or if the stream is of another device
-     * @throws IndexOutOfBoundsException if its rest is longer than this buffer
+     * @throws IndexOutOfBoundsException if the NIO buffer has more remaining elements than this buffer
      * @throws IllegalStateException if this buffer or the stream is closed
-     * @throws CudaException if CUDA can't take the copy; an error of the copy itself comes when the stream is waited for
+     * @throws CudaException if CUDA can't take the copy; an error of the copy itself comes when the stream is waited
+     *     for
      */
     public void copyFromAsync(Buffer source, CudaStream stream) {
         Objects.requireNonNull(source, "source");
@@ -1067,18 +1075,19 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Puts a copy of the beginning of this buffer into the rest of a direct NIO buffer into a stream, moves its position to
-     * its limit, and returns. What it holds is undefined until the copy is done; else as
-     * {@link #copyFromAsync(Buffer, CudaStream)}.
+     * Copies the beginning of this buffer to the remaining elements of a direct NIO buffer, in stream order. As {@link
+     * #copyFromAsync(Buffer, CudaStream)} in the other direction: the target's contents are undefined until the copy is
+     * done.
      *
      * @param target a direct buffer
      * @param stream a stream of this buffer's device
      * @throws IllegalArgumentException if the buffer is not direct, has another type or byte order, or has numbers that
      *     must be converted, or its bytes are not whole elements, or if the stream is of another device
-     * @throws IndexOutOfBoundsException if its rest is longer than this buffer
-     * @throws ReadOnlyBufferException if it can't be written
+     * @throws IndexOutOfBoundsException if the NIO buffer has more remaining elements than this buffer
+     * @throws ReadOnlyBufferException if the NIO buffer is read-only
      * @throws IllegalStateException if this buffer or the stream is closed
-     * @throws CudaException if CUDA can't take the copy; an error of the copy itself comes when the stream is waited for
+     * @throws CudaException if CUDA can't take the copy; an error of the copy itself comes when the stream is waited
+     *     for
      */
     public void copyToAsync(Buffer target, CudaStream stream) {
         Objects.requireNonNull(target, "target");
@@ -1125,12 +1134,15 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         stream.checkOpen();
     }
 
-    /** Whether the memory lives as long as others have it live: nothing is to be kept, and no event to be asked for it. */
+    /** Returns true if other code controls the lifetime of the memory: a copy needs no pin and no event for it. */
     private boolean isForeign() {
         return root.free == null && root.keptAlive == null;
     }
 
-    /** Puts a copy into a stream. Releases in any case, if there is something, when the copy is done or could not be made. */
+    /**
+     * Enqueues a copy in a stream. Runs the release action, if there is one, when the copy is done or could not be
+     * enqueued.
+     */
     private static void enqueue(CudaStream stream, long target, long source, long bytes, Runnable release) {
         boolean kept = false;
         try {
@@ -1162,7 +1174,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         }
     }
 
-    /** Offsets and lengths of an array are in elements, so bytes of larger ones come in a ByteBuffer. */
+    /** Offsets and lengths of an array are in elements, so bytes of larger elements are passed in a ByteBuffer. */
     private void requireByteElements() {
         checkOpen();
         if (type.sizeInBytes() != 1) {
@@ -1257,11 +1269,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Makes this buffer and its slices unusable, and frees the memory if this buffer owns it: now, after all work on the
-     * CUDA device, or later, if an asynchronous operation of this package still uses it. Waits for copies in other threads.
+     * Closes this buffer and its slices. If this buffer owns the memory, frees it: now, after all work on the CUDA
+     * device, or later, if an asynchronous operation of this package still uses it. Waits for copies of other threads.
      * Does nothing if the buffer is closed already.
      *
-     * @throws CudaException if CUDA reports an error, which may be one of earlier work; the buffer is closed all the same
+     * @throws CudaException if CUDA reports an error, possibly of earlier work; the buffer is closed all the same
      */
     @Override
     public void close() {
@@ -1270,7 +1282,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         InFlight.poll();
     }
 
-    /** {@return what it is: "DeviceBuffer of 1024 float32 on CUDA device 0"} */
+    /** {@return a description: "DeviceBuffer of 1024 float32 on CUDA device 0"} */
     @Override
     public String toString() {
         return "DeviceBuffer of " + length + " " + type + " on " + device;

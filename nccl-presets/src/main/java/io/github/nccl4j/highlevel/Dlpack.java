@@ -8,8 +8,8 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * DLPack's structs, by which tensor libraries hand memory to each other without copying it: the address of a
- * {@code DLManagedTensorVersioned} or a {@code DLManagedTensor}.
+ * DLPack's structs, with which tensor libraries share memory without copying it: the address of a {@code
+ * DLManagedTensorVersioned} or a {@code DLManagedTensor}.
  *
  * <pre>{@code
  * long tensor = Dlpack.VERSIONED.export(buffer); // to another library, which calls its deleter in the end
@@ -19,19 +19,19 @@ import java.util.Objects;
  * }
  * }</pre>
  *
- * <p><b>Ownership.</b> A struct has one owner, who calls its deleter once. {@link #export} gives it to the caller, who hands
- * it to a consumer, or gives it up by {@link #delete}. The memory of the buffer stays until then, also when the buffer is
- * closed; it is freed by a later call that allocates, closes or exports. {@link #take} takes it over, and closing the buffer
- * calls the deleter; where it fails the struct is still the caller's.
+ * <p><b>Ownership.</b> A struct has one owner, which calls its deleter once. {@link #export} gives the struct to the
+ * caller, which passes it to a consumer or calls {@link #delete}. The buffer's memory is kept until then, also if the
+ * buffer is closed; a later call that allocates, closes or exports frees it. {@link #take} takes ownership, and closing
+ * the buffer calls the deleter; if {@link #take} fails, the caller still owns the struct.
  *
- * <p><b>Order.</b> DLPack says nothing of streams here: synchronize before a buffer is handed over, and after one was taken.
+ * <p><b>Order.</b> DLPack does not define streams here: synchronize before passing a buffer on and after taking one.
  *
  * <p>Instances are immutable. All methods may be called from any thread.
  *
  * @see <a href="https://dmlc.github.io/dlpack/latest/">DLPack</a>
  */
 public enum Dlpack {
-    /** {@code DLManagedTensor}, in capsules named "dltensor": all that there was before DLPack 1.0. */
+    /** {@code DLManagedTensor}, in capsules named "dltensor": the only struct before DLPack 1.0. */
     UNVERSIONED(0, -1),
 
     /** {@code DLManagedTensorVersioned}, in capsules named "dltensor_versioned": since DLPack 1.0. */
@@ -40,7 +40,7 @@ public enum Dlpack {
     private static final int SUPPORTED_MAJOR = 1;
     private static final long READ_ONLY = 1;
 
-    /** Kinds of types by DLPack, with the size in bits added. */
+    /** DLPack's type codes; types also differ by their size in bits. */
     private static final Map<DataType, Integer> CODES = Map.ofEntries(
             Map.entry(DataType.INT8, 0),
             Map.entry(DataType.UINT8, 1),
@@ -71,10 +71,10 @@ public enum Dlpack {
     private record Export(long address, DeviceBuffer<?> buffer) {}
 
     /**
-     * Makes a tensor of one dimension of a buffer, without copying it.
+     * Exports a buffer as a tensor of one dimension, without copying it.
      *
      * @param buffer the buffer
-     * @return the address of the struct, which is the caller's
+     * @return the address of the struct, owned by the caller
      * @throws IllegalStateException if the buffer is closed
      */
     public long export(DeviceBuffer<?> buffer) {
@@ -98,16 +98,16 @@ public enum Dlpack {
     }
 
     /**
-     * Takes over a tensor as a buffer of all its elements, without copying it. Closing the buffer calls the deleter, on a
-     * CUDA device after all work there.
+     * Takes ownership of a tensor and returns a buffer of all its elements, without copying it. Closing the buffer
+     * calls the deleter, on a CUDA device after all work there.
      *
      * @param <T> the type for the compiler
      * @param address the address of the struct
      * @param type the type of the elements
      * @return the buffer, to be closed by the caller
-     * @throws IllegalArgumentException if the elements have another type, do not lie one behind the other in row-major
-     *     order, must not be written, or are on another kind of device, or if the struct has a newer major version; the
-     *     tensor is the caller's then
+     * @throws IllegalArgumentException if the elements have another type, are not compact in row-major order, are
+     *     read-only, or are on another kind of device, or if the struct has a newer major version; the caller still
+     *     owns the tensor then
      */
     public <T extends Element> DeviceBuffer<T> take(long address, ElementType<T> type) {
         Objects.requireNonNull(type, "type");
@@ -125,7 +125,7 @@ public enum Dlpack {
     }
 
     /**
-     * The sizes of a tensor's dimensions, which a buffer does not have.
+     * Returns the sizes of a tensor's dimensions, which a buffer does not store.
      *
      * @param address the address of the struct
      * @return the sizes; empty for a scalar
@@ -136,9 +136,9 @@ public enum Dlpack {
     }
 
     /**
-     * Calls the deleter of a tensor: of one that was exported and not handed on, or of another library's.
+     * Calls the deleter of a tensor that was exported and not passed on, or of a tensor of another library.
      *
-     * @param address the address of the struct, which must not be used any more
+     * @param address the address of the struct; it must not be used afterwards
      */
     public void delete(long address) {
         requireAddress(address);
@@ -168,9 +168,9 @@ public enum Dlpack {
         }
     }
 
-    /** Gives up the memory of what consumers are done with. */
+    /** Unpins the buffers of tensors that their consumers have deleted. */
     static void poll() {
-        // Freeing memory waits for the device, which a capture would not survive.
+        // Freeing memory waits for the device, which would end a capture.
         if (!anyExport || CudaGraph.isThreadCapturing()) {
             return;
         }

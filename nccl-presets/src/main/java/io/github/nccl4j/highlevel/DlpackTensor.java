@@ -4,17 +4,17 @@ import java.nio.ByteBuffer;
 import java.util.Arrays;
 
 /**
- * DLPack's {@code DLTensor}, as another library filled it.
+ * DLPack's {@code DLTensor}, as filled by another library.
  *
  * @param data the address of the memory
  * @param deviceType the kind of device
  * @param deviceId the number of the device
  * @param code the kind of the elements' type
  * @param bits the size of a lane
- * @param lanes how many numbers an element has
+ * @param lanes the number of values of an element
  * @param shape the sizes of the dimensions
- * @param strides the steps from an element to the next in each dimension, in elements; null for a compact tensor
- * @param byteOffset of the first element from the address
+ * @param strides the distances between neighbours in each dimension, in elements; null for a compact tensor
+ * @param byteOffset the offset of the first element from the address, in bytes
  */
 record DlpackTensor(
         long data,
@@ -62,7 +62,7 @@ record DlpackTensor(
         return values;
     }
 
-    /** The number of elements, which must lie one behind the other. */
+    /** Returns the number of elements; throws if the tensor is not compact in row-major order. */
     long length() {
         long length = 1;
         boolean compact = true;

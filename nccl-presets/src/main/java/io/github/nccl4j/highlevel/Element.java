@@ -1,9 +1,9 @@
 package io.github.nccl4j.highlevel;
 
 /**
- * What a {@link DeviceBuffer} is made of, as a type for the compiler: a method that takes two buffers of one {@code T}
- * can't be called with a buffer of {@code Float32} and one of {@code Float16}. The types have no instances; their
- * values at run time are the constants of {@link ElementType}.
+ * Type of the elements of a {@link DeviceBuffer}, for the compiler: a method with two buffers of one {@code T} can't be
+ * called with a buffer of {@code Float32} and one of {@code Float16}. The types have no instances; the constants of
+ * {@link ElementType} represent them at run time.
  *
  * <p>As there are no instances, there is no thread rule.
  */

@@ -15,7 +15,7 @@ import io.github.nccl4j.highlevel.Element.Uint8;
 import java.util.List;
 
 /**
- * One of NCCL's twelve element types, with its Java type for the compiler.
+ * Element type: one of NCCL's twelve data types, with a Java type for type checks by the compiler.
  *
  * <pre>{@code
  * DeviceBuffer<Float32> gradients = device.allocate(ElementType.FLOAT32, 1024);
@@ -23,7 +23,7 @@ import java.util.List;
  *
  * <p>Instances are immutable and may be used in any thread.
  *
- * @param <T> the same type for the compiler
+ * @param <T> the corresponding type of {@link Element}
  */
 public final class ElementType<T extends Element> {
     /** {@code ncclInt8}; {@code byte} in Java. */
@@ -98,7 +98,7 @@ public final class ElementType<T extends Element> {
         return VALUES;
     }
 
-    /** {@return the same type as NCCL lists it, with the release that added it} */
+    /** {@return the corresponding {@link DataType}, with the release that added it} */
     public DataType dataType() {
         return dataType;
     }
@@ -113,12 +113,12 @@ public final class ElementType<T extends Element> {
         return size;
     }
 
-    /** The Java type of an element as a number; {@link DataType#carrier()} is that of its bits. */
+    /** Returns the Java type of an element as a number; {@link DataType#carrier()} is that of its bits. */
     Class<?> carrier() {
         return carrier;
     }
 
-    /** {@return whether elements are floating-point numbers} */
+    /** {@return true if elements are floating-point numbers} */
     public boolean isFloat() {
         return carrier == float.class || carrier == double.class;
     }
@@ -129,20 +129,20 @@ public final class ElementType<T extends Element> {
         return name;
     }
 
-    /** The format of a float type of 8 or 16 bits, else null. */
+    /** Returns the format of a float type of 8 or 16 bits, else null. */
     SmallFloatFormat format() {
         return format;
     }
 
-    /** Whether arrays and buffers of a Java type hold elements of this type, as numbers or as bits. */
+    /** Returns true if arrays and buffers of a Java type can hold elements of this type, as numbers or as bits. */
     boolean accepts(Class<?> primitive) {
         return primitive == carrier || primitive == byte.class && size == 1 || primitive == short.class && size == 2;
     }
 
-    /** The bits of an integer, checked or rounded to this type. */
+    /** Returns the bits of an integer, after a range check, or rounded to a float type. */
     long bitsOf(long value) {
         if (isFloat()) {
-            // From 2^53 on, double has not every long; then the nearest double is rounded.
+            // From 2^53 on, a double can't represent every long; the nearest double is rounded then.
             return carrier == float.class && format == null
                     ? Float.floatToRawIntBits((float) value)
                     : bitsOf((double) value);
@@ -160,7 +160,7 @@ public final class ElementType<T extends Element> {
         return value;
     }
 
-    /** The bits of a number, rounded to this type, which is a float type. */
+    /** Returns the bits of a number, rounded to this type; throws if this is an integer type. */
     long bitsOf(double value) {
         if (!isFloat()) {
             throw new IllegalArgumentException(name + " has integers only: " + value + "; pass an integer");

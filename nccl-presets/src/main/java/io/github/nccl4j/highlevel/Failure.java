@@ -4,12 +4,12 @@ import java.time.Duration;
 import java.util.List;
 
 /**
- * What is known of a call that failed.
+ * Description of a failed call.
  *
- * @param result what it returned
+ * @param result the result of the call
  * @param operation the C function
- * @param description what it was to do: "ncclSend of 1024 float32 to rank 3"
- * @param limit how long was waited for it, or null
+ * @param description the call with its arguments: "ncclSend of 1024 float32 to rank 3"
+ * @param limit the timeout that was exceeded, or null
  * @param rank the rank that called it, or -1
  * @param communicatorName the communicator's name, or empty
  * @param libraryPath the path of the library
@@ -17,8 +17,8 @@ import java.util.List;
  * @param library the library in words
  * @param lastError NCCL's text, or empty
  * @param warnings the last lines of NCCL's log
- * @param tail what else is known, or empty
- * @param silent the ranks that were asked and have not answered
+ * @param tail further text for the message, or empty
+ * @param silent the ranks that were asked and did not answer
  */
 record Failure(
         Result result,
@@ -48,7 +48,7 @@ record Failure(
             text.append(" NCCL says: ").append(lastError);
         }
         text.append(" [").append(library).append("]\n").append(result.advice());
-        // The last is what NCCL says above.
+        // NCCL's last error is quoted above.
         warnings.stream()
                 .filter(warning -> !warning.text().equals(lastError))
                 .forEach(warning -> text.append("\nNCCL warned: ").append(warning));

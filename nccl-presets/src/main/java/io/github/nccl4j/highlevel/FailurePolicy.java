@@ -3,11 +3,11 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.library.NcclException;
 
 /**
- * What a communicator does when an operation has failed or was not done in time, before the exception is thrown. Errors
- * that only say that a call was wrong are not failures: the communicator can still be used.
+ * Policy for failures: called when an operation has failed or timed out, before the exception is thrown. Errors that
+ * only report a wrong call are not failures; the communicator stays usable.
  *
- * <p>It is called in the thread that found out, which may be any, and once for each failure: by several threads at a time
- * where several find one.
+ * <p>Called in the thread that detected the failure, which may be any thread, once per failure; several threads may
+ * call it at the same time.
  */
 @FunctionalInterface
 public interface FailurePolicy {
@@ -18,10 +18,10 @@ public interface FailurePolicy {
     FailurePolicy ABORT = (communicator, failure) -> communicator.abort();
 
     /**
-     * Is called with a failure. An exception of this method is added to the failure as a suppressed one.
+     * Handles a failure. An exception that this method throws is added to the failure as a suppressed exception.
      *
-     * @param communicator where it happened
-     * @param failure what will be thrown
+     * @param communicator the communicator that failed
+     * @param failure the exception that will be thrown
      */
     void onFailure(Communicator communicator, NcclException failure);
 }

@@ -11,7 +11,10 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** What has gone wrong in a communicator: the exceptions for it, who is told, and which work may never end. */
+/**
+ * Failures of a communicator: creates the exceptions, reports them to the failure policy, and keeps track of work that
+ * may never end.
+ */
 final class Failures {
 
     private enum Ending {
@@ -23,46 +26,46 @@ final class Failures {
 
     private volatile NcclException first;
 
-    /** Whether NCCL has reported an error that somebody was told of. */
-    private volatile boolean told;
+    /** True once an error of NCCL was reported to a caller or to the policy. */
+    private volatile boolean reported;
 
     private final AtomicInteger waiting = new AtomicInteger();
 
-    /** Whether the flight recorder was told to write its file. */
+    /** True once the flight recorder was asked to write its file. */
     private final AtomicBoolean dumped = new AtomicBoolean();
 
-    /** Why the watchdog has ended a call of another thread, which gets an error for it; else null. */
+    /** Why the watchdog ended a call of another thread, which then gets an error from NCCL; else null. */
     private volatile Ending ending;
 
-    /** How often something went wrong that may leave work on the device for ever. Guarded by the core, as its state is. */
+    /** Number of failures that may leave work on the device forever. Guarded by the core, as its state is. */
     private int stalls;
 
-    /** Work that was not done in time, and not seen to be done since. Guarded by the core. */
+    /** Work that timed out and has not been observed as done since. Guarded by the core. */
     private final List<Work> late = new ArrayList<>();
 
     Failures(CommunicatorCore core) {
         this.core = core;
     }
 
-    /** A thread waits for work, and looks for errors by itself, until {@link #waitingEnds}. */
-    void waitingBegins() {
+    /** Called when a thread starts to wait for work; it checks for errors itself until {@link #endWait}. */
+    void beginWait() {
         waiting.incrementAndGet();
     }
 
-    void waitingEnds() {
+    void endWait() {
         waiting.decrementAndGet();
     }
 
-    boolean isWaitedFor() {
+    boolean hasWaiters() {
         return waiting.get() > 0;
     }
 
-    /** What went wrong first, else null. */
+    /** Returns the first failure, or null. */
     NcclException first() {
         return first;
     }
 
-    /** The exception for an error, after the policy was asked. */
+    /** Returns the exception for an error, after the policy was called. */
     RuntimeException failed(int result, String function, String description) {
         Ending reason = ending;
         if (reason == Ending.LATE) {
@@ -72,70 +75,70 @@ final class Failures {
         }
         boolean misuse = result == nccl.ncclInvalidArgument || result == nccl.ncclInvalidUsage;
         boolean ended = core.hasEnded();
-        // Before all else, which may take a moment: the watchdog need not look into it.
-        told |= !misuse;
+        // Set first, because the rest may take a while: the watchdog need not report the same error.
+        reported |= !misuse;
         NcclResultException failure = Status.failure(
                 result,
                 function,
                 description,
                 core.expectedRank(),
                 core.name(),
-                core.said(function + " " + result),
+                core.libraryMessages(function + " " + result),
                 core.library(),
                 misuse || ended ? "" : recorded(description + ": " + Result.of(result)));
         if (ended) {
-            // Another thread has aborted it during the call, which is all there is to say.
+            // Another thread aborted the communicator during the call, which explains the error.
             IllegalStateException aborted = core.notOpen();
             aborted.addSuppressed(failure);
             return aborted;
         }
         if (!misuse) {
-            stalled();
-            tell(failure);
+            markStalled();
+            report(failure);
         }
         return failure;
     }
 
-    /** The exception for what was not done in time, after the policy was asked. */
+    /** Returns the exception for an operation that timed out, after the policy was called. */
     NcclException timedOut(String function, String description, Duration limit) {
         NcclException failure = timeout(function, description, limit);
-        stalled();
-        tell(failure);
+        markStalled();
+        report(failure);
         return failure;
     }
 
-    /** Not all ranks have come to where their calls are compared, so that nothing was called. */
+    /** Returns the exception for a comparison of calls that not all ranks joined in time; no native call was made. */
     NcclException late(String function, String description, Duration limit, Throwable cause) {
         NcclException failure = timeout(function, description, limit);
         failure.initCause(cause);
-        tell(failure);
+        report(failure);
         return failure;
     }
 
-    /** As {@link #late(String, String, Duration, Throwable)}, of a rank that will not come any more. */
-    NcclException lost(String function, String description, Throwable cause) {
+    /** As {@link #late(String, String, Duration, Throwable)}, for a rank that is lost. */
+    NcclException peerLost(String function, String description, Throwable cause) {
         NcclException failure = Status.failure(
                 nccl.ncclRemoteError,
                 function,
                 description,
                 core.expectedRank(),
                 core.name(),
-                core.said(null),
+                core.libraryMessages(null),
                 core.library(),
                 recorded(description));
         failure.initCause(cause);
-        tell(failure);
+        report(failure);
         return failure;
     }
 
-    /** As {@link #timedOut}, of work, which {@link #isLate} knows of. */
+    /** As {@link #timedOut}, for work that is tracked by {@link #markLate}. */
     NcclException late(String function, String description, Duration limit) {
         NcclException failure = timeout(function, description, limit);
-        tell(failure);
+        report(failure);
         return failure;
     }
 
-    /** The exception for a thread that was interrupted while it waited; aborts. */
+    /** Aborts the communicator and returns the exception for a thread that was interrupted while it waited. */
     NcclException interrupted(String description) {
         NcclException failure = interruption(description);
         remember(failure);
@@ -147,7 +150,7 @@ final class Failures {
         return failure;
     }
 
-    /** What the flight recorder has to say to a failure, which it may write to a file if it is the first. */
+    /** Returns the flight recorder's text for a failure. The first failure may also write the recorder's file. */
     private String recorded(String failure) {
         if (core.state() == Communicator.State.PENDING) {
             return "";
@@ -166,60 +169,63 @@ final class Failures {
                 description + " of " + core + " was interrupted; the communicator was aborted");
     }
 
-    /* For the watchdog, in threads of its own. */
+    /* Called by the watchdog, in threads of their own. */
 
-    /** Whether nobody was told of an error yet. */
-    boolean isNews() {
-        return !told;
+    /** Returns true if no error was reported yet. */
+    boolean isUnreported() {
+        return !reported;
     }
 
-    /** NCCL has found an error, and no thread is in a call that will get it. */
-    void found(int result) {
+    /** Reports an error of NCCL that no thread in a native call will get. */
+    void reportError(int result) {
         synchronized (this) {
-            if (told) {
+            if (reported) {
                 return;
             }
-            told = true;
+            reported = true;
         }
-        Ring.Entry last = core.communicator().ring().last();
+        OperationLog.Entry last = core.communicator().operationLog().last();
         RuntimeException failure = failed(
                 result,
                 "ncclCommGetAsyncError",
                 last.sequence() == 0 ? "the communicator, before any operation," : "what follows " + last.describe());
         if (failure instanceof NcclException) {
-            log().log(Level.WARNING, "found by the watchdog, nobody was waiting", failure);
+            log().log(Level.WARNING, "the watchdog found a failure that no thread was waiting for", failure);
         }
     }
 
-    /** Work is late that nobody waits for. */
-    void foundLate(Work work) {
-        log().log(Level.WARNING, "found by the watchdog, nobody was waiting", work.timedOut(core.deadline()));
+    /** Reports late work for which no thread waits. */
+    void reportLate(Work work) {
+        log().log(
+                        Level.WARNING,
+                        "the watchdog found a failure that no thread was waiting for",
+                        work.timedOut(core.deadline()));
     }
 
-    /** Work of which nobody has asked has failed on the device. */
-    void foundLost(CudaException failure) {
+    /** Reports work that failed on the device while no thread waits for it. */
+    void reportLost(CudaException failure) {
         synchronized (this) {
-            if (told) {
+            if (reported) {
                 return;
             }
-            told = true;
+            reported = true;
         }
-        tell(failure);
-        log().log(Level.WARNING, "found by the watchdog, nobody was waiting", failure);
+        report(failure);
+        log().log(Level.WARNING, "the watchdog found a failure that no thread was waiting for", failure);
     }
 
-    /** A thread is in a call for longer than the deadline. */
+    /** Ends a call of another thread that has exceeded the deadline. */
     void endLateCall() {
         ending = Ending.LATE;
-        Ring.Entry last = core.communicator().ring().last();
-        tell(timeout(Operations.name(last.operation()), last.describe(), core.deadline()));
+        OperationLog.Entry last = core.communicator().operationLog().last();
+        report(timeout(Operations.name(last.operation()), last.describe(), core.deadline()));
         endCall(false);
     }
 
-    /** A thread is in a call although it was interrupted. */
+    /** Ends a call of another thread that was interrupted. */
     void endInterruptedCall() {
         ending = Ending.INTERRUPTED;
-        remember(interruption(core.communicator().ring().last().describe()));
+        remember(interruption(core.communicator().operationLog().last().describe()));
         endCall(true);
     }
 
@@ -236,7 +242,7 @@ final class Failures {
     }
 
     private NcclException timeout(String function, String description, Duration limit) {
-        RollCall.Result called = callRoll(limit);
+        RankStatusQuery.Result called = queryRankStatus(limit);
         Gate.Pass inside = core.device().isCuda() ? core.inLibrary() : null;
         String carrier = inside == null ? "" : VirtualThreads.ofCarrier(inside.holder());
         String recorded = recorded(description + ": not done after " + limit);
@@ -246,7 +252,7 @@ final class Failures {
                 limit,
                 core.expectedRank(),
                 core.name(),
-                core.said(null),
+                core.libraryMessages(null),
                 core.library(),
                 Stream.of(carrier, called.text(), recorded)
                         .filter(text -> !text.isEmpty())
@@ -254,43 +260,45 @@ final class Failures {
                 called.silent());
     }
 
-    /** What the other ranks are at; not for who waited for a moment only. */
-    private RollCall.Result callRoll(Duration limit) {
-        RollCall rollCall = core.rollCall();
-        return rollCall == null || limit.compareTo(RollCall.PATIENCE) < 0 ? RollCall.NOTHING : rollCall.ask();
+    /** Asks the other ranks for their status, unless the timeout was shorter than the query may take. */
+    private RankStatusQuery.Result queryRankStatus(Duration limit) {
+        RankStatusQuery statusQuery = core.statusQuery();
+        return statusQuery == null || limit.compareTo(RankStatusQuery.TIMEOUT) < 0
+                ? RankStatusQuery.NOTHING
+                : statusQuery.ask();
     }
 
-    private boolean stalled() {
+    private boolean markStalled() {
         synchronized (core) {
             if (core.hasEnded() || !core.device().isCuda()) {
                 return false;
             }
             stalls++;
-            Stall.begin(core);
+            StalledDevices.add(core);
             return true;
         }
     }
 
-    /** Work was not done in time, and is to be asked again. */
-    void isLate(Work work) {
+    /** Marks work as late; {@link #isStalled} checks it again. */
+    void markLate(Work work) {
         synchronized (core) {
-            if (stalled()) {
+            if (markStalled()) {
                 late.add(work);
             }
         }
     }
 
-    /** What was not done in time is done now, or was known to be. */
-    void noLongerLate(Work work) {
+    /** Removes work that is done now, or whose failure is known, from the late work. */
+    void clearLate(Work work) {
         synchronized (core) {
             if (!late.remove(work) || --stalls > 0) {
                 return;
             }
         }
-        Stall.end(core);
+        StalledDevices.remove(core);
     }
 
-    /** Whether the device may never be done with what it was told; asks again for what was late. */
+    /** Returns true if work on the device may never end; checks late work again first. */
     boolean isStalled() {
         List<Work> asked;
         synchronized (core) {
@@ -300,7 +308,7 @@ final class Failures {
             try {
                 work.isDone();
             } catch (RuntimeException failed) {
-                // It stays late.
+                // The work stays late.
                 continue;
             }
         }
@@ -318,7 +326,7 @@ final class Failures {
         }
     }
 
-    private void tell(NcclException failure) {
+    private void report(NcclException failure) {
         remember(failure);
         try {
             core.settings().policy().onFailure(core.communicator(), failure);
@@ -327,7 +335,7 @@ final class Failures {
         }
     }
 
-    /** Asked for when there is something to say: the first logger of a process takes a tenth of its start. */
+    /** Looked up lazily: the first logger of a process takes a tenth of its start time. */
     private static System.Logger log() {
         return System.getLogger("io.github.nccl4j");
     }

@@ -17,35 +17,37 @@ import java.util.Set;
 import java.util.WeakHashMap;
 
 /**
- * The last operations of a communicator, for who wants to know what it was doing when it failed or hung: those that were
- * handed to NCCL, with the time, and whether they were seen to be done.
+ * Recorder of a communicator's last operations, for diagnosing a failure or a hang: the operations that were passed to
+ * NCCL, with their times, and whether they were observed as done.
  *
  * <pre>{@code
  * System.err.println(communicator.flightRecorder().toJson());
  * }</pre>
  *
- * <p>Collectives have the same sequence numbers at all ranks if all call the same operations, so the first number at which
- * the records of two ranks differ is where they went apart. A communicator has the same {@code id} in all of them.
+ * <p>If all ranks call the same operations, a collective has the same sequence number at all ranks. The first number at
+ * which the records of two ranks differ shows where they diverged. The {@code id} of a communicator is the same in the
+ * records of all ranks.
  *
- * <p><b>Times.</b> Taking the time would cost more than all else that is recorded. So an operation gets the time of a clock
- * that the {@linkplain CommunicatorBuilder#watchdog watchdog} sets, every 10 ms while operations are called, else every 100
- * ms; without a watchdog there is none. That an operation is done is known when {@link Work} was seen to be done that was
- * asked for after it, by who waits for it or by the watchdog. What was not seen to be done may be done all the same.
+ * <p><b>Times.</b> Reading a clock would cost more than the rest of the recording. So an operation gets the time of a
+ * clock that the {@linkplain CommunicatorBuilder#watchdog watchdog} sets, every 10 ms while operations are called, else
+ * every 100 ms; without a watchdog there are no times. An operation counts as done once later {@link Work} of its
+ * stream was observed as done, by a waiting thread or by the watchdog. An operation that was not observed as done may
+ * be done all the same.
  *
  * <p><b>On failure.</b> The message of an exception ends with the last operations. If the property {@code
- * nccl4j.recorder.dump} or the environment variable {@code NCCL4J_RECORDER_DUMP} names a folder, the first failure of each
- * communicator writes all that is recorded there, and the message says where.
+ * nccl4j.recorder.dump} or the environment variable {@code NCCL4J_RECORDER_DUMP} names a folder, the first failure of
+ * each communicator writes all recorded operations to a file there, and the message names the file.
  *
- * <p><b>JDK Flight Recorder</b>, where the runtime has it, gets events while it records: {@code nccl4j.Operation}, {@code
- * nccl4j.Group}, {@code nccl4j.Wait}, {@code nccl4j.Creation} and {@code nccl4j.Failure}.
+ * <p><b>JDK Flight Recorder</b>, if the runtime has it and a recording is active, gets the events {@code
+ * nccl4j.Operation}, {@code nccl4j.Group}, {@code nccl4j.Wait}, {@code nccl4j.Creation} and {@code nccl4j.Failure}.
  *
- * <p><b>Cost.</b> Some stores into an array for each operation, and no allocation. How many operations are kept, {@link
- * CommunicatorBuilder#flightRecorder} says.
+ * <p><b>Cost.</b> A few stores into an array per operation, and no allocation. {@link
+ * CommunicatorBuilder#flightRecorder} sets the number of operations that are kept.
  *
- * <p><b>Threads.</b> All methods may be called from any thread at any time, also when the communicator has ended.
+ * <p><b>Threads.</b> All methods may be called from any thread at any time, also after the communicator has ended.
  */
 public final class FlightRecorder {
-    /** How many operations are kept where nothing else is set. */
+    /** Default number of operations that are kept. */
     public static final int DEFAULT_KEPT = 255;
 
     private static final String FOLDER = "nccl4j.recorder.dump";
@@ -53,26 +55,26 @@ public final class FlightRecorder {
     private static final Set<Communicator> ALL = Collections.newSetFromMap(new WeakHashMap<>());
 
     private final Communicator communicator;
-    private final Ring ring;
+    private final OperationLog log;
 
-    FlightRecorder(Communicator communicator, Ring ring) {
+    FlightRecorder(Communicator communicator, OperationLog log) {
         this.communicator = communicator;
-        this.ring = ring;
+        this.log = log;
     }
 
     /**
      * An operation that was recorded.
      *
      * @param sequence its number in the communicator, from 1
-     * @param group the number of the group that it was launched in, from 1; empty if it was called by itself
+     * @param group the number of the group that it was launched in, from 1; empty if it was not in a group
      * @param function the C function
-     * @param count the number of elements; of {@code ncclWaitSignal}, of the signals
-     * @param type the type of the elements; empty if there are none
-     * @param op the operator; empty if there is none
-     * @param peer the root or the other rank; empty if there is none
+     * @param count the number of elements; for {@code ncclWaitSignal}, of signals
+     * @param type the type of the elements; empty if the operation has none
+     * @param op the operator; empty if the operation has none
+     * @param peer the root or the other rank; empty if the operation has none
      * @param stream the handle of the stream
      * @param enqueued when it was called, rounded down; empty without a watchdog
-     * @param done when it was seen to be done; empty if it was not
+     * @param done when it was observed as done; empty if it was not
      */
     public record Operation(
             long sequence,
@@ -86,7 +88,7 @@ public final class FlightRecorder {
             Optional<Instant> enqueued,
             Optional<Instant> done) {
 
-        private static Operation of(Ring.Entry entry) {
+        private static Operation of(OperationLog.Entry entry) {
             int operation = entry.operation();
             return new Operation(
                     entry.sequence(),
@@ -112,16 +114,16 @@ public final class FlightRecorder {
 
     /** {@return the operations that are kept, the oldest first} */
     public List<Operation> operations() {
-        return ring.entries().stream().map(Operation::of).toList();
+        return log.entries().stream().map(Operation::of).toList();
     }
 
-    /** {@return how many operations there were in all} */
+    /** {@return the number of operations called so far} */
     public long recorded() {
-        return ring.recorded();
+        return log.recorded();
     }
 
     /**
-     * All that is recorded, and what the communicator is.
+     * Returns the recorded operations and the description of the communicator.
      *
      * @return JSON, as in a file of {@link #dump}
      */
@@ -144,7 +146,7 @@ public final class FlightRecorder {
                 .field("device", core.device().toString())
                 .field("state", core.state().toString())
                 .field("failure", failure)
-                .field("recorded", ring.recorded());
+                .field("recorded", log.recorded());
         json.list("operations", operations(), FlightRecorder::write);
         return json.end().toString();
     }
@@ -167,21 +169,21 @@ public final class FlightRecorder {
     }
 
     /**
-     * Writes {@link #toJson()} to a file, in place of what is there.
+     * Writes {@link #toJson()} to a file, replacing its content.
      *
-     * @param file the file; its folder exists
-     * @throws IOException if it can't be written
+     * @param file the file, in an existing folder
+     * @throws IOException if the file can't be written
      */
     public void dump(Path file) throws IOException {
         Files.writeString(Objects.requireNonNull(file, "file"), toJson());
     }
 
     /**
-     * Writes the records of all communicators of this process that have not ended, for example of a program that hangs.
+     * Writes the records of all communicators of this process that have not ended, for example when the program hangs.
      *
-     * @param folder where, made if it is not there
+     * @param folder the folder; created if it does not exist
      * @return the files, named {@code nccl4j-<process>-<id>-rank<rank>.json}
-     * @throws IOException if they can't be written
+     * @throws IOException if a file can't be written
      */
     public static List<Path> dumpAll(Path folder) throws IOException {
         List<Communicator> all;
@@ -204,29 +206,29 @@ public final class FlightRecorder {
                 + "-rank" + core.expectedRank() + ".json";
     }
 
-    /** It has come to be. */
+    /** Called when the communicator has been created. */
     void begin() {
         synchronized (ALL) {
             ALL.add(communicator);
         }
     }
 
-    /** It has ended. */
+    /** Called when the communicator has ended. */
     void end() {
         synchronized (ALL) {
             ALL.remove(communicator);
         }
     }
 
-    /** The last operations, for a message; empty if there were none. */
+    /** Returns the last operations for a message; empty if there were none. */
     String tail() {
-        List<Ring.Entry> entries = ring.entries();
+        List<OperationLog.Entry> entries = log.entries();
         if (entries.isEmpty()) {
             return "";
         }
         long now = System.currentTimeMillis();
         StringBuilder text = new StringBuilder("Last operations of this rank:");
-        for (Ring.Entry entry : entries.subList(Math.max(0, entries.size() - TOLD), entries.size())) {
+        for (OperationLog.Entry entry : entries.subList(Math.max(0, entries.size() - TOLD), entries.size())) {
             text.append("\n  ").append(entry.describe());
             if (entry.enqueued() != 0) {
                 text.append(", called ").append(seconds(now - entry.enqueued())).append(" ago");
@@ -240,7 +242,10 @@ public final class FlightRecorder {
         return Math.max(0, milliseconds) / 100 / 10.0 + " s";
     }
 
-    /** Writes the file of a first failure if that is wanted, and says where for the message; else empty. */
+    /**
+     * Writes the file for the first failure if a folder is set, and returns its name for the message, else an empty
+     * text.
+     */
     String dumpFor(String failure) {
         String folder = SystemText.property(FOLDER);
         if (folder == null) {

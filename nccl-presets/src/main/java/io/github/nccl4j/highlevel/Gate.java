@@ -7,16 +7,16 @@ import java.util.function.Function;
 import java.util.function.Supplier;
 
 /**
- * Lets one thread at a time into a communicator, and none into one that is being freed, at the cost of some plain loads
- * and stores for the thread that was in last.
+ * Lock of a communicator: admits one thread at a time, and none once the communicator is being freed. Entering again
+ * costs the last thread only a few plain loads and stores.
  *
- * <p>That thread holds the pass. It says in the pass that it is inside, and then looks whether the pass is still valid.
- * Who wants to take the pass away invalidates it first, makes every thread of the process pass a memory barrier, and then
- * looks whether the holder is inside: one of the two sees the other. Where the system has no such barrier, the holder
- * has one of its own.
+ * <p>The thread that entered last holds the pass. It first marks the pass as inside and then checks that the pass is
+ * still valid. A thread that takes the pass away first invalidates it, then makes every thread of the process execute a
+ * memory barrier, and then checks whether the holder is inside: at least one of the two sees the other's store. If the
+ * system has no such barrier, the holder executes a fence itself.
  *
- * <p>The gate also counts the operations of those who were inside, in the word that says that they are: a store less for
- * each, and before a call of C each store costs, since the way back has a memory barrier.
+ * <p>The gate also counts the operations of its holders, in the word that marks the pass as inside. This saves a store
+ * per operation; stores before a native call are costly, because the return from it has a memory barrier.
  */
 final class Gate {
     private static final boolean PROCESS_BARRIER = ProcessBarrier.pass();
@@ -33,13 +33,13 @@ final class Gate {
         }
     }
 
-    /** Permission of one thread to go in. A pass that was taken away never becomes valid again. */
+    /** Permission of one thread to enter. A pass that was invalidated never becomes valid again. */
     static final class Pass {
         private final Thread holder;
-        /** The holder if the pass is good for going in again, else null. */
+        /** The holder if the pass allows to enter again, else null. */
         private final Thread regular;
 
-        /** The number of operations so far; while the holder is inside its complement, which is negative. */
+        /** The number of operations so far; its complement, which is negative, while the holder is inside. */
         private long counted;
 
         private Pass(Thread holder, boolean again, long counted) {
@@ -52,7 +52,7 @@ final class Gate {
             COUNTED.setRelease(this, ~counted);
         }
 
-        /** Counts an operation and goes out. */
+        /** Counts an operation and leaves. */
         void countAndLeave() {
             COUNTED.setRelease(this, -counted);
         }
@@ -62,12 +62,12 @@ final class Gate {
             COUNTED.setRelease(this, counted - 1);
         }
 
-        /** The number of operations so far, or its complement, for {@link Gate#enterAgain}. */
+        /** Returns the number of operations so far or its complement, for {@link Gate#enterAgain}. */
         long counted() {
             return counted;
         }
 
-        /** The number of the next operation, from 1; for the holder, who is inside. */
+        /** Returns the number of the next operation, from 1. For the holder, while inside. */
         long next() {
             return -counted;
         }
@@ -81,7 +81,7 @@ final class Gate {
             return (long) COUNTED.getAcquire(this) < 0;
         }
 
-        /** As {@link #isInside}, unless the thread has ended: it has left a group open, and is in no call. */
+        /** As {@link #isInside}, but false if the holder has ended: it left a group open and is in no call. */
         boolean isHeld() {
             return isInside() && holder.isAlive();
         }
@@ -94,44 +94,47 @@ final class Gate {
     private final Function<Thread, RuntimeException> inUse;
     private final Runnable prepareThread;
     private Pass pass = new Pass(null, false, 0);
-    /** Why nobody may go in, else null. Guarded by this. */
+    /**
+     * Supplies the exception for threads that want to enter a barred gate; null if the gate is open. Guarded by this.
+     */
     private Supplier<RuntimeException> barred;
-    /** Who was inside when the gate was barred, and may be still; else null. Written by who has the lock. */
+    /** The pass that was inside when the gate was barred, and may still be; else null. Written with the lock held. */
     private volatile Pass evicted;
-    /** The operations of those whose passes are gone. Written by who has the lock. */
+    /** The number of operations of invalidated passes. Written with the lock held. */
     private volatile long operations;
 
     /**
-     * An open gate.
+     * Creates an open gate.
      *
-     * @param inUse what a thread gets while another is inside, made of that other
-     * @param prepareThread what a thread does that goes in and was not in last
+     * @param inUse creates the exception for a thread that wants to enter while another is inside, from that other
+     *     thread
+     * @param prepareThread runs in a thread that enters and was not the last one inside
      */
     Gate(Function<Thread, RuntimeException> inUse, Runnable prepareThread) {
         this.inUse = inUse;
         this.prepareThread = prepareThread;
     }
 
-    /** For who waits anyway: the process' first barrier takes the system up to 30 ms. */
+    /** Call while already waiting: the first barrier of the process can take 30 ms. */
     static void prepare() {}
 
-    /** Goes in; {@link Pass#leave} goes out. Not again before that, or the first to leave would let others in. */
+    /** Enters the gate; {@link Pass#leave} leaves it. Not reentrant: the first leave would admit other threads. */
     Pass enter() {
         Pass last = last();
         return enterAgain(last, last.counted()) ? last : enterNew();
     }
 
-    /** The pass of who was in last, as far as this thread knows: {@link #enterAgain} looks again. */
+    /** Returns the last pass as this thread sees it; {@link #enterAgain} validates it. */
     Pass last() {
         return pass;
     }
 
     /**
-     * Goes in if the thread was in last, as {@link #enter}; else that is still to be done, by {@link #enterNew}. By itself
-     * for a hot path that needs the number, too, and would wait for what was just written.
+     * Enters if the calling thread was the last one inside; if this returns false, {@link #enterNew} is to be called.
+     * Separate from {@link #enter} for a hot path that needs the count as well: reading it after the store would stall.
      *
-     * @param mine what {@link #last} has said
-     * @param counted what it has counted
+     * @param mine the result of {@link #last}
+     * @param counted the result of its {@link Pass#counted}
      */
     boolean enterAgain(Pass mine, long counted) {
         if (mine.regular != Thread.currentThread() || counted < 0) {
@@ -139,7 +142,7 @@ final class Gate {
         }
         mine.counted = ~counted;
         if (PROCESS_BARRIER) {
-            // Nothing for the processor, but the compiler must keep the order of what is before and what is after.
+            // No instruction for the processor, but the compiler must keep the order of the accesses before and after.
             VarHandle.releaseFence();
         } else {
             VarHandle.fullFence();
@@ -151,25 +154,25 @@ final class Gate {
         return false;
     }
 
-    /** Goes in, as {@link #enter}, where {@link #enterAgain} did not. */
+    /** Enters as {@link #enter}, after {@link #enterAgain} returned false. */
     Pass enterNew() {
         prepareThread.run();
         return enter(Thread.currentThread(), false);
     }
 
-    /** How many operations were counted. From any thread, also one that holds locks. */
+    /** Returns the number of operations. May be called from any thread, even with locks held. */
     long operations() {
         Pass inside = evicted;
         long now = Math.max(operations, ((Pass) PASS.getVolatile(this)).operations());
         return inside == null ? now : Math.max(now, inside.operations());
     }
 
-    /** Who was in last, or null if that is not known. */
+    /** Returns the thread that entered last, or null if it is unknown. */
     Thread lastHolder() {
         return ((Pass) PASS.getVolatile(this)).holder;
     }
 
-    /** The pass of a thread that is inside, else null. */
+    /** Returns the pass of the thread that is inside, or null. */
     synchronized Pass inside() {
         if (evicted != null && evicted.isHeld()) {
             return evicted;
@@ -177,7 +180,7 @@ final class Gate {
         return pass.isHeld() ? pass : null;
     }
 
-    /** Whether the calling thread is inside. */
+    /** Returns true if the calling thread is inside. */
     synchronized boolean isInside() {
         return isMine(pass) || evicted != null && isMine(evicted);
     }
@@ -186,7 +189,7 @@ final class Gate {
         return one.holder == Thread.currentThread() && one.isInside();
     }
 
-    /** Goes in although the gate is barred: for what is allowed in a state that bars all else. */
+    /** Enters even if the gate is barred: for calls that are allowed in that state. */
     Pass enterBarred() {
         prepareThread.run();
         return enter(Thread.currentThread(), true);
@@ -209,17 +212,18 @@ final class Gate {
             throw inUse.apply(before.holder);
         }
         operations = Math.max(operations, before.operations());
-        // What was let in through a barred gate does not come in again by itself.
+        // A pass for a barred gate does not allow to enter again.
         Pass mine = new Pass(me, barred == null, ~operations);
         PASS.setVolatile(this, mine);
         return mine;
     }
 
     /**
-     * Lets nobody in from now on, and tells who is inside, by a pass of which {@link Pass#isInside} is to be asked.
+     * Bars the gate. Returns the pass of the thread that may be inside, whose {@link Pass#isInside} tells when it has
+     * left.
      *
-     * @param reason what who wants in gets instead
-     * @param change what the reason tells of: nobody is told of it before it is made
+     * @param reason supplies the exception for threads that want to enter
+     * @param change makes the state change that the reason reports; runs before any thread gets the exception
      */
     synchronized Pass bar(Supplier<RuntimeException> reason, Runnable change) {
         change.run();
@@ -233,9 +237,9 @@ final class Gate {
     }
 
     /**
-     * Lets threads in again.
+     * Opens a barred gate.
      *
-     * @param change what ends the reason that they were not let in for: nobody is told of that after it
+     * @param change makes the state change that ends the reason; runs before threads are admitted
      */
     synchronized void open(Runnable change) {
         change.run();

@@ -5,8 +5,8 @@ import java.time.Duration;
 import java.util.Objects;
 
 /**
- * Operations that NCCL launches together: sends and receives that wait for each other, several collectives at the price
- * of one launch, or the operations of several communicators that one thread has.
+ * Group of operations that NCCL launches together: sends and receives that wait for each other, several collectives for
+ * the price of one launch, or operations of several communicators of one thread.
  *
  * <pre>{@code
  * try (Group group = Group.open()) {
@@ -16,24 +16,25 @@ import java.util.Objects;
  * }
  * }</pre>
  *
- * <p>or, the same, {@code Group.run(() -> { ... })}.
+ * <p>or, equivalently, {@code Group.run(() -> { ... })}.
  *
- * <p><b>All or nothing.</b> Between {@link #open} and {@link #launch} operations of this thread are checked, and kept. So
- * nothing of a group that is closed without being launched, because an exception came before it, is done, and NCCL stays
- * usable. Buffers, streams and operators that are closed before the launch live on until then.
+ * <p><b>All or nothing.</b> Between {@link #open} and {@link #launch}, operations of this thread are checked and
+ * stored. If the group is closed without being launched, for example because of an exception, none of its operations is
+ * launched, and NCCL stays usable. Buffers, streams and operators that are closed before the launch are kept until
+ * then.
  *
- * <p><b>Order.</b> Operations of one group may run at the same time, also those in one stream. What one of them writes no
- * other one may read or write.
+ * <p><b>Order.</b> Operations of one group may run at the same time, even in one stream. An operation must not read or
+ * write what another operation of the group writes.
  *
- * <p><b>Nesting.</b> A group may be opened within another. Launching it hands its operations to the outer one; closing it
- * without gives up its own only. NCCL is called when the outermost is launched.
+ * <p><b>Nesting.</b> A group may be opened within another. Launching the inner group adds its operations to the outer
+ * one; closing it without a launch drops only its own operations. NCCL is called when the outermost group is launched.
  *
- * <p><b>Results.</b> Communicators and windows that are made within a group can be used when it has been launched; before,
- * they are pending. What NCCL finds wrong is thrown by {@link #launch}. A communicator that takes part can do nothing else
+ * <p><b>Results.</b> Communicators and windows that are created within a group are pending until it has been launched.
+ * {@link #launch} throws the errors that NCCL finds. A communicator with operations in the group allows no other calls
  * until the group has ended.
  *
- * <p><b>Threads.</b> A group belongs to the thread that opened it; every call in another thread is an {@link
- * IllegalStateException}. It may be a virtual thread, within the limits that {@link Communicator} has for GPUs.
+ * <p><b>Threads.</b> A group belongs to the thread that opened it; a call in another thread throws {@link
+ * IllegalStateException}. The thread may be virtual, within the limits that {@link Communicator} has for GPUs.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/group.html">NCCL: group calls</a>
  */
@@ -57,9 +58,9 @@ public final class Group implements AutoCloseable {
     }
 
     /**
-     * Launches what a piece of code does, together.
+     * Runs a piece of code and launches its operations together. As {@link #open}, the code, and {@link #launch}.
      *
-     * @param body the code; if it throws, nothing of it is launched
+     * @param body the code; if it throws, none of its operations is launched
      * @throws NcclResultException as {@link #launch()}
      */
     public static void run(Runnable body) {
@@ -70,23 +71,23 @@ public final class Group implements AutoCloseable {
         }
     }
 
-    /** {@return whether this thread has an open group} */
+    /** {@return true if this thread has an open group} */
     public static boolean isOpenInThisThread() {
         return Batch.current() != null;
     }
 
     /**
-     * Launches the operations and ends the group; within another group, hands them to that one. When this returns they
-     * are in their streams, as after a call without a group. With communicators that do not block, waits until NCCL has
-     * launched them, but not longer than the deadline of the communicators.
+     * Launches the operations and ends the group; an inner group adds them to the outer one. When this returns, the
+     * operations are in their streams, as after calls without a group. With non-blocking communicators, waits until
+     * NCCL has launched them, at most for the longest deadline of the communicators.
      *
      * <p>C functions: {@code ncclGroupStart} and {@code ncclGroupEnd}.
      *
-     * @throws IllegalStateException if the group was launched or closed already, belongs to another thread, has an open
-     *     group within it, if a communicator was aborted or revoked since, or if a rank does not receive from itself what it
-     *     sends to itself
-     * @throws NcclResultException if NCCL refuses one of the operations, and then launches none; or if it fails
-     * @throws NcclTimeoutException if the deadline has passed
+     * @throws IllegalStateException if the group was launched or closed already, belongs to another thread or has an
+     *     open inner group, if a communicator was aborted or revoked meanwhile, or if sends and receives of a rank to
+     *     itself do not match
+     * @throws NcclResultException if NCCL refuses an operation, and then launches none; or if NCCL fails
+     * @throws NcclTimeoutException if the launch is not done by the deadline
      */
     public void launch() {
         requireOpen("launched");
@@ -99,13 +100,14 @@ public final class Group implements AutoCloseable {
     }
 
     /**
-     * Asks NCCL how long the operations would take, and ends the group without launching them.
+     * Returns NCCL's estimate of the duration of the operations, and ends the group without launching them.
      *
      * <p>C function: {@code ncclGroupSimulateEnd}, since NCCL 2.22.3.
      *
-     * @return the library's estimate
-     * @throws IllegalStateException as {@link #launch()}, also if this is not the outermost group, if it has more than
-     *     operations on data, or if its communicators are non-blocking: NCCL would launch their operations
+     * @return the estimate
+     * @throws IllegalStateException as {@link #launch()}; also if this is not the outermost group, if it has calls
+     *     other than operations on data, or if its communicators are non-blocking, because NCCL would launch their
+     *     operations
      * @throws NcclLibraryException if the library lacks the function
      * @throws NcclResultException if NCCL refuses one of the operations
      */
@@ -138,13 +140,13 @@ public final class Group implements AutoCloseable {
         }
     }
 
-    /** A group around this one was closed. */
+    /** Called when the outer group was closed. */
     void abandoned() {
         ended = true;
     }
 
     /**
-     * Ends the group. If it was not launched, nothing of it is done. Does nothing if the group has ended.
+     * Ends the group. If it was not launched, its operations are dropped. Does nothing if the group has ended.
      *
      * @throws IllegalStateException if the group belongs to another thread
      */

@@ -3,20 +3,20 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * Whether the endpoints of NVIDIA's compute fabric (CFT) can be asked for on the host. Without a mode NCCL decides.
+ * Whether the host can query the endpoints of NVIDIA's compute fabric (CFT). Without a mode, NCCL decides.
  *
  * <p>Constants are immutable and may be used in any thread.
  *
  * @see CommunicatorConfig.Builder#hostCftMode
  */
 public enum HostCftMode {
-    /** They are created with the first window; a failure to do so is an error. */
+    /** Endpoints are created with the first window; a failure is an error. */
     ENABLE(nccl.ncclHostCftEnable),
 
-    /** There are none. */
+    /** No endpoints are created. */
     DISABLE(nccl.ncclHostCftDisable),
 
-    /** As {@link #ENABLE}, but the communicator goes on without them after a failure. */
+    /** As {@link #ENABLE}, but a failure is ignored and the communicator has no endpoints. */
     FALLBACK(nccl.ncclHostCftFallback);
 
     private final int code;

@@ -8,29 +8,29 @@ import io.github.nccl4j.library.NcclLibraryException;
 import org.bytedeco.javacpp.Pointer;
 
 /**
- * Streams and events of host memory, checked. They are the host engine's; with any other library, or none, nothing can be in
- * a stream of host memory, and handles are 0.
+ * Checked calls for streams and events of host memory, which the host engine provides. With another library, or none,
+ * streams of host memory are always empty, and handles are 0.
  */
 final class HostStreams {
-    /** Some stream was created, so that work may be pending somewhere. */
+    /** True once a stream was created, so that work may be pending. */
     private static volatile boolean used;
-    /** The library is the host engine. */
-    private static volatile boolean there;
+    /** True if the library is the host engine. */
+    private static volatile boolean hostEngine;
 
     private HostStreams() {}
 
-    /** Loads the library. */
-    private static boolean areThere() {
+    /** Returns true if the library, which this loads, is the host engine. */
+    private static boolean isAvailable() {
         try {
-            there = NativeLibrary.engine() == Engine.HOST && NativeLibrary.provides("nccl4jHostStreamCreate");
+            hostEngine = NativeLibrary.engine() == Engine.HOST && NativeLibrary.provides("nccl4jHostStreamCreate");
         } catch (NcclLibraryException none) {
-            there = false;
+            hostEngine = false;
         }
-        return there;
+        return hostEngine;
     }
 
     static long createStream() {
-        if (!areThere()) {
+        if (!isAvailable()) {
             return 0;
         }
         used = true;
@@ -60,7 +60,7 @@ final class HostStreams {
         }
     }
 
-    /** Copies see what the thread's default stream waits for. */
+    /** Waits for the thread's default stream, before copies that must see its work. */
     static void synchronizeDefault() {
         synchronizeStream(0);
     }
@@ -72,7 +72,7 @@ final class HostStreams {
     }
 
     static long createEvent() {
-        if (!areThere()) {
+        if (!isAvailable()) {
             return 0;
         }
         try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
@@ -97,12 +97,15 @@ final class HostStreams {
         return event == 0 || isDone(HostEngine.eventQuery(event), "nccl4jHostEventQuery");
     }
 
-    /** As on a GPU, where work that has failed never ends by itself; who asks this asks for errors, too. */
-    static boolean eventIsDoneWell(long event) {
+    /**
+     * Returns true if the event is done without an error. As on a GPU, failed work is never done; callers check for
+     * errors separately.
+     */
+    static boolean eventIsDoneWithoutError(long event) {
         return event == 0 || HostEngine.eventQuery(event) == nccl.ncclSuccess;
     }
 
-    /** Whether nothing before the mark uses memory any more. */
+    /** Returns true if nothing before the mark uses memory any more. */
     static boolean eventHasEnded(long event) {
         return event == 0 || HostEngine.eventQuery(event) != nccl.ncclInProgress;
     }
@@ -125,8 +128,8 @@ final class HostStreams {
 
     /** Frees memory now, or when the work that may use it is done. */
     static void free(Pointer memory) {
-        // Also without streams: a communicator that does not block works in the background.
-        if (there || NativeLibrary.isLoaded() && areThere()) {
+        // Needed without streams as well: a non-blocking communicator works in the background.
+        if (hostEngine || NativeLibrary.isLoaded() && isAvailable()) {
             Status.check(HostEngine.free(memory.address()), "nccl4jHostFree");
         } else {
             Pointer.free(memory);

@@ -8,23 +8,23 @@ import java.util.Map;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * What work in streams still uses: pins, and objects that the garbage collector must leave alone. An event
- * behind the work tells when it is done. Nothing looks at the events by itself; {@link #poll()} does, from calls that wait,
- * free or allocate anyway, and every now and then one that adds more.
+ * Resources that work in streams still uses: pins, and objects that the garbage collector must not collect. An event
+ * recorded behind the work tells when it is done. Events are checked only in {@link #poll()}, from calls that wait,
+ * free or allocate anyway, and now and then from a call that adds a resource.
  *
- * <p>To make an event, to ask it and to destroy it takes CUDA longer than to take a copy. So a stream has two of them:
- * that of what came last is recorded again behind each that is added, and is asked when what came before is done.
+ * <p>To create, query and destroy an event takes CUDA longer than to enqueue a copy. So each stream has two events: the
+ * later one is recorded again behind each addition and is queried once the earlier work is done.
  */
 final class InFlight {
-    /** So many are added to a stream before one that adds looks what is done, or work on so many bytes. */
+    /** Number of additions to a stream, or of bytes of work, after which an addition checks what is done. */
     private static final int ADDED_BETWEEN_LOOKS = 16;
 
     private static final long BYTES_BETWEEN_LOOKS = 16 << 20;
 
-    /** An event, and what is released when it is done. */
+    /** An event, and the resources that are released when it is done. */
     private static final class Marked {
         private final Device device;
-        /** 0 before the first is added, and where the host engine has no events. */
+        /** 0 before the first addition, and if the host engine has no events. */
         private long event;
 
         private List<Runnable> releases = new ArrayList<>();
@@ -55,7 +55,7 @@ final class InFlight {
             try {
                 return Cuda.eventIsDoneWhileCapturing(device, event);
             } catch (CudaException lost) {
-                // The device does no more work.
+                // The device is lost and does no more work.
                 return true;
             }
         }
@@ -77,14 +77,14 @@ final class InFlight {
             try {
                 Cuda.destroyEvent(device, event);
             } catch (CudaException lost) {
-                // An error of the work, which is for those who wait for it.
+                // An error of the work: reported to the threads that wait for it.
             }
         }
     }
 
     /**
-     * Of one stream. Has a lock of its own: CUDA lets who records an event wait while the stream is full, which must stop
-     * nobody else.
+     * Queue of one stream. Has a lock of its own: CUDA blocks a thread that records an event while the stream is full,
+     * and other streams must not wait for that.
      */
     private static final class Queue {
         private final ReentrantLock lock = new ReentrantLock();
@@ -92,7 +92,7 @@ final class InFlight {
         private Marked last;
         private int added;
         private long bytes;
-        /** Written with the lock of all queues, too. */
+        /** Also written with the lock of QUEUES held. */
         private boolean removed;
 
         Queue(Device device) {
@@ -100,7 +100,10 @@ final class InFlight {
             last = new Marked(device);
         }
 
-        /** Adds something and perhaps takes out what is done; false if this is no stream's queue any more. */
+        /**
+         * Adds a resource and may take out the resources that are no longer used. Returns false if the queue was
+         * removed.
+         */
         boolean add(CudaStream stream, long of, Runnable release, List<Runnable> done) {
             lock.lock();
             try {
@@ -120,7 +123,10 @@ final class InFlight {
             }
         }
 
-        /** Takes out what is done; true if nothing is left, which is the end of it. Not while something is added. */
+        /**
+         * Takes out the resources that are no longer used. Returns true if none is left, and then the queue is removed.
+         * Returns false if another thread is adding.
+         */
         boolean end(List<Runnable> done) {
             if (!lock.tryLock()) {
                 return false;
@@ -156,12 +162,12 @@ final class InFlight {
     }
 
     /**
-     * By stream, and not by its handle, which may be that of another stream after it was destroyed: an event that is recorded
-     * there would tell nothing of the work before.
+     * Queues by stream. Not by handle: a new stream may get the handle of a destroyed one, whose events would not cover
+     * the earlier work.
      */
     private static final Map<CudaStream, Queue> QUEUES = new IdentityHashMap<>();
 
-    /** With events of others. */
+    /** Entries whose event was recorded by the caller. */
     private static final List<Marked> SINGLE = new ArrayList<>();
 
     private static volatile boolean empty = true;
@@ -169,10 +175,10 @@ final class InFlight {
     private InFlight() {}
 
     /**
-     * Releases something when all work that is in a stream now is done, or when the graph is closed that it is captured
-     * for. It is released in any case, before an exception, too. The stream is pinned.
+     * Releases a resource when all work that is in a stream now is done, or, if the stream is being captured, when the
+     * graph is closed. Releases it in any case, also before an exception. The caller has pinned the stream.
      *
-     * @param bytes what the work is on
+     * @param bytes the amount of memory that the work uses
      */
     static void keep(CudaStream stream, long bytes, Runnable release) {
         List<Runnable> done = new ArrayList<>();
@@ -180,7 +186,7 @@ final class InFlight {
         try {
             capturing = stream.isCapturingNow();
             while (!capturing && !queue(stream).add(stream, bytes, release, done)) {
-                // It was removed meanwhile; the next one is new.
+                // Another thread removed the queue meanwhile; the next attempt creates one.
             }
         } catch (RuntimeException failure) {
             giveUp(stream, failure);
@@ -200,7 +206,8 @@ final class InFlight {
                 return known;
             }
         }
-        // Of many streams with little each, such as wrappers that are made anew for each copy, none would come to look.
+        // Many streams with few additions each, such as wrappers that are created for each copy, would never reach the
+        // threshold.
         poll();
         synchronized (QUEUES) {
             empty = false;
@@ -208,7 +215,7 @@ final class InFlight {
         }
     }
 
-    /** Releases something when an event is done that was recorded in a stream, and destroys the event. */
+    /** Releases a resource when an event that was recorded in a stream is done, and destroys the event. */
     static void keep(Device device, long event, Runnable release) {
         Marked marked = new Marked(device);
         marked.event = event;
@@ -219,17 +226,17 @@ final class InFlight {
         }
     }
 
-    /** Nobody called for it now, so what goes wrong is only logged. */
+    /** Releases a resource. A failure is logged, because no caller expects it. */
     static void release(Runnable release) {
         try {
             release.run();
         } catch (RuntimeException failure) {
             System.getLogger("io.github.nccl4j")
-                    .log(Level.WARNING, "what work in a stream used could not be released", failure);
+                    .log(Level.WARNING, "a resource of work in a stream could not be released", failure);
         }
     }
 
-    /** Of a graph that other code captures, only that code knows how long it lives. */
+    /** Only the code that captures a graph knows how long it lives. */
     private static void keepForGraph(CudaGraph graph, Runnable release) {
         if (graph == null) {
             release.run();
@@ -238,7 +245,7 @@ final class InFlight {
         }
     }
 
-    /** Without an event to ask, the work is waited for here. */
+    /** Waits for the work, because there is no event to query. */
     private static void giveUp(CudaStream stream, RuntimeException failure) {
         try {
             if (stream.device.isHost()) {
@@ -251,7 +258,10 @@ final class InFlight {
         }
     }
 
-    /** Releases what is not used any more. May free memory, and so wait for the device; a capture would not survive it. */
+    /**
+     * Releases the resources that are no longer used. May free memory, and so wait for the device; does nothing during
+     * a capture, which that would end.
+     */
     static void poll() {
         Dlpack.poll();
         if (empty || CudaGraph.isThreadCapturing()) {

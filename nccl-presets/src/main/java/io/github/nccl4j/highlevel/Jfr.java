@@ -1,11 +1,11 @@
 package io.github.nccl4j.highlevel;
 
 /**
- * Whether JDK Flight Recorder records, and so wants events. A runtime may lack it: what names its classes is in {@link
- * JfrEvents}, which is loaded only where they are.
+ * State of JDK Flight Recorder: events are created only during a recording. A runtime may lack the module, so its
+ * classes are used only in {@link JfrEvents}, which is loaded only if they exist.
  */
 final class Jfr {
-    /** Plain: who looks at it need not see a change at once. */
+    /** True during a recording. Not volatile: readers may see changes late. */
     static boolean recording;
 
     static {
@@ -19,16 +19,16 @@ final class Jfr {
 
     private Jfr() {}
 
-    /** Looks from now on, if that was not begun before. */
+    /** Registers the listener, by initialising this class. */
     static void look() {}
 
     static synchronized void set(boolean now) {
         if (now != recording) {
             recording = now;
             if (now) {
-                Detours.begin();
+                SlowPath.begin();
             } else {
-                Detours.end();
+                SlowPath.end();
             }
         }
     }

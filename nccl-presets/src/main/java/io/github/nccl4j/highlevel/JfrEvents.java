@@ -10,11 +10,11 @@ import jdk.jfr.Recording;
 import jdk.jfr.RecordingState;
 import jdk.jfr.StackTrace;
 
-/** The events for JDK Flight Recorder; used only while {@link Jfr#recording}. */
+/** Events for JDK Flight Recorder; used only while {@link Jfr#recording}. */
 final class JfrEvents {
     private JfrEvents() {}
 
-    /** What all events tell. */
+    /** Fields of all events. */
     @Category("nccl4j")
     abstract static class CommunicatorEvent extends Event {
         @Label("Communicator")
@@ -34,7 +34,7 @@ final class JfrEvents {
         }
     }
 
-    /** An operation; lasts as long as the C call, and no time in a group. */
+    /** Operation. Its duration is that of the C call; 0 within a group. */
     @Name("nccl4j.Operation")
     @Label("NCCL Operation")
     @StackTrace(false)
@@ -66,7 +66,7 @@ final class JfrEvents {
         long stream;
     }
 
-    /** A group from its launch to the end of the C call. */
+    /** Group, from its launch to the end of the C call. */
     @Name("nccl4j.Group")
     @Label("NCCL Group")
     static final class GroupEvent extends Event {
@@ -77,7 +77,7 @@ final class JfrEvents {
         int communicators;
     }
 
-    /** Waiting for work. */
+    /** Wait for work. */
     @Name("nccl4j.Wait")
     @Label("NCCL Wait")
     static final class WaitEvent extends CommunicatorEvent {
@@ -85,7 +85,7 @@ final class JfrEvents {
         String last;
     }
 
-    /** A communicator is made. */
+    /** Creation of a communicator. */
     @Name("nccl4j.Creation")
     @Label("NCCL Communicator Creation")
     static final class CreationEvent extends CommunicatorEvent {
@@ -93,7 +93,7 @@ final class JfrEvents {
         String function;
     }
 
-    /** Something has failed. */
+    /** Failure of a communicator. */
     @Name("nccl4j.Failure")
     @Label("NCCL Failure")
     static final class FailureEvent extends CommunicatorEvent {
@@ -123,13 +123,13 @@ final class JfrEvents {
         return event;
     }
 
-    /** The operation that was recorded last. */
+    /** Records the event of the last operation. */
     static void end(OperationEvent event, CommunicatorCore core) {
         event.end();
         if (!event.shouldCommit()) {
             return;
         }
-        Ring.Entry entry = core.communicator().ring().last();
+        OperationLog.Entry entry = core.communicator().operationLog().last();
         event.of(core);
         event.function = Operations.name(entry.operation());
         event.sequence = entry.sequence();

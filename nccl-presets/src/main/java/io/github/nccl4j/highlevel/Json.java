@@ -4,7 +4,9 @@ import java.util.List;
 import java.util.Locale;
 import java.util.function.BiConsumer;
 
-/** Writes an object of strings, numbers and lists of objects, the elements of a list each on a line. */
+/**
+ * Writer for a JSON object of strings, numbers and lists of objects. Each element of a list is on a line of its own.
+ */
 final class Json {
     private final StringBuilder text = new StringBuilder();
     private boolean first;

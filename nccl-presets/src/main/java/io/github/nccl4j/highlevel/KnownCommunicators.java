@@ -8,8 +8,8 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * The communicators of this process, by the addresses by which NCCL's log names them. Some that have ended are kept, because
- * a log is read later than it is written.
+ * Communicators of this process by their handles, by which NCCL's log names them. Some ended communicators are kept,
+ * because the log is read later than it is written.
  */
 final class KnownCommunicators {
     private static final int ENDED_KEPT = 64;
@@ -40,7 +40,7 @@ final class KnownCommunicators {
     }
 
     static synchronized void add(long handle, Member member) {
-        // NCCL may give the address of one that has ended to the next.
+        // NCCL may reuse the address of an ended communicator.
         ENDED.remove(handle);
         OPEN.put(handle, member);
     }
@@ -56,7 +56,9 @@ final class KnownCommunicators {
         return Optional.ofNullable(OPEN.getOrDefault(handle, ENDED.get(handle)));
     }
 
-    /** The only one on a device; empty if there are others, because nothing tells then which is meant. */
+    /**
+     * Returns the only communicator on a device; empty if there are several, because the log does not tell them apart.
+     */
     static synchronized Optional<Member> onlyOneOn(int device) {
         List<Member> there = on(device, OPEN.values());
         if (there.isEmpty()) {

@@ -4,19 +4,19 @@ import io.github.nccl4j.library.Engine;
 import java.util.List;
 
 /**
- * What the library says of a failure: its last error, as far as that belongs to the failure. NCCL has one text for the whole
- * process, writes it with every warning and never clears it. So a text is not quoted that was there before the failure began,
- * or that a failure of another communicator has quoted.
+ * Last-error text of the library, as far as it belongs to a failure. NCCL has one text for the whole process, writes it
+ * with every warning and never clears it. So a text is not quoted if it existed before the failed call began, or if a
+ * failure of another communicator has quoted it.
  *
  * <p>All methods may be called from any thread.
  */
 final class LastError {
-    /** How long before a failure without a communicator its call may have begun. */
+    /** Assumed longest duration, in milliseconds, of a call that belongs to no communicator. */
     static final long LONGEST_CALL_MILLIS = 5_000;
 
     private static final LastError PROCESS = new LastError();
 
-    /** The host engine has a text for each thread and communicator. */
+    /** The host engine has one text per thread and communicator. */
     private static final ThreadLocal<LastError> THREAD = ThreadLocal.withInitial(LastError::new);
 
     private String text = "";
@@ -27,28 +27,28 @@ final class LastError {
     LastError() {}
 
     /**
-     * What a failure quotes.
+     * Messages of the library that belong to a failure.
      *
      * @param lastError NCCL's text, or empty
      * @param warnings lines of NCCL's log
      */
-    record Said(String lastError, List<NcclLog.Line> warnings) {
-        static final Said NOTHING = new Said("", List.of());
+    record Messages(String lastError, List<NcclLog.Line> warnings) {
+        static final Messages NOTHING = new Messages("", List.of());
     }
 
     private static LastError of(NcclLibrary library) {
         return library.engine() == Engine.HOST ? THREAD.get() : PROCESS;
     }
 
-    /** Takes note of the text while nothing has failed. */
-    static void look(NcclLibrary library) {
-        of(library).see(library.lastError(0), System.currentTimeMillis());
+    /** Records the current text while no call has failed. */
+    static void observe(NcclLibrary library) {
+        of(library).update(library.lastError(0), System.currentTimeMillis());
     }
 
-    /** As {@link #look(NcclLibrary)}, for a thread that makes no calls of its own. */
-    static void lookAtProcess() {
+    /** As {@link #observe(NcclLibrary)}, for a thread that makes no calls of its own. */
+    static void observeProcess() {
         if (NcclLibrary.isLoaded() && NcclLibrary.get().engine() != Engine.HOST) {
-            look(NcclLibrary.get());
+            observe(NcclLibrary.get());
         }
     }
 
@@ -57,8 +57,8 @@ final class LastError {
         return of(library).quote(text, System.currentTimeMillis(), began, communicator, call);
     }
 
-    /** Takes note of a text; true if it is another one than before. */
-    synchronized boolean see(String now, long time) {
+    /** Records a text; returns true if it differs from the previous one. */
+    synchronized boolean update(String now, long time) {
         if (now.equals(text)) {
             return false;
         }
@@ -70,17 +70,17 @@ final class LastError {
     }
 
     /**
-     * The text, or empty if it belongs to something else.
+     * Returns the text, or an empty text if it belongs to another failure.
      *
-     * @param now the text
-     * @param time the time, in milliseconds
-     * @param began when what has failed was called
+     * @param now the current text
+     * @param time the current time, in milliseconds since 1970
+     * @param began when the failed call began, in milliseconds since 1970
      * @param of the communicator's handle, or 0
-     * @param failed the call that returned an error, and the error; null if none did. When it fails again in the same way, its
-     *     text cannot be told from that of the last time, and is quoted again.
+     * @param failed the call that returned an error, and the error; null if none did. If the same call fails again in
+     *     the same way, its text cannot be told from the previous one and is quoted again.
      */
     synchronized String quote(String now, long time, long began, long of, String failed) {
-        boolean isNew = see(now, time);
+        boolean isNew = update(now, time);
         boolean again = failed != null && failed.equals(call);
         boolean ofOther = communicator != 0 && communicator != of || LogParser.namesAnother(now, of);
         if (!again && (ofOther || !isNew && firstSeen <= began)) {

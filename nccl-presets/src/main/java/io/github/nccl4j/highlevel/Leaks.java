@@ -4,16 +4,16 @@ import java.lang.System.Logger.Level;
 import java.lang.ref.Cleaner;
 
 /**
- * Says who made an object that was dropped without being closed: a communicator always, other things with
- * {@code -Dnccl4j.leaks=true}. Never frees anything, because the garbage collector can't know whether a device still uses
- * it, and other ranks have to take part.
+ * Reports objects that were dropped without being closed, with the stack of their creation: communicators always, other
+ * objects with {@code -Dnccl4j.leaks=true}. Never frees anything, because the garbage collector can't know whether a
+ * device still uses an object, and other ranks have to take part.
  */
 final class Leaks {
     private static final boolean ON = Boolean.getBoolean("nccl4j.leaks");
 
     private Leaks() {}
 
-    /** What is known of an object when it is gone. */
+    /** Data of a watched object for the report. */
     private static final class Record implements Runnable {
         private final String what;
         private final Throwable creation;
@@ -30,7 +30,7 @@ final class Leaks {
                 System.getLogger("io.github.nccl4j")
                         .log(
                                 Level.WARNING,
-                                what + " was dropped without being closed; what it holds is lost",
+                                what + " was dropped without being closed; its resources are lost",
                                 creation);
             }
         }
@@ -48,17 +48,17 @@ final class Leaks {
         }
     }
 
-    /** Watches an object that must be closed; null when the switch is off. */
+    /** Watches an object that must be closed; returns null if leak reports are off. */
     static Watch watch(Object object, String what) {
         return ON ? new Watch(object, what, new Throwable("created here")) : null;
     }
 
-    /** As {@link #watch}, whatever the switch says: for what is few, and what other ranks wait for. */
+    /** As {@link #watch}, regardless of the setting: for rare objects for which other ranks wait. */
     static Watch watchAlways(Object object, String what, Throwable creation) {
         return new Watch(object, what, creation);
     }
 
-    /** The object was closed. */
+    /** Ends the watch, because the object was closed. */
     static void closed(Watch watch) {
         if (watch != null) {
             watch.record.closed = true;

@@ -7,11 +7,11 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 
 /**
- * Whether a native thing may still be used. Uses may run side by side; closing waits for those under way and is done
- * once, whatever the number of threads that try. A use must not close what it uses.
+ * Lifetime of a native object. Uses may run in parallel; closing waits for the uses under way and is done once, however
+ * many threads try. A use must not close the object.
  *
- * <p>What outlives a call, such as a device's work on a buffer, holds a pin instead: closing doesn't wait for it, lets no
- * new use begin, and leaves the freeing to the last pin.
+ * <p>Work that outlives a call, such as a device's work on a buffer, holds a pin instead: closing does not wait for it,
+ * prevents new uses, and leaves the freeing to the last pin.
  */
 final class Lifetime {
     private static final AtomicLong CREATED = new AtomicLong();
@@ -30,18 +30,18 @@ final class Lifetime {
     private final long serial = CREATED.getAndIncrement();
     private final ReentrantReadWriteLock lock = new ReentrantReadWriteLock();
     private final Object what;
-    /** The number of pins, negative once it is closed. */
+    /** The number of pins; negative once the object is closed. */
     private volatile int state;
 
     private Runnable free;
     private Leaks.Watch watch;
 
-    /** Of something whose {@code toString} names it in messages. */
+    /** Creates the lifetime of an object whose {@code toString} names it in messages. */
     Lifetime(Object what) {
         this.what = what;
     }
 
-    /** Reports the owner when it is dropped without being closed. */
+    /** Reports the owner as a leak if it is dropped without being closed. */
     void watch(Object owner, String description) {
         watch = Leaks.watch(owner, description);
     }
@@ -50,7 +50,7 @@ final class Lifetime {
         return state >= 0;
     }
 
-    /** How many pins there are, of what is closed, too. */
+    /** Returns the number of pins, of a closed object, too. */
     int pins() {
         return state & ~CLOSED;
     }
@@ -61,7 +61,7 @@ final class Lifetime {
         }
     }
 
-    /** Which of two to acquire first, where both are needed. */
+    /** Returns true if this lifetime is to be acquired before the other where both are needed. */
     boolean isBefore(Lifetime other) {
         return serial < other.serial;
     }
@@ -79,7 +79,10 @@ final class Lifetime {
         lock.readLock().unlock();
     }
 
-    /** Keeps the native thing alive beyond closing, until {@link #unpin()}, in any thread. Never waits. */
+    /**
+     * Keeps the native object alive beyond closing, until {@link #unpin()}, which may be called in any thread. Never
+     * waits.
+     */
     void pin() {
         int pins;
         do {
@@ -90,7 +93,10 @@ final class Lifetime {
         } while (!STATE.compareAndSet(this, pins, pins + 1));
     }
 
-    /** Ends a pin. Frees if that was the last and it is closed; as nobody expects an error then, it is only logged. */
+    /**
+     * Ends a pin. Frees the object if it is closed and this was the last pin; a failure is logged, because no caller
+     * expects it.
+     */
     void unpin() {
         int before;
         do {
@@ -110,14 +116,14 @@ final class Lifetime {
     }
 
     /**
-     * Frees once, or leaves that to the last pin. What can't be freed counts as closed too: a second attempt would free
-     * twice.
+     * Closes the object: frees it now, or leaves that to the last pin. An object that could not be freed is closed all
+     * the same, because a second attempt would free it twice.
      */
     void close(Runnable free) {
         lock.writeLock().lock();
         try {
             if (isOpen()) {
-                // Before the state says so: the last pin may go right after.
+                // Stored before the state changes: the last pin may end right after.
                 this.free = free;
                 int pins = (int) STATE.getAndAdd(this, CLOSED);
                 Leaks.closed(watch);

@@ -9,8 +9,8 @@ import java.nio.file.Path;
 import java.util.function.Consumer;
 
 /**
- * Reads the lines that are added to a file. NCCL writes to a file and not to a pipe, because it would wait where a pipe is
- * full; a file keeps what a slow reader has not read yet.
+ * Reads lines that are appended to a file. NCCL writes to a file instead of a pipe, because it would block on a full
+ * pipe; a file keeps the lines for a slow reader.
  */
 final class LogFile {
     private static final int CHUNK = 1 << 16;
@@ -22,18 +22,18 @@ final class LogFile {
     private final ByteArrayOutputStream line = new ByteArrayOutputStream();
     private long position;
 
-    /** Reads what comes behind a position. */
+    /** Creates a reader that starts at a position. */
     LogFile(Path path, long position, Consumer<String> lines) {
         this.path = path;
         this.position = position;
         this.lines = lines;
     }
 
-    /** Hands on every line that has become complete. */
+    /** Passes on every line that is complete. */
     synchronized void read() throws IOException {
         try (FileChannel file = FileChannel.open(path)) {
             if (file.size() < position) {
-                // Whoever opened it anew began at its start.
+                // The file was truncated: its writer started again at the beginning.
                 position = 0;
                 line.reset();
             }

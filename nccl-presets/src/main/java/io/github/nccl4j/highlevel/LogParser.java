@@ -7,15 +7,15 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * The form of a line of NCCL's log. To 2.23, "host:pid:thread [device] file:line NCCL WARN text"; since then with a time
- * before it, whose form a variable sets, and with the function behind the place.
+ * Parser for lines of NCCL's log. Up to 2.23: "host:pid:thread [device] file:line NCCL WARN text"; later also a time at
+ * the beginning, in a format that a variable sets, and the function after the file and line.
  */
 final class LogParser {
     private static final Pattern LINE = Pattern.compile("(?<time>.*?)(?<host>[^\\s:]+):(?<pid>\\d+):(?<thread>\\d+)"
             + " (?:\\[(?<device>-?\\d+)] )?(?:[\\d.]+ )?(?:(?<place>[^\\s:]+:\\d+(?: \\([^)]*\\))?) )?"
             + "NCCL (?<level>WARN|INFO|TRACE|CALL) ?(?<text>.*)");
 
-    /** What NCCL calls a communicator by: the address that it gave to the program. */
+    /** How NCCL names a communicator: by the handle that the program got. */
     private static final Pattern COMMUNICATOR = Pattern.compile("\\bcomm 0x([0-9a-f]+)\\b");
 
     private static final Pattern RANK = Pattern.compile("\\brank (\\d+)\\b");
@@ -23,9 +23,10 @@ final class LogParser {
     private LogParser() {}
 
     /**
-     * Reads a line. One without this form, such as the version at the start or the second line of a text, is of level INFO.
+     * Parses a line. A line without this form, such as the version at the start or the second line of a text, gets
+     * level INFO.
      *
-     * @return the line; empty if it is another process's
+     * @return the line; empty if another process wrote it
      */
     static Optional<Line> parse(String line, long pid) {
         Matcher parts = LINE.matcher(line);
@@ -48,7 +49,7 @@ final class LogParser {
                 member.map(KnownCommunicators.Member::name).orElse("")));
     }
 
-    /** Whether a text names a communicator, and not this one. */
+    /** Returns true if a text names a communicator other than this one. */
     static boolean namesAnother(String text, long communicator) {
         Matcher named = COMMUNICATOR.matcher(text);
         return communicator != 0 && named.find() && Long.parseUnsignedLong(named.group(1), 16) != communicator;
@@ -62,7 +63,7 @@ final class LogParser {
         };
     }
 
-    /** The one that the text names, else the only one on the device. */
+    /** Returns the communicator that the text names, else the only one on the device. */
     private static Optional<KnownCommunicators.Member> member(String text, int device) {
         Matcher named = COMMUNICATOR.matcher(text);
         return named.find()

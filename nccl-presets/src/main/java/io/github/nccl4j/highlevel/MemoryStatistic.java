@@ -3,21 +3,21 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * What {@code ncclCommMemStats} tells of a communicator, in bytes.
+ * Statistics of {@code ncclCommMemStats} about a communicator, in bytes.
  *
  * <p>Constants are immutable and may be used in any thread.
  */
 public enum MemoryStatistic {
-    /** Memory of the GPU that a suspension can give back. */
+    /** GPU memory that a suspension can release. */
     GPU_MEM_SUSPEND(nccl.ncclStatGpuMemSuspend),
 
-    /** Whether the communicator is suspended: 1, else 0. No number of bytes. */
+    /** 1 if the communicator is suspended, else 0; not a number of bytes. */
     GPU_MEM_SUSPENDED(nccl.ncclStatGpuMemSuspended),
 
-    /** Memory of the GPU that stays during a suspension. */
+    /** GPU memory that stays allocated during a suspension. */
     GPU_MEM_PERSIST(nccl.ncclStatGpuMemPersist),
 
-    /** All memory of the GPU that is followed. */
+    /** All GPU memory that NCCL tracks. */
     GPU_MEM_TOTAL(nccl.ncclStatGpuMemTotal);
 
     private final int code;

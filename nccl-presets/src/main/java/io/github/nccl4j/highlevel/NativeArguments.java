@@ -2,13 +2,13 @@ package io.github.nccl4j.highlevel;
 
 import java.util.List;
 
-/** Native memory that a call which makes a communicator reads: unique ids and a configuration. Closed after the call. */
+/** Native arguments of a call that creates a communicator: unique ids and a configuration. Closed after the call. */
 final class NativeArguments implements AutoCloseable {
     private final NativeConfig config;
     private final NativeMemory ids;
 
     /**
-     * Fills it.
+     * Creates the arguments.
      *
      * @param config the configuration, or null for none
      * @param ids the ids, one after the other; possibly none
@@ -19,12 +19,12 @@ final class NativeArguments implements AutoCloseable {
         ids.forEach(id -> this.ids.buffer().put(id.toBytes()));
     }
 
-    /** The address of the configuration, 0 for none. */
+    /** Returns the address of the configuration, or 0. */
     long config() {
         return config == null ? 0 : config.struct().address();
     }
 
-    /** The address of the first id. */
+    /** Returns the address of the first id. */
     long ids() {
         return ids.address();
     }

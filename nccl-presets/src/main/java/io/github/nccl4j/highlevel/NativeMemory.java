@@ -6,11 +6,11 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.bytedeco.javacpp.Pointer;
 
 /**
- * Native memory, zeros at first, that only {@link #close} frees. What {@code new LongPointer(1)} and its like allocate is
- * refused by JavaCPP when the whole process has more memory than some multiple of Java's heap, which a process that uses
- * CUDA soon has, and it is freed by the collector, even if NCCL still writes to it.
+ * Native memory, initially 0, that only {@link #close} frees. JavaCPP's {@code new LongPointer(1)} and the like are
+ * unsuitable: JavaCPP refuses them if the process uses more memory than a multiple of Java's heap, which is common with
+ * CUDA, and the garbage collector frees them even if NCCL still writes to them.
  *
- * <p>Not for several threads.
+ * <p>Not thread-safe.
  */
 final class NativeMemory implements AutoCloseable {
     private static final AtomicLong HELD = new AtomicLong();
@@ -24,9 +24,9 @@ final class NativeMemory implements AutoCloseable {
     private ByteBuffer buffer;
 
     /**
-     * Allocates it.
+     * Allocates memory.
      *
-     * @param bytes how many, at least 1
+     * @param bytes the size, at least 1
      */
     NativeMemory(int bytes) {
         this.bytes = bytes;
@@ -38,23 +38,26 @@ final class NativeMemory implements AutoCloseable {
         HELD.addAndGet(bytes);
     }
 
-    /** Throws why JavaCPP's native code cannot be loaded, if so; its own methods say only that they are not there. */
+    /**
+     * Throws the reason if JavaCPP's native code could not be loaded; JavaCPP's methods only report that they are
+     * missing.
+     */
     static void requireJavaCpp() {
         NativeLibrary.isLoaded();
     }
 
-    /** The bytes of this process that were allocated and are not freed. */
+    /** Returns the number of bytes of this class that are allocated in the process. */
     static long held() {
         return HELD.get();
     }
 
-    /** Where it begins. */
+    /** Returns the address. */
     long address() {
         requireOpen();
         return memory.address();
     }
 
-    /** All of it, in the machine's byte order; not to be used after {@link #close}. */
+    /** Returns the memory as a buffer in the machine's byte order; must not be used after {@link #close}. */
     ByteBuffer buffer() {
         requireOpen();
         return buffer;
@@ -66,12 +69,12 @@ final class NativeMemory implements AutoCloseable {
         }
     }
 
-    /** Fills it with zeros. */
+    /** Fills the memory with zeros. */
     void clear() {
         buffer().put(0, new byte[bytes]);
     }
 
-    /** Frees it. Does nothing if it is freed. */
+    /** Frees the memory. Does nothing if it is freed already. */
     @Override
     public void close() {
         if (memory != null) {

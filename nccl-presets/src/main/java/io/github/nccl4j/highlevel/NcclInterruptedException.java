@@ -3,8 +3,8 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.library.NcclException;
 
 /**
- * A thread was interrupted while it waited for other ranks or for work on the device. The communicator was aborted: what
- * the other ranks have of the call is not known. The thread's interrupt status is set.
+ * Thrown if a thread was interrupted while it waited for other ranks or for work on the device. The communicator was
+ * aborted; how far the call got on the other ranks is unknown. The thread's interrupt status is set.
  *
  * <p>Instances are immutable and may be used in any thread.
  */

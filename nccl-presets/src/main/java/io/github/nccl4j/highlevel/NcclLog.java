@@ -16,9 +16,10 @@ import java.util.Locale;
 import java.util.Objects;
 
 /**
- * NCCL's own log, handed to the {@link System.Logger} named {@value #LOGGER}, with rank and communicator where they can be
- * told. Exceptions carry the last warnings then: {@link NcclResultException#warnings()}. Off unless a program starts it,
- * or {@code -Dnccl4j.log=WARN} ({@code INFO}, {@code TRACE}) or the variable {@code NCCL4J_LOG} does.
+ * NCCL's own log, forwarded to the {@link System.Logger} named {@value #LOGGER}, with rank and communicator where they
+ * are known. While it is forwarded, exceptions carry the last warnings: {@link NcclResultException#warnings()}. Off by
+ * default; enabled by {@link #start}, {@code -Dnccl4j.log=WARN} ({@code INFO}, {@code TRACE}) or the variable {@code
+ * NCCL4J_LOG}.
  *
  * <pre>{@code
  * NcclLog.start(NcclLog.Level.WARN); // before anything else that uses NCCL
@@ -30,13 +31,14 @@ import java.util.Objects;
  * }
  * }</pre>
  *
- * <p>NCCL writes to a file in the temporary folder, which a thread of this class reads and which is deleted when the process
- * ends; one that crashes leaves it behind. NCCL never waits for a logger: what a slow one has not taken yet stays in the
- * file. At level WARN that is a few lines; {@code INFO} and {@code TRACE} write for as long as the process lives.
+ * <p>NCCL writes to a file in the temporary folder. A thread of this class reads the file, and it is deleted when the
+ * process ends; a process that crashes leaves it behind. NCCL never waits for a logger: lines that a slow logger has
+ * not taken stay in the file. At level {@code WARN} that is a few lines; {@code INFO} and {@code TRACE} write for as
+ * long as the process lives.
  *
- * <p>The operator's wishes come first. Where {@code NCCL_DEBUG} is set in the environment, it says the level; where
- * {@code NCCL_DEBUG_FILE} is set, the lines go there, and are read from there. VCCL prints some of what it does to standard
- * output, past every setting. The host engine writes no log.
+ * <p>Settings in the environment take precedence. If {@code NCCL_DEBUG} is set, it determines the level; if {@code
+ * NCCL_DEBUG_FILE} is set, the lines are written to and read from that file. VCCL prints some lines to standard output
+ * regardless of settings. The host engine writes no log.
  *
  * <p>All methods may be called from any thread.
  */
@@ -61,12 +63,12 @@ public final class NcclLog {
     private final LogFile toLogger;
     private final LogFile toWarnings;
 
-    /** How much NCCL writes; each level includes those before it. */
+    /** Amount of NCCL's log; each level includes the previous ones. */
     public enum Level {
-        /** What went wrong. */
+        /** Failures. */
         WARN(Logger.Level.WARNING),
 
-        /** What NCCL found and chose, mostly when communicators are made. */
+        /** NCCL's findings and choices, mostly during the creation of communicators. */
         INFO(Logger.Level.INFO),
 
         /** Every call, if NCCL was built for it. */
@@ -83,16 +85,19 @@ public final class NcclLog {
      * A line of the log.
      *
      * @param level its level
-     * @param thread the system's number of the thread that wrote it; -1 if the line does not say
-     * @param device the CUDA device of that thread; -1 if the line does not say
-     * @param place where in NCCL's sources, such as "init.cc:411"; empty if the line does not say
-     * @param text what NCCL says
-     * @param rank the rank that it is about; -1 if that can't be told
-     * @param communicator the name of its communicator; empty if it has none or can't be told
+     * @param thread the operating system's id of the thread that wrote it; -1 if unknown
+     * @param device the CUDA device of that thread; -1 if unknown
+     * @param place the position in NCCL's sources, such as "init.cc:411"; empty if unknown
+     * @param text the message
+     * @param rank the rank that the line is about; -1 if unknown
+     * @param communicator the name of its communicator; empty if it has none or is unknown
      */
     public record Line(Level level, long thread, int device, String place, String text, int rank, String communicator) {
 
-        /** As it is logged: {@code "rank 3 of communicator 'train': Call to connect failed (misc/socket.cc:568)"}. */
+        /**
+         * Returns the line as it is logged: {@code "rank 3 of communicator 'train': Call to connect failed
+         * (misc/socket.cc:568)"}.
+         */
         @Override
         public String toString() {
             StringBuilder all = new StringBuilder();
@@ -110,7 +115,7 @@ public final class NcclLog {
         }
     }
 
-    /** A warning, and when it was read: no more than a moment after NCCL wrote it. */
+    /** A warning, and the time when it was read, shortly after NCCL wrote it. */
     record Warning(Line line, long seen) {}
 
     private NcclLog(Level level, Path file, long start) {
@@ -120,13 +125,13 @@ public final class NcclLog {
     }
 
     /**
-     * Has NCCL write its log, and hands it to the logger from now on. To be called before anything else of NCCL; later it
-     * needs NCCL 2.24 or newer, which can be told to read its settings again. A second call with the same level does
+     * Makes NCCL write its log and forwards it to the logger from now on. Call it before any other use of NCCL; a later
+     * call needs NCCL 2.24.3 or newer, which can read its settings again. A second call with the same level does
      * nothing.
      *
-     * @param level how much NCCL writes
-     * @throws IllegalStateException if it was started with another level, or if an older library is in use already
-     * @throws UncheckedIOException if there can be no file in the temporary folder
+     * @param level the amount of the log
+     * @throws IllegalStateException if the log was started with another level, or if an older library is loaded already
+     * @throws UncheckedIOException if the file can't be created in the temporary folder
      */
     public static void start(Level level) {
         Objects.requireNonNull(level, "level");
@@ -152,7 +157,7 @@ public final class NcclLog {
         }
     }
 
-    /** As the settings say; called before a library is used. */
+    /** Starts the log if a setting asks for it; called before a library is used. */
     static void startBySetting() {
         String wanted = System.getProperty(PROPERTY, System.getenv().getOrDefault("NCCL4J_LOG", ""))
                 .strip();
@@ -167,7 +172,7 @@ public final class NcclLog {
         }
     }
 
-    /** {@return whether NCCL's log is handed on} */
+    /** {@return true if NCCL's log is forwarded} */
     public static boolean isStarted() {
         synchronized (NcclLog.class) {
             return started != null;
@@ -175,8 +180,8 @@ public final class NcclLog {
     }
 
     /**
-     * The last warnings of NCCL in this process, oldest first, {@value #KEPT_WARNINGS} at most. All that NCCL has written
-     * before the call are looked at.
+     * Returns NCCL's last warnings in this process, oldest first, at most {@value #KEPT_WARNINGS}. Includes all that
+     * NCCL wrote before the call.
      *
      * @return the warnings; empty if the log was not started
      */
@@ -191,12 +196,13 @@ public final class NcclLog {
     }
 
     /**
-     * What an exception carries: the warnings since it began that are of its rank and communicator, or of unknown ones.
+     * Returns the warnings for an exception: those since the failed call began that are of its rank and communicator,
+     * or of unknown origin.
      *
      * @param rank the rank, or -1
      * @param name the communicator's name
      * @param handle the communicator's handle, or 0
-     * @param began when what has failed was called, in milliseconds since 1970
+     * @param began when the failed call began, in milliseconds since 1970
      */
     static List<Line> warningsOf(int rank, String name, long handle, long began) {
         NcclLog log;
@@ -243,7 +249,7 @@ public final class NcclLog {
         }
     }
 
-    /** As NCCL does: %h is the host's name up to the first dot, %p the process. */
+    /** Expands a file name as NCCL does: %h is the host's name up to the first dot, %p the process. */
     private static String expanded(String path) throws IOException {
         StringBuilder text = new StringBuilder();
         for (int i = 0; i < path.length(); i++) {
@@ -272,7 +278,8 @@ public final class NcclLog {
     private void readForever() {
         try {
             while (true) {
-                // First, so that a logger that waits does not leave all to who asks for warnings.
+                // Before the logger is called, which may block: callers that ask for warnings should not have to read
+                // all.
                 readWarnings();
                 read(toLogger);
                 Thread.sleep(PAUSE_MILLIS);
@@ -286,7 +293,7 @@ public final class NcclLog {
         try {
             file.read();
         } catch (IOException missing) {
-            // NCCL makes the operator's file when it writes for the first time; ours may be cleaned away.
+            // NCCL creates the configured file at its first line; the temporary file may have been cleaned up.
         }
     }
 

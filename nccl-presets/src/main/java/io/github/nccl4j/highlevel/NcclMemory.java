@@ -2,7 +2,7 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 
-/** Memory that NCCL allocates, checked. */
+/** Checked calls for memory that NCCL allocates. */
 final class NcclMemory {
     private NcclMemory() {}
 

@@ -1,8 +1,8 @@
 package io.github.nccl4j.highlevel;
 
 /**
- * Another rank has ended or cannot be reached. This rank is sound: it can abort the communicator and go on with a new one
- * that leaves the lost rank out.
+ * Thrown if another rank has ended or cannot be reached. This rank is intact: it can abort the communicator and
+ * continue with a new one without the lost rank.
  *
  * <p>Instances are immutable.
  */

@@ -6,7 +6,7 @@ import java.nio.file.Path;
 import java.util.List;
 
 /**
- * A function of NCCL returned an error. The message tells all that this object knows, and what to do:
+ * Thrown if a function of NCCL returned an error. The message contains all properties and a remedy:
  *
  * <pre>
  * ncclCommInitRank failed at rank 3 of communicator 'train': ncclSystemError (2), a call of the operating system failed.
@@ -14,9 +14,10 @@ import java.util.List;
  * Check network interfaces, firewalls, /dev/shm and limits; NCCL_DEBUG=WARN shows the call.
  * </pre>
  *
- * <p>This class itself stands for errors of CUDA, of the system and within NCCL, and for codes that nccl4j does not know:
- * the program cannot mend them by itself. What it can treat has subclasses: {@link NcclUsageException} (correct the
- * program), {@link NcclRemoteException} (go on without the lost rank) and {@link NcclTimeoutException} (find who is late).
+ * <p>This class itself represents errors of CUDA, of the system and within NCCL, and codes that nccl4j does not know,
+ * which a program cannot handle. Errors that a program can handle have subclasses: {@link NcclUsageException} (correct
+ * the program), {@link NcclRemoteException} (continue without the lost rank) and {@link NcclTimeoutException} (find the
+ * late rank).
  *
  * <p>Instances are immutable.
  */
@@ -39,7 +40,7 @@ public sealed class NcclResultException extends NcclException
     /** The path of the library. */
     private final String libraryPath;
 
-    /** What {@code ncclGetVersion} writes. */
+    /** The version code from {@code ncclGetVersion}. */
     private final int versionCode;
 
     /** NCCL's text, or empty. */
@@ -61,7 +62,7 @@ public sealed class NcclResultException extends NcclException
     }
 
     /**
-     * What the function returned.
+     * Returns the result of the function.
      *
      * @return the result, one without a constant if the library is newer than nccl4j
      */
@@ -70,7 +71,7 @@ public sealed class NcclResultException extends NcclException
     }
 
     /**
-     * The function that failed.
+     * Returns the function that failed.
      *
      * @return a C name, such as "ncclAllReduce"
      */
@@ -79,25 +80,25 @@ public sealed class NcclResultException extends NcclException
     }
 
     /**
-     * The rank that called the function.
+     * Returns the rank that called the function.
      *
-     * @return the rank; -1 if the function is not one of a communicator
+     * @return the rank; -1 if the function belongs to no communicator
      */
     public int rank() {
         return rank;
     }
 
     /**
-     * The name of the communicator.
+     * Returns the name of the communicator.
      *
-     * @return the name; empty if it has none or the function is not one of a communicator
+     * @return the name; empty if it has none or the function belongs to no communicator
      */
     public String communicatorName() {
         return communicatorName;
     }
 
     /**
-     * The library that returned the error.
+     * Returns the library that returned the error.
      *
      * @return its path
      */
@@ -106,7 +107,7 @@ public sealed class NcclResultException extends NcclException
     }
 
     /**
-     * The release of the library.
+     * Returns the release of the library.
      *
      * @return its version
      */
@@ -115,18 +116,18 @@ public sealed class NcclResultException extends NcclException
     }
 
     /**
-     * What NCCL wrote about the last error of this process since the call or the operation began. With several threads it may be
-     * that of another call.
+     * Returns NCCL's last-error text if it was written since the call or the operation began. NCCL has one text per
+     * process, so with several threads it may belong to another call.
      *
-     * @return NCCL's text; empty if there is none, or an older one
+     * @return NCCL's text; empty if there is none, or only an older one
      */
     public String lastError() {
         return lastError;
     }
 
     /**
-     * What NCCL warned of since the call or the operation began, oldest first: of this rank and communicator, or of ones that
-     * can't be told.
+     * Returns NCCL's warnings since the call or the operation began, oldest first: those of this rank and communicator,
+     * and those of unknown origin.
      *
      * @return the warnings; empty unless {@link NcclLog} was started
      */

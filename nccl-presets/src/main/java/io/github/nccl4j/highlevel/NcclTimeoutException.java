@@ -4,8 +4,8 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * An operation has not finished within its time limit. It may still be running, and a rank that was late may yet come:
- * abort the communicator before its buffers are used again.
+ * Thrown if an operation did not finish within its time limit. It may still be running, and a late rank may still join:
+ * abort the communicator before reusing its buffers.
  *
  * <p>Instances are immutable.
  */
@@ -21,13 +21,14 @@ public final class NcclTimeoutException extends NcclResultException {
     }
 
     /**
-     * The ranks that did not answer within a second when this rank asked all of them at its deadline: they are stopped, lost,
-     * or have dropped the communicator. The message tells what those that did answer are at, where that is something else.
+     * Returns the ranks that did not answer within 1 s when this rank asked all ranks at its deadline: they are
+     * stopped, lost, or have dropped the communicator. The message gives the status of the ranks that answered, if it
+     * differs from this rank's.
      *
-     * <p>Ranks can be asked where they have met at a {@link io.github.nccl4j.launch.TcpStore} that is still open, as those of
-     * {@link Communicator#fromEnvironment()} have.
+     * <p>Ranks can be asked if they met at a {@link io.github.nccl4j.launch.TcpStore} that is still open, as those of
+     * {@link Communicator#fromEnvironment()}.
      *
-     * @return the ranks; empty if all have answered, or none could be asked
+     * @return the ranks; empty if all have answered, or if they could not be asked
      */
     public List<Integer> silentRanks() {
         return Arrays.stream(silentRanks).boxed().toList();

@@ -1,8 +1,8 @@
 package io.github.nccl4j.highlevel;
 
 /**
- * NCCL refused a call for its arguments, or because it is not allowed here: {@link Result#INVALID_ARGUMENT} or
- * {@link Result#INVALID_USAGE}. The program has to be corrected; calling again fails again.
+ * Thrown if NCCL refused a call because of its arguments, or because it is not allowed at this point: {@link
+ * Result#INVALID_ARGUMENT} or {@link Result#INVALID_USAGE}. The program must be corrected; the same call fails again.
  *
  * <p>Instances are immutable.
  */

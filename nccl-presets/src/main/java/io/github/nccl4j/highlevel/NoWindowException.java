@@ -6,8 +6,9 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * NCCL made no window, because the communicator has no symmetric memory. It is no error for NCCL, which goes on without:
- * so can the program, but not with {@link Communicator#putSignal}. The message names what windows need.
+ * Thrown if NCCL created no window, because the communicator has no symmetric memory. NCCL itself continues without a
+ * window, and so can the program, except for {@link Communicator#putSignal}. The message names the requirements of
+ * windows.
  *
  * <p>Instances are immutable.
  */

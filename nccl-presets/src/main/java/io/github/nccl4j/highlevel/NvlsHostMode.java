@@ -3,24 +3,24 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * What a communicator does without reductions and multicast in the NVLink switch (NVLS), whose memory is limited: what it
- * leaves is there for other communicators. Without a mode NCCL decides.
+ * Which uses of reductions and multicast in the NVLink switch (NVLS) a communicator disables. Its memory is limited,
+ * and is then available to other communicators. Without a mode, NCCL decides.
  *
  * <p>Constants are immutable and may be used in any thread.
  *
  * @see CommunicatorConfig.Builder#nvlsHostMode
  */
 public enum NvlsHostMode {
-    /** Nothing: NVLS is used wherever NCCL can. */
+    /** Disables nothing: NVLS is used wherever possible. */
     ENABLE(nccl.ncclNvlsHostModeEnable),
 
-    /** The algorithms NVLS and NVLSTREE, and the registration of buffers for them. */
+    /** Disables the algorithms NVLS and NVLSTREE, and the registration of buffers for them. */
     DISABLE_TRANSPORT(nccl.ncclNvlsHostModeDisableTransport),
 
-    /** Kernels for symmetric windows and copies that would use multicast; others take their place. */
+    /** Disables multicast in kernels for symmetric windows and in copies; other kernels and copies are used instead. */
     DISABLE_SYMMETRIC_MULTIMEM(nccl.ncclNvlsHostModeDisableSymmetricMultimem),
 
-    /** Everything, also what later releases will use it for. */
+    /** Disables all uses, also those of later releases. */
     DISABLE(nccl.ncclNvlsHostModeDisable);
 
     private final int code;

@@ -6,19 +6,19 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.Supplier;
 
 /**
- * The device of a rank that makes a communicator with others: they want to know which it is long before it can be used,
- * for CUDA takes half a second to start. Of a rank that has not chosen one CUDA starts in a thread of its own. What fails
- * there fails again, and is thrown, where it is asked for.
+ * Device of a rank that is about to create a communicator. The other ranks need its number long before it is usable,
+ * because CUDA takes 0.5 s to start. If the rank has not chosen a device, CUDA is started in a thread of its own; a
+ * failure there is repeated, and thrown, in the thread that needs the result.
  */
 interface OwnDevice {
     int HOST = -1;
 
-    /** Its number among the CUDA devices, whose runtime is loaded then; or {@link #HOST}. */
+    /** Returns the device's number among the CUDA devices, after loading CUDA's runtime; or {@link #HOST}. */
     int index();
 
     Device get();
 
-    /** A device that was chosen, and so can be used. */
+    /** Wraps a device that the program has chosen. */
     static OwnDevice of(Supplier<Device> choice) {
         return new OwnDevice() {
             @Override
@@ -34,7 +34,7 @@ interface OwnDevice {
         };
     }
 
-    /** The device of a rank's place on its host. Starts it. */
+    /** Chooses the device by the local rank and starts it in the background. */
     static OwnDevice start(RankInfo self) {
         Started device = new Started(self);
         Thread thread = new Thread(device::start, "nccl4j device");
@@ -43,7 +43,7 @@ interface OwnDevice {
         return device;
     }
 
-    /** Stands for the device of a rank that does not know its place on its host: tells only that there is a device. */
+    /** Returns a placeholder for a rank with an unknown local rank: it only checks that there is a device. */
     static OwnDevice unlocated(RankInfo self) {
         return new OwnDevice() {
             @Override
@@ -65,7 +65,7 @@ interface OwnDevice {
         };
     }
 
-    /** As {@link #start}, in the calling thread. */
+    /** As {@link #start}, but in the calling thread. */
     static Device find(RankInfo self) {
         return new Started(self).find();
     }
@@ -74,7 +74,7 @@ interface OwnDevice {
         private final RankInfo self;
         private final CompletableFuture<Void> known = new CompletableFuture<>();
         private final CompletableFuture<Void> ready = new CompletableFuture<>();
-        /** What the thread has failed with. */
+        /** The failure of the background thread, or null. */
         private volatile Throwable failure;
 
         private Started(RankInfo self) {
@@ -96,7 +96,7 @@ interface OwnDevice {
 
         @Override
         public int index() {
-            // Not at the same time: threads that initialise the same classes can wait for each other.
+            // Not in parallel with the background thread: threads that initialise the same classes can deadlock.
             known.join();
             return again(this::number);
         }
@@ -107,7 +107,10 @@ interface OwnDevice {
             return again(this::find);
         }
 
-        /** A class that could not be initialised says why to the first who needs it, and that was the thread. */
+        /**
+         * Repeats a step. A class that failed to initialise reports the cause only to its first user, here the
+         * background thread.
+         */
         private <T> T again(Supplier<T> step) {
             try {
                 return step.get();

@@ -3,7 +3,7 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * A sum of elements that were multiplied by a number first, each rank's by its own: weighted averages without a kernel.
+ * Sum of elements that are first multiplied by a factor of each rank: weighted averages without a kernel.
  *
  * <pre>{@code
  * try (PreMulSum<Float32> mean = communicator.preMulSum(ElementType.FLOAT32, 1.0 / communicator.size())) {
@@ -11,12 +11,12 @@ import io.github.nccl4j.global.nccl;
  * }
  * }</pre>
  *
- * <p>It can be used with the communicator that made it and with its type of elements only, until it is closed. Closing it
- * right after an operation was called is allowed.
+ * <p>Usable only with the communicator that created it and with its element type, until it is closed. It may be closed
+ * right after an operation was called.
  *
- * <p><b>Ownership.</b> Closed by who made it, else with the communicator.
+ * <p><b>Ownership.</b> Closed by its creator, else with the communicator.
  *
- * <p><b>Threads.</b> As the communicator: one at a time.
+ * <p><b>Threads.</b> As the communicator: one thread at a time.
  *
  * @param <T> the type of the elements
  */
@@ -42,7 +42,7 @@ public final class PreMulSum<T extends Element> extends ReduceOp implements Auto
         return type;
     }
 
-    /** {@return whether it was not closed} */
+    /** {@return true if it is not closed} */
     public boolean isOpen() {
         return resource.isOpen();
     }
@@ -64,12 +64,13 @@ public final class PreMulSum<T extends Element> extends ReduceOp implements Auto
     }
 
     /**
-     * Destroys it. Does nothing if it is closed.
+     * Destroys the operator. Does nothing if it is closed already.
      *
      * <p>C function: {@code ncclRedOpDestroy}, since NCCL 2.11.4.
      *
-     * @throws IllegalStateException if another thread is in the communicator, or that is suspended; it is not closed then
-     * @throws NcclResultException if NCCL fails; it is closed all the same
+     * @throws IllegalStateException if another thread is in the communicator, or the communicator is suspended; the
+     *     operator stays open
+     * @throws NcclResultException if NCCL fails; the operator is closed all the same
      */
     @Override
     public void close() {

@@ -15,7 +15,7 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /**
- * A communicator that goes on without the ranks that it loses.
+ * Communicator that recovers from the loss of ranks.
  *
  * <pre>{@code
  * try (TcpStore store = TcpStore.open(RankInfo.fromEnvironment());
@@ -31,18 +31,18 @@ import java.util.stream.IntStream;
  * }
  * }</pre>
  *
- * <p><b>What is done.</b> {@link #recover} stops the communicator here. Then the ranks that live agree at the store who they are:
- * those that come to it within a time, without those whose connection to the store has ended. Then they shrink the communicator,
- * where the library can (NCCL 2.27.3 and newer) and none of them has aborted it; else, or if that fails, they make a new
- * one. Ranks keep their order.
+ * <p><b>What recovery does.</b> {@link #recover} first stops the communicator on this rank. Then the live ranks agree
+ * through the store on the survivors: the ranks that reach the store in time and whose connection to it has not ended.
+ * If the library supports it (NCCL 2.27.3 and newer) and no survivor has aborted the communicator, the survivors shrink
+ * it; otherwise, or if that fails, they create a new one. Ranks keep their order.
  *
- * <p><b>What is not done.</b> Buffers of operations that failed hold anything, and some ranks may have completed an
- * operation that failed at others: the program goes back to a state that it has kept, and the ranks agree on it, for example
- * by an all-reduce of the number of the step.
+ * <p><b>What recovery does not do.</b> Buffers of failed operations have undefined contents, and some ranks may have
+ * completed an operation that failed at others. The program must return to a saved state, and the ranks must agree on
+ * it, for example by an all-reduce of the step number.
  *
- * <p><b>Who may be lost.</b> Every rank but rank 0, whose process keeps the store. A rank that is stopped for longer than the
- * others wait is taken for lost, and told so when it comes. With the default {@link FailurePolicy} failures arrive as the exceptions above; a
- * policy that aborts makes shrinking impossible.
+ * <p><b>Which ranks may be lost.</b> Every rank except rank 0, whose process runs the store. A rank that is stopped for
+ * longer than the others wait counts as lost, and gets an exception when it continues. With the default {@link
+ * FailurePolicy}, failures arrive as the exceptions above; a policy that aborts makes shrinking impossible.
  *
  * <p><b>Threads.</b> One thread at a time, as for the communicator.
  */
@@ -55,7 +55,7 @@ public final class Recovery implements AutoCloseable {
     private final String name;
     private final CommunicatorBuilder builder;
 
-    /** The store's ranks, by the rank of the communicator. */
+    /** The rank at the store, by the rank in the communicator. */
     private List<Integer> members;
 
     private Communicator communicator;
@@ -70,11 +70,12 @@ public final class Recovery implements AutoCloseable {
     }
 
     /**
-     * Makes the communicator of all ranks of a store. Collective.
+     * Creates the communicator of all ranks of a store. Collective.
      *
-     * @param store where the ranks meet, now and when some are lost; open as long as this
-     * @param name tells it from others at this store; the same for all ranks, without a slash
-     * @param builder settings for this communicator and those that replace it; not changed as long as this is used
+     * @param store where the ranks meet, now and at each recovery; must stay open while the recovery is used
+     * @param name a name that is unique at this store; the same on all ranks, without a slash
+     * @param builder settings for this communicator and its replacements; must not be changed while the recovery is
+     *     used
      * @return the recovery, to be closed by the caller
      * @throws NcclException as {@link CommunicatorBuilder#create(Rendezvous)}
      */
@@ -85,13 +86,13 @@ public final class Recovery implements AutoCloseable {
                 Objects.requireNonNull(builder, "builder"));
     }
 
-    /** {@return the communicator of the ranks that are left, as far as it is known} */
+    /** {@return the current communicator, of the ranks that survived the last recovery} */
     public Communicator communicator() {
         return communicator;
     }
 
     /**
-     * Who the ranks of the communicator are.
+     * Returns the ranks of the communicator as ranks of the store.
      *
      * @return the rank at the store of each rank of the communicator
      */
@@ -99,7 +100,7 @@ public final class Recovery implements AutoCloseable {
         return members;
     }
 
-    /** What the ranks that live have agreed on. */
+    /** Decision on which the survivors have agreed. */
     private record Decision(String how, List<Integer> survivors) {
         byte[] bytes() {
             return (how + " " + survivors.stream().map(Object::toString).collect(Collectors.joining(",")))
@@ -115,17 +116,19 @@ public final class Recovery implements AutoCloseable {
     }
 
     /**
-     * Replaces the communicator by one of the ranks that live. Collective among these: each calls it when it has got an
-     * exception, or learns in another way that the communicator is to be given up. Also if no rank is lost.
+     * Replaces the communicator by one of the surviving ranks. Collective among them: each rank calls it after an
+     * exception, or when it learns in another way that the communicator is to be replaced. Allowed also if no rank is
+     * lost.
      *
-     * <p>What was made from the old communicator can't be used any more. If this throws, because another rank was lost meanwhile for example,
-     * it may be called again, by all.
+     * <p>Objects that were created from the old communicator are unusable afterwards. If this throws, for example
+     * because another rank was lost meanwhile, all surviving ranks may call it again.
      *
-     * @param patience how long to wait for ranks that may be lost; longer than it takes the others to notice, which is
-     *     the communicator's {@linkplain CommunicatorBuilder#deadline deadline} at most
+     * @param patience how long to wait for ranks that may be lost; must exceed the time that the other ranks need to
+     *     notice the failure, which is at most the communicator's {@linkplain CommunicatorBuilder#deadline deadline}
      * @return the new communicator
-     * @throws RendezvousException if the others have taken this rank for lost, rank 0 is lost, or this thread is interrupted
-     * @throws NcclResultException if the new communicator can't be made
+     * @throws RendezvousException if the other ranks have counted this rank as lost, rank 0 is lost, or this thread is
+     *     interrupted
+     * @throws NcclResultException if the new communicator can't be created
      * @throws IllegalArgumentException if the patience is negative
      */
     public Communicator recover(Duration patience) {
@@ -158,7 +161,7 @@ public final class Recovery implements AutoCloseable {
         return key("alive-" + rank);
     }
 
-    /** Ends what this rank is doing. Whether the communicator can be shrunk then. */
+    /** Stops the communicator on this rank; returns true if it can be shrunk afterwards. */
     private boolean stop() {
         NcclLibrary library = NcclLibrary.get();
         try {
@@ -166,7 +169,7 @@ public final class Recovery implements AutoCloseable {
                 communicator.revoke(RevokeFlag.DEFAULT);
             }
         } catch (NcclException | IllegalStateException e) {
-            // It may have ended meanwhile.
+            // The communicator may have ended meanwhile.
             communicator.abort();
         }
         boolean usable =
@@ -174,22 +177,22 @@ public final class Recovery implements AutoCloseable {
         return usable && library.provides("ncclCommShrink");
     }
 
-    /** Who first knows all, or has waited long enough, decides for all. */
+    /** The first rank that sees all members, or whose wait times out, decides for all ranks. */
     private Decision agree(boolean canShrink, long limit, Duration patience) {
         store.set(alive(store.rank()), new byte[] {(byte) (canShrink ? 1 : 0)});
         long start = System.nanoTime();
-        while (!allAreThere() && find(key("decision")) == null && System.nanoTime() - start <= limit) {
-            // allAreThere() has waited a little.
+        while (!allMembersReady() && find(key("decision")) == null && System.nanoTime() - start <= limit) {
+            // allMembersReady() has waited a little.
             continue;
         }
         if (store.add(key("decider"), 1) == 1) {
             store.set(key("decision"), decide().bytes());
         }
-        // The decider is about to say it.
+        // The deciding rank sets the key soon.
         return Decision.of(store.get(key("decision"), patience.plus(SLICE)));
     }
 
-    private boolean allAreThere() {
+    private boolean allMembersReady() {
         List<Integer> gone = store.gone();
         List<String> keys = members.stream()
                 .filter(rank -> !gone.contains(rank))
@@ -203,7 +206,7 @@ public final class Recovery implements AutoCloseable {
         }
     }
 
-    /** The value that a key has now, else null. */
+    /** Returns the current value of a key, or null. */
     private byte[] find(String key) {
         try {
             return store.get(key, Duration.ZERO);
@@ -223,11 +226,11 @@ public final class Recovery implements AutoCloseable {
                 allCanShrink &= sign[0] != 0;
             }
         }
-        boolean someAreLost = survivors.size() < members.size();
-        return new Decision(allCanShrink && someAreLost ? SHRINK : CREATE, survivors);
+        boolean hasLostRanks = survivors.size() < members.size();
+        return new Decision(allCanShrink && hasLostRanks ? SHRINK : CREATE, survivors);
     }
 
-    /** Null if it has not worked for all. */
+    /** Returns the shrunken communicator, or null if shrinking failed on any rank. */
     private Communicator shrink(List<Integer> survivors) {
         List<Integer> excluded = IntStream.range(0, members.size())
                 .filter(rank -> !survivors.contains(members.get(rank)))
@@ -256,8 +259,8 @@ public final class Recovery implements AutoCloseable {
             }
         }
         if (done) {
-            // As one that is made anew, which meets at the store.
-            made.core().callRollAt(store.among(key("shrunk"), survivors));
+            // As for a communicator that was created at the store.
+            made.core().enableStatusQuery(store.among(key("shrunk"), survivors));
         }
         return done ? made : null;
     }

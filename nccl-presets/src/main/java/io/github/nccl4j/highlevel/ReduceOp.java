@@ -4,10 +4,10 @@ import io.github.nccl4j.global.nccl;
 import java.util.List;
 
 /**
- * How the elements of the ranks become one.
+ * Reduction operator, which combines the elements of the ranks.
  *
- * <p>Not an enumeration, because NCCL lets programs create operators at run time; programs cannot extend this class; {@link
- * PreMulSum} is what they create. The constants are immutable and may be used in any thread.
+ * <p>Not an enumeration, because NCCL lets programs create operators at run time, as {@link PreMulSum}. Programs cannot
+ * extend this class. The constants are immutable and may be used in any thread.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html">NCCL: types</a>
  */
@@ -38,7 +38,7 @@ public class ReduceOp {
     }
 
     /**
-     * The operators that NCCL has itself.
+     * Returns NCCL's built-in operators.
      *
      * @return an immutable list, by code
      */
@@ -47,7 +47,7 @@ public class ReduceOp {
     }
 
     /**
-     * The value of {@code ncclRedOp_t}.
+     * Returns the value of {@code ncclRedOp_t}.
      *
      * @return the code
      */
@@ -55,22 +55,22 @@ public class ReduceOp {
         return code;
     }
 
-    /** The name of an operator with a code. */
+    /** Returns the name of the operator with a code. */
     static String name(int code) {
         return code >= 0 && code < BUILT_IN.size() ? BUILT_IN.get(code).name : "PreMulSum";
     }
 
-    /** Whether NCCL has it itself; else it belongs to a communicator. */
+    /** Returns true if the operator is built into NCCL; else it belongs to a communicator. */
     final boolean isBuiltIn() {
         return code < nccl.ncclNumOps;
     }
 
-    /** Whether all-reduces of it are refused in some cases: averages, and those that NCCL does not have itself. */
+    /** Returns true if all-reduces with this operator are refused in some cases: averages and created operators. */
     final boolean mayBeRefused() {
         return code >= nccl.ncclAvg;
     }
 
-    /** The operator's name, such as "SUM". */
+    /** Returns the operator's name, such as "SUM". */
     @Override
     public String toString() {
         return name;

@@ -3,7 +3,8 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * Memory that NCCL may use directly in operations of a communicator, instead of copying through its own.
+ * Registration of memory that NCCL may use directly in operations of a communicator, instead of copying through its own
+ * memory.
  *
  * <pre>{@code
  * try (DeviceBuffer<Float32> gradients = device.allocateForWindow(ElementType.FLOAT32, 1 << 20);
@@ -13,14 +14,14 @@ import io.github.nccl4j.global.nccl;
  * }
  * }</pre>
  *
- * <p>It changes how fast operations are, never what they do; where the other ranks have not registered theirs, NCCL copies.
- * One fault of NCCL from 2.23.4 until 2.29.2 is to be known: a large collective on registered memory fails if the memory was
- * sent from or received into first. A warning is logged with these releases.
+ * <p>A registration affects only the speed of operations; if other ranks have not registered their memory, NCCL copies.
+ * NCCL 2.23.4 to 2.29.2 has a fault: a large collective on registered memory fails if the memory was used by a send or
+ * receive before. A warning is logged with these releases.
  *
- * <p><b>Ownership.</b> Closed by who made it, else with the communicator. It keeps the memory of its buffer: closing the
- * buffer first is allowed, and frees the memory when the registration is closed.
+ * <p><b>Ownership.</b> Closed by its creator, else with the communicator. It keeps the memory of its buffer: the buffer
+ * may be closed first; its memory is then freed with the registration.
  *
- * <p><b>Threads.</b> As the communicator: one at a time.
+ * <p><b>Threads.</b> As the communicator: one thread at a time.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/bufferreg.html">NCCL: registration</a>
  */
@@ -29,7 +30,7 @@ public final class Registration implements AutoCloseable {
     private final long handle;
     private final Resource resource;
 
-    /** Of a buffer that is pinned for it. */
+    /** Creates the registration of a buffer that was pinned for it. */
     Registration(CommunicatorCore core, DeviceBuffer<?> buffer, long handle) {
         this.buffer = buffer;
         this.handle = handle;
@@ -46,24 +47,24 @@ public final class Registration implements AutoCloseable {
     }
 
     /**
-     * Whether NCCL has taken the memory. It has not where registrations are switched off, by {@code NCCL_LOCAL_REGISTER=0}
-     * for example; operations work all the same.
+     * Returns true if NCCL uses the registration. It does not if registrations are disabled, for example by {@code
+     * NCCL_LOCAL_REGISTER=0}; operations work all the same.
      *
-     * @return whether it may be used directly
+     * @return true if the memory may be used directly
      */
     public boolean isEffective() {
         return handle != 0;
     }
 
-    /** {@return whether it was not closed} */
+    /** {@return true if it is not closed} */
     public boolean isOpen() {
         return resource.isOpen();
     }
 
     /**
-     * The handle for native code, valid as long as the registration is open; that is the caller's concern.
+     * Returns the handle for native code. It is valid while the registration is open.
      *
-     * @return what {@code ncclCommRegister} gave, 0 if it is not effective
+     * @return the handle of {@code ncclCommRegister}; 0 if it is not effective
      * @throws IllegalStateException if it is closed
      */
     public long nativeHandle() {
@@ -72,21 +73,23 @@ public final class Registration implements AutoCloseable {
     }
 
     /**
-     * Gives up the registration, and with it the memory of its buffer if that is closed. Does nothing if it is closed. Not
-     * collective, but waits until all work of a CUDA device is done.
+     * Ends the registration, and frees the memory of its buffer if that is closed. Does nothing if it is closed
+     * already. Not collective, but waits for all work of a CUDA device.
      *
      * <p>C function: {@code ncclCommDeregister}, since NCCL 2.19.1.
      *
-     * @throws IllegalStateException if another thread is in the communicator, or that is suspended; it is not closed then
-     * @throws NcclTimeoutException if the device was not done before the communicator's deadline
-     * @throws NcclResultException if NCCL fails; it is closed all the same, and keeps its memory as long as the communicator
+     * @throws IllegalStateException if another thread is in the communicator, or the communicator is suspended; the
+     *     registration stays open
+     * @throws NcclTimeoutException if the device's work was not done by the communicator's deadline
+     * @throws NcclResultException if NCCL fails; the registration is closed all the same, and keeps its memory until
+     *     the communicator ends
      */
     @Override
     public void close() {
         resource.close();
     }
 
-    /** {@return what it is: "registration of 1024 float32"} */
+    /** {@return a description: "registration of 1024 float32"} */
     @Override
     public String toString() {
         return "registration of " + buffer.length() + " " + buffer.type();

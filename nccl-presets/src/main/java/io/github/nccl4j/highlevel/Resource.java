@@ -3,9 +3,10 @@ package io.github.nccl4j.highlevel;
 import java.util.concurrent.atomic.AtomicReference;
 
 /**
- * A native thing of a communicator, and what it keeps alive. It is destroyed when it is closed, or, if an open group still
- * needs it, when that has ended; else with its communicator. What it keeps is released when it was destroyed, or when the
- * native communicator is gone: a thing that could not be destroyed may still be used until then.
+ * Native object of a communicator, and the resources that it keeps alive. It is destroyed when it is closed, or when an
+ * open group that uses it has ended; at the latest with its communicator. Its resources are released when it was
+ * destroyed, or when the native communicator is gone: an object that could not be destroyed may still be used until
+ * then.
  */
 final class Resource implements AutoCloseable {
     private final CommunicatorCore core;
@@ -14,11 +15,11 @@ final class Resource implements AutoCloseable {
     private final AtomicReference<Runnable> release;
 
     /**
-     * A resource, owned by its communicator from now on.
+     * Creates a resource and registers it with its communicator.
      *
-     * @param what it is, for messages
-     * @param destroy makes the C call; done by a thread that has the communicator for itself
-     * @param release gives up what is kept alive
+     * @param what the object, for messages
+     * @param destroy makes the native call; runs in a thread that holds the communicator exclusively
+     * @param release releases the resources that are kept alive
      */
     Resource(CommunicatorCore core, Object what, Runnable destroy, Runnable release) {
         this.core = core;
@@ -57,7 +58,7 @@ final class Resource implements AutoCloseable {
 
     private void free() {
         if (core.mayNeverEnd()) {
-            // It goes with the communicator, which will be aborted.
+            // The object is freed with the communicator, which will be aborted.
             return;
         }
         core.alone(() -> {
@@ -68,18 +69,18 @@ final class Resource implements AutoCloseable {
         cancel();
     }
 
-    /** There is nothing to destroy any more, or nothing came to be. */
+    /** Releases the resources of an object that was destroyed or never created. */
     void cancel() {
         core.disown(this);
         abandon();
     }
 
-    /** It can't be used any more, but keeps what it keeps until the native communicator is gone. */
+    /** Marks the object as closed, but keeps its resources until the native communicator is gone. */
     void giveUp() {
         lifetime.close(() -> {});
     }
 
-    /** The native communicator is gone, and this with it: nothing may be called for it any more. */
+    /** Releases the resources because the native communicator is gone, and the object with it; makes no native call. */
     void abandon() {
         giveUp();
         Runnable once = release.getAndSet(null);

@@ -4,8 +4,8 @@ import io.github.nccl4j.global.nccl;
 import java.util.List;
 
 /**
- * What a function of NCCL returned. Libraries newer than nccl4j may return codes that have no constant here; those are
- * results like all others, and keep their code.
+ * Result of a function of NCCL. Libraries newer than nccl4j may return codes without a constant here; such a result
+ * keeps its code.
  *
  * <pre>{@code
  * try {
@@ -17,7 +17,7 @@ import java.util.List;
  * }
  * }</pre>
  *
- * <p>Instances are immutable and equal if their codes are.
+ * <p>Instances are immutable, and equal if their codes are.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html">NCCL: types</a>
  */
@@ -67,7 +67,7 @@ public final class Result {
             "another rank has ended or cannot be reached",
             "Look for the first error of the other ranks; abort the communicator and create a new one.");
 
-    /** The operation has not finished; an answer of communicators that do not block, and no error. */
+    /** The operation has not finished; not an error, but the state of a non-blocking communicator. */
     public static final Result IN_PROGRESS = new Result(
             nccl.ncclInProgress,
             "ncclInProgress",
@@ -105,10 +105,10 @@ public final class Result {
     }
 
     /**
-     * The result of a code.
+     * Returns the result of a code.
      *
      * @param code any value of {@code ncclResult_t}, known or not
-     * @return the result; one of the constants if there is one of this code
+     * @return the result; the constant if the code has one
      */
     public static Result of(int code) {
         if (code >= 0 && code < KNOWN.size()) {
@@ -122,7 +122,7 @@ public final class Result {
     }
 
     /**
-     * The results that have a constant.
+     * Returns the results that have a constant.
      *
      * @return an immutable list, by code
      */
@@ -131,7 +131,7 @@ public final class Result {
     }
 
     /**
-     * The value of {@code ncclResult_t}.
+     * Returns the value of {@code ncclResult_t}.
      *
      * @return the code
      */
@@ -140,16 +140,16 @@ public final class Result {
     }
 
     /**
-     * The name in {@code nccl.h}.
+     * Returns the name in {@code nccl.h}.
      *
-     * @return such as "ncclRemoteError"; "unknown result" if the code has no constant
+     * @return a name such as "ncclRemoteError"; "unknown result" if the code has no constant
      */
     public String name() {
         return name;
     }
 
     /**
-     * What the code says.
+     * Returns the meaning of the code.
      *
      * @return a clause in English
      */
@@ -158,7 +158,7 @@ public final class Result {
     }
 
     /**
-     * What to do about it.
+     * Returns a remedy.
      *
      * @return one or two sentences in English; empty for success
      */
@@ -167,7 +167,7 @@ public final class Result {
     }
 
     /**
-     * Whether the code has a constant in this class.
+     * Returns true if the code has a constant in this class.
      *
      * @return false for codes that only newer libraries know
      */
@@ -185,7 +185,7 @@ public final class Result {
         return code;
     }
 
-    /** Name and code: "ncclRemoteError (6)". */
+    /** Returns name and code: "ncclRemoteError (6)". */
     @Override
     public String toString() {
         return name + " (" + code + ")";

@@ -8,7 +8,7 @@ import io.github.nccl4j.global.nccl;
  * <p>Constants are immutable and may be used in any thread.
  */
 public enum RevokeFlag {
-    /** The only way so far. */
+    /** The only mode so far. */
     DEFAULT(nccl.NCCL_REVOKE_DEFAULT);
 
     private final int code;

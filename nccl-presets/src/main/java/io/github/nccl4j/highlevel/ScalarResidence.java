@@ -3,15 +3,15 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * Where the factor of a custom sum lies.
+ * Where the factor of a custom sum is stored.
  *
  * <p>Constants are immutable and may be used in any thread.
  */
 public enum ScalarResidence {
-    /** In memory of the device, read at every reduction. */
+    /** In device memory; read by every reduction. */
     DEVICE(nccl.ncclScalarDevice),
 
-    /** In memory of the host, read once, when the operator is made. */
+    /** In host memory; read once, when the operator is created. */
     HOST_IMMEDIATE(nccl.ncclScalarHostImmediate);
 
     private final int code;

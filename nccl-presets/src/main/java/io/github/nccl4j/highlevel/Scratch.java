@@ -8,8 +8,8 @@ import java.util.Deque;
 import java.util.List;
 
 /**
- * Small memory on the device that a communicator's own exchanges need. It stays with the communicator, because allocating
- * and freeing wait for the device, and with that, in a process with several ranks, possibly for each other.
+ * Small device memory for a communicator's own exchanges. It is kept until the communicator is closed, because
+ * allocating and freeing wait for the device, and so, in a process with several ranks, possibly for each other.
  */
 final class Scratch {
     private final Device device;
@@ -21,10 +21,10 @@ final class Scratch {
         this.device = device;
     }
 
-    /** What a rank tells all others, and what all tell it. */
+    /** Rows of an exchange: this rank's row, and the rows of all ranks. */
     record Rows(DeviceBuffer<Int64> own, DeviceBuffer<Int64> ofAll) {}
 
-    /** Memory for rows, always of one length for a communicator, until it is given back. */
+    /** Returns memory for rows until {@link #giveBack}. The length is constant for a communicator. */
     synchronized Rows take(int length, int ranks) {
         if (!free.isEmpty()) {
             return free.pop();
@@ -47,7 +47,7 @@ final class Scratch {
         free.push(rows);
     }
 
-    /** An element for an operation that does nothing but wait for all ranks. */
+    /** Returns one element, for an operation that only waits for all ranks. */
     synchronized DeviceBuffer<Int8> barrier() {
         if (barrier == null) {
             barrier = device.allocate(ElementType.INT8, 1);

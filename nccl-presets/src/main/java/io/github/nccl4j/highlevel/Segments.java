@@ -5,8 +5,8 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 
 /**
- * Makes memory segments by reflection: the class came with Java 22, and this package is compiled for Java 17. The type is
- * found when it is asked for first.
+ * Creates memory segments by reflection: the class exists since Java 22, and this package is compiled for Java 17. The
+ * class is looked up at the first use.
  */
 final class Segments {
     private static final String CLASS = "java.lang.foreign.MemorySegment";
@@ -14,7 +14,7 @@ final class Segments {
 
     private Segments() {}
 
-    /** Apart, because it can't be initialised on an older Java. */
+    /** A class of its own, because it can't be initialised on an older Java. */
     private static final class Handles {
         static final Class<?> TYPE;
         static final MethodHandle OF_ADDRESS;

@@ -4,14 +4,14 @@ import io.github.nccl4j.launch.Rendezvous;
 import java.time.Duration;
 
 /**
- * What is set for a communicator besides its configuration in NCCL; those made from it have the same.
+ * Settings of a communicator besides NCCL's configuration; communicators derived from it inherit them.
  *
- * @param deadline how long is waited for other ranks
- * @param policy what is done when something has failed
- * @param watchdog whether it is looked after when nobody waits
- * @param recorded how many operations are kept
- * @param check where calls are compared, or null
- * @param meeting where the ranks have met, or null
+ * @param deadline the time to wait for other ranks
+ * @param policy what to do after a failure
+ * @param watchdog true if the watchdog is enabled
+ * @param recorded the number of operations that the flight recorder keeps
+ * @param check the rendezvous at which calls are compared, or null
+ * @param meeting the rendezvous at which the ranks met, or null
  */
 record Settings(
         Duration deadline, FailurePolicy policy, boolean watchdog, int recorded, Rendezvous check, Rendezvous meeting) {

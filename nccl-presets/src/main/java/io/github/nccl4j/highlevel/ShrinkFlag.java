@@ -3,7 +3,7 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * How {@code ncclCommShrink} treats what the communicator still does.
+ * How {@code ncclCommShrink} treats outstanding work.
  *
  * <p>Constants are immutable and may be used in any thread.
  */
@@ -11,7 +11,7 @@ public enum ShrinkFlag {
     /** The communicator is healthy and its work has finished. */
     DEFAULT(nccl.NCCL_SHRINK_DEFAULT),
 
-    /** A rank is lost: outstanding work is ended first. */
+    /** A rank is lost: outstanding work is aborted first. */
     ABORT(nccl.NCCL_SHRINK_ABORT);
 
     private final int code;

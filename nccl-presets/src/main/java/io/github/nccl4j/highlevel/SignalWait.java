@@ -1,18 +1,18 @@
 package io.github.nccl4j.highlevel;
 
 /**
- * How many signals of one rank to wait for; see {@link Communicator#waitSignal(CudaStream, SignalWait...)}.
+ * Number of signals of one rank to wait for; see {@link Communicator#waitSignal(CudaStream, SignalWait...)}.
  *
  * <p>Instances are immutable.
  *
  * @param peer the rank that sends the signals
- * @param count how many, at least 1
- * @param index which of the signals that a rank has; only 0 exists in NCCL so far
- * @param context in which context; only 0 is allowed by NCCL so far
+ * @param count the number of signals, at least 1
+ * @param index the index of the signal; NCCL supports only 0 so far
+ * @param context the context; NCCL supports only 0 so far
  */
 public record SignalWait(int peer, int count, int index, int context) {
     /**
-     * Checks what does not depend on a communicator.
+     * Creates a wait. Checks only what is independent of a communicator.
      *
      * @param peer the rank that sends the signals
      * @param count how many
@@ -36,7 +36,7 @@ public record SignalWait(int peer, int count, int index, int context) {
     }
 
     /**
-     * Some signals of a rank, with index and context 0.
+     * Returns a wait with index and context 0.
      *
      * @param peer the rank that sends them
      * @param count how many

@@ -1,8 +1,8 @@
 package io.github.nccl4j.highlevel;
 
 /**
- * A float format of 8 or 16 bits, and its conversion from and to Java's numbers. Rounds to nearest, ties to even, as
- * the host engine does; where the format has no infinity, what is too large becomes the largest number. NaN stays NaN.
+ * Float format of 8 or 16 bits, and its conversion from and to Java's numbers. Rounds to nearest, ties to even, as the
+ * host engine does. If the format has no infinity, numbers that are too large become the largest number. NaN stays NaN.
  */
 enum SmallFloatFormat {
     FLOAT16(5, 10, true),
@@ -30,7 +30,7 @@ enum SmallFloatFormat {
         infinityOrLargest = infinite ? infinity : nan - 1;
     }
 
-    /** From a double, so that doubles are rounded once only; floats are exact as doubles. */
+    /** Encodes a double, so that doubles are rounded only once; floats are exact as doubles. */
     int encode(double value) {
         long bits = Double.doubleToRawLongBits(value);
         int signBit = bits < 0 ? sign : 0;
@@ -59,7 +59,7 @@ enum SmallFloatFormat {
         if (rest > half || rest == half && (kept & 1) != 0) {
             kept++;
         }
-        // A carry out of the mantissa goes into the exponent, which is the right number.
+        // A carry out of the mantissa increments the exponent, which is correct.
         long code = exponent < lowest ? kept : ((long) (exponent + bias - 1) << mantissaBits) + kept;
         return signBit | (int) Math.min(code, infinityOrLargest);
     }

@@ -5,11 +5,11 @@ import io.github.nccl4j.library.SystemText;
 import java.time.Duration;
 import java.util.List;
 
-/** The one place where what a function returned becomes an exception. */
+/** Converts results of native functions to exceptions; the only class that does. */
 final class Status {
     private Status() {}
 
-    /** Checks a call that belongs to no communicator. As {@link #check(int, String, int, String, long)}. */
+    /** As {@link #check(int, String, int, String, long)}, for a call that belongs to no communicator. */
     static void check(int result, String operation) {
         if (result != nccl.ncclSuccess) {
             throw failure(result, operation, -1, "", 0);
@@ -17,10 +17,10 @@ final class Status {
     }
 
     /**
-     * Checks a call that must have succeeded when it returns. "In progress" is an error here: it means that the
-     * communicator does not block, and the caller should have used {@link #isFinished}.
+     * Checks a call that must have succeeded when it returns. {@code ncclInProgress} is an error here: the communicator
+     * is non-blocking, and the caller should have used {@link #isFinished}.
      *
-     * @param result what the function returned
+     * @param result the result of the function
      * @param operation its C name
      * @param rank the rank that called it, or -1
      * @param communicatorName the communicator's name, or empty
@@ -33,7 +33,7 @@ final class Status {
     }
 
     /**
-     * Checks a call that may go on after it has returned.
+     * Checks a call that may continue after it has returned.
      *
      * @return true if it succeeded, false if it is in progress
      */
@@ -45,38 +45,38 @@ final class Status {
         return true;
     }
 
-    /** The exception for a result that is known to be an error. */
+    /** Returns the exception for an error. */
     static NcclResultException failure(
             int result, String operation, int rank, String communicatorName, long communicator) {
         NcclLibrary library = NcclLibrary.get();
         long began = System.currentTimeMillis() - LastError.LONGEST_CALL_MILLIS;
         String text = library.lastError(communicator);
-        LastError.Said said = new LastError.Said(
+        LastError.Messages messages = new LastError.Messages(
                 LastError.quote(library, text, began, communicator, operation + " " + result),
                 NcclLog.warningsOf(rank, communicatorName, communicator, began));
-        return failure(result, operation, operation, rank, communicatorName, said, library);
+        return failure(result, operation, operation, rank, communicatorName, messages, library);
     }
 
-    /** As {@link #failure(int, String, int, String, long)}, with what the operation was to do. */
+    /** As {@link #failure(int, String, int, String, long)} with a description of the call and its arguments. */
     static NcclResultException failure(
             int result,
             String operation,
             String description,
             int rank,
             String communicatorName,
-            LastError.Said said,
+            LastError.Messages messages,
             NcclLibrary library) {
-        return failure(result, operation, description, rank, communicatorName, said, library, "");
+        return failure(result, operation, description, rank, communicatorName, messages, library, "");
     }
 
-    /** As above, with what to tell at the end of the message. */
+    /** As above with a text for the end of the message. */
     static NcclResultException failure(
             int result,
             String operation,
             String description,
             int rank,
             String communicatorName,
-            LastError.Said said,
+            LastError.Messages messages,
             NcclLibrary library,
             String tail) {
         return new Failure(
@@ -89,33 +89,33 @@ final class Status {
                         SystemText.text(library.path()),
                         library.versionCode(),
                         library.toString(),
-                        said.lastError(),
-                        said.warnings(),
+                        messages.lastError(),
+                        messages.warnings(),
                         tail,
                         List.of())
                 .exception();
     }
 
-    /** The exception for an operation that was not done in time. */
+    /** Returns the exception for an operation that timed out. */
     static NcclResultException timeout(
             String operation,
             String description,
             Duration limit,
             int rank,
             String communicatorName,
-            LastError.Said said,
+            LastError.Messages messages,
             NcclLibrary library) {
-        return timeout(operation, description, limit, rank, communicatorName, said, library, "", List.of());
+        return timeout(operation, description, limit, rank, communicatorName, messages, library, "", List.of());
     }
 
-    /** As above, with what to tell at the end of the message, and the ranks that were not heard of. */
+    /** As above with a text for the end of the message, and the ranks that did not answer. */
     static NcclResultException timeout(
             String operation,
             String description,
             Duration limit,
             int rank,
             String communicatorName,
-            LastError.Said said,
+            LastError.Messages messages,
             NcclLibrary library,
             String tail,
             List<Integer> silent) {
@@ -129,8 +129,8 @@ final class Status {
                         SystemText.text(library.path()),
                         library.versionCode(),
                         library.toString(),
-                        said.lastError(),
-                        said.warnings(),
+                        messages.lastError(),
+                        messages.warnings(),
                         tail,
                         silent)
                 .exception();

@@ -4,8 +4,8 @@ import io.github.nccl4j.library.NcclException;
 import java.time.Duration;
 
 /**
- * A stream or an event was not done in time. Its work goes on: it may be waited for again, or be given up by aborting the
- * communicator that it belongs to. Instances are immutable.
+ * Thrown if a stream or an event was not done in time. Its work continues: wait for it again, or abort the communicator
+ * that it belongs to. Instances are immutable.
  */
 public final class StreamTimeoutException extends NcclException {
     private static final long serialVersionUID = 1L;
@@ -18,7 +18,7 @@ public final class StreamTimeoutException extends NcclException {
         this.timeout = timeout;
     }
 
-    /** {@return how long was waited} */
+    /** {@return the timeout} */
     public Duration timeout() {
         return timeout;
     }

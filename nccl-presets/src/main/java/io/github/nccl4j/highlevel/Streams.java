@@ -4,8 +4,8 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 
 /**
- * The stream that a communicator has of its own, and the events by which its work is waited for. Events are used again
- * when their work is done, and all are closed with the communicator.
+ * Stream that belongs to a communicator, and the events that mark its work. Events are reused once their work is done;
+ * all are closed with the communicator.
  */
 final class Streams {
     private static final int LOOKED_AT = 64;
@@ -13,9 +13,9 @@ final class Streams {
     private final Communicator communicator;
     private CudaStream own;
     private CudaEvent order;
-    /** Free events. */
+    /** Events that are free for reuse. */
     private final Deque<CudaEvent> events = new ArrayDeque<>();
-    /** Work that was not seen to be done, the oldest first. */
+    /** Work that has not been observed as done, oldest first. */
     private final Deque<Work> pending = new ArrayDeque<>();
 
     private boolean closed;
@@ -46,7 +46,7 @@ final class Streams {
     }
 
     /** Marks the end of the work that is in a stream now. */
-    synchronized Work mark(CudaStream stream, Ring.Entry last) {
+    synchronized Work mark(CudaStream stream, OperationLog.Entry last) {
         recycle();
         CudaEvent event = null;
         // With the host engine, work in the default stream was done when its call returned.
@@ -69,18 +69,18 @@ final class Streams {
         return work;
     }
 
-    /** Asks all work whether it is done: the communicator is about to be aborted. */
+    /** Checks all pending work before the communicator is aborted. */
     synchronized void look() {
         for (Work work : pending) {
             try {
                 work.isDone();
             } catch (RuntimeException failed) {
-                // It will be lost.
+                // The work is lost with the communicator.
             }
         }
     }
 
-    /** For the watchdog: work that has been pending for longer than a limit, else null. */
+    /** Returns work that has been pending for longer than a limit, or null. For the watchdog. */
     synchronized Work overdue(long now, long limit) {
         int asked = 0;
         for (Work work : pending) {
@@ -88,7 +88,7 @@ final class Streams {
                 return work;
             }
             if (++asked == LOOKED_AT) {
-                // The oldest come first, and who adds more waits meanwhile.
+                // The oldest work comes first, and threads that add work wait for this lock.
                 break;
             }
         }
@@ -101,7 +101,7 @@ final class Streams {
         }
     }
 
-    /** An event whose work is done. */
+    /** Returns an event whose work is done to the free events. */
     synchronized void free(CudaEvent event) {
         if (closed) {
             event.close();
@@ -110,7 +110,7 @@ final class Streams {
         }
     }
 
-    /** The native communicator is gone, and what was pending is done or will never be. */
+    /** Closes stream and events. The native communicator is gone: pending work is done or lost. */
     synchronized void close() {
         RuntimeException problem = null;
         closed = true;

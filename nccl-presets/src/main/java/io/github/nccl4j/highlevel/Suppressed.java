@@ -1,6 +1,6 @@
 package io.github.nccl4j.highlevel;
 
-/** Several things are done although one of them fails: the first exception is thrown, with the others in it. */
+/** Collects the exceptions of several actions: the first is thrown, with the others suppressed in it. */
 final class Suppressed {
     private Suppressed() {}
 

@@ -3,12 +3,12 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * What {@code ncclCommSuspend} gives back.
+ * Resources that {@code ncclCommSuspend} releases.
  *
  * <p>Constants are immutable and may be used in any thread.
  */
 public enum SuspendFlag {
-    /** The memory of the GPU that can be taken again on resume. */
+    /** GPU memory that can be allocated again on resume. */
     MEM(nccl.NCCL_SUSPEND_MEM);
 
     private final int code;

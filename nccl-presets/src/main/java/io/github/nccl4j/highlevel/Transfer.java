@@ -9,11 +9,11 @@ import java.nio.IntBuffer;
 import java.nio.LongBuffer;
 import java.nio.ShortBuffer;
 
-/** Moves elements between Java's buffers and host memory that has the layout of the device. */
+/** Copies elements between NIO buffers and host memory in the device's layout. */
 final class Transfer {
     private Transfer() {}
 
-    /** The primitive type of a buffer; null for chars, which no element type has. */
+    /** Returns the primitive type of a buffer, or null for chars, which no element type uses. */
     private static Class<?> primitive(Buffer buffer) {
         if (buffer instanceof ByteBuffer) {
             return byte.class;
@@ -31,7 +31,7 @@ final class Transfer {
         return null;
     }
 
-    /** How many elements the rest of a buffer holds or has room for. */
+    /** Returns the number of remaining elements of a buffer. */
     static int elements(ElementType<?> type, Buffer buffer) {
         int size = type.sizeInBytes();
         if (buffer instanceof ByteBuffer) {
@@ -53,7 +53,7 @@ final class Transfer {
         return type.sizeInBytes() == Short.BYTES ? "short or bytes" : "byte";
     }
 
-    /** Whether the buffer's memory has the layout of the device already and can be named by an address. */
+    /** Returns true if the buffer's memory has an address and the device's layout. */
     static boolean isNative(ElementType<?> type, Buffer buffer) {
         if (!buffer.isDirect()) {
             return false;
@@ -75,12 +75,12 @@ final class Transfer {
         return ((DoubleBuffer) buffer).order();
     }
 
-    /** The size of a position in a buffer: one in a ByteBuffer is a byte, whatever the elements. */
+    /** Returns the size in bytes of a position in a buffer: 1 in a ByteBuffer, whatever the elements. */
     static int step(ElementType<?> type, Buffer buffer) {
         return buffer instanceof ByteBuffer ? 1 : type.sizeInBytes();
     }
 
-    /** Puts elements of a buffer, from its {@code at}th after the position on, into memory. */
+    /** Copies elements of a buffer, from the {@code at}th after its position on, to memory. */
     static void put(ElementType<?> type, ByteBuffer memory, Buffer source, int at, int count) {
         int from = source.position() + at;
         if (source instanceof ByteBuffer bytes) {
@@ -114,7 +114,7 @@ final class Transfer {
         }
     }
 
-    /** Gets elements from memory into a buffer, from its {@code at}th after the position on. */
+    /** Copies elements from memory to a buffer, from the {@code at}th after its position on. */
     static void get(ElementType<?> type, ByteBuffer memory, Buffer target, int at, int count) {
         int to = target.position() + at;
         if (target instanceof ByteBuffer bytes) {

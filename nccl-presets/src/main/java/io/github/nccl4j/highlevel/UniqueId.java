@@ -8,15 +8,16 @@ import java.util.Arrays;
 import java.util.HexFormat;
 
 /**
- * Names a communicator that is to be created: one rank makes it, and hands its bytes to the others in any way it likes.
+ * Id of a communicator that is to be created. One rank creates the id and passes its bytes to the other ranks by any
+ * means.
  *
  * <pre>{@code
  * byte[] bytes = rank == 0 ? UniqueId.create().toBytes() : receiveFromRank0();
  * UniqueId id = UniqueId.of(bytes);
  * }</pre>
  *
- * <p>Who knows the bytes can take part in the communicator, so they are shown nowhere: {@link #toString} gives a
- * fingerprint. An id serves one communicator only.
+ * <p>The bytes allow a process to join the communicator, so they are never shown: {@link #toString} returns a
+ * fingerprint. An id is valid for one communicator.
  *
  * <p>Instances are immutable, and equal if their bytes are.
  */
@@ -31,16 +32,16 @@ public final class UniqueId {
     }
 
     /**
-     * Makes a new id. Not collective: one rank calls it. NCCL then waits in this process for the other ranks, on a port
-     * of its own, so the process must live until the communicator exists.
+     * Creates a new id. Not collective: one rank calls it. NCCL then waits in this process for the other ranks, on a
+     * port of its own, so the process must live until the communicator exists.
      *
      * @return the id
      * @throws NcclLibraryException if no library can be loaded
-     * @throws NcclResultException if NCCL fails, for example for want of a network interface
+     * @throws NcclResultException if NCCL fails, for example because there is no network interface
      * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html">ncclGetUniqueId</a>
      */
     public static UniqueId create() {
-        // The first call of NCCL may be this one, and a setting may ask for its log.
+        // May be the first use of NCCL, before which a setting may start its log.
         NcclLibrary.get();
         try (NativeMemory id = new NativeMemory(BYTES)) {
             Status.check(nccl.ncclGetUniqueId(id.address()), "ncclGetUniqueId");
@@ -51,11 +52,11 @@ public final class UniqueId {
     }
 
     /**
-     * The id that another rank made.
+     * Returns the id that another rank created.
      *
-     * @param bytes what {@link #toBytes} gave there; copied
+     * @param bytes the result of {@link #toBytes} there; copied
      * @return the id
-     * @throws IllegalArgumentException if these are not {@value #BYTES} bytes
+     * @throws IllegalArgumentException if the length is not {@value #BYTES}
      */
     public static UniqueId of(byte[] bytes) {
         if (bytes.length != BYTES) {
@@ -65,7 +66,7 @@ public final class UniqueId {
     }
 
     /**
-     * The bytes, to be handed to the other ranks over a way that strangers cannot read.
+     * Returns the bytes, to be passed to the other ranks by a channel that others cannot read.
      *
      * @return a new array of {@value #BYTES} bytes
      */
@@ -83,13 +84,13 @@ public final class UniqueId {
         return Arrays.hashCode(bytes);
     }
 
-    /** A fingerprint, the same for equal ids, from which the bytes cannot be found. */
+    /** Returns a fingerprint, the same for equal ids, from which the bytes cannot be derived. */
     @Override
     public String toString() {
         return "UniqueId[" + fingerprint() + "]";
     }
 
-    /** What is in {@link #toString}. */
+    /** Returns the fingerprint of {@link #toString}. */
     String fingerprint() {
         try {
             byte[] digest = MessageDigest.getInstance("SHA-256").digest(bytes);

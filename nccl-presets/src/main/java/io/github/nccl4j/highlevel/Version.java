@@ -17,9 +17,9 @@ public record Version(int major, int minor, int patch) implements Comparable<Ver
             .thenComparingInt(Version::patch);
 
     /**
-     * The release of a version code.
+     * Returns the release of a version code.
      *
-     * @param code what {@code ncclGetVersion} writes: 22803 for 2.28.3, 2708 for 2.7.8
+     * @param code the code from {@code ncclGetVersion}: 22803 for 2.28.3, 2708 for 2.7.8
      * @return the release
      * @throws IllegalArgumentException if the code is negative
      */
@@ -33,10 +33,10 @@ public record Version(int major, int minor, int patch) implements Comparable<Ver
     }
 
     /**
-     * Whether this release has what came with another one.
+     * Returns true if this release is the same as another one or newer.
      *
      * @param other the other release
-     * @return whether it is the same or an older one
+     * @return true if the other release is the same or older
      */
     public boolean isAtLeast(Version other) {
         return compareTo(other) >= 0;
@@ -47,7 +47,7 @@ public record Version(int major, int minor, int patch) implements Comparable<Ver
         return ORDER.compare(this, other);
     }
 
-    /** As people write it: "2.28.3". */
+    /** Returns the usual form: "2.28.3". */
     @Override
     public String toString() {
         return major + "." + minor + "." + patch;

@@ -5,8 +5,8 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 
 /**
- * Tells virtual threads apart, which Java has from 21 on. One that waits in native code holds its carrier, and the threads
- * that it waits for may need a carrier, too: what may wait there is done in a platform thread, or by asking again and again.
+ * Detects virtual threads, which Java has since 21. A virtual thread that waits in native code pins its carrier, and
+ * the threads that it waits for may need a carrier, too. So calls that may wait run in a platform thread, or poll.
  */
 final class VirtualThreads {
     private static final int FIRST_WITH = 21;
@@ -27,7 +27,7 @@ final class VirtualThreads {
         }
     }
 
-    /** True if the calling thread is a virtual one. */
+    /** Returns true if the calling thread is virtual. */
     static boolean isCurrent() {
         return isVirtual(Thread.currentThread());
     }
@@ -43,7 +43,7 @@ final class VirtualThreads {
         }
     }
 
-    /** What the message of a deadline says of a thread that waits in a call of NCCL; empty if it is not a virtual one. */
+    /** Returns a hint for the message of a timeout if the thread that waits in NCCL is virtual, else an empty text. */
     static String ofCarrier(Thread inLibrary) {
         if (!isVirtual(inLibrary)) {
             return "";

@@ -4,7 +4,7 @@ import java.time.Duration;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 
-/** Waits for something that can only be asked. */
+/** Waits for a condition by polling. */
 final class Waiting {
     private static final int SPINS = 100;
     private static final long FIRST_PAUSE = 10_000;
@@ -14,7 +14,7 @@ final class Waiting {
 
     private Waiting() {}
 
-    /** A limit in nanoseconds; one of 292 years stands for all longer ones. */
+    /** Returns a timeout in nanoseconds, at most {@link Long#MAX_VALUE}, which is 292 years. */
     static long nanoseconds(Duration timeout) {
         if (timeout.isNegative()) {
             throw new IllegalArgumentException("timeout must be >= 0: " + timeout);
@@ -26,7 +26,10 @@ final class Waiting {
         }
     }
 
-    /** Asks until the answer is yes, less often as time goes by. An interrupt does not end it, but is kept for the caller. */
+    /**
+     * Polls until the condition is true, with growing pauses. An interrupt does not end the wait; the interrupt status
+     * is restored.
+     */
     static void until(BooleanSupplier done, Object what, Duration timeout) {
         long limit = nanoseconds(timeout);
         long start = System.nanoTime();

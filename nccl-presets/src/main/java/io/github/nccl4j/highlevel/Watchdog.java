@@ -9,21 +9,21 @@ import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Looks after all communicators of the process, in one thread, which ends when there is none: whether NCCL has found an
- * error, whether a thread is in a call for longer than the deadline or although it was interrupted, and whether work is
- * late that nobody waits for.
+ * Watchdog of all communicators of the process. One thread, which ends when there is no communicator, checks whether
+ * NCCL has found an error, whether a thread is in a call past the deadline or despite an interrupt, and whether work is
+ * late for which no thread waits.
  *
- * <p>It only looks, and costs a thread that calls nothing. What it finds is dealt with in a thread of its own, since that may
- * take long.
+ * <p>The thread only checks, and adds no cost to threads that make calls. A failure is handled in a thread of its own,
+ * since that may take long.
  */
 final class Watchdog {
     static final long LONGEST_PAUSE = 100_000_000;
     private static final long ACTIVE_PAUSE = 10_000_000;
     private static final long SHORTEST_PAUSE = 1_000_000;
-    /** How often it looks within a deadline. */
+    /** Number of checks within a deadline. */
     private static final int LOOKS = 10;
 
-    /** How long a thread may take from an error to where it tells of it. */
+    /** Time that a thread has to report an error that NCCL found, in nanoseconds. */
     private static final long PATIENCE = 1_000_000_000;
 
     private static final long LINGER = 1_000_000_000;
@@ -33,19 +33,19 @@ final class Watchdog {
 
     private Watchdog() {}
 
-    /** A communicator, which may be dropped all the same, and what was seen of it last. */
+    /** A communicator, held weakly, and its last observed state. */
     private static final class Watched {
         private final WeakReference<CommunicatorCore> reference;
         private final long limit;
         private Gate.Pass inside;
         private long calls;
         private long since;
-        /** When it was first seen, or 0. */
+        /** Times of the first observation, or 0. */
         private long interrupted;
 
         private long error;
         private boolean handled;
-        /** Whether there were calls since it was looked at last. */
+        /** True if there were calls since the last check. */
         private boolean active;
 
         Watched(CommunicatorCore core) {
@@ -53,13 +53,13 @@ final class Watchdog {
             limit = Waiting.nanoseconds(core.deadline());
         }
 
-        /** Whether there is anything to look at any more. */
+        /** Checks the communicator; returns false if it has ended. */
         boolean look(long now, long time) {
             CommunicatorCore core = reference.get();
             if (core == null || core.hasEnded()) {
                 return false;
             }
-            core.communicator().ring().tick(time);
+            core.communicator().operationLog().tick(time);
             if (core.state() == Communicator.State.OPEN) {
                 lookAtCall(core, now);
                 lookForErrors(core, now);
@@ -85,14 +85,14 @@ final class Watchdog {
                 return;
             }
             if (current.holder().isInterrupted()) {
-                // Not at once: the thread may wait in Java, where it looks by itself.
+                // Delayed: the thread may wait in Java, where it handles the interrupt itself.
                 interrupted = interrupted == 0 ? now : interrupted;
                 if (now - interrupted >= LONGEST_PAUSE) {
                     handled = true;
                     core.endInterruptedCall();
                 }
             } else if (now - since - LONGEST_PAUSE > limit) {
-                // After those that wait in Java, whose limit is the deadline, too.
+                // Later than threads that wait in Java, which have the same deadline.
                 handled = true;
                 handle("deadline", core.failures()::endLateCall);
             }
@@ -100,27 +100,27 @@ final class Watchdog {
 
         private void lookForErrors(CommunicatorCore core, long now) {
             if (inside != null && !core.isBlocking()) {
-                // The thread asks by itself, and NCCL must be asked by one thread only.
+                // The thread inside polls itself, and NCCL allows one polling thread only.
                 return;
             }
             int result = core.tryPoll();
             if (result == nccl.ncclSuccess
                     || result == nccl.ncclInProgress
-                    || !core.failures().isNews()) {
+                    || !core.failures().isUnreported()) {
                 return;
             }
             error = error == 0 ? now : error;
-            boolean othersLook = inside != null || core.failures().isWaitedFor();
+            boolean othersLook = inside != null || core.failures().hasWaiters();
             if (!othersLook || now - error >= PATIENCE) {
-                // Else the thread that is in a call, or waits, will tell of it soon.
-                handle("error", () -> core.failures().found(result));
+                // Otherwise the thread in the call, or the waiting thread, reports the error soon.
+                handle("error", () -> core.failures().reportError(result));
             }
         }
     }
 
-    /** Looks after a communicator until it has ended. */
+    /** Watches a communicator until it has ended. */
     static void watch(CommunicatorCore core) {
-        core.communicator().ring().tick(System.currentTimeMillis());
+        core.communicator().operationLog().tick(System.currentTimeMillis());
         synchronized (ADDED) {
             ADDED.add(new Watched(core));
             if (thread == null) {
@@ -128,7 +128,7 @@ final class Watchdog {
                 thread.setDaemon(true);
                 thread.start();
             } else {
-                // Its deadline may be shorter than the pause.
+                // The deadline may be shorter than the current pause.
                 LockSupport.unpark(thread);
             }
         }
@@ -138,8 +138,8 @@ final class Watchdog {
         try {
             return one.look(now, time);
         } catch (RuntimeException e) {
-            // Whatever it is, the others need looking after.
-            System.getLogger("io.github.nccl4j").log(Level.WARNING, "the watchdog gives up a communicator", e);
+            // Keeps watching the other communicators.
+            System.getLogger("io.github.nccl4j").log(Level.WARNING, "the watchdog stops watching a communicator", e);
             return false;
         }
     }
@@ -166,7 +166,7 @@ final class Watchdog {
                     return;
                 }
             }
-            LastError.lookAtProcess();
+            LastError.observeProcess();
             long pause = LONGEST_PAUSE;
             for (Iterator<Watched> each = all.iterator(); each.hasNext(); ) {
                 Watched one = each.next();

@@ -3,7 +3,7 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * What a window is for. Flags are combined by {@code |} of their codes.
+ * Purpose of a window. Flags are combined with {@code |} of their codes.
  *
  * <p>Constants are immutable and may be used in any thread.
  */
@@ -12,21 +12,21 @@ public enum WindowFlag {
     DEFAULT(nccl.NCCL_WIN_DEFAULT, new Version(2, 27, 3)),
 
     /**
-     * All ranks call collectives with the same offsets into the window. Only what is in such a window can be put; it can be
-     * put into any window.
+     * All ranks call collectives with the same offsets into the window. Data can be put only from such a window, and
+     * into any window.
      */
     COLL_SYMMETRIC(nccl.NCCL_WIN_COLL_SYMMETRIC, new Version(2, 27, 3)),
 
-    /** Writes to the window arrive in the order in which they were made. */
+    /** Writes to the window arrive in the order in which they were issued. */
     STRICT_ORDERING(nccl.NCCL_WIN_STRICT_ORDERING, new Version(2, 29, 7)),
 
-    /** The window is for communication that kernels start over the network (GIN), and for nothing else. */
+    /** The window is only for communication that kernels start over the network (GIN). */
     GIN_ONLY(nccl.NCCL_WIN_GIN_ONLY, new Version(2, 32, 3)),
 
-    /** The window is for counted writes over NVIDIA's compute fabric (CFT), and for no others of it. */
+    /** The window is for counted writes over NVIDIA's compute fabric (CFT), and for no other writes over it. */
     CFT_COUNTED(nccl.NCCL_WIN_CFT_COUNTED, new Version(2, 32, 3));
 
-    /** What the address of a window must be a multiple of, in bytes. Its size need not. */
+    /** Required alignment of a window's address, in bytes. Its size need not be aligned. */
     public static final int REQUIRED_ALIGNMENT = nccl.NCCL_WIN_REQUIRED_ALIGNMENT;
 
     private final int code;
@@ -47,7 +47,7 @@ public enum WindowFlag {
     }
 
     /**
-     * The release of NCCL that added it.
+     * Returns the NCCL release that added the flag.
      *
      * @return the release
      */

@@ -7,19 +7,19 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * What a communicator had put into a stream when {@link Communicator#work} was called: to be waited for with a deadline,
- * while other ranks may fail.
+ * The work that a communicator had put into a stream when {@link Communicator#work} was called. A thread waits for it
+ * with a deadline, while other ranks may fail.
  *
  * <pre>{@code
  * communicator.allReduce(gradients, ReduceOp.SUM, stream);
  * communicator.work(stream).await(Duration.ofSeconds(10));
  * }</pre>
  *
- * <p>Waiting asks the device whether the work is done, and NCCL whether it has failed. If it has, or the deadline has
- * passed, the communicator's {@link FailurePolicy} is asked and an exception says which operation was the last, of which
- * rank, and what NCCL wrote. The work itself goes on then, unless the policy aborts the communicator.
+ * <p>Waiting checks the device for completion, and NCCL for errors. After an error or when the deadline has passed, the
+ * communicator's {@link FailurePolicy} is called, and an exception names the last operation, its rank, and NCCL's
+ * messages. The work itself continues unless the policy aborts the communicator.
  *
- * <p>Work need not be closed; what it holds goes with the communicator.
+ * <p>Work need not be closed; its resources are freed with the communicator.
  *
  * <p><b>Threads.</b> Work may be waited for in any thread, also in several.
  */
@@ -38,15 +38,15 @@ public final class Work {
     private final Streams streams;
     private final long stream;
     /** The last operation before it. */
-    private final Ring.Entry last;
+    private final OperationLog.Entry last;
 
     private CudaEvent event;
     private Progress progress;
     private boolean late;
-    /** When the watchdog has seen it first, or 0. */
+    /** When the watchdog first checked it, or 0. */
     private long firstSeen;
 
-    Work(Communicator communicator, Streams streams, CudaEvent event, long stream, Ring.Entry last) {
+    Work(Communicator communicator, Streams streams, CudaEvent event, long stream, OperationLog.Entry last) {
         this.communicator = communicator;
         this.streams = streams;
         this.event = event;
@@ -59,9 +59,9 @@ public final class Work {
     }
 
     /**
-     * Whether the work is done. Does not wait.
+     * Returns true if the work is done. Does not wait.
      *
-     * @return whether it is done
+     * @return true if it is done
      * @throws IllegalStateException if the communicator was aborted before it was done
      * @throws CudaException if work on the device failed
      */
@@ -84,27 +84,27 @@ public final class Work {
             event = null;
             wasLate = late;
         }
-        // Not within the lock: the streams ask their work while they hold theirs.
+        // Outside the lock: Streams checks its work while it holds its own lock.
         if (done != null) {
             streams.free(done);
             record();
         }
         if (wasLate) {
-            communicator.core().failures().noLongerLate(this);
+            communicator.core().failures().clearLate(this);
         }
         return true;
     }
 
     private void record() {
-        communicator.ring().seenDone(stream, last.sequence(), System.currentTimeMillis());
+        communicator.operationLog().seenDone(stream, last.sequence(), System.currentTimeMillis());
     }
 
-    /** On host memory, failures are found by asking the communicator, as on a GPU, where work that failed never ends. */
+    /** On host memory, failures are found by polling the communicator, as on a GPU, where failed work never ends. */
     private boolean eventIsDone(boolean whileCapturing) {
         return whileCapturing || communicator.device().isHost() ? event.isDoneWhileCapturing() : event.isDone();
     }
 
-    /** The communicator has ended; what was pending when it was aborted was not done then, but ended. */
+    /** Called when the communicator has ended. Work that was pending when it was aborted is lost, not done. */
     synchronized void end() {
         if (progress == Progress.PENDING) {
             progress = Progress.LOST;
@@ -120,7 +120,7 @@ public final class Work {
     }
 
     /**
-     * Waits until the work is done, but not longer than the communicator's deadline.
+     * Waits until the work is done, at most for the communicator's deadline. As {@link #await(Duration)}.
      *
      * @throws NcclTimeoutException if it was not done in time
      * @throws NcclResultException if NCCL reports an error of the communicator
@@ -133,13 +133,13 @@ public final class Work {
     }
 
     /**
-     * Waits until the work is done, but not longer than a limit. An interrupt ends the waiting.
+     * Waits until the work is done, at most for a timeout. An interrupt ends the wait and aborts the communicator.
      *
-     * @param timeout the limit; 0 asks once
+     * @param timeout the timeout; 0 checks once
      * @throws NcclTimeoutException if it was not done in time
      * @throws NcclResultException if NCCL reports an error of the communicator
      * @throws NcclInterruptedException if the thread was interrupted; the communicator was aborted then
-     * @throws IllegalArgumentException if the limit is negative
+     * @throws IllegalArgumentException if the timeout is negative
      * @throws IllegalStateException if the communicator was aborted before it was done
      * @throws CudaException if work on the device failed
      */
@@ -158,14 +158,14 @@ public final class Work {
         }
     }
 
-    /** While it looks for errors by itself, the watchdog need not. */
+    /** While this thread checks for errors, the watchdog need not. */
     private void await(Duration timeout, long limit) {
         Failures failures = communicator.core().failures();
-        failures.waitingBegins();
+        failures.beginWait();
         try {
             awaitAsking(timeout, limit);
         } finally {
-            failures.waitingEnds();
+            failures.endWait();
         }
     }
 
@@ -194,7 +194,7 @@ public final class Work {
         }
     }
 
-    /** Whether it is not done, and this is asked longer than a limit after it was first asked; for the watchdog. */
+    /** Returns true if the work is not done a limit after the first call of this method. For the watchdog. */
     boolean isOverdue(long now, long limit) {
         if (isDone(true)) {
             return false;
@@ -216,8 +216,8 @@ public final class Work {
     }
 
     /**
-     * The work as a future, which a thread of this package completes: normally when it is done, exceptionally as {@link
-     * #await()} would throw. Cancelling the future changes nothing but the future.
+     * Returns a future for the work. A thread of this package completes it: normally when the work is done,
+     * exceptionally as {@link #await()} would throw. Cancelling the future does not affect the work.
      *
      * @return a new future
      */
@@ -225,14 +225,14 @@ public final class Work {
         return WorkWatcher.watch(this, communicator.deadline());
     }
 
-    /** A future looks for errors until it is complete. */
-    void waitingBegins(CompletableFuture<Void> future) {
+    /** Marks the work as waited for until a future is complete. */
+    void beginWait(CompletableFuture<Void> future) {
         Failures failures = communicator.core().failures();
-        failures.waitingBegins();
-        future.whenComplete((nothing, failure) -> failures.waitingEnds());
+        failures.beginWait();
+        future.whenComplete((nothing, failure) -> failures.endWait());
     }
 
-    /** The exception of work that was not done in time. */
+    /** Returns the exception for work that timed out. */
     RuntimeException timedOut(Duration limit) {
         Failures failures = communicator.core().failures();
         boolean again;
@@ -240,9 +240,9 @@ public final class Work {
             again = late;
             late = true;
         }
-        // Once, however often it is waited for: the communicator counts what is late.
+        // Marked once, however often it is waited for: the communicator counts late work.
         if (!again) {
-            failures.isLate(this);
+            failures.markLate(this);
         }
         return failures.late(Operations.name(last.operation()), toString(), limit);
     }

@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.locks.LockSupport;
 
-/** Completes the futures of work, in one thread for the whole process, which ends when there is nothing to watch. */
+/** Completes the futures of {@link Work}, in one thread for the process, which ends when there is nothing to watch. */
 final class WorkWatcher {
     private static final long PAUSE = 200_000;
     private static final long LINGER = 1_000_000_000;
@@ -18,7 +18,7 @@ final class WorkWatcher {
     private WorkWatcher() {}
 
     private record Watched(Work work, CompletableFuture<Void> future, long start, Duration limit) {
-        /** Whether there is an answer. */
+        /** Completes the future if the work is done, failed or late; returns true if it did. */
         boolean tryComplete() {
             try {
                 if (work.isDone()) {
@@ -40,7 +40,7 @@ final class WorkWatcher {
     static CompletableFuture<Void> watch(Work work, Duration limit) {
         Watched watched = new Watched(work, new CompletableFuture<>(), System.nanoTime(), limit);
         if (!watched.tryComplete()) {
-            work.waitingBegins(watched.future);
+            work.beginWait(watched.future);
             synchronized (ADDED) {
                 ADDED.add(watched);
                 if (!running) {

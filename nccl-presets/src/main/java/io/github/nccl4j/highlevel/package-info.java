@@ -1,7 +1,8 @@
 /**
- * NCCL for Java programs: types instead of codes, objects instead of addresses, exceptions instead of results.
+ * NCCL for Java programs, with types instead of codes, objects instead of addresses, and exceptions instead of result
+ * codes.
  *
- * <p>What there is:
+ * <p>The main classes:
  *
  * <ul>
  *   <li>{@link io.github.nccl4j.highlevel.Communicator}: one rank's end of a group of ranks, with every operation; made
@@ -22,8 +23,8 @@
  *       {@link io.github.nccl4j.highlevel.NcclResultException}: what its functions return as errors.
  * </ul>
  *
- * <p>Enumerations, records and all other objects here are immutable and may be used from any thread, unless their class
- * says otherwise. No method takes or returns null.
+ * <p>Enumerations, records and all other objects here are immutable and may be used by any thread, unless their class
+ * says otherwise. No method accepts or returns null.
  *
  * <pre>{@code
  * UniqueId id = rank == 0 ? UniqueId.create() : receiveFromRank0();
@@ -39,13 +40,13 @@
  *
  * <h2>A tour</h2>
  *
- * <p><b>Ranks.</b> Each rank of a communicator is an object in some process, best one process for each GPU, which a
- * launcher starts. Rank 0 makes the id, and the others get its bytes in any way. Ranks in threads of one process are for
- * tests, and for programs that have a reason; {@link io.github.nccl4j.highlevel.CommunicatorBuilder#createAll} makes all of a
+ * <p><b>Ranks.</b> Each rank of a communicator is an object in some process, preferably one process per GPU, started by
+ * a launcher. Rank 0 creates the id and passes its bytes to the other ranks. Ranks in threads of one process are for
+ * tests and special cases; {@link io.github.nccl4j.highlevel.CommunicatorBuilder#createAll} creates all ranks of a
  * process at once.
  *
- * <p><b>Streams.</b> An operation returns when it is in the stream; what is in the buffers then is decided by what follows in
- * the stream, or by waiting: with a deadline, and an eye on the other ranks.
+ * <p><b>Streams.</b> An operation returns when it is enqueued in the stream. Its results are available to later work of
+ * the stream, or after a wait, which has a deadline and checks the other ranks.
  *
  * <pre>{@code
  * communicator.allReduce(gradients, ReduceOp.AVG, stream);
@@ -53,7 +54,7 @@
  * work.await(Duration.ofSeconds(10)); // or work.toFuture()
  * }</pre>
  *
- * <p><b>Groups.</b> Calls of several ranks, or several calls of one, that wait for each other go in a group.
+ * <p><b>Groups.</b> Calls of several ranks, or several calls of one rank, that wait for each other must be in a group.
  *
  * <pre>{@code
  * Group.run(() -> {
@@ -62,14 +63,14 @@
  * });
  * }</pre>
  *
- * <p><b>When something goes wrong.</b> Misuse is an exception before NCCL is called, and nothing has changed then. When a rank
- * is lost or late, every call that waits for it ends with a {@link io.github.nccl4j.highlevel.NcclRemoteException} or a {@link
- * io.github.nccl4j.highlevel.NcclTimeoutException}. What then happens to the communicator, its {@link
- * io.github.nccl4j.highlevel.FailurePolicy} says; closing one that has failed aborts it, and the ranks that are left can {@link
- * io.github.nccl4j.highlevel.Communicator#shrink shrink} it first; {@link io.github.nccl4j.highlevel.Recovery} does all of
- * that. What a communicator was doing, its {@link io.github.nccl4j.highlevel.FlightRecorder} tells.
+ * <p><b>Failures.</b> Misuse throws before NCCL is called, and changes nothing. If a rank is lost or late, every call
+ * that waits for it throws a {@link io.github.nccl4j.highlevel.NcclRemoteException} or a {@link
+ * io.github.nccl4j.highlevel.NcclTimeoutException}. The {@link io.github.nccl4j.highlevel.FailurePolicy} decides what
+ * happens to the communicator. Closing a failed communicator aborts it; the surviving ranks can {@link
+ * io.github.nccl4j.highlevel.Communicator#shrink shrink} it first. {@link io.github.nccl4j.highlevel.Recovery} does all
+ * of this. The {@link io.github.nccl4j.highlevel.FlightRecorder} shows the last operations of a communicator.
  *
- * <p><b>Closing.</b> Everything that is made is closed by who made it, in any order: memory stays while an operation that was
- * called, a window or a graph needs it.
+ * <p><b>Closing.</b> The creator of an object closes it; the order is free, because memory is kept while a called
+ * operation, a window or a graph needs it.
  */
 package io.github.nccl4j.highlevel;

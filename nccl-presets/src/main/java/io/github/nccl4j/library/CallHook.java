@@ -8,9 +8,7 @@ import org.bytedeco.javacpp.annotation.Namespace;
 import org.bytedeco.javacpp.annotation.Properties;
 import org.bytedeco.javacpp.annotation.Raw;
 
-/**
- * The native side of {@link io.github.nccl4j.highlevel.CallInterceptor}. Of no use to programs. Any thread may call it.
- */
+/** Native side of {@link io.github.nccl4j.highlevel.CallInterceptor}. Not for programs. Any thread may call it. */
 @Properties(inherit = io.github.nccl4j.presets.nccl.class)
 public final class CallHook {
     private static volatile Listener listener;
@@ -21,38 +19,38 @@ public final class CallHook {
 
     private CallHook() {}
 
-    /** Is told of every call. */
+    /** Listener for every call. */
     @FunctionalInterface
     public interface Listener {
 
         /**
-         * Before and after a call. What it throws is lost.
+         * Called before and after a call. Exceptions are dropped.
          *
-         * @param slot which function
-         * @param after whether the call has been made
+         * @param slot the slot of the function
+         * @param after true after the call, false before it
          * @param arguments a word for each argument
-         * @param kinds what it is, for each argument
-         * @param result what the function returned
+         * @param kinds the kind of each argument
+         * @param result the result of the function
          */
         void call(int slot, boolean after, long[] arguments, byte[] kinds, long result);
     }
 
     /**
-     * Has every call told from now on.
+     * Sets the listener for all calls from now on.
      *
-     * @param told what is told, also of the ends of calls that are under way when this is called again
+     * @param newListener the listener; also gets the ends of calls in progress if it replaces another one
      */
-    public static synchronized void start(Listener told) {
-        listener = Objects.requireNonNull(told, "told");
+    public static synchronized void start(Listener newListener) {
+        listener = Objects.requireNonNull(newListener, "newListener");
         intercept(true);
     }
 
-    /** Has no call told any more. */
+    /** Removes the listener. */
     public static synchronized void stop() {
         intercept(false);
     }
 
-    /** Called by native code, which can't treat an exception. */
+    /** Called by native code, which can't handle exceptions. */
     private static void tell(int slot, int after, long arguments, long kinds, int count, long result) {
         try {
             long[] words = new long[count];
@@ -67,7 +65,7 @@ public final class CallHook {
         }
     }
 
-    /** Memory at an address. */
+    /** Returns memory at an address. */
     private static final class At extends Pointer {
         At(long address) {
             super((Pointer) null);
@@ -80,7 +78,7 @@ public final class CallHook {
     private static native void intercept(boolean on);
 
     /**
-     * The function of a slot.
+     * Returns the function of a slot.
      *
      * @param slot the slot
      * @return its C name

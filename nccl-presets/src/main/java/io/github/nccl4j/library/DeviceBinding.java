@@ -3,8 +3,8 @@ package io.github.nccl4j.library;
 import org.bytedeco.javacpp.Pointer;
 
 /**
- * The superclass of {@link io.github.nccl4j.global.nccl_device}, as {@link LibraryBinding} is that of
- * {@link io.github.nccl4j.global.nccl}. Of no use to programs.
+ * Superclass of {@link io.github.nccl4j.global.nccl_device}, as {@link LibraryBinding} is of {@link
+ * io.github.nccl4j.global.nccl}. Not for programs.
  *
  * <p>Has static methods only, which any thread may call.
  */

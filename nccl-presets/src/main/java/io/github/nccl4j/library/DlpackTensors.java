@@ -4,7 +4,7 @@ import org.bytedeco.javacpp.annotation.Name;
 import org.bytedeco.javacpp.annotation.Namespace;
 import org.bytedeco.javacpp.annotation.Properties;
 
-/** The native side of {@link io.github.nccl4j.highlevel.Dlpack}. Of no use to programs. Any thread may call it. */
+/** Native side of {@link io.github.nccl4j.highlevel.Dlpack}. Not for programs. Any thread may call it. */
 @Properties(inherit = io.github.nccl4j.presets.nccl.class)
 public final class DlpackTensors {
     static {
@@ -14,7 +14,7 @@ public final class DlpackTensors {
     private DlpackTensors() {}
 
     /**
-     * Makes a tensor of one dimension.
+     * Creates a tensor of one dimension.
      *
      * @param data the address of its first element
      * @param length the number of its elements
@@ -31,10 +31,11 @@ public final class DlpackTensors {
             long data, long length, int deviceType, int deviceId, int code, int bits, boolean versioned);
 
     /**
-     * Whether the consumer of a tensor of {@link #export} is done with it. After true, don't ask again.
+     * Returns true if the consumer of an exported tensor has released it. Must not be called again after it returned
+     * true.
      *
      * @param address the address of the struct
-     * @return whether its deleter was called
+     * @return true if its deleter was called
      */
     @Namespace("nccl4j")
     @Name("dlpackIsReleased")

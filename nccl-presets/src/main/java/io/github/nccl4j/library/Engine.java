@@ -3,7 +3,8 @@ package io.github.nccl4j.library;
 import java.util.Locale;
 
 /**
- * What stands behind NCCL's functions. Chosen by the system property {@code nccl4j.engine} or {@code NCCL4J_ENGINE}.
+ * Implementation behind NCCL's functions, chosen by the system property {@code nccl4j.engine} or the variable {@code
+ * NCCL4J_ENGINE}.
  *
  * <p>Constants are immutable and may be used in any thread.
  */

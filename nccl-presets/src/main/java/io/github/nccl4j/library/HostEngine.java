@@ -5,8 +5,8 @@ import org.bytedeco.javacpp.annotation.Namespace;
 import org.bytedeco.javacpp.annotation.Properties;
 
 /**
- * What the host engine has besides NCCL's functions: streams, events and copies, which GPUs have from CUDA. For programs
- * that use the bindings; {@code CudaStream} and {@code CudaEvent} of {@code highlevel} call it on host memory.
+ * Functions of the host engine besides NCCL's: streams, events and copies, for which GPUs use CUDA. For programs that
+ * use the bindings; {@code CudaStream} and {@code CudaEvent} of {@code highlevel} call these functions on host memory.
  *
  * <pre>{@code
  * try (var cell = new org.bytedeco.javacpp.LongPointer(1)) {
@@ -18,15 +18,15 @@ import org.bytedeco.javacpp.annotation.Properties;
  * }
  * }</pre>
  *
- * <p>Each call returns an {@code ncclResult_t}: {@code ncclSuccess}; for queries {@code ncclInProgress} as long as work is
- * not done; when it is done, the error of an operation in the stream that failed, until its communicator was aborted,
- * destroyed or revoked; {@code ncclInvalidArgument} for handles that are none. {@code ncclGetLastError(0)} has the text.
+ * <p>Each call returns an {@code ncclResult_t}: {@code ncclSuccess}; for queries, {@code ncclInProgress} while work is
+ * not done; afterwards, the error of a failed operation in the stream, until its communicator is aborted, destroyed or
+ * revoked; {@code ncclInvalidArgument} for invalid handles. {@code ncclGetLastError(0)} returns the text.
  *
- * <p>Each thread has a default stream, 0, of its own. Operations of blocking communicators in it are done when their call
+ * <p>Each thread has its own default stream, 0. Operations of blocking communicators in it are done when their call
  * returns.
  *
- * <p>All methods load NCCL's library, may be called from any thread, and throw {@link NcclLibraryException} if the library is
- * not the host engine.
+ * <p>All methods load NCCL's library, may be called from any thread, and throw {@link NcclLibraryException} if the
+ * library is not the host engine.
  */
 @Properties(inherit = io.github.nccl4j.presets.nccl.class)
 public final class HostEngine {
@@ -37,7 +37,7 @@ public final class HostEngine {
     private HostEngine() {}
 
     /**
-     * Creates a stream: a queue of work that runs beside others.
+     * Creates a stream: a queue of work that runs in parallel with others.
      *
      * @param cell where its handle is written: 8 bytes
      * @return the result code
@@ -48,7 +48,7 @@ public final class HostEngine {
     public static native int streamCreate(long cell) throws NcclLibraryException;
 
     /**
-     * Destroys a stream. What is in it goes on to its end.
+     * Destroys a stream. Work in it is completed.
      *
      * @param stream the stream
      * @return the result code
@@ -59,7 +59,7 @@ public final class HostEngine {
     public static native int streamDestroy(long stream) throws NcclLibraryException;
 
     /**
-     * Whether all work in a stream is done. Does not wait.
+     * Queries whether all work in a stream is done. Does not wait.
      *
      * @param stream the stream, 0 for the thread's default stream
      * @return the result code
@@ -70,7 +70,7 @@ public final class HostEngine {
     public static native int streamQuery(long stream) throws NcclLibraryException;
 
     /**
-     * Waits until all work in a stream is done, for ever if a rank never comes.
+     * Waits until all work in a stream is done; forever if a rank never joins.
      *
      * @param stream the stream, 0 for the thread's default stream
      * @return the result code
@@ -81,7 +81,7 @@ public final class HostEngine {
     public static native int streamSynchronize(long stream) throws NcclLibraryException;
 
     /**
-     * Makes work that comes into a stream from now on wait for a mark in another.
+     * Makes later work of a stream wait for an event of another stream.
      *
      * @param stream the stream, 0 for the thread's default stream
      * @param event the mark
@@ -104,7 +104,7 @@ public final class HostEngine {
     public static native int eventCreate(long cell) throws NcclLibraryException;
 
     /**
-     * Destroys an event. Streams that wait for it go on doing so.
+     * Destroys an event. Streams that wait for it continue to wait.
      *
      * @param event the event
      * @return the result code
@@ -115,7 +115,7 @@ public final class HostEngine {
     public static native int eventDestroy(long event) throws NcclLibraryException;
 
     /**
-     * Makes an event stand for what is in a stream now.
+     * Records an event behind the work that is in a stream now.
      *
      * @param event the event
      * @param stream the stream, 0 for the thread's default stream
@@ -127,7 +127,7 @@ public final class HostEngine {
     public static native int eventRecord(long event, long stream) throws NcclLibraryException;
 
     /**
-     * Whether all work before a mark is done. Does not wait.
+     * Queries whether all work before an event is done. Does not wait.
      *
      * @param event the event
      * @return the result code
@@ -138,7 +138,7 @@ public final class HostEngine {
     public static native int eventQuery(long event) throws NcclLibraryException;
 
     /**
-     * Waits until all work before a mark is done, for ever if a rank never comes.
+     * Waits until all work before an event is done; forever if a rank never joins.
      *
      * @param event the event
      * @return the result code
@@ -149,7 +149,7 @@ public final class HostEngine {
     public static native int eventSynchronize(long event) throws NcclLibraryException;
 
     /**
-     * The time between two marks that are done.
+     * Returns the time between two events that are done.
      *
      * @param seconds where it is written
      * @param start the earlier mark
@@ -162,11 +162,11 @@ public final class HostEngine {
     public static native int eventElapsedTime(double[] seconds, long start, long end) throws NcclLibraryException;
 
     /**
-     * Puts a copy into a stream.
+     * Copies memory, in stream order.
      *
-     * @param target the address to which it goes
-     * @param source the address from which it comes
-     * @param bytes how much
+     * @param target the address to copy to
+     * @param source the address to copy from
+     * @param bytes the number of bytes
      * @param stream the stream; in the default stream, 0, the copy is done when this returns
      * @return the result code
      * @throws NcclLibraryException if the library is not the host engine
@@ -176,7 +176,7 @@ public final class HostEngine {
     public static native int memcpyAsync(long target, long source, long bytes, long stream) throws NcclLibraryException;
 
     /**
-     * Frees memory of C's {@code malloc} when all work that is in any stream now is done: at once, or later.
+     * Frees memory of C's {@code malloc} once all work that is in any stream now is done: at once, or later.
      *
      * @param memory its address
      * @return the result code

@@ -3,8 +3,8 @@ package io.github.nccl4j.library;
 import org.bytedeco.javacpp.Pointer;
 
 /**
- * The superclass of {@link io.github.nccl4j.global.nccl}: makes the choice of library known to the native code before
- * the first function can be called, and gives the generated Pointer forms their addresses. Of no use to programs.
+ * Superclass of {@link io.github.nccl4j.global.nccl}: passes the choice of library to the native code before the first
+ * function is called, and provides addresses for the generated Pointer forms. Not for programs.
  *
  * <p>Has static methods only, which any thread may call.
  */
@@ -17,8 +17,8 @@ public class LibraryBinding extends io.github.nccl4j.presets.nccl {
     protected LibraryBinding() {}
 
     /**
-     * The address that a pointer stands for, its position included. JavaCPP's own code takes the position of a pointer
-     * that is passed as {@code void*} for a number of bytes, whatever its type.
+     * Returns the address of a pointer, including its position. JavaCPP's own code takes the position of a {@code
+     * void*} argument as a number of bytes, whatever its type.
      *
      * @param pointer any pointer, or null
      * @return the address, 0 for null

@@ -1,24 +1,24 @@
 package io.github.nccl4j.library;
 
 /**
- * What went wrong in NCCL or CUDA, or between ranks: the superclass of all exceptions that tell it.
+ * Superclass of all exceptions for failures of NCCL or CUDA, or between ranks.
  *
  * <ul>
  *   <li>{@link NcclLibraryException}: there is no library, or it lacks what was asked for. Nothing was called.
  *   <li>{@link io.github.nccl4j.highlevel.NcclResultException}: a function returned an error. Its subclasses are the
- *       errors that programs treat in ways of their own.
+ * errors that programs treat in ways of their own.
  *   <li>{@link io.github.nccl4j.highlevel.NoWindowException}: NCCL can make no window for a communicator.
  *   <li>{@link io.github.nccl4j.highlevel.CudaException} and {@link io.github.nccl4j.highlevel.CudaLibraryException}: the
- *       same for CUDA, where buffers and streams call it.
+ * same for CUDA, where buffers and streams call it.
  *   <li>{@link io.github.nccl4j.launch.RendezvousException}: the ranks could not meet.
  *   <li>{@link io.github.nccl4j.highlevel.StreamTimeoutException}: a stream or an event was not done in time.
  *   <li>{@link io.github.nccl4j.highlevel.NcclInterruptedException}: a thread was interrupted while it waited for other
- *       ranks.
+ * ranks.
  * </ul>
  *
- * <p>Wrong arguments that nccl4j finds before it calls NCCL are no {@code NcclException}, but the exceptions of the JDK:
- * {@link IllegalArgumentException}, {@link IllegalStateException}, {@link IndexOutOfBoundsException},
- * {@link NullPointerException}.
+ * <p>Wrong arguments that nccl4j detects before it calls NCCL throw exceptions of the JDK instead: {@link
+ * IllegalArgumentException}, {@link IllegalStateException}, {@link IndexOutOfBoundsException}, {@link
+ * NullPointerException}.
  *
  * <p>Instances are immutable and may be used in any thread.
  */

@@ -1,10 +1,9 @@
 package io.github.nccl4j.library;
 
 /**
- * NCCL, or a part of it, is not there: no library could be loaded, or the loaded one lacks the function that was called,
- * has it in another form, or would ignore a setting that was made. The message names what was tried or
- * called, and the path and version of the library. Nothing has been called in the library when this is thrown, and other
- * calls go on working.
+ * Thrown if NCCL, or a part of it, is not available: no library could be loaded, or the loaded library lacks the called
+ * function, has it in another form, or would ignore a setting. The message names what was tried or called, and the path
+ * and version of the library. No function of the library was called, and other calls continue to work.
  *
  * <p>Instances are immutable.
  */

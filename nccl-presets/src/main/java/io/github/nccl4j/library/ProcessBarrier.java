@@ -4,10 +4,7 @@ import org.bytedeco.javacpp.annotation.Name;
 import org.bytedeco.javacpp.annotation.Namespace;
 import org.bytedeco.javacpp.annotation.Properties;
 
-/**
- * A memory barrier in every running thread of the process, so that code on a hot path does without one of its own. Of no
- * use to programs.
- */
+/** Memory barrier in every running thread of the process, which saves a barrier on hot paths. Not for programs. */
 @Properties(inherit = io.github.nccl4j.presets.nccl.class)
 public final class ProcessBarrier {
     static {
@@ -17,9 +14,9 @@ public final class ProcessBarrier {
     private ProcessBarrier() {}
 
     /**
-     * Passes the barrier. Loads no NCCL library.
+     * Executes the barrier. Loads no NCCL library.
      *
-     * @return false if the system has none; if the first call says so, all do
+     * @return false if the system has no such barrier; if the first call returns false, all calls do
      */
     @Namespace("nccl4j")
     @Name("processBarrier")

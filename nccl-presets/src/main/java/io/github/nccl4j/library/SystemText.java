@@ -15,16 +15,16 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Environment variables, properties and paths whose characters the locale cannot spell.
+ * Environment variables, properties and paths with characters that the locale cannot encode.
  *
- * <p>Java decodes them by the locale and loses what is not in its encoding: in the C locale, all that is not ASCII. The
- * methods of this class read the bytes once more from {@code /proc} and take them for UTF-8. What is not UTF-8 either stays as
- * Java has it, and {@link #path} refuses it.
+ * <p>Java decodes them by the locale and loses characters that its encoding lacks: in the C locale, all non-ASCII ones.
+ * This class reads the bytes again from {@code /proc} and decodes them as UTF-8. Text that is not UTF-8 stays as Java
+ * has it, and {@link #path} refuses it.
  *
  * <p>All methods may be called from any thread.
  */
 public final class SystemText {
-    /** In place of each byte that Java could not decode. */
+    /** Replaces each byte that Java could not decode. */
     private static final char LOST = '\uFFFD';
 
     private static final Charset ENCODING = encoding(System.getProperty("sun.jnu.encoding", "UTF-8"));
@@ -36,7 +36,7 @@ public final class SystemText {
     }
 
     /**
-     * The environment variables of this process.
+     * Returns the environment variables of this process.
      *
      * @return as {@link System#getenv()}, without losses where the values are UTF-8
      */
@@ -58,7 +58,7 @@ public final class SystemText {
     }
 
     /**
-     * A system property.
+     * Returns a system property.
      *
      * @param name its name
      * @return as {@link System#getProperty(String)}, without losses if it is an argument of the process in UTF-8
@@ -78,11 +78,12 @@ public final class SystemText {
     }
 
     /**
-     * A path, also one that the locale cannot spell. Such a path can be opened, but {@link Path#toString} shows it damaged.
+     * Returns a path, even if the locale cannot encode it. Such a path can be opened, but {@link Path#toString} shows
+     * it damaged.
      *
      * @param text the path
      * @return the path
-     * @throws InvalidPathException if its bytes are not known, because neither the locale nor UTF-8 could decode them
+     * @throws InvalidPathException if its bytes are unknown, because neither the locale nor UTF-8 could decode them
      */
     public static Path path(String text) {
         try {
@@ -91,7 +92,7 @@ public final class SystemText {
             if (isDamaged(text) || text.indexOf('\0') >= 0) {
                 throw new InvalidPathException(text, problem(text));
             }
-            // A URI has bytes; a string is encoded by the locale.
+            // A URI keeps the bytes; a string is encoded by the locale.
             String folder = text.startsWith("/")
                     ? "file://"
                     : Path.of("").toAbsolutePath().toUri().toString();
@@ -100,7 +101,7 @@ public final class SystemText {
     }
 
     /**
-     * The text of a path, without losses if it is in UTF-8.
+     * Returns the text of a path, without losses if it is UTF-8.
      *
      * @param path the path
      * @return as {@link Path#toString}, but an absolute path where that shows it damaged
@@ -114,19 +115,19 @@ public final class SystemText {
         return uri.endsWith("/") ? uri.substring(0, uri.length() - 1) : uri;
     }
 
-    /** Why a text cannot be handed to the system; empty if it can. */
+    /** Returns why a text cannot be passed to the system; empty if it can. */
     static String problem(String text) {
         return isDamaged(text)
                 ? "the locale, whose encoding is " + ENCODING + ", cannot spell it; set LC_ALL=C.UTF-8"
                 : text.indexOf('\0') >= 0 ? "it has a character of code 0" : "";
     }
 
-    /** For C: the bytes of a text and a zero. */
+    /** Returns a C string: the bytes of a text and a zero. */
     static byte[] toC(String text) {
         return (text + '\0').getBytes(ENCODING.newEncoder().canEncode(text) ? ENCODING : StandardCharsets.UTF_8);
     }
 
-    /** The reverse of {@link #toC}, without the zero. */
+    /** Converts back from {@link #toC}, without the zero. */
     static String fromC(byte[] bytes, int length) {
         for (Charset charset : List.of(ENCODING, StandardCharsets.UTF_8)) {
             try {
@@ -144,7 +145,7 @@ public final class SystemText {
         return text.indexOf(LOST) >= 0;
     }
 
-    /** Whether a text is what a damaged one was before, as far as that can be seen. */
+    /** Returns true if a text may be the original of a damaged one. */
     private static boolean isOriginal(String text, String damaged) {
         return isDamaged(damaged) && ascii(text).equals(ascii(damaged));
     }
@@ -153,7 +154,7 @@ public final class SystemText {
         return text.replaceAll("[^\\x00-\\x7f]", "");
     }
 
-    /** The texts of a file of the system, which a zero ends each: those that are UTF-8. */
+    /** Returns the zero-terminated texts of a system file that are UTF-8. */
     private static List<String> utf8(String file) {
         List<String> texts = new ArrayList<>();
         try {
@@ -167,7 +168,7 @@ public final class SystemText {
                                 .decode(ByteBuffer.wrap(bytes, start, end - start))
                                 .toString());
                     } catch (CharacterCodingException other) {
-                        // Stays as Java has it.
+                        // The text stays as Java has it.
                     }
                     start = end + 1;
                 }

@@ -70,7 +70,7 @@ class BatchTest {
             for (int i = 0; i < LENGTH; i++) {
                 DeviceBuffer<Int32> buffer = numbers(7 + i);
                 communicator.allReduce(buffer.slice(0, 1), recv.slice(i, 1), ReduceOp.SUM, STREAM);
-                // Of no effect on the memory before the launch.
+                // Does not affect the memory before the launch.
                 buffer.close();
                 buffers[i] = buffer;
                 assertEquals(1, buffer.pins());
@@ -84,7 +84,7 @@ class BatchTest {
     }
 
     @Test
-    void whatIsGivenUpIsPinnedAgainByTheNext() {
+    void pinsAgainAfterDiscardedGroup() {
         try (Communicator communicator = alone();
                 DeviceBuffer<Int32> outer = numbers(1);
                 DeviceBuffer<Int32> inner = numbers();
@@ -108,7 +108,7 @@ class BatchTest {
 
     /** Neither its operations nor those of a group in it that is still open. */
     @Test
-    void whatIsGivenUpIsNotLaunchedWithTheRest() {
+    void discardedInnerGroupIsNotLaunched() {
         int[] untouched = from(0);
         try (Communicator communicator = alone();
                 DeviceBuffer<Int32> send = numbers(7);
@@ -133,7 +133,7 @@ class BatchTest {
     }
 
     @Test
-    void groupsOfTwoThreadsEachPinWhatBothUse() throws Exception {
+    void groupsOfTwoThreadsPinSharedBuffersSeparately() throws Exception {
         try (Communicator mine = alone();
                 Communicator theirs = alone();
                 DeviceBuffer<Int32> buffer = numbers(7);

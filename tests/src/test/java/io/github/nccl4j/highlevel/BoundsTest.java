@@ -39,7 +39,7 @@ class BoundsTest {
     }
 
     @Test
-    void anAddressIsOneOfAProcess() {
+    void rejectsAddressOutsideAProcess() {
         Bounds.checkAddress("send", 0x1000, 1);
         Bounds.checkAddress("send", 0, 0);
         Bounds.checkAddress("send", 0xfff, 0);
@@ -106,7 +106,7 @@ class BoundsTest {
     }
 
     @Test
-    void theFirstExceptionHasTheOthers() {
+    void firstExceptionSuppressesTheOthers() {
         RuntimeException first = new IllegalStateException("first");
         RuntimeException second = new IllegalStateException("second");
         assertSame(first, Suppressed.first(null, first));

@@ -27,17 +27,17 @@ class DeviceTest {
         assertFalse(HOST.equals(null));
         assertFalse(HOST.equals("host memory"));
         assertNotEquals(0, HOST.hashCode());
-        assertEquals(0, HOST.place());
+        assertEquals(0, HOST.deviceCode());
         assertEquals("CUDA device 3", Device.cudaName(3));
     }
 
     @Test
-    void onTheHostEngineItIsTheCurrentOne() {
+    void hostMemoryIsCurrentDeviceOfHostEngine() {
         assertSame(HOST, Device.current());
     }
 
     @Test
-    void aDeviceThatIsNotThereIsNamedWithTheirNumber() {
+    void rejectsMissingDeviceWithDeviceCount() {
         int count = Device.cudaCount();
         String range = "index must be >= 0 and < the number of CUDA devices that this process sees: ";
         assertEquals(
@@ -51,7 +51,7 @@ class DeviceTest {
     }
 
     @Test
-    void memoryIsThatOfTheDevice() {
+    void buffersBelongToTheirDevice() {
         try (DeviceBuffer<Element.Int32> plain = HOST.allocate(ElementType.INT32, 3);
                 DeviceBuffer<Element.Int32> window = HOST.allocateForWindow(ElementType.INT32, 4);
                 DeviceBuffer<Element.Int32> pinned = HOST.allocatePinned(ElementType.INT32, 5)) {

@@ -44,7 +44,7 @@ class ElementTypeTest {
     /** Between two neighbours: half way to the even one, and a hair from there to the nearer. */
     @ParameterizedTest
     @EnumSource
-    void whatIsBetweenTwoNumbersIsRounded(SmallFloatFormat format) {
+    void roundsNumbersBetweenCodes(SmallFloatFormat format) {
         int finite = 0;
         while (Float.isFinite(format.decode(finite + 1))) {
             finite++;
@@ -62,7 +62,7 @@ class ElementTypeTest {
 
     @ParameterizedTest
     @CsvSource({"FLOAT16,7c00,7e00", "BFLOAT16,7f80,7fc0", "FLOAT8E4M3,7e,7f", "FLOAT8E5M2,7c,7e"})
-    void whatIsTooLargeIsTheTop(SmallFloatFormat format, String top, String nan) {
+    void roundsTooLargeNumbersToMaximum(SmallFloatFormat format, String top, String nan) {
         int sign = codes(format) / 2;
         int code = Integer.parseInt(top, 16);
         assertEquals(code, format.encode(Double.POSITIVE_INFINITY));
@@ -117,7 +117,7 @@ class ElementTypeTest {
         assertEquals(0x40400000, ElementType.FLOAT32.bitsOf(3L));
         assertEquals(0x4008000000000000L, ElementType.FLOAT64.bitsOf(3L));
         assertEquals(0x4200, ElementType.FLOAT16.bitsOf(3L));
-        // Rounded once, not to double before.
+        // Rounded only once, without rounding to double first.
         assertEquals(
                 Float.floatToRawIntBits((float) ((1L << 54) + (1L << 30) + 1)),
                 ElementType.FLOAT32.bitsOf((1L << 54) + (1L << 30) + 1));

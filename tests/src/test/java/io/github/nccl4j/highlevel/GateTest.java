@@ -36,7 +36,7 @@ class GateTest {
     }
 
     @Test
-    void theCountGoesOnFromThreadToThread() throws Exception {
+    void countContinuesAcrossThreads() throws Exception {
         assertEquals(0, gate.operations());
         assertEquals(1, operate());
         assertEquals(2, operate());
@@ -46,7 +46,7 @@ class GateTest {
     }
 
     @Test
-    void beingInsideIsNoOperation() {
+    void enteringDoesNotCountAnOperation() {
         gate.enter().leave();
         Gate.Pass pass = gate.enter();
         assertEquals(0, gate.operations());
@@ -63,7 +63,7 @@ class GateTest {
     }
 
     @Test
-    void anotherThreadGetsInAfterwardsOnly() throws Exception {
+    void otherThreadEntersOnlyAfterLeave() throws Exception {
         Gate.Pass pass = gate.enter();
         ExecutionException refused = assertThrows(ExecutionException.class, () -> inAnotherThread(this::operate));
         assertEquals("in use by " + Thread.currentThread(), refused.getCause().getMessage());
@@ -73,7 +73,7 @@ class GateTest {
     }
 
     @Test
-    void whatWasInsideWhenTheGateWasBarredCountsAfterwards() {
+    void operationsOfEvictedPassAreCounted() {
         operate();
         Gate.Pass pass = gate.enter();
         assertSame(pass, gate.bar(() -> new IllegalStateException("barred"), () -> {}));
@@ -89,7 +89,7 @@ class GateTest {
     }
 
     @Test
-    void aPassThroughABarredGateIsGoodForOneEntry() {
+    void passThroughBarredGateAllowsOneEntry() {
         operate();
         gate.bar(() -> new IllegalStateException("barred"), () -> {});
         gate.enterBarred().leave();
@@ -101,7 +101,7 @@ class GateTest {
     }
 
     @Test
-    void whoComesWhileTheGateIsBarredOrOpenedLearnsWhatIsSoAfterwards() throws Exception {
+    void threadsSeeStateAfterBarOrOpen() throws Exception {
         AtomicReference<String> state = new AtomicReference<>("open");
         FutureTask<Long> early = new FutureTask<>(this::operate);
         gate.bar(() -> new IllegalStateException(state.get()), () -> {
@@ -163,7 +163,7 @@ class GateTest {
     }
 
     @Test
-    void aThreadThatWasNotInLastIsPrepared() throws Exception {
+    void preparesThreadThatWasNotLastInside() throws Exception {
         AtomicInteger prepared = new AtomicInteger();
         Gate counting = new Gate(other -> new IllegalStateException(), prepared::incrementAndGet);
         counting.enter().leave();
@@ -180,7 +180,7 @@ class GateTest {
     }
 
     @Test
-    void theThreadThatWasInLastGoesInWithTheSamePass() {
+    void lastThreadReentersWithSamePass() {
         Gate.Pass pass = gate.enter();
         assertFalse(gate.enterAgain(pass, pass.counted()));
         pass.leave();
@@ -189,7 +189,7 @@ class GateTest {
         pass.leave();
         assertSame(pass, gate.enter());
         pass.leave();
-        // Taken away, it is refused, and leaves nobody inside.
+        // An invalidated pass is refused and leaves no thread inside.
         gate.bar(() -> new IllegalStateException("barred"), () -> {});
         gate.open(() -> {});
         assertFalse(gate.enterAgain(pass, pass.counted()));
@@ -206,7 +206,7 @@ class GateTest {
     }
 
     @Test
-    void noThreadsAreInsideAtOnceAndNoneIsLostOfTheCount() throws Exception {
+    void gateIsExclusiveAndCountsAllOperations() throws Exception {
         int[] inside = new int[1];
         Callable<Integer> user = () -> {
             int done = 0;

@@ -31,7 +31,7 @@ class JsonTest {
     }
 
     @Test
-    void whatEndsATextIsEscaped() {
+    void escapesCharactersThatEndAString() {
         Json json = new Json();
         json.begin();
         json.field("\"", "\"\\\n\t\u001f ~é");

@@ -15,26 +15,26 @@ class LastErrorTest {
     private final LastError words = new LastError();
 
     @Test
-    void aTextFromBeforeTheFailureIsNotQuoted() {
-        assertTrue(words.see("rma_socket requires GDRCopy", 100));
-        assertFalse(words.see("rma_socket requires GDRCopy", 150));
+    void olderTextIsNotQuoted() {
+        assertTrue(words.update("rma_socket requires GDRCopy", 100));
+        assertFalse(words.update("rma_socket requires GDRCopy", 150));
         assertEquals("", words.quote("rma_socket requires GDRCopy", 900, 200, 1, null));
         assertEquals("", words.quote("rma_socket requires GDRCopy", 900, 200, 1, "ncclAllReduce 3"));
         assertEquals("", words.quote("rma_socket requires GDRCopy", 900, 100, 1, null));
     }
 
     @Test
-    void aTextThatCameSinceItBeganIsQuoted() {
-        words.see("old", 100);
-        // Seen by the watchdog before the thread that failed came to look.
-        words.see("Call to connect failed", 300);
+    void newerTextIsQuoted() {
+        words.update("old", 100);
+        // The watchdog saw the text before the failed thread did.
+        words.update("Call to connect failed", 300);
         assertEquals("Call to connect failed", words.quote("Call to connect failed", 900, 200, 1, null));
-        // Nobody has looked between.
+        // No thread has read the text in between.
         assertEquals("another", words.quote("another", 950, 940, 1, null));
     }
 
     @Test
-    void aFailureOfAnotherCommunicatorKeepsItsText() {
+    void textOfAnotherCommunicatorIsNotQuoted() {
         assertEquals("broken", words.quote("broken", 300, 200, 1, null));
         assertEquals("", words.quote("broken", 310, 200, 2, null));
         assertEquals("broken", words.quote("broken", 320, 200, 1, null));
@@ -45,7 +45,7 @@ class LastErrorTest {
 
     /** NCCL writes the same text anew, which cannot be seen. */
     @Test
-    void theSameFailureAgainHasTheSameText() {
+    void repeatedFailureQuotesTheSameText() {
         assertEquals("invalid root 9", words.quote("invalid root 9", 300, 290, 1, "ncclReduce 4"));
         assertEquals("invalid root 9", words.quote("invalid root 9", 800, 790, 1, "ncclReduce 4"));
         assertEquals("invalid root 9", words.quote("invalid root 9", 900, 890, 2, "ncclReduce 4"));
@@ -58,7 +58,7 @@ class LastErrorTest {
     }
 
     @Test
-    void linesOfTheLogAreOfItsTimeAndCommunicator() {
+    void warningsMatchTimeAndCommunicator() {
         List<Warning> all = List.of(
                 warning(0, "train", "too old", 99),
                 warning(0, "train", "own", 100),

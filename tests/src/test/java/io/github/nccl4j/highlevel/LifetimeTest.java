@@ -51,7 +51,7 @@ class LifetimeTest {
     }
 
     @Test
-    void theOlderComesFirst() {
+    void olderLifetimeIsAcquiredFirst() {
         Lifetime younger = new Lifetime("another thing");
         assertTrue(lifetime.isBefore(younger));
         assertFalse(younger.isBefore(lifetime));
@@ -59,7 +59,7 @@ class LifetimeTest {
     }
 
     @Test
-    void closingWaitsForAUseAndThenLetsOthersSeeIt() throws InterruptedException {
+    void closeWaitsForUsesAndIsThenVisible() throws InterruptedException {
         lifetime.acquire();
         Thread closing = new Thread(this::close, "who closes");
         closing.start();
@@ -76,7 +76,7 @@ class LifetimeTest {
         other.start();
         other.join(30_000);
         assertFalse(other.isAlive());
-        // What was refused holds no lock either.
+        // A refused acquire holds no lock either.
         Thread again = new Thread(this::close, "who closes again");
         again.setDaemon(true);
         again.start();
@@ -85,7 +85,7 @@ class LifetimeTest {
     }
 
     @Test
-    void theLastPinFreesWhatIsClosed() {
+    void lastPinFreesClosedObject() {
         lifetime.pin();
         lifetime.pin();
         lifetime.unpin();
@@ -104,7 +104,7 @@ class LifetimeTest {
     }
 
     @Test
-    void pinsThatEndBeforeLeaveNothing() {
+    void closeFreesAfterPinsHaveEnded() {
         lifetime.pin();
         lifetime.unpin();
         assertTrue(lifetime.isOpen());
@@ -114,7 +114,7 @@ class LifetimeTest {
     }
 
     @Test
-    void aPinTooFewIsSaid() {
+    void rejectsUnpinWithoutPin() {
         assertThrows(IllegalStateException.class, lifetime::unpin);
         assertTrue(lifetime.isOpen());
         close();
@@ -124,7 +124,7 @@ class LifetimeTest {
     }
 
     @Test
-    void anErrorOfTheLastPinIsLogged() {
+    void logsFailureOfLastUnpin() {
         List<LogRecord> records = new ArrayList<>();
         Logger logger = Logger.getLogger("io.github.nccl4j");
         Handler handler = new Handler() {
@@ -162,7 +162,7 @@ class LifetimeTest {
     }
 
     @Test
-    void threadsFreeOnce() throws InterruptedException {
+    void concurrentClosesFreeOnce() throws InterruptedException {
         for (int round = 0; round < 300; round++) {
             Lifetime shared = new Lifetime("shared");
             AtomicInteger times = new AtomicInteger();
@@ -186,7 +186,7 @@ class LifetimeTest {
                             shared.unpin();
                         }
                     } catch (IllegalStateException closed) {
-                        // What a pin after the closing gets.
+                        // A pin after the close throws this.
                     } catch (Exception e) {
                         wrong.incrementAndGet();
                     }
@@ -202,7 +202,7 @@ class LifetimeTest {
     }
 
     @Test
-    void aPinOfASliceKeepsTheMemory() {
+    void pinOfSliceKeepsMemory() {
         DeviceBuffer<Float32> buffer = Device.host().allocate(ElementType.FLOAT32, 8);
         buffer.fill(3);
         DeviceBuffer<Float32> slice = buffer.slice(2, 4);
@@ -213,7 +213,7 @@ class LifetimeTest {
             assertThrows(IllegalStateException.class, closed::checkOpen);
             assertThrows(IllegalStateException.class, closed::pin);
         }
-        // Still there, or the allocator's own data would be in it by now.
+        // Not freed yet, or it would contain the allocator's own data by now.
         try (DeviceBuffer<Float32> memory =
                 DeviceBuffer.wrap(Device.host(), ElementType.FLOAT32, inner.address, inner.length)) {
             float[] numbers = new float[2];
@@ -225,7 +225,7 @@ class LifetimeTest {
     }
 
     @Test
-    void aClosedSliceIsNotPinned() {
+    void rejectsPinOfClosedSlice() {
         try (DeviceBuffer<Float32> buffer = Device.host().allocate(ElementType.FLOAT32, 8)) {
             DeviceBuffer<Float32> slice = buffer.slice(2, 4);
             DeviceBuffer<Float32> inner = slice.slice(1, 2);

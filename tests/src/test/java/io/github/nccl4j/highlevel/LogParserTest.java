@@ -43,35 +43,35 @@ class LogParserTest {
                         + " | TRACE | 4711 | 1 | ncclLaunch:77 | deep",
                 "NCCL version 2.28.3+cuda13.0 | INFO | -1 | -1 | '' | NCCL version 2.28.3+cuda13.0"
             })
-    void partsOfALine(String line, Level level, long thread, int device, String place, String text) {
-        // A line without a device is that of the only communicator without one, if there is one: here are two.
+    void parsesPartsOfALine(String line, Level level, long thread, int device, String place, String text) {
+        // A line without a device belongs to the only communicator without one, if there is exactly one; here are two.
         KnownCommunicators.add(HANDLE, new KnownCommunicators.Member(2, "train", -1));
         KnownCommunicators.add(HANDLE + 1, new KnownCommunicators.Member(3, "", -1));
         assertEquals(new Line(level, thread, device, place, text, -1, ""), parse(line));
     }
 
     @Test
-    void linesOfAnotherProcessAreLeftOut() {
+    void skipsLinesOfAnotherProcess() {
         assertEquals(Optional.empty(), LogParser.parse("node1:4712:4720 [3] NCCL INFO x", 4711));
     }
 
     @Test
-    void theCommunicatorInTheTextGivesRankAndName() {
+    void handleInTextGivesRankAndName() {
         String line = "node1:4711:4711 [0] NCCL INFO comm 0x7f3a1c000b70 rank 5 nranks 8 - Init COMPLETE";
         assertEquals(5, parse(line.replace("b70", "c70")).rank());
         KnownCommunicators.add(HANDLE, 2, "train", Device.host());
         assertEquals(2, parse(line).rank());
         assertEquals("train", parse(line).communicator());
         assertEquals("", parse(line.replace("b70", "c70")).communicator());
-        // The line may be read when the communicator is closed already.
+        // The line may be read after the communicator was closed.
         KnownCommunicators.remove(HANDLE);
         assertEquals("train", parse(line).communicator());
     }
 
     /** A warning names no communicator; the thread's device tells, where it has one only. */
     @Test
-    void theDeviceTellsWhereItIsUnambiguous() {
-        // One that other tests have no communicator on.
+    void unambiguousDeviceGivesRankAndName() {
+        // A device on which other tests have no communicator.
         int device = 977;
         String line = "node1:4711:4711 [" + device + "] init.cc:1 NCCL WARN x";
         KnownCommunicators.add(HANDLE, new KnownCommunicators.Member(2, "train", device));

@@ -40,7 +40,7 @@ class NativeConfigTest {
     }
 
     @Test
-    void everyFieldArrivesInItsPlace() throws ReflectiveOperationException {
+    void everyFieldIsWrittenAtItsOffset() throws ReflectiveOperationException {
         CommunicatorConfig config = CommunicatorConfig.builder()
                 .blocking(false)
                 .cgaClusterSize(2)
@@ -87,7 +87,7 @@ class NativeConfigTest {
     }
 
     @Test
-    void whatIsNotSetStaysUndefined() throws ReflectiveOperationException {
+    void unsetFieldsStayUndefined() throws ReflectiveOperationException {
         try (NativeConfig filled = new NativeConfig(CommunicatorConfig.builder().build(), NcclLibrary.get())) {
             assertEquals(nccl.NCCL_API_MAGIC, filled.struct().magic());
             for (Field field : fields().values()) {
@@ -118,7 +118,7 @@ class NativeConfigTest {
     }
 
     @Test
-    void theHostEngineTakesIt() {
+    void hostEngineAcceptsConfiguration() {
         CommunicatorConfig config = CommunicatorConfig.builder()
                 .minCtas(1)
                 .maxCtas(4)

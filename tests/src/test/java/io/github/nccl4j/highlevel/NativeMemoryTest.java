@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
 
 class NativeMemoryTest {
     @Test
-    void itIsZerosAtAnAddress() {
+    void memoryIsZeroed() {
         try (NativeMemory memory = new NativeMemory(2 * Long.BYTES)) {
             ByteBuffer buffer = memory.buffer();
             assertEquals(2 * Long.BYTES, buffer.capacity());
@@ -35,7 +35,7 @@ class NativeMemoryTest {
     }
 
     @Test
-    void itIsFreedOnce() {
+    void closeFreesOnce() {
         long before = NativeMemory.held();
         NativeMemory memory = new NativeMemory(100);
         NativeMemory other = new NativeMemory(10);
@@ -55,7 +55,7 @@ class NativeMemoryTest {
     }
 
     @Test
-    void javaCppDoesNotCountIt() {
+    void javaCppDoesNotTrackTheMemory() {
         long before = Pointer.totalBytes();
         try (NativeMemory memory = new NativeMemory(1 << 20)) {
             assertEquals(0, memory.buffer().get(0));

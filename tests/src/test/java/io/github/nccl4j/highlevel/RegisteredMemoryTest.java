@@ -97,7 +97,7 @@ class RegisteredMemoryTest {
     }
 
     @Test
-    void whatNoSingleCallShowsIsTold() {
+    void warnsOfFaultsOfSeveralCalls() {
         assertNull(RegisteredMemory.warning(new Version(2, 22, 3)));
         String both = RegisteredMemory.warning(OLD);
         assertTrue(both.startsWith("NCCL 2.28.3 makes GPUs read from a null address in a large collective"), both);

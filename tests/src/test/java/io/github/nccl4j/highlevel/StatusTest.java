@@ -36,7 +36,7 @@ class StatusTest {
     }
 
     @Test
-    void theExceptionHasAllThatIsKnown() {
+    void exceptionHasAllProperties() {
         int result = nccl.ncclCommCount(0L, new int[1]);
         NcclUsageException e =
                 assertThrows(NcclUsageException.class, () -> Status.isFinished(result, "ncclCommCount", 3, "train", 0));
@@ -76,17 +76,17 @@ class StatusTest {
     }
 
     @Test
-    void aTimeoutTellsItsLimitAndTheRanksThatAreSilent() {
+    void timeoutNamesLimitAndSilentRanks() {
         NcclLibrary library = NcclLibrary.get();
-        LastError.Said said =
-                new LastError.Said("connection closed", List.of(warning("connection closed"), warning("no route")));
+        LastError.Messages messages =
+                new LastError.Messages("connection closed", List.of(warning("connection closed"), warning("no route")));
         NcclResultException e = Status.timeout(
                 "ncclAllReduce",
                 "allReduce of 3 floats",
                 Duration.ofSeconds(2),
                 1,
                 "train",
-                said,
+                messages,
                 library,
                 "Rank 2 is silent.",
                 List.of(2));
@@ -96,12 +96,12 @@ class StatusTest {
                         + ", "
                         + Result.TIMEOUT.meaning() + ". NCCL says: connection closed [" + library + "]\n"
                         + Result.TIMEOUT.advice() + "\nNCCL warned: "
-                        + said.warnings().get(1) + "\nRank 2 is silent.",
+                        + messages.warnings().get(1) + "\nRank 2 is silent.",
                 e.getMessage());
         assertEquals("ncclAllReduce", e.operation());
-        assertEquals(said.warnings(), e.warnings());
+        assertEquals(messages.warnings(), e.warnings());
         NcclResultException plain = Status.timeout(
-                "ncclAllReduce", "allReduce", Duration.ofSeconds(2), -1, "", LastError.Said.NOTHING, library);
+                "ncclAllReduce", "allReduce", Duration.ofSeconds(2), -1, "", LastError.Messages.NOTHING, library);
         assertEquals(
                 List.of(), assertInstanceOf(NcclTimeoutException.class, plain).silentRanks());
         assertEquals(List.of(), plain.warnings());

@@ -63,7 +63,7 @@ class BuffersTest {
     }
 
     @Test
-    void aDeviceThatIsNotThereIsNamedWithTheirNumber() {
+    void rejectsMissingDeviceWithDeviceCount() {
         int count = Device.cudaCount();
         Checks checks = new Checks();
         checks.fails(IndexOutOfBoundsException.class, () -> Device.cuda(-1), "-1 < 0");
@@ -289,7 +289,7 @@ class BuffersTest {
     }
 
     @Test
-    void withoutTheRuntimeEachPlaceIsNamed() throws IOException {
+    void missingRuntimeNamesEachCandidate() throws IOException {
         Path natives = Files.createDirectories(folder.resolve("natives"));
         Path inJar = Files.createDirectories(natives.resolve("org/bytedeco/cuda/" + Loader.getPlatform()));
         // Stands for the natives of JavaCPP Presets CUDA: it needs a runtime library that is not there.

@@ -74,7 +74,7 @@ class CallCheckTest {
             assertTrue(text.contains("rank 2 calls " + odd + "; ranks 0, 1, 3 call " + usual + "."), text);
             assertEquals(List.of(2), failure.oddRanks());
             assertEquals(List.of(usual, usual, odd, usual), failure.calls());
-            // Nothing has happened to it.
+            // The communicator is unchanged.
             assertEquals(1, communicator.flightRecorder().recorded());
             communicator.allReduce(numbers, ReduceOp.SUM, STREAM);
             int[] sums = new int[12];
@@ -185,7 +185,7 @@ class CallCheckTest {
     }
 
     @Test
-    void whatIsNotCollectiveIsNotCompared() throws Exception {
+    void doesNotCompareOtherThanCollectiveCalls() throws Exception {
         checked(LIMIT, (communicator, numbers) -> {
             int peer = communicator.rank() ^ 1;
             try (CudaStream stream = CudaStream.nonBlocking(Device.host())) {
@@ -198,7 +198,7 @@ class CallCheckTest {
     }
 
     @Test
-    void aPartOfAllRanksIsCheckedToo() throws Exception {
+    void checksCommunicatorOfAllRanksOfASplit() throws Exception {
         checked(LIMIT, (communicator, numbers) -> {
             try (Communicator same = communicator.split(0, communicator.rank());
                     Communicator part = communicator.split(communicator.rank() / 2, 0)) {
@@ -212,7 +212,7 @@ class CallCheckTest {
 
     /** The property is for jobs whose program says nothing. */
     @Test
-    void aPropertyIsEnough() throws Exception {
+    void propertyEnablesTheCheck() throws Exception {
         System.setProperty("nccl4j.check", "true");
         try {
             List<Callable<Void>> ranks = new ArrayList<>();
@@ -234,7 +234,7 @@ class CallCheckTest {
     }
 
     @Test
-    void aRankThatDoesNotComeIsNamed() throws Exception {
+    void namesRankThatDoesNotJoin() throws Exception {
         CountDownLatch over = new CountDownLatch(SIZE - 1);
         checked(Duration.ofMillis(500), (communicator, numbers) -> {
             if (communicator.rank() == 1) {

@@ -92,12 +92,12 @@ class CallOrderTest {
     }
 
     @Test
-    void whatACommunicatorOwnsIsClosedNewestFirst() throws IOException {
+    void closesOwnedObjectsNewestFirst() throws IOException {
         assertEquals(List.of("deregister 2", "finalize 2", "deregister 1", "finalize 1"), calls("close"));
     }
 
     @Test
-    void aThreadInACallIsOutBeforeItsCommunicatorIsAborted() throws IOException {
+    void threadLeavesItsCallBeforeTheAbort() throws IOException {
         assertEquals(List.of("enter 1", "revoke 1", "leave 1", "abort 1"), calls("abort"));
     }
 

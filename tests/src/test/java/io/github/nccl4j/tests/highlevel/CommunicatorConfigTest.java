@@ -85,7 +85,7 @@ class CommunicatorConfigTest {
     }
 
     @Test
-    void aBuilderThatGoesOnChangesNothing() {
+    void laterBuilderCallsDoNotAffectConfiguration() {
         Builder builder = CommunicatorConfig.builder().maxCtas(1);
         CommunicatorConfig first = builder.build();
         builder.maxCtas(2);
@@ -179,7 +179,7 @@ class CommunicatorConfigTest {
     }
 
     @Test
-    void whatMayBeIgnoredIsAWarning() throws IOException {
+    void ignoredFieldsAreLoggedAsWarning() throws IOException {
         Path library = StubLibraries.small(folder, 22703);
         List<String> output = against(library);
         // The JDK translates the level.

@@ -151,7 +151,7 @@ class CommunicatorFailuresTest {
             assertEquals("doomed", failure.communicatorName());
             assertTrue(failure.getMessage().contains("rank 1"), failure.getMessage());
             assertTrue(failure.getMessage().contains("1 int32"), failure.getMessage());
-            // By default the program decides: nothing was done to the communicator, which is of no use any more.
+            // By default the program decides: the communicator was not changed, and can only be aborted or closed.
             assertEquals(State.OPEN, communicator.state());
             assertEquals(Result.REMOTE_ERROR, communicator.asyncError());
             assertThrows(NcclRemoteException.class, () -> allReduce(communicator));
@@ -180,7 +180,7 @@ class CommunicatorFailuresTest {
     }
 
     @Test
-    void thePolicyIsCalledWithWhatIsThrown() throws Exception {
+    void policyGetsTheThrownException() throws Exception {
         record Call(Communicator communicator, NcclException failure) {}
         List<Call> calls = new ArrayList<>();
         FailurePolicy policy = (communicator, failure) -> {
@@ -204,7 +204,7 @@ class CommunicatorFailuresTest {
     }
 
     @Test
-    void anIdleRankIsToldWhenItAsks() throws Exception {
+    void idleRankLearnsOfFailureWhenItPolls() throws Exception {
         whenRankOneIsKilled(builder(true), communicator -> {
             while (communicator.asyncError().equals(Result.SUCCESS)) {
                 Thread.sleep(1);
@@ -218,7 +218,7 @@ class CommunicatorFailuresTest {
     }
 
     @Test
-    void argumentsThatDifferAreNoFailureForThePolicy() throws Exception {
+    void policyIsNotCalledForDifferingArguments() throws Exception {
         FailurePolicy policy = (communicator, failure) -> {
             throw new AssertionError(failure);
         };
@@ -237,7 +237,7 @@ class CommunicatorFailuresTest {
 
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
-    void aRankThatNeverComesEndsTheCreationAtTheDeadline(boolean blocking) throws Exception {
+    void creationEndsAtDeadlineIfARankDoesNotJoin(boolean blocking) throws Exception {
         UniqueId id = UniqueId.create();
         NcclTimeoutException failure = assertThrows(
                 NcclTimeoutException.class,
@@ -245,7 +245,7 @@ class CommunicatorFailuresTest {
         assertTrue(failure.getMessage().contains("PT0.3S"), failure.getMessage());
         assertTrue(failure.getMessage().contains("ncclCommInitRankConfig"), failure.getMessage());
         assertEquals(0, failure.rank());
-        // Nothing of it stands in the way of the next one.
+        // The aborted communicator does not affect the next one.
         inThreads(builder(blocking), 2, communicator -> {
             allReduce(communicator);
             return null;
@@ -294,7 +294,7 @@ class CommunicatorFailuresTest {
                 ended.await();
                 return after.run(communicator);
             }
-            // A rank that is still being made would take the end for its own.
+            // A rank that is still creating its communicator would report the abort as its own failure.
             created.await();
             Threads.together(
                     List.of(() -> assertThrows(RuntimeException.class, () -> allReduceWatched(communicator)), () -> {
@@ -420,7 +420,7 @@ class CommunicatorFailuresTest {
                                     IllegalStateException refused = assertThrows(IllegalStateException.class, use);
                                     assertTrue(refused.getMessage().contains("in use by"), refused.getMessage());
                                 }
-                                // What may be asked at any time.
+                                // These calls are allowed at any time.
                                 assertEquals(Result.SUCCESS, communicator.asyncError());
                                 assertEquals(State.OPEN, communicator.state());
                                 seen.countDown();

@@ -28,7 +28,7 @@ class ErrorsTest {
     }
 
     @Test
-    void theMessageTellsEverything() throws IOException {
+    void messageNamesAllProperties() throws IOException {
         Path library = StubLibraries.failing(folder, 22703);
         assertEquals(String.format(Locale.ROOT, """
                 NcclResultException
@@ -59,7 +59,7 @@ class ErrorsTest {
 
     /** The engine has a text for each thread, and another one makes the call than waits for it. */
     @Test
-    void theFirstCallOfAProcessTellsWhatTheHostEngineSays() {
+    void firstCallQuotesTheHostEngine() {
         ChildJvm.Outcome outcome = new ChildJvm()
                 .property("nccl4j.engine", "host")
                 .environment("NCCL4J_HOST_INIT_TIMEOUT", "1")

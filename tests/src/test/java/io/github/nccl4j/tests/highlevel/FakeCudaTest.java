@@ -4,8 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.github.nccl4j.highlevel.CallGroupScenario;
 import io.github.nccl4j.highlevel.CapturingScenario;
-import io.github.nccl4j.highlevel.PartsScenario;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.ChildJvm.Outcome;
 import io.github.nccl4j.tests.FakeCuda;
@@ -108,7 +108,7 @@ class FakeCudaTest {
     }
 
     @Test
-    void aCaptureTellsWhoAsks() throws IOException {
+    void captureStateIsVisible() throws IOException {
         run(CapturingScenario.class);
     }
 
@@ -118,7 +118,7 @@ class FakeCudaTest {
         Outcome outcome = cuda.jvm(new ChildJvm())
                 .environment("STUB_LOG", log.toString())
                 .property("nccl4j.library", StubLibraries.logging(folder))
-                .run(PartsScenario.class);
+                .run(CallGroupScenario.class);
         assertEquals(0, outcome.exitCode(), outcome::output);
     }
 

@@ -127,7 +127,7 @@ class FlightRecorderTest {
     }
 
     @Test
-    void whatWasGivenUpIsNotRecorded() {
+    void doesNotRecordDiscardedOperations() {
         try (Communicator communicator = alone();
                 DeviceBuffer<Int32> one = numbers(4)) {
             Group group = Group.open();
@@ -139,7 +139,7 @@ class FlightRecorderTest {
     }
 
     @Test
-    void asManyAreKeptAsIsSaid() {
+    void keepsTheConfiguredNumber() {
         try (Communicator communicator = Communicator.builder()
                         .flightRecorder(3)
                         .createAll(List.of(Device.host()))
@@ -153,7 +153,7 @@ class FlightRecorderTest {
                     communicator.flightRecorder().operations().stream()
                             .map(Operation::sequence)
                             .toList());
-            // What is made from it keeps as many.
+            // A derived communicator keeps the same number.
             try (Communicator part = communicator.split(0, 0)) {
                 for (int i = 0; i < 10; i++) {
                     part.allReduce(one, ReduceOp.SUM, STREAM);
@@ -164,7 +164,7 @@ class FlightRecorderTest {
     }
 
     @Test
-    void aFileTellsAll() throws Exception {
+    void dumpContainsAllFields() throws Exception {
         Path file = folder.resolve("record.json");
         try (Communicator communicator = Communicator.builder()
                         .config(CommunicatorConfig.builder()
@@ -211,11 +211,11 @@ class FlightRecorderTest {
     }
 
     @Test
-    void aFailureTellsTheLastOperations() throws Exception {
+    void failureListsLastOperations() throws Exception {
         String message = failureOfRank0();
         assertTrue(message.contains("\nLast operations of this rank:\n"), message);
         assertTrue(message.contains("ncclAllReduce of 4 int32 (operation 1), called "), message);
-        // Within the limit of the test.
+        // Must end within the limit of the test.
         assertTrue(message.matches("(?s).*, called [0-9]{1,2}\\.[0-9] s ago, done\n.*"), message);
         assertTrue(message.contains(" ago, done\n"), message);
         assertTrue(message.contains("ncclAllReduce of 4 int32 (operation 2), called "), message);
@@ -223,7 +223,7 @@ class FlightRecorderTest {
     }
 
     @Test
-    void aFailureWritesAFileWhereThatIsWanted() throws Exception {
+    void failureWritesFileIfConfigured() throws Exception {
         System.setProperty(DUMP, folder.resolve("new").toString());
         String message = failureOfRank0();
         try (Stream<Path> files = Files.list(folder.resolve("new"))) {
@@ -238,14 +238,14 @@ class FlightRecorderTest {
     }
 
     @Test
-    void aFileThatCannotBeWrittenIsToldToo() throws Exception {
+    void reportsFileThatCannotBeWritten() throws Exception {
         System.setProperty(DUMP, Files.createFile(folder.resolve("file")) + "/in-a-file");
         String message = failureOfRank0();
         assertTrue(message.contains("could not be written"), message);
     }
 
     @Test
-    void allRanksHaveOneNameForTheirCommunicator() throws Exception {
+    void allRanksHaveTheSameId() throws Exception {
         String[] ids = new String[2];
         RankThreads.run(2, communicator -> {
             try (Communicator part = communicator.split(0, 0)) {

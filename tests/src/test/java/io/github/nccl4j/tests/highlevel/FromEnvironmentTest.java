@@ -129,7 +129,7 @@ class FromEnvironmentTest {
 
     /** What is wrong with a rank is known at once, even if there is nobody yet to tell it to. */
     @Test
-    void aRankWithoutRankZeroSaysWhatItLacks() {
+    void rankWithoutRankZeroReportsItsOwnProblem() {
         Outcome outcome = torchrun(host().property("org.bytedeco.javacpp.platform", "linux-none"), 1, 2)
                 .run(JobScenario.class);
         assertNotEquals(0, outcome.exitCode());
@@ -150,14 +150,14 @@ class FromEnvironmentTest {
     }
 
     @Test
-    void twoRanksOnOneGpuAreToldToAll(@TempDir Path folder) throws IOException {
+    void allRanksLearnOfTwoRanksOnOneGpu(@TempDir Path folder) throws IOException {
         FakeCuda cuda = fake(folder);
         assertRanks0And2ShareAGpu(run(3, rank -> torchrun(onGpus(cuda, 2), rank, 3)));
     }
 
     /** Local ranks choose the GPUs: 0, 1 and 2 of one host with two GPUs; then 0 and 1 of one host, and 0 of another, with three. */
     @Test
-    void theGpuIsThatOfTheLocalRankThatIsFound(@TempDir Path folder) throws IOException {
+    void gpuIsChosenByLocatedLocalRank(@TempDir Path folder) throws IOException {
         FakeCuda cuda = fake(folder);
         assertRanks0And2ShareAGpu(run(3, rank -> script(onGpus(cuda, 2), rank, 3)));
         assertRanks0And2ShareAGpu(run(3, rank -> script(onGpus(cuda, 3), rank, 3)
@@ -174,7 +174,7 @@ class FromEnvironmentTest {
     }
 
     @Test
-    void ranksWithDifferentEnginesAreToldToAll(@TempDir Path folder) throws IOException {
+    void allRanksLearnOfDifferentEngines(@TempDir Path folder) throws IOException {
         FakeCuda cuda = fake(folder);
         List<Outcome> ranks = run(2, rank -> torchrun(rank == 0 ? onGpus(cuda, 1) : host(), rank, 2));
         for (Outcome outcome : ranks) {
@@ -185,7 +185,7 @@ class FromEnvironmentTest {
     }
 
     @Test
-    void aRankWithoutAGpuTellsTheOthers(@TempDir Path folder) throws IOException {
+    void rankWithoutGpuReportsToTheOthers(@TempDir Path folder) throws IOException {
         FakeCuda cuda = fake(folder);
         List<Outcome> ranks = run(2, rank -> torchrun(onGpus(cuda, rank == 0 ? 1 : 0), rank, 2));
         assertTrue(
@@ -194,7 +194,7 @@ class FromEnvironmentTest {
     }
 
     @Test
-    void aRankOfAScriptWithoutAGpuTellsTheOthers(@TempDir Path folder) throws IOException {
+    void scriptRankWithoutGpuReportsToTheOthers(@TempDir Path folder) throws IOException {
         FakeCuda cuda = fake(folder);
         List<Outcome> ranks = run(2, rank -> script(onGpus(cuda, rank == 0 ? 1 : 0), rank, 2));
         assertTrue(

@@ -122,7 +122,7 @@ class HostStreamsTest {
     }
 
     @Test
-    void theDefaultStreamSeesWhatItWaitsFor() throws Exception {
+    void defaultStreamSeesWorkItWaitsFor() throws Exception {
         RankThreads.run(2, communicator -> {
             try (DeviceBuffer<Float32> buffer = numbers(1, 1)) {
                 for (int round = 0; round < 20; round++) {
@@ -157,7 +157,7 @@ class HostStreamsTest {
     }
 
     @Test
-    void abortEndsWhatIsInTheQueue() throws Exception {
+    void abortEndsQueuedWork() throws Exception {
         CountDownLatch aborted = new CountDownLatch(1);
         RankThreads.run(2, communicator -> {
             if (communicator.rank() == 1) {

@@ -54,7 +54,7 @@ class InterceptionTest {
     }
 
     @Test
-    void callsAreSeenWithWhatTheyAreAbout() {
+    void interceptorGetsCallDetails() {
         Recorder recorder = new Recorder();
         List<CallInterceptor.Call> calls = new CopyOnWriteArrayList<>();
         CallInterceptor keeper = new CallInterceptor() {
@@ -111,7 +111,7 @@ class InterceptionTest {
     }
 
     @Test
-    void whatAnInterceptorThrowsChangesNothing() {
+    void exceptionOfInterceptorIsIgnored() {
         CallInterceptor broken = new CallInterceptor() {
             @Override
             public void before(Call call) {
@@ -181,13 +181,13 @@ class InterceptionTest {
     }
 
     @Test
-    void noInterceptorIsNull() {
+    void rejectsNullInterceptor() {
         assertThrows(NullPointerException.class, () -> NcclLibrary.intercept(null));
     }
 
     /** Installing and removing goes on while other threads call. */
     @Test
-    void comesAndGoesWhileOthersCall() throws InterruptedException {
+    void interceptorMayChangeDuringCalls() throws InterruptedException {
         Thread[] callers = new Thread[2];
         List<Integer> wrong = new CopyOnWriteArrayList<>();
         for (int i = 0; i < callers.length; i++) {

@@ -58,7 +58,7 @@ class JfrTest {
     }
 
     @Test
-    void eventsTellWhatWasDone(@TempDir Path folder) throws Exception {
+    void eventsDescribeOperations(@TempDir Path folder) throws Exception {
         List<RecordedEvent> events;
         try (Recording recording = new Recording()) {
             recording.start();
@@ -107,7 +107,7 @@ class JfrTest {
     }
 
     @Test
-    void aRuntimeNeedNotHaveIt() {
+    void worksWithoutJfrModule() {
         ChildJvm.Outcome outcome = new ChildJvm()
                 .property("nccl4j.engine", "host")
                 .option("--limit-modules=java.base,java.logging,jdk.net,jdk.unsupported")

@@ -47,14 +47,14 @@ class LeakTest {
     }
 
     @AfterEach
-    void listenNoMore() {
+    void removeListener() {
         logger.setUseParentHandlers(true);
         logger.removeHandler(handler);
     }
 
     /** The property {@code leak.cycles} makes it longer. */
     @Test
-    void closingLeavesNothing() {
+    void closingLeaksNothing() {
         ChildJvm jvm = new ChildJvm();
         Held.FIXED_HEAP.forEach(jvm::option);
         ChildJvm.Outcome outcome = jvm.property("nccl4j.engine", "host")
@@ -95,7 +95,7 @@ class LeakTest {
 
     private void assertReported(LogRecord report, String method) {
         assertEquals(
-                "communicator (rank 0 of 1 on host memory) was dropped without being closed; what it holds is lost",
+                "communicator (rank 0 of 1 on host memory) was dropped without being closed; its resources are lost",
                 report.getMessage());
         StringWriter stack = new StringWriter();
         report.getThrown().printStackTrace(new PrintWriter(stack));
@@ -109,16 +109,16 @@ class LeakTest {
     }
 
     @Test
-    void oneOfAGroupIsReportedWithTheCallThatAskedForIt() throws InterruptedException {
+    void reportsCommunicatorOfGroupWithItsCall() throws InterruptedException {
         dropOneOfAGroup();
         assertReported(nextReport(), "splitHere");
     }
 
     @Test
-    void whatWasClosedOrAbortedIsNotReported() throws InterruptedException {
+    void doesNotReportClosedOrAborted() throws InterruptedException {
         Communicator.createAll(List.of(Device.host())).get(0).close();
         Communicator.createAll(List.of(Device.host())).get(0).abort();
-        // Both are gone by the time that a third is reported, or there would be more than one report.
+        // Both would be reported before the third one.
         dropOne();
         assertReported(nextReport(), "dropOne");
         System.gc();

@@ -8,7 +8,7 @@ import org.junit.jupiter.api.Test;
 /** JavaCPP refuses to allocate when the process is large, as every process with a GPU is. */
 class MemoryLimitTest {
     @Test
-    void javaCppsLimitStopsNothing() {
+    void worksBeyondJavaCppMemoryLimit() {
         ChildJvm.Outcome outcome = new ChildJvm()
                 .property("nccl4j.engine", "host")
                 .property("org.bytedeco.javacpp.maxPhysicalBytes", 1)

@@ -3,9 +3,9 @@ package io.github.nccl4j.tests.highlevel;
 /**
  * A wrong use of the package.
  *
- * @param name what is wrong, for people
- * @param ends whether the communicators of the world can't be used any more, as the class comment of Communicator says
- * @param body prepares, and makes the wrong call within {@link MisuseWorld#refuses}
+ * @param name a description of the misuse
+ * @param ends true if the world's communicators are unusable afterwards, as the class comment of Communicator says
+ * @param body prepares the misuse, and makes the wrong call within {@link MisuseWorld#refuses}
  */
 record Misuse(String name, boolean ends, Body body) {
 

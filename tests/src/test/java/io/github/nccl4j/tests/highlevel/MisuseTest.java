@@ -23,8 +23,8 @@ import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * What a program can do wrong ends in an exception that says what and why, before NCCL is called; whatever it was, the
- * communicators work on where they are said to.
+ * Misuse throws an exception that names the error and its reason before NCCL is called; afterwards the communicators
+ * work, except where they are documented not to.
  */
 class MisuseTest {
     private static final Duration LIMIT = Duration.ofSeconds(120);
@@ -33,7 +33,7 @@ class MisuseTest {
     static Path folder;
 
     @Test
-    void thereAreManyAndAllDiffer() {
+    void misusesHaveUniqueNames() {
         for (boolean onHost : List.of(true, false)) {
             List<Misuse> all = MisuseScenarios.all(onHost);
             assertTrue(all.size() >= 150, all.size() + " misuses");
@@ -80,7 +80,7 @@ class MisuseTest {
         ChildJvm.Outcome outcome = cuda.jvm(new ChildJvm())
                 .environment("STUB_CALLS", calls.toString())
                 .property("stub.calls", calls)
-                // Hundreds of worlds, on a machine that may be busy.
+                // Creates hundreds of worlds, on a machine that may be busy.
                 .limit(Duration.ofMinutes(5))
                 .property("nccl4j.library", StubLibraries.recording(home, versionCode))
                 .run(MisuseScenarios.class);

@@ -29,8 +29,8 @@ import java.util.concurrent.FutureTask;
 import java.util.function.Consumer;
 
 /**
- * Two ranks in this thread, with what they need to work: what a misuse is tried on. On the host engine, or on the stub
- * library that counts its calls and two fake CUDA devices.
+ * World in which a misuse is tried: two ranks in this thread, with the objects that they need. On the host engine, or
+ * on the stub library that counts its calls with two fake CUDA devices.
  */
 final class MisuseWorld implements AutoCloseable {
     static final int LENGTH = 8;
@@ -187,7 +187,7 @@ final class MisuseWorld implements AutoCloseable {
         Thread thread = new Thread(task, name);
         thread.start();
         try {
-            // To its end: only then is what it left behind nobody's.
+            // Waits for the end, after which no thread uses its resources.
             thread.join();
             task.get();
         } catch (InterruptedException | ExecutionException e) {

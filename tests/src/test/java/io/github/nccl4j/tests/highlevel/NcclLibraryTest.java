@@ -45,7 +45,7 @@ class NcclLibraryTest {
     }
 
     @Test
-    void theBannerTellsTheCudaRelease() throws IOException {
+    void readsCudaReleaseFromBanner() throws IOException {
         Path library = StubLibraries.failing(folder, 22703);
         assertEquals(described("NCCL", library, "2.27.3", "NCCL", "ABSENT", "12.9"), run(library, "describe"));
     }
@@ -89,7 +89,7 @@ class NcclLibraryTest {
     }
 
     @Test
-    void aFileThatIsGoneTellsNoCudaRelease() throws IOException {
+    void missingFileHasNoCudaRelease() throws IOException {
         Path library = Cxx.library(folder, "gone", String.format(Locale.ROOT, """
                 #include <cstdio>
                 static const char* path = "%s";

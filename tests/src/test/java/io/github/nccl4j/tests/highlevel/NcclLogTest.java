@@ -67,7 +67,7 @@ class NcclLogTest {
     }
 
     @Test
-    void aFailureQuotesWhatIsNoOlderThanItself() throws IOException {
+    void failureQuotesOnlyNewerMessages() throws IOException {
         String output = run(jvm(22803).environment("STUB_LINES", "1"), "old");
         assertContains(output, "ncclReduce: '' []\n", "\nncclAllReduce: 'giving up' [comm 0x", "in all: 5\n");
         assertEquals(3, output.split("ncclAllReduce: 'giving up'", -1).length, output);
@@ -75,13 +75,13 @@ class NcclLogTest {
 
     /** More than a pipe holds, so that a library which wrote into one would wait for ever. */
     @Test
-    void aLoggerThatWaitsDelaysNothingAndLosesNothing() throws IOException {
+    void slowLoggerDelaysNothingAndLosesNothing() throws IOException {
         String output = run(jvm(22803).environment("STUB_LINES", "20000"), "slow", "20000");
         assertEquals("last warning while the logger waits: line 19999\n20000 lines, in order: true\n", output);
     }
 
     @Test
-    void nothingIsReadUnlessItIsStarted() throws IOException {
+    void readsNothingUnlessStarted() throws IOException {
         String output = run(jvm(22803), "failure", "0");
         assertContains(output, "NCCL says: giving up");
         assertFalse(output.contains("warned") || output.contains("carried") || output.contains("logged"), output);
@@ -89,7 +89,7 @@ class NcclLogTest {
 
     /** Also where the first call of NCCL makes a unique id: 2.23 reads its settings then, and not again. */
     @Test
-    void aPropertyStartsIt() throws IOException {
+    void propertyStartsTheLog() throws IOException {
         for (int versionCode : List.of(22304, 22803)) {
             assertContains(
                     run(jvm(versionCode).property("nccl4j.log", "warn"), "failure", "3"),
@@ -103,7 +103,7 @@ class NcclLogTest {
     }
 
     @Test
-    void theOperatorsLevelAndFileComeFirst() throws IOException {
+    void environmentTakesPrecedence() throws IOException {
         String output = run(
                 jvm(22803).environment("NCCL_DEBUG", "WARN").environment("NCCL_DEBUG_FILE", folder + "/log.%p"),
                 "failure",
@@ -119,7 +119,7 @@ class NcclLogTest {
     }
 
     @Test
-    void laterItNeedsALibraryThatReadsItsSettingsAgain() throws IOException {
+    void lateStartNeedsLibraryThatRereadsSettings() throws IOException {
         assertEquals(
                 "started: true\nthe log was started with level WARN; it can't be changed to INFO\n",
                 run(jvm(22403), "late"));

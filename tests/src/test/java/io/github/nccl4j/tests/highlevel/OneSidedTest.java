@@ -203,7 +203,7 @@ class OneSidedTest {
     }
 
     @Test
-    void nothingAtTheEndOfAWindowIsASignalOnly() throws Exception {
+    void emptyPutAtEndOfWindowOnlySignals() throws Exception {
         RankThreads.run(2, communicator -> {
             int peer = 1 - communicator.rank();
             try (Mine mine = Mine.of(communicator, 1024)) {
@@ -274,7 +274,7 @@ class OneSidedTest {
     }
 
     @Test
-    void misuseIsSeenBeforeTheCall() throws Exception {
+    void rejectsMisuseBeforeTheCall() throws Exception {
         RankThreads.run(2, communicator -> {
             int rank = communicator.rank();
             int peer = 1 - rank;
@@ -346,7 +346,7 @@ class OneSidedTest {
     }
 
     @Test
-    void aGroupThatIsGivenUpPutsNothing() throws Exception {
+    void discardedGroupPutsNothing() throws Exception {
         RankThreads.run(2, communicator -> {
             int peer = 1 - communicator.rank();
             try (Mine mine = Mine.of(communicator, 1024)) {
@@ -369,7 +369,7 @@ class OneSidedTest {
     }
 
     @Test
-    void whatFailsIsNamed() throws Exception {
+    void failureNamesTheOperation() throws Exception {
         RankThreads.run(2, communicator -> {
             int rank = communicator.rank();
             if (rank == 0) {

@@ -73,7 +73,7 @@ class RecoveryTest {
                     } finally {
                         over.countDown();
                         if (store.rank() == 0) {
-                            // It keeps the store.
+                            // Rank 0 runs the store.
                             over.await();
                         }
                     }
@@ -119,7 +119,7 @@ class RecoveryTest {
     }
 
     @Test
-    void thoseThatAreLeftShrinkAgainAndAgain() throws Exception {
+    void survivorsShrinkRepeatedly() throws Exception {
         ranks(4, Communicator.builder(), (recovery, store) -> {
             int self = store.rank();
             assertEquals(6, sumOfAll(recovery, store));
@@ -134,7 +134,7 @@ class RecoveryTest {
             assertEquals(State.ABORTED, before.state());
             assertEquals(List.of(0, 1, 3), recovery.members());
             assertEquals(recovery.members().indexOf(self), three.rank());
-            // Made from the other, by its name.
+            // Derived from the old one: its name shows it.
             assertTrue(
                     three.flightRecorder().toJson().contains(".0.0\""),
                     three.flightRecorder().toJson());
@@ -150,7 +150,7 @@ class RecoveryTest {
     }
 
     @Test
-    void whereOneHasAbortedAllMakeANewCommunicator() throws Exception {
+    void createsNewCommunicatorIfARankAborted() throws Exception {
         ranks(4, Communicator.builder(), (recovery, store) -> {
             int self = store.rank();
             assertEquals(6, sumOfAll(recovery, store));
@@ -170,7 +170,7 @@ class RecoveryTest {
     }
 
     @Test
-    void nobodyNeedBeLost() throws Exception {
+    void recoversWithoutLostRanks() throws Exception {
         ranks(3, Communicator.builder().onFailure(FailurePolicy.ABORT), (recovery, store) -> {
             Communicator before = recovery.communicator();
             assertEquals(3, sumOfAll(recovery, store));
@@ -181,13 +181,13 @@ class RecoveryTest {
     }
 
     @Test
-    void whoComesTooLateIsTold() throws Exception {
+    void lateRankGetsException() throws Exception {
         CountDownLatch recovered = new CountDownLatch(2);
         ranks(3, Communicator.builder(), (recovery, store) -> {
             int self = store.rank();
             assertEquals(3, sumOfAll(recovery, store));
             if (self == 1) {
-                // As one that was stopped.
+                // Behaves as a rank that was stopped.
                 recovered.await();
                 RendezvousException told =
                         assertThrows(RendezvousException.class, () -> recovery.recover(Duration.ZERO));
@@ -196,7 +196,7 @@ class RecoveryTest {
                 recovery.communicator().abort();
                 return;
             }
-            // The other one may be late on a busy machine.
+            // The other rank may be late on a busy machine.
             assertEquals(2, sum(recovery.recover(Duration.ofSeconds(2)), self));
             recovered.countDown();
         });
@@ -204,14 +204,14 @@ class RecoveryTest {
 
     /** Rank 2 has said that it is alive, and is lost before the others decide. */
     @Test
-    void aRankThatIsLostAfterItsWordIsLeftOut() throws Exception {
+    void leavesOutRankLostAfterItsVote() throws Exception {
         CompletableFuture<TcpStore> lost = new CompletableFuture<>();
         ranks(3, Communicator.builder(), (recovery, store) -> {
             int self = store.rank();
             assertEquals(3, sumOfAll(recovery, store));
             if (self == 2) {
                 lost.complete(store);
-                // What waits for an answer of the store fails otherwise than what asks it afterwards.
+                // A pending request to the store fails differently from a later request.
                 assertThrows(RuntimeException.class, () -> recovery.recover(LONG));
                 recovery.communicator().abort();
                 return;
@@ -237,7 +237,7 @@ class RecoveryTest {
             IllegalArgumentException negative =
                     assertThrows(IllegalArgumentException.class, () -> recovery.recover(Duration.ofSeconds(-1)));
             assertTrue(negative.getMessage().contains("PT-1S"), negative.getMessage());
-            // Nothing was done.
+            // The communicator is unchanged.
             assertEquals(State.OPEN, recovery.communicator().state());
         });
     }

@@ -60,7 +60,7 @@ class RegroupTest {
     }
 
     @Test
-    void theOthersGoOnWhenAProcessHasDied() {
+    void survivorsContinueAfterAProcessDied() {
         String id = HexFormat.of().formatHex(UniqueId.create().toBytes());
         List<ChildJvm.Running> ranks = new ArrayList<>();
         for (int rank = 0; rank < 4; rank++) {
@@ -174,7 +174,7 @@ class RegroupTest {
     }
 
     @Test
-    void anIdThatWasNotUsedIsNotMadeAgain() throws Exception {
+    void rejectsSecondGrowIdBeforeGrow() throws Exception {
         RankThreads.run(1, communicator -> {
             communicator.growId();
             fails(NcclException.class, communicator::growId, "ncclCommGetUniqueId");
@@ -260,7 +260,7 @@ class RegroupTest {
     }
 
     @Test
-    void theFailurePolicyIsThatOfTheCommunicatorItWasMadeFrom() throws Exception {
+    void inheritsFailurePolicy() throws Exception {
         List<Communicator> failed = new ArrayList<>();
         FailurePolicy policy = (communicator, failure) -> {
             synchronized (failed) {

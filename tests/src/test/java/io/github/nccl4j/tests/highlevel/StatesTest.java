@@ -152,7 +152,7 @@ class StatesTest {
 
     @ParameterizedTest(name = "{0}: {1}")
     @MethodSource("cells")
-    void aCallIsAllowedOrRefusedAsTheTableSays(State state, Call call) throws Exception {
+    void callsFollowTheStateTable(State state, Call call) throws Exception {
         if (state == State.PENDING) {
             refusedWhilePending(call);
             return;
@@ -174,7 +174,7 @@ class StatesTest {
                     assertRefused(call, communicator, buffer);
                 }
             }
-            // Not after a call that was refused: the other rank may not be in the state yet.
+            // Not after a refused call: the other rank may not have reached the state yet.
             boolean ended =
                     (call == Call.REVOKE || call == Call.SHRINK_ABORTING) && call.column.allowed.contains(state);
             if (ended || state == State.REVOKED) {
@@ -200,7 +200,7 @@ class StatesTest {
             case ABORTED -> communicator.abort();
             case CLOSED -> communicator.close();
             default -> {
-                // Open from the start.
+                // Open from the beginning.
             }
         }
         assertEquals(state, communicator.state());
@@ -219,7 +219,7 @@ class StatesTest {
                 assertEquals(State.FAILED, communicator.state());
                 return communicator;
             } catch (NcclTimeoutException e) {
-                // On a busy machine the creation may take longer than the deadline; then again.
+                // On a busy machine the creation may exceed the deadline; it is then repeated.
                 assertTrue(e.operation().startsWith("ncclCommInitRank"), e::getMessage);
             } finally {
                 other.thenAccept(Communicator::abort);
@@ -272,7 +272,7 @@ class StatesTest {
                 Communicator pending = communicator.split(0, 0);
                 IllegalStateException refused =
                         assertThrows(IllegalStateException.class, () -> call.body.run(pending, buffer));
-                // There is no work while a group is open, pending or not.
+                // No work is pending while a group is open.
                 String words = call == Call.WORK ? "open group" : "is pending";
                 assertTrue(refused.getMessage().contains(words), refused.getMessage());
                 group.launch();
@@ -296,7 +296,7 @@ class StatesTest {
             CountDownLatch reached = new CountDownLatch(2);
             RankThreads.run(2, communicator -> {
                 bringTo(state, communicator);
-                // A rank that is still on its way there would fail by the other's end.
+                // A rank that is still on its way to this state would fail because of the other's end.
                 reached.countDown();
                 reached.await();
                 assertEnds(communicator, abort);
@@ -316,7 +316,7 @@ class StatesTest {
         communicator.close();
         communicator.abort();
         assertEquals(expected, communicator.state());
-        // What it was can be asked for ever.
+        // Properties stay readable after the end.
         assertEquals(2, communicator.size());
         assertEquals(HOST, communicator.device());
         assertEquals("", communicator.name());
@@ -342,7 +342,7 @@ class StatesTest {
     }
 
     @Test
-    void aPendingCommunicatorOfAGroupThatIsGivenUpIsClosed() throws Exception {
+    void pendingCommunicatorOfDiscardedGroupIsClosed() throws Exception {
         RankThreads.run(1, communicator -> {
             Group group = Group.open();
             Communicator pending = communicator.split(0, 0);
@@ -354,7 +354,7 @@ class StatesTest {
     }
 
     @Test
-    void aSuspendedCommunicatorKeepsWhatWasMadeFromIt() throws Exception {
+    void suspendedCommunicatorKeepsItsObjects() throws Exception {
         RankThreads.run(2, communicator -> {
             int peer = 1 - communicator.rank();
             DeviceBuffer<Int32> buffer = HOST.allocateForWindow(ElementType.INT32, 1024);
@@ -372,7 +372,7 @@ class StatesTest {
             buffer.copyTo(numbers);
             assertEquals(peer, numbers[1]);
             communicator.suspend(SuspendFlag.MEM);
-            // Resumes, to give up the window.
+            // Resumes the communicator in order to release the window.
             communicator.close();
             assertTrue(!window.isOpen());
             buffer.close();
@@ -380,7 +380,7 @@ class StatesTest {
     }
 
     @Test
-    void whoIsRefusedWhileAnotherThreadChangesTheStateIsToldTheStateItIsRefusedFor() throws Exception {
+    void refusalNamesTheStateThatCausedIt() throws Exception {
         RankThreads.run(1, communicator -> {
             AtomicBoolean ended = new AtomicBoolean();
             AtomicBoolean refused = new AtomicBoolean();
@@ -410,7 +410,7 @@ class StatesTest {
                                         }
                                     }
                                 } finally {
-                                    // The other goes on until then, or until this has failed.
+                                    // The other thread continues until then, or until this one fails.
                                     refused.set(true);
                                 }
                                 return null;

@@ -34,12 +34,12 @@ class UniqueIdTest {
         UniqueId other = UniqueId.create();
         assertNotEquals(one, other);
         assertNotEquals(one.toString(), other.toString());
-        // 128 random bytes: equal hash codes would be a chance of 1 in 4,000,000,000.
+        // 128 random bytes: equal hash codes have a probability of 2^-32.
         assertNotEquals(one.hashCode(), other.hashCode());
     }
 
     @Test
-    void nobodyChangesAnId() {
+    void idIsImmutable() {
         byte[] bytes = new byte[UniqueId.BYTES];
         UniqueId id = UniqueId.of(bytes);
         Arrays.fill(bytes, (byte) 1);

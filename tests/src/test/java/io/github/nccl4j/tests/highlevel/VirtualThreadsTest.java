@@ -61,7 +61,7 @@ class VirtualThreadsTest {
                 "interrupt",
                 "deadline"
             })
-    void moreRanksThanCarriersGoOn(String what) {
+    void moreRanksThanCarriersMakeProgress(String what) {
         requireVirtualThreads();
         ChildJvm.Outcome outcome = new ChildJvm()
                 .property("nccl4j.engine", "host")
@@ -74,7 +74,7 @@ class VirtualThreadsTest {
 
     /** NCCL's call does not return, as where it connects ranks that have no carrier; nothing can be done about that. */
     @Test
-    void aRankThatHoldsItsCarrierIsTold(@TempDir Path folder) throws IOException {
+    void messageNamesRankThatPinsItsCarrier(@TempDir Path folder) throws IOException {
         requireVirtualThreads();
         assumeTrue(System.getProperty("nccl4j.test.cuda") != null, "needs the natives of JavaCPP Presets CUDA");
         FakeCuda cuda = FakeCuda.build(folder.resolve("cuda"));

@@ -87,7 +87,7 @@ class WatchdogTest {
 
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
-    void aKilledRankIsFoundWithNobodyWaiting(boolean blocking) throws Exception {
+    void findsKilledRankWithoutWaiters(boolean blocking) throws Exception {
         CompletableFuture<NcclException> told = new CompletableFuture<>();
         FailurePolicy policy = (communicator, failure) -> told.complete(failure);
         whenAnIdleRankLosesTheOther(builder(blocking).onFailure(policy), communicator -> {
@@ -103,7 +103,7 @@ class WatchdogTest {
     }
 
     @Test
-    void thePolicyAbortsAndTheNextCallSaysWhy() throws Exception {
+    void policyAbortsAndNextCallNamesTheReason() throws Exception {
         whenAnIdleRankLosesTheOther(builder(true).onFailure(FailurePolicy.ABORT), communicator -> {
             while (communicator.state() == State.OPEN) {
                 Thread.sleep(1);
@@ -150,7 +150,7 @@ class WatchdogTest {
     }
 
     @Test
-    void whatIsLeftOfAnOperationThatWasLateCanBeShrunk() throws Exception {
+    void communicatorWithLateOperationCanBeShrunk() throws Exception {
         whenOneRankStaysAway(builder(true).deadline(SOON), communicator -> {
             assertThrows(NcclTimeoutException.class, () -> allReduce(communicator));
             while (communicator.state() == State.OPEN) {
@@ -244,7 +244,7 @@ class WatchdogTest {
     }
 
     @Test
-    void manyAreAbortedSideBySide() throws Exception {
+    void abortsManyInParallel() throws Exception {
         List<Communicator> all = Communicator.createAll(Collections.nCopies(4, Device.host()));
         List<Callable<Void>> tasks = new ArrayList<>();
         CountDownLatch begun = new CountDownLatch(3);

@@ -57,7 +57,7 @@ class WindowsTest {
 
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
-    void aWindowTellsWhatItIs(boolean blocking) throws Exception {
+    void windowHasProperties(boolean blocking) throws Exception {
         CommunicatorConfig config =
                 CommunicatorConfig.builder().blocking(blocking).build();
         RankThreads.run(2, Communicator.builder().config(config), communicator -> {
@@ -127,7 +127,7 @@ class WindowsTest {
                         IllegalStateException.class,
                         () -> communicator.putSignal(first.slice(0, 1), one, 0, peer, STREAM),
                         "pending");
-                // Given up before it is there; the other ranks still get theirs.
+                // Discarded before it is created; the other ranks still get theirs.
                 two.close();
                 fails(IllegalStateException.class, two::nativeHandle, "closed");
                 group.launch();
@@ -144,7 +144,7 @@ class WindowsTest {
     }
 
     @Test
-    void aGroupThatIsGivenUpMakesNoWindow() throws Exception {
+    void discardedGroupCreatesNoWindow() throws Exception {
         RankThreads.run(1, communicator -> {
             DeviceBuffer<Int32> buffer = page();
             Window window;
@@ -157,13 +157,13 @@ class WindowsTest {
             window.close();
             long address = buffer.address();
             buffer.close();
-            // Nothing keeps the memory any more.
+            // Nothing pins the memory any more.
             assertEquals(nccl.ncclInvalidArgument, nccl.ncclMemFree(address));
         });
     }
 
     @Test
-    void whatCannotBeAWindowIsRefusedBeforeTheCall() throws Exception {
+    void rejectsUnsuitableMemoryBeforeTheCall() throws Exception {
         RankThreads.run(1, communicator -> {
             try (DeviceBuffer<Int32> plain = HOST.allocate(ElementType.INT32, 4096);
                     DeviceBuffer<Int32> none = HOST.allocateForWindow(ElementType.INT32, 0);
@@ -223,7 +223,7 @@ class WindowsTest {
             same.copyTo(numbers);
             assertEquals(communicator.rank() + 5, numbers[511]);
             assertEquals(peer + 5, numbers[512]);
-            // The other one may still be reading.
+            // The other rank may still be reading.
             communicator.signal(peer, STREAM);
             communicator.waitSignal(peer, STREAM);
             window.close();
@@ -232,7 +232,7 @@ class WindowsTest {
     }
 
     @Test
-    void aCommunicatorClosesWhatWasMadeFromItTheNewestFirst() throws Exception {
+    void closesDerivedObjectsNewestFirst() throws Exception {
         RankThreads.run(2, communicator -> {
             try (DeviceBuffer<Int32> first = page();
                     DeviceBuffer<Int32> second = page();
@@ -256,7 +256,7 @@ class WindowsTest {
 
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
-    void abortGivesUpWhatWasMade(boolean inGroup) throws Exception {
+    void abortReleasesDerivedObjects(boolean inGroup) throws Exception {
         RankThreads.run(1, communicator -> {
             DeviceBuffer<Int32> buffer = page();
             long address = buffer.address();
@@ -265,7 +265,7 @@ class WindowsTest {
             buffer.close();
             try (Group group = Group.open()) {
                 if (inGroup) {
-                    // What an open group has kept is given up, too.
+                    // Objects of an open group are released, too.
                     communicator.signal(communicator.rank(), STREAM);
                 }
                 communicator.abort();
@@ -282,7 +282,7 @@ class WindowsTest {
     }
 
     @Test
-    void closingWhileAnotherThreadIsInIsRefusedAndChangesNothing() throws Exception {
+    void rejectsCloseWhileAnotherThreadIsInside() throws Exception {
         CountDownLatch refused = new CountDownLatch(1);
         RankThreads.run(2, communicator -> {
             int peer = 1 - communicator.rank();
@@ -304,7 +304,7 @@ class WindowsTest {
     }
 
     @Test
-    void aWindowThatAGroupUsesIsGivenUpAfterIt() throws Exception {
+    void windowUsedByGroupIsReleasedAfterIt() throws Exception {
         RankThreads.run(2, communicator -> {
             int peer = 1 - communicator.rank();
             DeviceBuffer<Int32> buffer = page();
@@ -328,7 +328,7 @@ class WindowsTest {
     }
 
     @Test
-    void registrationsTellWhatTheyAre() throws Exception {
+    void registrationHasProperties() throws Exception {
         RankThreads.run(1, communicator -> {
             try (DeviceBuffer<Float32> buffer = HOST.allocate(ElementType.FLOAT32, 5);
                     DeviceBuffer<Float32> none = HOST.allocate(ElementType.FLOAT32, 0);
@@ -363,8 +363,7 @@ class WindowsTest {
 
     @ParameterizedTest
     @CsvSource({"22703, one node", "23007, GIN"})
-    void noWindowIsAnExceptionThatSaysWhatWindowsNeed(int release, String word, @TempDir Path folder)
-            throws IOException {
+    void missingWindowThrowsWithRequirements(int release, String word, @TempDir Path folder) throws IOException {
         List<String> lines = onStub(StubLibraries.windows(folder, release), "no-window");
         assertEquals(3, lines.size(), lines.toString());
         for (String line : lines.subList(0, 2)) {
@@ -394,7 +393,7 @@ class WindowsTest {
     }
 
     @Test
-    void whatCannotBeGivenUpKeepsItsMemoryAsLongAsTheCommunicator(@TempDir Path folder) throws IOException {
+    void failedDeregistrationKeepsMemory(@TempDir Path folder) throws IOException {
         assertArrayEquals(
                 new String[] {
                     "ncclCommWindowDeregister failed", "closed true", "kept true", "closed again", "kept false"
@@ -403,14 +402,14 @@ class WindowsTest {
     }
 
     @Test
-    void registrationsThatAreSwitchedOffSaySo(@TempDir Path folder) throws IOException {
+    void disabledRegistrationIsNotEffective(@TempDir Path folder) throws IOException {
         assertEquals(
                 List.of("effective false", "handle 0", "closed"),
                 onStub(StubLibraries.windows(folder, 23007), "not-effective"));
     }
 
     @Test
-    void aWindowThatIsNotMadeInTimeKeepsItsMemoryUntilTheAbort(@TempDir Path folder) throws IOException {
+    void lateWindowKeepsMemoryUntilAbort(@TempDir Path folder) throws IOException {
         assertEquals(
                 List.of("NcclTimeoutException", "FAILED", "kept true", "kept false", "CLOSED"),
                 onStub(StubLibraries.windows(folder, 23007), "late"));

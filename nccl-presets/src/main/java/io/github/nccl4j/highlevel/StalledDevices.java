@@ -9,26 +9,29 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Devices on which work of a communicator may never end. CUDA frees memory when the device has nothing left to do, so
- * that freeing would never end either: it is put off until the communicator was aborted. Else a program that closes its
- * buffers before its communicator, as try-with-resources does, would turn an exception into a hang.
+ * Devices with work of a communicator that may never end. CUDA frees memory only when the device is idle, so freeing
+ * would hang as well: it is deferred until the communicator was aborted. Otherwise a program that closes its buffers
+ * before its communicator, as try-with-resources does, would hang instead of throwing.
  */
-final class Stall {
+final class StalledDevices {
     private static final Map<Device, Set<CommunicatorCore>> STALLED = new HashMap<>();
-    private static final Map<Device, List<Runnable>> PUT_OFF = new HashMap<>();
+    private static final Map<Device, List<Runnable>> DEFERRED = new HashMap<>();
 
-    private Stall() {}
+    private StalledDevices() {}
 
-    /** A communicator's work was not done in time, or it has failed. */
-    static void begin(CommunicatorCore communicator) {
+    /** Adds a communicator whose work timed out or failed. */
+    static void add(CommunicatorCore communicator) {
         synchronized (STALLED) {
             STALLED.computeIfAbsent(communicator.device(), device -> new HashSet<>())
                     .add(communicator);
         }
     }
 
-    /** Its work has ended after all, or it was aborted. */
-    static void end(CommunicatorCore communicator) {
+    /**
+     * Removes a communicator whose work has ended after all, or that was aborted; frees the deferred memory of its
+     * device if it was the last one there.
+     */
+    static void remove(CommunicatorCore communicator) {
         List<Runnable> due;
         synchronized (STALLED) {
             Set<CommunicatorCore> others = STALLED.get(communicator.device());
@@ -36,10 +39,10 @@ final class Stall {
                 return;
             }
             STALLED.remove(communicator.device());
-            due = PUT_OFF.remove(communicator.device());
+            due = DEFERRED.remove(communicator.device());
         }
         if (due != null) {
-            due.forEach(Stall::freeNow);
+            due.forEach(StalledDevices::freeNow);
         }
     }
 
@@ -53,20 +56,20 @@ final class Stall {
         try {
             free.run();
         } catch (RuntimeException e) {
-            // It was closed long ago, and nobody expects an exception of it here.
+            // The buffer was closed long ago: no caller is left that could handle the exception.
             System.getLogger("io.github.nccl4j").log(Level.WARNING, "memory could not be freed", e);
         }
     }
 
-    /** Frees memory of a device, now or when its work has ended. */
+    /** Frees memory of a device now, or later if the device is stalled. */
     static void free(Device device, Runnable free) {
         for (CommunicatorCore communicator : stalledOn(device)) {
-            // Looks again at what was late.
+            // Checks again whether the late work has ended.
             communicator.mayNeverEnd();
         }
         synchronized (STALLED) {
             if (STALLED.containsKey(device)) {
-                PUT_OFF.computeIfAbsent(device, any -> new ArrayList<>()).add(free);
+                DEFERRED.computeIfAbsent(device, any -> new ArrayList<>()).add(free);
                 return;
             }
         }

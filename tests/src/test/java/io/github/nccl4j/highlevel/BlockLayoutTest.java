@@ -9,16 +9,16 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 
 /** Blocks of a buffer by counts and displacements: bounds, and overlap of blocks that are written. */
-class BlocksTest {
+class BlockLayoutTest {
     private static final long LENGTH = 10;
 
-    private static Blocks written(long[] counts, long[] displacements) {
-        return Blocks.checked("recv", counts, displacements, counts.length, LENGTH, true);
+    private static BlockLayout written(long[] counts, long[] displacements) {
+        return BlockLayout.checked("recv", counts, displacements, counts.length, LENGTH, true);
     }
 
     @Test
     void blocksMayTouchInAnyOrder() {
-        Blocks blocks = written(new long[] {4, 3, 3}, new long[] {6, 3, 0});
+        BlockLayout blocks = written(new long[] {4, 3, 3}, new long[] {6, 3, 0});
         assertArrayEquals(new long[] {4, 3, 3}, blocks.counts());
         assertArrayEquals(new long[] {6, 3, 0}, blocks.displacements());
     }
@@ -38,7 +38,8 @@ class BlocksTest {
         assertEquals(
                 "recv blocks must not overlap: that of rank 2 is at 3 with 3 elements, that of rank 0 at 5",
                 refused.getMessage());
-        assertDoesNotThrow(() -> Blocks.checked("send", new long[] {4, 0, 3}, new long[] {5, 6, 3}, 3, LENGTH, false));
+        assertDoesNotThrow(
+                () -> BlockLayout.checked("send", new long[] {4, 0, 3}, new long[] {5, 6, 3}, 3, LENGTH, false));
     }
 
     @Test
@@ -67,25 +68,25 @@ class BlocksTest {
         long[] two = {1, 1};
         assertEquals(
                 "recvCounts must have an element for each rank: 1, size 2",
-                refused(() -> Blocks.checked("recv", one, two, 2, LENGTH, true)));
+                refused(() -> BlockLayout.checked("recv", one, two, 2, LENGTH, true)));
         assertEquals(
                 "recvDisplacements must have an element for each rank: 1, size 2",
-                refused(() -> Blocks.checked("recv", two, one, 2, LENGTH, true)));
+                refused(() -> BlockLayout.checked("recv", two, one, 2, LENGTH, true)));
         assertEquals(
                 "counts must have an element for each rank: 1, size 2",
-                refused(() -> Blocks.consecutive("send", one, 2, 1)));
+                refused(() -> BlockLayout.consecutive("send", one, 2, 1)));
     }
 
     @Test
     void consecutiveBlocksFillTheBuffer() {
-        Blocks blocks = Blocks.consecutive("send", new long[] {4, 0, 6}, 3, LENGTH);
+        BlockLayout blocks = BlockLayout.consecutive("send", new long[] {4, 0, 6}, 3, LENGTH);
         assertArrayEquals(new long[] {4, 0, 6}, blocks.counts());
         assertArrayEquals(new long[] {0, 4, 4}, blocks.displacements());
         assertEquals(
                 "send.length() must be the sum of the counts: 10 != 9",
-                refused(() -> Blocks.consecutive("send", new long[] {4, 0, 5}, 3, LENGTH)));
+                refused(() -> BlockLayout.consecutive("send", new long[] {4, 0, 5}, 3, LENGTH)));
         assertEquals(
                 "counts[1] must be >= 0: -1",
-                refused(() -> Blocks.consecutive("send", new long[] {5, -1, 6}, 3, LENGTH)));
+                refused(() -> BlockLayout.consecutive("send", new long[] {5, -1, 6}, 3, LENGTH)));
     }
 }

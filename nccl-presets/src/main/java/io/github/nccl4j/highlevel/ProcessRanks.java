@@ -12,42 +12,43 @@ import java.util.Set;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The ranks of one communicator that are in this process. NCCL frees what all of them have when the last is destroyed, and
- * waits for all their devices to do it. A rank that has gone on by then, with a collective in which the last one is still
- * to take part, would be waited for in vain. So ranks in different threads, which close together, wait for the last.
+ * Ranks of one communicator that are in this process. NCCL frees the resources of all of them when the last is
+ * destroyed, and waits for all their devices to do it. If a rank had already started its next collective by then, which
+ * the last rank has yet to join, NCCL would wait for that device forever. So the ranks that threads close together wait
+ * until the last is destroyed.
  *
- * <p>One thread that closes several ranks, one after the other, must not wait. Whether threads will come is not known, so
- * that waiting is short, and is not tried again in vain.
+ * <p>A thread that closes several ranks one after the other must not wait. Whether other threads will close their ranks
+ * cannot be known here, so the wait is short and is not repeated after it was in vain.
  */
-final class Family {
+final class ProcessRanks {
     private static final Duration PATIENCE = Duration.ofSeconds(1);
     private static final Duration EXIT_PATIENCE = Duration.ofSeconds(10);
-    private static final Map<Object, Family> ALL = new HashMap<>();
+    private static final Map<Object, ProcessRanks> ALL = new HashMap<>();
     private static final Set<Thread> FREEING = new HashSet<>();
-    /** The name of a communicator of which it is not known who else has a rank. */
+    /** Key of a communicator whose other ranks are unknown. */
     static final Object UNKNOWN = new Object();
 
     private static boolean hooked;
 
     private final Object key;
-    /** Weakly, so that one which is dropped without being closed is noticed. */
+    /** Weak, so that a communicator that is dropped without being closed is reported as a leak. */
     private final List<WeakReference<CommunicatorCore>> open = new ArrayList<>();
 
     private int members;
-    /** Ranks that are being destroyed, or were. */
+    /** Number of ranks that are being destroyed or were destroyed. */
     private int leaving;
 
     private int left;
-    private boolean someWentOn;
+    private boolean waitWasInVain;
 
-    private Family(Object key) {
+    private ProcessRanks(Object key) {
         this.key = key;
     }
 
-    /** Names a communicator that all ranks make from another one by the same call. */
+    /** Key of a communicator that all ranks derive from another one by the same call. */
     record Child(Object parent, int call, int color) {}
 
-    /** A name in words, the same in all processes. */
+    /** {@return the key as text, the same in all processes} */
     static String text(Object key) {
         if (key instanceof Child child) {
             return text(child.parent) + "." + child.call + "." + child.color;
@@ -55,28 +56,28 @@ final class Family {
         return key instanceof UniqueId id ? id.fingerprint() : "unknown";
     }
 
-    static Family join(Object key, CommunicatorCore member) {
+    static ProcessRanks join(Object key, CommunicatorCore member) {
         synchronized (ALL) {
-            Family family = key == UNKNOWN ? new Family(key) : ALL.computeIfAbsent(key, Family::new);
-            family.members++;
-            family.open.add(new WeakReference<>(member));
-            return family;
+            ProcessRanks ranks = key == UNKNOWN ? new ProcessRanks(key) : ALL.computeIfAbsent(key, ProcessRanks::new);
+            ranks.members++;
+            ranks.open.add(new WeakReference<>(member));
+            return ranks;
         }
     }
 
     /**
-     * Frees a member, and waits for the others where they are about to do the same.
+     * Frees a rank, and waits for the other ranks if threads are about to free them, too.
      *
-     * @param waits whether to wait: for what has not come to be, nobody does
+     * @param waits true to wait; false for a communicator whose creation failed
      */
     void leave(CommunicatorCore member, boolean waits, Runnable free) {
         boolean last;
         boolean background;
         synchronized (ALL) {
-            open.removeIf(one -> one.refersTo(member));
+            open.removeIf(reference -> reference.refersTo(member));
             leaving++;
             last = leaving == members;
-            background = key == UNKNOWN || members > 1 && (last && someWentOn || !waits);
+            background = key == UNKNOWN || members > 1 && (last && waitWasInVain || !waits);
         }
         if (background) {
             inBackground(member, free);
@@ -85,15 +86,15 @@ final class Family {
         try {
             free.run();
         } finally {
-            gone();
+            left();
         }
         if (waits) {
-            // Also who has come last: another one may be freed by a thread that is slower.
+            // The last rank waits, too: another thread may still be freeing its rank.
             awaitOthers(member.deadline());
         }
     }
 
-    private void gone() {
+    private void left() {
         synchronized (ALL) {
             left++;
             if (left == members) {
@@ -111,7 +112,7 @@ final class Family {
                 Duration limit = leaving == members ? deadline : PATIENCE;
                 long rest = Waiting.nanoseconds(limit) - (System.nanoTime() - start);
                 if (rest <= 0) {
-                    someWentOn = true;
+                    waitWasInVain = true;
                     break;
                 }
                 try {
@@ -126,13 +127,13 @@ final class Family {
         }
     }
 
-    /** Whether another thread than this one has a rank of it, and was not waited for in vain. */
+    /** Returns true if another thread uses a rank of the communicator, and no wait was in vain so far. */
     private boolean othersMayCome() {
-        if (someWentOn) {
+        if (waitWasInVain) {
             return false;
         }
-        for (WeakReference<CommunicatorCore> one : open) {
-            CommunicatorCore member = one.get();
+        for (WeakReference<CommunicatorCore> reference : open) {
+            CommunicatorCore member = reference.get();
             Thread user = member == null ? null : member.user();
             if (user != null && user != Thread.currentThread() && user.isAlive()) {
                 return true;
@@ -149,7 +150,7 @@ final class Family {
                     } catch (RuntimeException e) {
                         System.getLogger("io.github.nccl4j").log(Level.WARNING, member + " could not be freed", e);
                     } finally {
-                        gone();
+                        left();
                         synchronized (FREEING) {
                             FREEING.remove(Thread.currentThread());
                         }
@@ -161,13 +162,13 @@ final class Family {
             FREEING.add(thread);
             if (!hooked) {
                 hooked = true;
-                Runtime.getRuntime().addShutdownHook(new Thread(Family::awaitFreeing, "nccl4j exit"));
+                Runtime.getRuntime().addShutdownHook(new Thread(ProcessRanks::awaitFreeing, "nccl4j exit"));
             }
         }
         thread.start();
     }
 
-    /** The process must not end while NCCL frees: it would find its own memory gone. */
+    /** Waits for the threads that free ranks: if the process ended meanwhile, NCCL would access memory that is gone. */
     static void awaitFreeing() {
         List<Thread> all;
         synchronized (FREEING) {

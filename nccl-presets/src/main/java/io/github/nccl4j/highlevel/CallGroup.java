@@ -1,12 +1,13 @@
 package io.github.nccl4j.highlevel;
 
 /**
- * The calls of NCCL that one operation consists of, to be launched together. All arguments were checked before; for the
- * thread that began it. Parts of nothing are left out, at both ranks: NCCL would launch a kernel for them.
+ * Group of native calls that make up one operation and are launched together. The caller has checked all arguments.
+ * Calls with 0 elements are left out, at both ranks, because NCCL would launch a kernel for them. For the thread that
+ * created it.
  */
-abstract class Parts implements AutoCloseable {
+abstract class CallGroup implements AutoCloseable {
 
-    /** A part of a buffer to or from a rank: SEND or RECV. */
+    /** Adds a SEND or RECV of a part of a buffer. */
     final void transfer(int operation, DeviceBuffer<?> buffer, long offset, long count, int peer, CudaStream stream) {
         if (count == 0) {
             return;
@@ -18,12 +19,12 @@ abstract class Parts implements AutoCloseable {
         add(operation, send, recv, count, buffer.typeCode, 0, peer, stream);
     }
 
-    /** A rank's block to or from it. */
-    final void transfer(int operation, DeviceBuffer<?> buffer, Blocks blocks, int peer, CudaStream stream) {
+    /** Adds a SEND or RECV of the block of a rank. */
+    final void transfer(int operation, DeviceBuffer<?> buffer, BlockLayout blocks, int peer, CudaStream stream) {
         transfer(operation, buffer, blocks.displacements()[peer], blocks.counts()[peer], peer, stream);
     }
 
-    /** A reduction of a part of a buffer to a rank. */
+    /** Adds a reduction of a part of a buffer to a root. */
     final void reduce(
             DeviceBuffer<?> send,
             DeviceBuffer<?> recv,
@@ -42,7 +43,7 @@ abstract class Parts implements AutoCloseable {
         add(Operations.REDUCE, sendAddress, recvAddress, count, send.typeCode, op.code(), root, stream);
     }
 
-    /** Keeps what a part that is added next uses, if the part is not handed to NCCL at once. */
+    /** Keeps the buffer alive for the next call, if that call is not made at once. */
     abstract void pin(DeviceBuffer<?> buffer);
 
     abstract void pin(ReduceOp op);

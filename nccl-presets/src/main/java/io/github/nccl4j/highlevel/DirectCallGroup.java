@@ -3,34 +3,34 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * Parts that are handed to NCCL as they come, in a native group of their own: nothing can come between that would have to
- * be taken back. As cheap as the calls themselves, and made once for each communicator; who uses it is in the gate.
+ * Makes the calls at once, in a native group of their own: no other call can come between that would have to be undone.
+ * Costs no more than the calls themselves. Each communicator has one instance; its user holds the gate.
  */
-final class DirectParts extends Parts {
+final class DirectCallGroup extends CallGroup {
     private final Gate gate;
-    private final Ring ring;
+    private final OperationLog log;
     private final CommunicatorCore core;
 
     private Gate.Pass pass;
     private int group;
-    private int parts;
+    private int calls;
     private int result;
 
-    DirectParts(CommunicatorCore core, Gate gate, Ring ring) {
+    DirectCallGroup(CommunicatorCore core, Gate gate, OperationLog log) {
         this.core = core;
         this.gate = gate;
-        this.ring = ring;
+        this.log = log;
     }
 
-    /** Goes into the gate; {@link #close} leaves it. */
-    DirectParts begin() {
+    /** Enters the gate; {@link #close} leaves it. */
+    DirectCallGroup begin() {
         pass = gate.enter();
-        parts = 0;
+        calls = 0;
         result = nccl.ncclSuccess;
         return this;
     }
 
-    /** NCCL has what it uses when the call returns, and the caller has it until then. */
+    /** Nothing to pin: NCCL reads its arguments before the call returns, and the caller holds the buffer until then. */
     @Override
     void pin(DeviceBuffer<?> buffer) {}
 
@@ -39,14 +39,14 @@ final class DirectParts extends Parts {
 
     @Override
     void add(int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
-        if (parts == 0) {
+        if (calls == 0) {
             Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
-            group = ring.beginGroup();
+            group = log.beginGroup();
         } else if (hasFailed()) {
             return;
         }
-        parts++;
-        ring.record(pass.next(), operation, count, type, peer, op, group, stream.handle);
+        calls++;
+        log.record(pass.next(), operation, count, type, peer, op, group, stream.handle);
         pass.count();
         result = Operations.call(operation, send, recv, count, type, op, peer, 0, core.handle(), stream.handle);
     }
@@ -57,12 +57,12 @@ final class DirectParts extends Parts {
 
     @Override
     void launch() {
-        if (parts == 0) {
+        if (calls == 0) {
             return;
         }
-        int count = parts;
-        parts = 0;
-        // Always, or this thread would stay in the group; after an error NCCL drops what it has.
+        int count = calls;
+        calls = 0;
+        // Always ends the native group, or this thread would stay in it; after an error NCCL drops the calls.
         int end = nccl.ncclGroupEnd();
         if (end != nccl.ncclSuccess || hasFailed()) {
             settle(end, count);
@@ -70,20 +70,20 @@ final class DirectParts extends Parts {
     }
 
     private void settle(int end, int count) {
-        String whole = "a group of " + count + (count == 1 ? " operation" : " operations");
+        String group = "a group of " + count + (count == 1 ? " operation" : " operations");
         if (hasFailed()) {
-            Ring.Entry last = ring.last();
+            OperationLog.Entry last = log.last();
             String call = Operations.describe(last.operation(), last.count(), last.type(), last.peer());
-            core.settle(result, Operations.name(last.operation()), call + " in " + whole);
+            core.settle(result, Operations.name(last.operation()), call + " in " + group);
         } else {
-            core.settle(end, "ncclGroupEnd", "ncclGroupEnd of " + whole);
+            core.settle(end, "ncclGroupEnd", "ncclGroupEnd of " + group);
         }
     }
 
     @Override
     public void close() {
         try {
-            if (parts > 0) {
+            if (calls > 0) {
                 nccl.ncclGroupEnd();
             }
         } finally {

@@ -12,11 +12,13 @@ import java.util.function.IntConsumer;
 import java.util.function.IntSupplier;
 
 /**
- * Makes a native call that may never return in a thread of its own, so that the caller can stop waiting for it. The
- * thread is lost then until the call returns; NCCL has no way to end it from outside.
+ * Native call that may never return, made in a thread of its own, so that the caller can stop waiting for it. The
+ * thread is blocked until the call returns; NCCL has no way to end the call from outside.
  */
-final class HostCall {
-    /** What the library said of the call for which this thread has waited last, if that failed and nobody has taken it. */
+final class BlockingCall {
+    /**
+     * Last error of the library for the failed call that this thread waited for last; taken by {@link #takeLastError}.
+     */
     private static final ThreadLocal<String> LAST_ERROR = new ThreadLocal<>();
 
     private int result;
@@ -25,26 +27,26 @@ final class HostCall {
     private boolean abandoned;
     private final CountDownLatch finished = new CountDownLatch(1);
 
-    private HostCall() {}
+    private BlockingCall() {}
 
-    /** Apart, because most programs have no virtual threads. */
-    private static final class Kept {
-        private static final ExecutorService THREADS = Executors.newCachedThreadPool(call -> {
+    /** A class of its own, because most programs have no virtual threads. */
+    private static final class CachedThreads {
+        private static final ExecutorService EXECUTOR = Executors.newCachedThreadPool(call -> {
             Thread thread = new Thread(null, call, "nccl4j call", 0, false);
             thread.setDaemon(true);
             return thread;
         });
 
-        private Kept() {}
+        private CachedThreads() {}
     }
 
-    /** Nobody waits for the call any more: it has not returned in time, or the caller was interrupted. */
-    static final class GivenUp extends Exception {
+    /** The caller has stopped waiting: the call did not return in time, or the caller was interrupted. */
+    static final class AbandonedException extends Exception {
         private static final long serialVersionUID = 1L;
 
         private final boolean interrupted;
 
-        private GivenUp(boolean interrupted) {
+        private AbandonedException(boolean interrupted) {
             super(null, null, false, false);
             this.interrupted = interrupted;
         }
@@ -55,44 +57,47 @@ final class HostCall {
     }
 
     /**
-     * Makes the call. An interrupt ends the waiting, and the thread's interrupt status is set then.
+     * Makes the call and waits for its result. An interrupt ends the wait and leaves the thread's interrupt status set.
      *
-     * @param name of the thread
-     * @param late gets the result of a call that returns when nobody waits for it any more
+     * @param name the name of the thread
+     * @param late gets the result of a call that returns after the caller stopped waiting
      */
-    static int make(String name, Duration timeout, IntSupplier call, IntConsumer late) throws GivenUp {
-        return make(name, timeout, call, late, true);
+    static int run(String name, Duration timeout, IntSupplier call, IntConsumer late) throws AbandonedException {
+        return run(name, timeout, call, late, true);
     }
 
-    /** As {@link #make}, for what frees: an interrupt does not end the waiting, but is kept for the caller. */
-    static int makeUninterruptibly(String name, Duration timeout, IntSupplier call) throws GivenUp {
-        return make(name, timeout, call, late -> {}, false);
+    /**
+     * As {@link #run}, for calls that free resources: an interrupt does not end the wait; the interrupt status is
+     * restored.
+     */
+    static int runUninterruptibly(String name, Duration timeout, IntSupplier call) throws AbandonedException {
+        return run(name, timeout, call, late -> {}, false);
     }
 
-    private static int make(String name, Duration timeout, IntSupplier call, IntConsumer late, boolean interruptibly)
-            throws GivenUp {
+    private static int run(String name, Duration timeout, IntSupplier call, IntConsumer late, boolean interruptibly)
+            throws AbandonedException {
         LAST_ERROR.remove();
-        HostCall one = new HostCall();
-        Thread thread = new Thread(() -> one.run(call, late), "nccl4j " + name);
+        BlockingCall one = new BlockingCall();
+        Thread thread = new Thread(() -> one.runHere(call, late), "nccl4j " + name);
         thread.setDaemon(true);
         thread.start();
         if (!one.await(Waiting.nanoseconds(timeout), interruptibly) && one.abandon()) {
-            throw new GivenUp(interruptibly && Thread.currentThread().isInterrupted());
+            throw new AbandonedException(interruptibly && Thread.currentThread().isInterrupted());
         }
         return one.outcome();
     }
 
     /**
-     * Makes the call and waits until it has returned, however long it takes: for a virtual thread, which would hold its carrier
-     * in the call. Threads are kept for the next call for a while.
+     * Makes the call and waits until it has returned, however long it takes: for a virtual thread, which would pin its
+     * carrier during the call. Threads are cached for later calls.
      *
-     * @param interrupted what ends the call when the caller was interrupted and the call does not return soon; the interrupt is
-     *     kept for the caller
+     * @param interrupted ends the call if the caller is interrupted and the call does not return soon; the interrupt
+     *     status is restored
      */
-    static int makeToTheEnd(IntSupplier call, Runnable interrupted) {
+    static int runToCompletion(IntSupplier call, Runnable interrupted) {
         LAST_ERROR.remove();
-        HostCall one = new HostCall();
-        Kept.THREADS.execute(() -> one.run(call, late -> {}));
+        BlockingCall one = new BlockingCall();
+        CachedThreads.EXECUTOR.execute(() -> one.runHere(call, late -> {}));
         one.awaitEnd(interrupted);
         return one.outcome();
     }
@@ -121,7 +126,7 @@ final class HostCall {
                 patience = Long.MAX_VALUE;
                 interrupted.run();
             } catch (InterruptedException e) {
-                // As the watchdog, which does this for platform threads: not at once.
+                // Delayed, as the watchdog does for platform threads.
                 patience = isInterrupted ? patience : Watchdog.LONGEST_PAUSE;
                 isInterrupted = true;
             }
@@ -131,7 +136,10 @@ final class HostCall {
         }
     }
 
-    /** What the library said of the failed call that this thread has just made; null if there was none. */
+    /**
+     * Returns and clears the last error of the library for the failed call that this thread has just made; null if
+     * there is none.
+     */
     static String takeLastError() {
         String taken = LAST_ERROR.get();
         if (taken != null) {
@@ -140,7 +148,7 @@ final class HostCall {
         return taken;
     }
 
-    /** Does several things side by side, and waits for all of them; an interrupt is kept for the caller. */
+    /** Runs several actions in parallel and waits for all of them; the interrupt status is restored. */
     static void runAll(String name, List<Runnable> actions) {
         RuntimeException[] problems = new RuntimeException[actions.size()];
         List<Thread> threads = new ArrayList<>();
@@ -181,11 +189,11 @@ final class HostCall {
         Suppressed.rethrow(first);
     }
 
-    private void run(IntSupplier call, IntConsumer late) {
+    private void runHere(IntSupplier call, IntConsumer late) {
         try {
             result = call.getAsInt();
             if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
-                // Here, since the host engine has a text for each thread.
+                // Read here: the host engine has one text per thread.
                 lastError = NcclLibrary.get().lastError(0);
             }
         } catch (RuntimeException | Error e) {
@@ -223,7 +231,7 @@ final class HostCall {
         }
     }
 
-    /** Stops waiting, unless the call has returned at the last moment. */
+    /** Stops waiting; returns false if the call returned at the last moment. */
     private synchronized boolean abandon() {
         abandoned = finished.getCount() > 0;
         return abandoned;

@@ -1,11 +1,11 @@
 package io.github.nccl4j.highlevel;
 
-/** Parts that go into a group: where one is open, or operations must look further. */
-final class GroupedParts extends Parts {
+/** Adds the calls to the thread's open batch: used if a group is open or operations must take the slow path. */
+final class BatchedCallGroup extends CallGroup {
     private final CommunicatorCore core;
     private final Group group = Group.open();
 
-    GroupedParts(CommunicatorCore core) {
+    BatchedCallGroup(CommunicatorCore core) {
         this.core = core;
     }
 

@@ -16,19 +16,19 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /**
- * Asks the ranks of a communicator what they are at, when something was not done in time. They answer by the store where they
- * met, whatever their threads wait for; a rank that is stopped does not.
+ * Asks the ranks of a communicator for their status after a timeout. A rank answers through the store at which the
+ * ranks met, even while its threads are blocked; a rank whose process is stopped does not answer.
  */
-final class RollCall {
-    /** Who waited for less does not want to wait for this. */
-    static final Duration PATIENCE = Duration.ofSeconds(1);
+final class RankStatusQuery {
+    /** Maximum time to wait for the answers. Not asked after a shorter timeout. */
+    static final Duration TIMEOUT = Duration.ofSeconds(1);
 
-    private static final long FRESH = 2_000_000_000;
+    private static final long CACHED_NANOSECONDS = 2_000_000_000;
 
-    /** Ranks that come to their deadline later hear of one that has ended. */
+    /** Time for which a rank answers after its communicator has ended, for ranks whose deadline passes later. */
     private static final long ANSWERS_AFTER_END_SECONDS = 30;
 
-    private static final int MOST_TOLD = 4;
+    private static final int MAX_LISTED = 4;
 
     static final Result NOTHING = new Result(List.of(), "");
 
@@ -39,37 +39,37 @@ final class RollCall {
     private volatile boolean ended;
 
     /**
-     * What came of it.
+     * Result of a query.
      *
-     * @param silent the ranks that have not answered
-     * @param text for people, or empty
+     * @param silent the ranks that did not answer
+     * @param text the status of the ranks for messages, or empty
      */
     record Result(List<Integer> silent, String text) {}
 
-    private RollCall(CommunicatorCore core, Inquiry inquiry) {
+    private RankStatusQuery(CommunicatorCore core, Inquiry inquiry) {
         this.core = core;
         this.inquiry = inquiry;
     }
 
-    /** From now on this rank answers; null where ranks can't be asked. */
-    static RollCall begin(CommunicatorCore core, Rendezvous rendezvous) {
+    /** Starts to answer for this rank. Returns null if the rendezvous does not support inquiries. */
+    static RankStatusQuery begin(CommunicatorCore core, Rendezvous rendezvous) {
         WeakReference<CommunicatorCore> dropped = new WeakReference<>(core);
         try {
             return rendezvous
                     .inquiry("roll-" + core.identity(), () -> answer(dropped.get()))
-                    .map(inquiry -> new RollCall(core, inquiry))
+                    .map(inquiry -> new RankStatusQuery(core, inquiry))
                     .orElse(null);
         } catch (IllegalArgumentException | IllegalStateException closed) {
-            // There is no store any more, or one of the same name is still there: nothing that a communicator needs.
+            // The store is closed, or another inquiry has the name: a communicator works without.
             return null;
         }
     }
 
-    /** The number of the last operation, and what this rank is at in words. */
+    /** Returns this rank's answer: the number of the last operation, a newline, and its status as text. */
     private static byte[] answer(CommunicatorCore core) {
         String text = "0\nhas dropped its communicator";
         if (core != null) {
-            Ring.Entry last = core.communicator().ring().last();
+            OperationLog.Entry last = core.communicator().operationLog().last();
             text = last.sequence() + "\n"
                     + switch (core.state()) {
                         case CLOSED -> "has closed its communicator";
@@ -80,9 +80,12 @@ final class RollCall {
         return text.getBytes(StandardCharsets.UTF_8);
     }
 
-    /** Asks, and waits a moment; soon after another time, and when the communicator has ended, says the same again. */
+    /**
+     * Asks the ranks and waits for their answers. Returns the last result if it is less than 2 s old or the
+     * communicator has ended.
+     */
     synchronized Result ask() {
-        if (ended || last != NOTHING && System.nanoTime() - lastTime < FRESH) {
+        if (ended || last != NOTHING && System.nanoTime() - lastTime < CACHED_NANOSECONDS) {
             return last;
         }
         last = askNow();
@@ -92,7 +95,7 @@ final class RollCall {
 
     private Result askNow() {
         try {
-            return result(inquiry.ask(PATIENCE));
+            return result(inquiry.ask(TIMEOUT));
         } catch (RendezvousTimeoutException silent) {
             return silent.missing().isEmpty()
                     ? NOTHING
@@ -106,7 +109,7 @@ final class RollCall {
     }
 
     private Result result(Map<Integer, byte[]> answers) {
-        long mine = core.communicator().ring().last().sequence();
+        long mine = core.communicator().operationLog().last().sequence();
         List<Integer> silent = IntStream.range(0, core.size())
                 .filter(rank -> rank != core.rank() && !answers.containsKey(rank))
                 .boxed()
@@ -122,9 +125,9 @@ final class RollCall {
         });
         String text = silent.isEmpty() ? "All ranks were heard of" : notHeardOf(silent);
         if (!elsewhere.isEmpty()) {
-            text += "; " + elsewhere.stream().limit(MOST_TOLD).collect(Collectors.joining("; "))
-                    + (elsewhere.size() > MOST_TOLD
-                            ? "; " + (elsewhere.size() - MOST_TOLD) + " more are not where this rank is"
+            text += "; " + elsewhere.stream().limit(MAX_LISTED).collect(Collectors.joining("; "))
+                    + (elsewhere.size() > MAX_LISTED
+                            ? "; " + (elsewhere.size() - MAX_LISTED) + " more are not where this rank is"
                             : "");
         }
         return new Result(silent, text);
@@ -136,9 +139,9 @@ final class RollCall {
                 + silent.stream().map(Object::toString).collect(Collectors.joining(", "));
     }
 
-    /** The communicator has ended, which others may still ask about. */
+    /** Ends the query; this rank answers for a while that its communicator has ended. */
     void end() {
-        // Without the lock: somebody may be asking, and an abort waits for nobody.
+        // Without the lock: a query may be running, and an abort must not wait.
         ended = true;
         CompletableFuture.delayedExecutor(ANSWERS_AFTER_END_SECONDS, TimeUnit.SECONDS)
                 .execute(inquiry::close);

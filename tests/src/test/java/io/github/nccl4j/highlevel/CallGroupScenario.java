@@ -7,15 +7,15 @@ import java.nio.file.Path;
 import java.util.List;
 
 /**
- * Operations that consist of several calls, alone and in a group that the caller has opened: the same calls of NCCL. Runs in
- * a JVM with the fake CUDA and the stub that logs.
+ * Operations that consist of several native calls, alone and in a group that the caller has opened, make the same calls
+ * of NCCL. Runs in a JVM with the fake CUDA and the stub that logs.
  */
-public final class PartsScenario {
+public final class CallGroupScenario {
     private static final int RANKS = 3;
     private static final int RANK = 1;
     private static final Path LOG = Path.of(System.getenv("STUB_LOG"));
 
-    private PartsScenario() {}
+    private CallGroupScenario() {}
 
     private static void equal(Object expected, Object actual, String what) {
         if (!expected.equals(actual)) {
@@ -88,9 +88,9 @@ public final class PartsScenario {
                 3,
                 () -> communicator.allToAllvUnchecked(
                         send, new long[] {0, 0, 5}, places, recv, new long[] {7, 0, 2}, new long[] {0, 9, 20}, stream));
-        int group = communicator.ring().last().group();
+        int group = communicator.operationLog().last().group();
         communicator.sendRecv(send, 2, recv, 0, stream);
-        Ring.Entry last = communicator.ring().last();
+        OperationLog.Entry last = communicator.operationLog().last();
         equal(group + 1, last.group(), "the number of the group");
         equal(Operations.RECV, last.operation(), "the last call");
     }

@@ -20,14 +20,14 @@ import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 
 /** Ranks of one process, of whose native communicators NCCL frees all with the last. */
-class FamilyTest {
+class ProcessRanksTest {
     private static final Duration LIMIT = Duration.ofSeconds(30);
 
     private final List<String> events = Collections.synchronizedList(new ArrayList<>());
 
     /** How a rank leaves. */
     private interface Leaving {
-        void leave(Family family, CommunicatorCore member) throws InterruptedException;
+        void leave(ProcessRanks processRanks, CommunicatorCore member) throws InterruptedException;
     }
 
     /** A rank that belongs to the calling thread. */
@@ -44,10 +44,10 @@ class FamilyTest {
         for (Leaving leaving : List.of(first, second)) {
             ranks.add(() -> {
                 CommunicatorCore member = member();
-                Family family = Family.join(key, member);
+                ProcessRanks processRanks = ProcessRanks.join(key, member);
                 joined.countDown();
                 joined.await();
-                leaving.leave(family, member);
+                leaving.leave(processRanks, member);
                 return true;
             });
         }
@@ -55,100 +55,100 @@ class FamilyTest {
     }
 
     @Test
-    void threadsThatCloseTogetherGoOnTogether() throws Exception {
+    void threadsThatCloseTogetherWaitForEachOther() throws Exception {
         CountDownLatch firstIsFree = new CountDownLatch(1);
         inThreads(
-                (family, member) -> {
-                    family.leave(member, true, firstIsFree::countDown);
+                (processRanks, member) -> {
+                    processRanks.leave(member, true, firstIsFree::countDown);
                     events.add("first goes on");
                 },
-                (family, member) -> {
+                (processRanks, member) -> {
                     firstIsFree.await();
-                    family.leave(member, true, () -> events.add("second is free"));
+                    processRanks.leave(member, true, () -> events.add("second is free"));
                 });
         assertEquals(List.of("second is free", "first goes on"), events);
     }
 
     @Test
-    void whoComesLastWaitsForOneThatIsSlower() throws Exception {
+    void lastRankWaitsForSlowerRank() throws Exception {
         CountDownLatch firstHasBegun = new CountDownLatch(1);
         CountDownLatch secondIsFree = new CountDownLatch(1);
         inThreads(
-                (family, member) -> family.leave(member, true, () -> {
+                (processRanks, member) -> processRanks.leave(member, true, () -> {
                     firstHasBegun.countDown();
                     await(secondIsFree);
                     events.add("first is free");
                 }),
-                (family, member) -> {
+                (processRanks, member) -> {
                     firstHasBegun.await();
-                    family.leave(member, true, secondIsFree::countDown);
+                    processRanks.leave(member, true, secondIsFree::countDown);
                     events.add("second goes on");
                 });
         assertEquals(List.of("first is free", "second goes on"), events);
     }
 
     @Test
-    void oneThreadClosesItsRanksOneAfterTheOther() {
+    void oneThreadClosesItsRanksInTurn() {
         Object key = new Object();
         CommunicatorCore first = member();
         CommunicatorCore second = member();
-        Family family = Family.join(key, first);
-        assertSame(family, Family.join(key, second));
+        ProcessRanks processRanks = ProcessRanks.join(key, first);
+        assertSame(processRanks, ProcessRanks.join(key, second));
         List<Thread> freeing = new ArrayList<>();
-        family.leave(first, true, () -> freeing.add(Thread.currentThread()));
-        family.leave(second, true, () -> freeing.add(Thread.currentThread()));
-        // If the first had waited for the second in vain, that would be freed by another thread.
+        processRanks.leave(first, true, () -> freeing.add(Thread.currentThread()));
+        processRanks.leave(second, true, () -> freeing.add(Thread.currentThread()));
+        // If the wait of the first had timed out, another thread would free the second.
         assertEquals(List.of(Thread.currentThread(), Thread.currentThread()), freeing);
     }
 
     @Test
-    void whoIsWaitedForInVainIsFreedInTheBackground() throws Exception {
+    void rankThatLeavesTooLateIsFreedInTheBackground() throws Exception {
         CompletableFuture<Thread> freeing = new CompletableFuture<>();
         CountDownLatch firstHasGoneOn = new CountDownLatch(1);
         inThreads(
-                (family, member) -> {
-                    family.leave(member, true, () -> {});
+                (processRanks, member) -> {
+                    processRanks.leave(member, true, () -> {});
                     firstHasGoneOn.countDown();
                 },
-                (family, member) -> {
+                (processRanks, member) -> {
                     firstHasGoneOn.await();
-                    family.leave(member, true, () -> freeing.complete(Thread.currentThread()));
+                    processRanks.leave(member, true, () -> freeing.complete(Thread.currentThread()));
                 });
         assertEquals(
                 "nccl4j end", freeing.get(LIMIT.toSeconds(), TimeUnit.SECONDS).getName());
     }
 
     @Test
-    void keysAreWrittenByTheirOrigin() {
-        assertEquals("unknown", Family.text(Family.UNKNOWN));
+    void keysAreFormattedByOrigin() {
+        assertEquals("unknown", ProcessRanks.text(ProcessRanks.UNKNOWN));
         UniqueId id = UniqueId.create();
-        assertEquals(id.fingerprint(), Family.text(id));
-        Family.Child child = new Family.Child(id, 3, 1);
-        assertEquals(id.fingerprint() + ".3.1", Family.text(child));
-        assertEquals(id.fingerprint() + ".3.1.0.2", Family.text(new Family.Child(child, 0, 2)));
+        assertEquals(id.fingerprint(), ProcessRanks.text(id));
+        ProcessRanks.Child child = new ProcessRanks.Child(id, 3, 1);
+        assertEquals(id.fingerprint() + ".3.1", ProcessRanks.text(child));
+        assertEquals(id.fingerprint() + ".3.1.0.2", ProcessRanks.text(new ProcessRanks.Child(child, 0, 2)));
     }
 
     @Test
-    void whenAllHaveLeftTheNextOfTheSameKeyBeginAnew() {
+    void keyIsReusableAfterAllRanksLeft() {
         Object key = new Object();
         CommunicatorCore first = member();
         CommunicatorCore second = member();
-        Family family = Family.join(key, first);
-        assertSame(family, Family.join(key, second));
-        family.leave(first, true, () -> {});
-        assertSame(family, Family.join(key, first), "one is still there");
-        family.leave(first, true, () -> {});
-        family.leave(second, true, () -> {});
-        assertNotSame(family, Family.join(key, first));
+        ProcessRanks processRanks = ProcessRanks.join(key, first);
+        assertSame(processRanks, ProcessRanks.join(key, second));
+        processRanks.leave(first, true, () -> {});
+        assertSame(processRanks, ProcessRanks.join(key, first), "one is still there");
+        processRanks.leave(first, true, () -> {});
+        processRanks.leave(second, true, () -> {});
+        assertNotSame(processRanks, ProcessRanks.join(key, first));
     }
 
     @Test
     void ranksOfUnknownOriginAreFreedInTheBackground() throws Exception {
         CommunicatorCore member = member();
-        Family family = Family.join(Family.UNKNOWN, member);
-        assertNotSame(family, Family.join(Family.UNKNOWN, member()));
+        ProcessRanks processRanks = ProcessRanks.join(ProcessRanks.UNKNOWN, member);
+        assertNotSame(processRanks, ProcessRanks.join(ProcessRanks.UNKNOWN, member()));
         CompletableFuture<Thread> freeing = new CompletableFuture<>();
-        family.leave(member, true, () -> freeing.complete(Thread.currentThread()));
+        processRanks.leave(member, true, () -> freeing.complete(Thread.currentThread()));
         Thread thread = freeing.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
         assertEquals("nccl4j end", thread.getName());
         assertTrue(thread.isDaemon());
@@ -159,35 +159,35 @@ class FamilyTest {
         CompletableFuture<Thread> freeing = new CompletableFuture<>();
         CountDownLatch secondIsFree = new CountDownLatch(1);
         inThreads(
-                (family, member) -> {
-                    family.leave(member, false, () -> freeing.complete(Thread.currentThread()));
+                (processRanks, member) -> {
+                    processRanks.leave(member, false, () -> freeing.complete(Thread.currentThread()));
                     secondIsFree.await();
                 },
-                (family, member) -> {
+                (processRanks, member) -> {
                     freeing.join();
-                    family.leave(member, true, secondIsFree::countDown);
+                    processRanks.leave(member, true, secondIsFree::countDown);
                 });
         assertEquals("nccl4j end", freeing.join().getName());
-        // Alone it has nobody to wait for.
+        // A single rank waits for no other rank.
         CommunicatorCore alone = member();
         List<Thread> here = new ArrayList<>();
-        Family.join(new Object(), alone).leave(alone, false, () -> here.add(Thread.currentThread()));
+        ProcessRanks.join(new Object(), alone).leave(alone, false, () -> here.add(Thread.currentThread()));
         assertEquals(List.of(Thread.currentThread()), here);
     }
 
     @Test
-    void anInterruptIsKeptForLater() throws Exception {
+    void interruptStatusIsKept() throws Exception {
         CountDownLatch firstLeaves = new CountDownLatch(1);
         CompletableFuture<Boolean> interrupted = new CompletableFuture<>();
         inThreads(
-                (family, member) -> {
+                (processRanks, member) -> {
                     Thread.currentThread().interrupt();
-                    family.leave(member, true, firstLeaves::countDown);
+                    processRanks.leave(member, true, firstLeaves::countDown);
                     interrupted.complete(Thread.interrupted());
                 },
-                (family, member) -> {
+                (processRanks, member) -> {
                     firstLeaves.await();
-                    family.leave(member, true, () -> {});
+                    processRanks.leave(member, true, () -> {});
                 });
         assertTrue(interrupted.join());
     }
@@ -202,21 +202,21 @@ class FamilyTest {
     }
 
     @Test
-    void aThreadThatHasEndedIsNotWaitedFor() throws Exception {
+    void doesNotWaitForEndedThread() throws Exception {
         Object key = new Object();
         CommunicatorCore orphan = memberOfAnEndedThread();
         CommunicatorCore member = member();
-        Family family = Family.join(key, orphan);
-        Family.join(key, member);
+        ProcessRanks processRanks = ProcessRanks.join(key, orphan);
+        ProcessRanks.join(key, member);
         List<Thread> freeing = new ArrayList<>();
-        family.leave(member, true, () -> freeing.add(Thread.currentThread()));
-        family.leave(orphan, true, () -> freeing.add(Thread.currentThread()));
-        // After a wait in vain another thread would free the last one.
+        processRanks.leave(member, true, () -> freeing.add(Thread.currentThread()));
+        processRanks.leave(orphan, true, () -> freeing.add(Thread.currentThread()));
+        // After a wait that timed out, another thread would free the last one.
         assertEquals(List.of(Thread.currentThread(), Thread.currentThread()), freeing);
     }
 
     @Test
-    void aRankThatHasLeftIsNotWaitedForThoughItsThreadLives() throws Exception {
+    void doesNotWaitForRankThatHasLeft() throws Exception {
         Object key = new Object();
         CountDownLatch end = new CountDownLatch(1);
         CountDownLatch firstIsFree = new CountDownLatch(1);
@@ -230,14 +230,14 @@ class FamilyTest {
             CommunicatorCore first = made.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
             CommunicatorCore second = member();
             CommunicatorCore third = memberOfAnEndedThread();
-            Family family = Family.join(key, first);
-            Family.join(key, second);
-            Family.join(key, third);
-            family.leave(first, false, firstIsFree::countDown);
+            ProcessRanks processRanks = ProcessRanks.join(key, first);
+            ProcessRanks.join(key, second);
+            ProcessRanks.join(key, third);
+            processRanks.leave(first, false, firstIsFree::countDown);
             firstIsFree.await();
             List<Thread> freeing = new ArrayList<>();
-            family.leave(second, true, () -> freeing.add(Thread.currentThread()));
-            family.leave(third, true, () -> freeing.add(Thread.currentThread()));
+            processRanks.leave(second, true, () -> freeing.add(Thread.currentThread()));
+            processRanks.leave(third, true, () -> freeing.add(Thread.currentThread()));
             assertEquals(List.of(Thread.currentThread(), Thread.currentThread()), freeing);
         } finally {
             end.countDown();
@@ -246,18 +246,18 @@ class FamilyTest {
     }
 
     @Test
-    void theEndOfTheProcessWaitsForWhatIsBeingFreed() throws Exception {
+    void exitWaitsForRanksBeingFreed() throws Exception {
         CommunicatorCore member = member();
         CountDownLatch goOn = new CountDownLatch(1);
         CountDownLatch freeing = new CountDownLatch(1);
-        Family.join(Family.UNKNOWN, member).leave(member, true, () -> {
+        ProcessRanks.join(ProcessRanks.UNKNOWN, member).leave(member, true, () -> {
             freeing.countDown();
             await(goOn);
             events.add("free");
         });
         freeing.await();
         Thread exit = new Thread(() -> {
-            Family.awaitFreeing();
+            ProcessRanks.awaitFreeing();
             events.add("ended");
         });
         exit.start();
@@ -269,19 +269,19 @@ class FamilyTest {
     }
 
     @Test
-    void anInterruptEndsTheWaitAtTheEndOfTheProcess() throws Exception {
+    void interruptEndsWaitAtExit() throws Exception {
         CommunicatorCore member = member();
         CountDownLatch goOn = new CountDownLatch(1);
-        Family.join(Family.UNKNOWN, member).leave(member, true, () -> await(goOn));
+        ProcessRanks.join(ProcessRanks.UNKNOWN, member).leave(member, true, () -> await(goOn));
         Thread.currentThread().interrupt();
-        Family.awaitFreeing();
+        ProcessRanks.awaitFreeing();
         assertTrue(Thread.interrupted(), "the interrupt was lost");
         goOn.countDown();
-        Family.awaitFreeing();
+        ProcessRanks.awaitFreeing();
     }
 
     @Test
-    void aFailureInTheBackgroundIsLoggedAndEndsTheWait() throws Exception {
+    void logsBackgroundFailureAndEndsWait() throws Exception {
         Logger logger = Logger.getLogger("io.github.nccl4j");
         List<LogRecord> records = Collections.synchronizedList(new ArrayList<>());
         Handler handler = new Handler() {
@@ -301,10 +301,10 @@ class FamilyTest {
         RuntimeException failure = new RuntimeException("planted");
         try {
             CommunicatorCore member = member();
-            Family.join(Family.UNKNOWN, member).leave(member, true, () -> {
+            ProcessRanks.join(ProcessRanks.UNKNOWN, member).leave(member, true, () -> {
                 throw failure;
             });
-            Family.awaitFreeing();
+            ProcessRanks.awaitFreeing();
         } finally {
             logger.removeHandler(handler);
             logger.setUseParentHandlers(true);

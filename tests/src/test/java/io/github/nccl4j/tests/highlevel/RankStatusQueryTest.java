@@ -27,7 +27,7 @@ import org.junit.jupiter.api.Timeout;
 
 /** A deadline's exception names the ranks that were not heard of, and tells where the others are. */
 @Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
-class RollCallTest {
+class RankStatusQueryTest {
     private static final Duration DEADLINE = Duration.ofSeconds(2);
 
     private final Job job = new Job();
@@ -76,7 +76,7 @@ class RollCallTest {
                         NcclTimeoutException.class,
                         () -> communicator.work(stream).await());
             } finally {
-                // What ends earlier is news for the others.
+                // A rank that ends earlier would be reported to the others.
                 over.countDown();
                 over.await();
                 communicator.abort();
@@ -85,7 +85,7 @@ class RollCallTest {
     }
 
     @Test
-    void aRankThatDoesNotAnswerIsNamed() throws Exception {
+    void namesRankThatDoesNotAnswer() throws Exception {
         for (NcclTimeoutException late : whileTheLast(4, (communicator, store) -> store.close())) {
             assertEquals(List.of(3), late.silentRanks(), late.getMessage());
             assertTrue(
@@ -96,7 +96,7 @@ class RollCallTest {
     }
 
     @Test
-    void whereTheOthersAreIsTold() throws Exception {
+    void reportsStatusOfOtherRanks() throws Exception {
         for (NcclTimeoutException late : whileTheLast(3, (communicator, store) -> {})) {
             assertEquals(List.of(), late.silentRanks(), late.getMessage());
             assertTrue(
@@ -106,7 +106,7 @@ class RollCallTest {
     }
 
     @Test
-    void withoutAStoreNobodyIsAsked() throws Exception {
+    void withoutStoreNoRankIsAsked() throws Exception {
         for (NcclTimeoutException late :
                 whileTheLast(2, (communicator, store) -> stores.get(0).close())) {
             assertEquals(List.of(), late.silentRanks());

@@ -3,21 +3,22 @@ package io.github.nccl4j.highlevel;
 import java.util.Arrays;
 import java.util.Objects;
 
-/** One block of a buffer for each rank, by MPI's counts and displacements, in elements. */
-record Blocks(long[] counts, long[] displacements) {
+/** Layout of a buffer with one block per rank: MPI's counts and displacements, in elements. */
+record BlockLayout(long[] counts, long[] displacements) {
 
     /**
-     * Blocks that lie in a buffer.
+     * Creates a layout and checks that all blocks are within the buffer.
      *
-     * @param what of the buffer: "send" or "recv", for messages
-     * @param written whether they are written, and so must not overlap
+     * @param what the buffer's name in messages: "send" or "recv"
+     * @param written true if the blocks are written, and so must not overlap
      */
-    static Blocks checked(String what, long[] counts, long[] displacements, int size, long length, boolean written) {
+    static BlockLayout checked(
+            String what, long[] counts, long[] displacements, int size, long length, boolean written) {
         Objects.requireNonNull(counts, what + "Counts");
         Objects.requireNonNull(displacements, what + "Displacements");
         requireSize(what + "Counts", counts.length, size);
         requireSize(what + "Displacements", displacements.length, size);
-        Blocks blocks = new Blocks(counts.clone(), displacements.clone());
+        BlockLayout blocks = new BlockLayout(counts.clone(), displacements.clone());
         for (int rank = 0; rank < size; rank++) {
             long count = counts[rank];
             long at = displacements[rank];
@@ -35,8 +36,8 @@ record Blocks(long[] counts, long[] displacements) {
         return blocks;
     }
 
-    /** Blocks one after the other, which fill a buffer. */
-    static Blocks consecutive(String what, long[] counts, int size, long length) {
+    /** Creates a layout of consecutive blocks, which must fill the buffer. */
+    static BlockLayout consecutive(String what, long[] counts, int size, long length) {
         Objects.requireNonNull(counts, "counts");
         requireSize("counts", counts.length, size);
         long[] displacements = new long[size];
@@ -52,7 +53,7 @@ record Blocks(long[] counts, long[] displacements) {
             throw new IllegalArgumentException(
                     what + ".length() must be the sum of the counts: " + length + " != " + end);
         }
-        return new Blocks(counts.clone(), displacements);
+        return new BlockLayout(counts.clone(), displacements);
     }
 
     private static void requireSize(String what, int length, int size) {

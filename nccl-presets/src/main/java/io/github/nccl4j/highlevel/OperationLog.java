@@ -1,0 +1,216 @@
+package io.github.nccl4j.highlevel;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.NavigableMap;
+import java.util.TreeMap;
+
+/**
+ * Log of the last operations of a communicator, in an array that is allocated once. The thread that holds the
+ * communicator's gate records an operation with a few stores and counts it in the gate. Other threads read a copy of
+ * the array and skip slots that may have been overwritten meanwhile.
+ */
+final class OperationLog {
+    /** Log2 of the words per slot: two slots fill one cache line. NCCL leaves little of the cache. */
+    private static final int SHIFT = 2;
+
+    /*
+     * Offsets of the words of a slot. They are written in this order, with which the compiler removes most bounds
+     * checks.
+     */
+    private static final int COUNT = 0;
+    private static final int STREAM = 1;
+    private static final int HEAD = 2;
+    private static final int PEER_AND_GROUP = 3;
+
+    /*
+     * Layout of the head, which is written last: the low 32 bits of the number of earlier operations, the MORE bit, 7
+     * bits of the operation, 8 of the type, 16 of the operator.
+     */
+
+    /** Set if the slot uses its fourth word. */
+    private static final int MORE = 1 << 31;
+
+    private static final int OPERATION = 24;
+    private static final int TYPE = 16;
+    /** Larger operator codes are recorded as this one: NCCL gives created operators random codes. */
+    private static final int MAX_OP = 0xffff;
+
+    private static final VarHandle WORDS = MethodHandles.arrayElementVarHandle(long[].class);
+
+    private final Gate gate;
+    private final long[] words;
+    private final int mask;
+    private int groups;
+
+    /**
+     * Wall-clock time in milliseconds since 1970 by the number of operations recorded until then, as far back as the
+     * log reaches. Guarded by this.
+     */
+    private final NavigableMap<Long, Long> times = new TreeMap<>();
+
+    /** By slot: the sequence number of the operation that was observed as completed, and the time. Guarded by this. */
+    private final long[] doneSequence;
+
+    private final long[] doneTime;
+
+    /**
+     * Creates an empty log.
+     *
+     * @param kept the number of operations that can be read at any time
+     * @param gate the gate that counts the operations
+     */
+    OperationLog(int kept, Gate gate) {
+        this.gate = gate;
+        // One slot more: the slot being written cannot be read.
+        int slots = Integer.highestOneBit(kept) << 1;
+        words = new long[slots << SHIFT];
+        mask = words.length - 1;
+        // Marks the first slot as not written: 0 would mark operation 1.
+        words[HEAD] = -1;
+        doneSequence = new long[slots];
+        doneTime = new long[slots];
+    }
+
+    /** An operation as recorded. Times are in milliseconds since 1970, or 0 if unknown. */
+    record Entry(
+            long sequence,
+            int group,
+            int operation,
+            long count,
+            int type,
+            int op,
+            int peer,
+            long stream,
+            long enqueued,
+            long done) {
+        /** {@return a description for messages: "ncclAllReduce of 1024 float32 (operation 17)"} */
+        String describe() {
+            return Operations.describe(operation, count, type, peer) + " (operation " + sequence + ")";
+        }
+    }
+
+    /** Returns the number of operations, including the current one if it is recorded. May be called from any thread. */
+    long recorded() {
+        long next = gate.operations() + 1;
+        return isWritten(next) ? next : next - 1;
+    }
+
+    private boolean isWritten(long sequence) {
+        return (int) ((long) WORDS.getAcquire(words, at(sequence) + HEAD) >>> 32) == (int) (sequence - 1);
+    }
+
+    private int at(long sequence) {
+        return (int) (sequence - 1) << SHIFT & mask;
+    }
+
+    /** Returns the number of a new group, for operations that are launched together. */
+    int beginGroup() {
+        return ++groups;
+    }
+
+    /** Records the next operation. The caller holds the gate and counts the operation afterwards. */
+    void record(long sequence, int operation, long count, int type, int peer, int op, int group, long stream) {
+        long[] target = words;
+        int at = at(sequence);
+        long before = sequence - 1;
+        int details = operation << OPERATION | type << TYPE;
+        // Orders these stores after those of the previous operation.
+        VarHandle.storeStoreFence();
+        target[at + COUNT] = count;
+        target[at + STREAM] = stream;
+        if ((peer | group) == 0 && op <= MAX_OP) {
+            WORDS.setRelease(target, at + HEAD, before << 32 | (details | op));
+        } else {
+            target[at + PEER_AND_GROUP] = (long) peer << 32 | group & 0xffffffffL;
+            int extended = details | Math.min(op, MAX_OP) | MORE;
+            WORDS.setRelease(target, at + HEAD, before << 32 | extended & 0xffffffffL);
+        }
+    }
+
+    /**
+     * Returns the last operation. May be called from any thread; may return garbled data if the log wraps meanwhile,
+     * but never throws.
+     */
+    Entry last() {
+        long sequence = recorded();
+        return sequence == 0
+                ? new Entry(0, 0, Operations.NONE, 0, 0, 0, 0, 0, 0, 0)
+                : entry(words, sequence, enqueuedTime(sequence), doneTime(sequence));
+    }
+
+    private Entry entry(long[] from, long sequence, long enqueued, long done) {
+        int at = at(sequence);
+        int details = (int) from[at + HEAD];
+        boolean extended = (details & MORE) != 0;
+        return new Entry(
+                sequence,
+                extended ? (int) from[at + PEER_AND_GROUP] : 0,
+                details >>> OPERATION & 0x7f,
+                from[at + COUNT],
+                details >>> TYPE & 0xff,
+                details & MAX_OP,
+                extended ? (int) (from[at + PEER_AND_GROUP] >>> 32) : 0,
+                from[at + STREAM],
+                enqueued,
+                done);
+    }
+
+    /** Sets the time that operations recorded from now on get, until the next call. */
+    synchronized void tick(long time) {
+        long now = recorded();
+        times.put(now, time);
+        Long oldest = times.floorKey(now - doneSequence.length);
+        if (oldest != null) {
+            times.headMap(oldest).clear();
+        }
+    }
+
+    private synchronized long enqueuedTime(long sequence) {
+        Map.Entry<Long, Long> before = times.lowerEntry(sequence);
+        return before == null ? 0 : before.getValue();
+    }
+
+    private int slot(long sequence) {
+        return (int) sequence & mask >> SHIFT;
+    }
+
+    private synchronized long doneTime(long sequence) {
+        int slot = slot(sequence);
+        return doneSequence[slot] == sequence ? doneTime[slot] : 0;
+    }
+
+    /** Marks all operations of a stream up to a sequence number as completed. May be called from any thread. */
+    synchronized void seenDone(long stream, long sequence, long time) {
+        long first = Math.max(1, recorded() - doneSequence.length + 1);
+        for (long earlier = sequence; earlier >= first; earlier--) {
+            if (words[at(earlier) + STREAM] != stream) {
+                continue;
+            }
+            int slot = slot(earlier);
+            if (doneSequence[slot] == earlier) {
+                // The earlier ones are marked, too.
+                return;
+            }
+            doneSequence[slot] = earlier;
+            doneTime[slot] = time;
+        }
+    }
+
+    /** Returns the operations in the log, oldest first. May be called from any thread. */
+    List<Entry> entries() {
+        long last = recorded();
+        long[] copy = words.clone();
+        VarHandle.fullFence();
+        // Another operation may be being recorded: its slot is left out.
+        long first = Math.max(1, recorded() - doneSequence.length + 2);
+        List<Entry> entries = new ArrayList<>();
+        for (long sequence = first; sequence <= last; sequence++) {
+            entries.add(entry(copy, sequence, enqueuedTime(sequence), doneTime(sequence)));
+        }
+        return entries;
+    }
+}

@@ -1,0 +1,213 @@
+package io.github.nccl4j.highlevel;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.tests.Threads;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.junit.jupiter.api.Test;
+
+/** The record of operations: what is kept, what is known to be done, and what another thread may read. */
+class OperationLogTest {
+    private static final Duration LIMIT = Duration.ofSeconds(30);
+
+    private final Gate gate = new Gate(other -> new IllegalStateException("in use by " + other), () -> {});
+
+    private void record(OperationLog log, long number, long stream) {
+        Gate.Pass pass = gate.enter();
+        log.record(pass.next(), Operations.REDUCE, number, 7, (int) number, 3, (int) (number % 5), stream);
+        pass.countAndLeave();
+    }
+
+    private OperationLog filled(int kept, int operations) {
+        OperationLog log = new OperationLog(kept, gate);
+        for (int i = 1; i <= operations; i++) {
+            record(log, i, i % 2);
+        }
+        return log;
+    }
+
+    private static List<Long> sequences(OperationLog log) {
+        return log.entries().stream().map(OperationLog.Entry::sequence).toList();
+    }
+
+    @Test
+    void keepsLastOperations() {
+        OperationLog three = new OperationLog(3, gate);
+        assertEquals(List.of(), sequences(three));
+        assertEquals(Operations.NONE, three.last().operation());
+        record(three, 1, 1);
+        record(three, 2, 0);
+        assertEquals(List.of(1L, 2L), sequences(three));
+        for (int i = 3; i <= 10; i++) {
+            record(three, i, i);
+        }
+        assertEquals(List.of(8L, 9L, 10L), sequences(three));
+    }
+
+    @Test
+    void keepsAtLeastOneOperation() {
+        assertEquals(List.of(10L), sequences(filled(1, 10)));
+    }
+
+    @Test
+    void capacityIsRoundedUp() {
+        assertEquals(7, sequences(filled(4, 1000)).size());
+    }
+
+    @Test
+    void lastReturnsOperationInProgress() {
+        OperationLog log = filled(3, 5);
+        Gate.Pass pass = gate.enter();
+        assertEquals(5, log.recorded());
+        log.record(pass.next(), Operations.SEND, 6, 7, 1, 0, 0, 0);
+        assertEquals(6, log.recorded());
+        assertEquals(Operations.SEND, log.last().operation());
+        assertEquals(List.of(4L, 5L, 6L), sequences(log));
+        pass.countAndLeave();
+        assertEquals(6, log.recorded());
+    }
+
+    @Test
+    void operationsHaveTheLastTickedTime() {
+        OperationLog log = filled(3, 1);
+        log.tick(100);
+        log.tick(200);
+        record(log, 2, 0);
+        record(log, 3, 0);
+        log.tick(300);
+        record(log, 4, 0);
+        assertEquals(List.of(200L, 200L, 300L), enqueued(log));
+        for (int i = 5; i <= 1000; i++) {
+            record(log, i, 0);
+        }
+        assertEquals(List.of(300L, 300L, 300L), enqueued(log));
+        log.tick(400);
+        assertEquals(List.of(300L, 300L, 300L), enqueued(log));
+        record(log, 1001, 0);
+        assertEquals(List.of(300L, 300L, 400L), enqueued(log));
+        assertEquals(0, filled(1, 1).last().enqueued(), "nobody has set a time");
+    }
+
+    private static List<Long> enqueued(OperationLog log) {
+        return log.entries().stream().map(OperationLog.Entry::enqueued).toList();
+    }
+
+    @Test
+    void recordsEveryField() {
+        OperationLog log = new OperationLog(1, gate);
+        log.record(1, Operations.WAIT_SIGNAL, Long.MAX_VALUE, 0xff, -1, 0xffff, Integer.MAX_VALUE, -1);
+        OperationLog.Entry entry = log.last();
+        assertEquals(Operations.WAIT_SIGNAL, entry.operation());
+        assertEquals(Long.MAX_VALUE, entry.count());
+        assertEquals(0xff, entry.type());
+        assertEquals(-1, entry.peer());
+        assertEquals(0xffff, entry.op());
+        assertEquals(Integer.MAX_VALUE, entry.group());
+        assertEquals(-1, entry.stream());
+    }
+
+    @Test
+    void largeOperatorCodeDoesNotAffectOtherFields() {
+        OperationLog log = new OperationLog(1, gate);
+        log.record(1, Operations.REDUCE, 2, 3, 4, Integer.MAX_VALUE, Integer.MIN_VALUE, 5);
+        assertEquals(
+                new OperationLog.Entry(1, Integer.MIN_VALUE, Operations.REDUCE, 2, 3, 0xffff, 4, 5, 0, 0), log.last());
+        OperationLog other = new OperationLog(1, gate);
+        other.record(1, Operations.ALL_REDUCE, 2, 3, 0, Integer.MAX_VALUE, 0, 5);
+        assertEquals(new OperationLog.Entry(1, 0, Operations.ALL_REDUCE, 2, 3, 0xffff, 0, 5, 0, 0), other.last());
+    }
+
+    @Test
+    void recordsEveryFieldOfShortEntry() {
+        OperationLog log = new OperationLog(1, gate);
+        log.record(1, Operations.ALL_REDUCE, -1, 11, 0, 0xffff, 0, Long.MIN_VALUE);
+        assertEquals(
+                new OperationLog.Entry(1, 0, Operations.ALL_REDUCE, -1, 11, 0xffff, 0, Long.MIN_VALUE, 0, 0),
+                log.last());
+    }
+
+    /** Peer and group of the long form stay in the memory of its place. */
+    @Test
+    void shortEntryOverwritesLongEntryCompletely() {
+        OperationLog log = new OperationLog(1, gate);
+        record(log, 4, 1);
+        assertEquals(4, log.last().peer());
+        operate(log);
+        operate(log);
+        OperationLog.Entry entry = log.last();
+        assertEquals(List.of(3L, 0L, 0L), List.of(entry.sequence(), (long) entry.peer(), (long) entry.group()));
+    }
+
+    private void operate(OperationLog log) {
+        Gate.Pass pass = gate.enter();
+        log.record(pass.next(), Operations.ALL_REDUCE, 1, 7, 0, 0, 0, 0);
+        pass.countAndLeave();
+    }
+
+    @Test
+    void lastReturnsShortOperationInProgress() {
+        OperationLog log = new OperationLog(3, gate);
+        operate(log);
+        Gate.Pass pass = gate.enter();
+        assertEquals(1, log.recorded());
+        log.record(pass.next(), Operations.BROADCAST, 1, 7, 0, 0, 0, 0);
+        assertEquals(2, log.recorded());
+        assertEquals(Operations.BROADCAST, log.last().operation());
+        pass.countAndLeave();
+        assertEquals(2, log.recorded());
+    }
+
+    @Test
+    void marksEarlierOperationsOfTheStreamAsDone() {
+        OperationLog log = filled(7, 6);
+        log.seenDone(1, 4, 1000);
+        assertEquals(
+                List.of(1000L, 0L, 1000L, 0L, 0L, 0L),
+                log.entries().stream().map(OperationLog.Entry::done).toList());
+        log.seenDone(1, 6, 2000);
+        log.seenDone(0, 2, 3000);
+        assertEquals(
+                List.of(1000L, 3000L, 1000L, 0L, 2000L, 0L),
+                log.entries().stream().map(OperationLog.Entry::done).toList());
+        // A later operation has overwritten the slot.
+        record(log, 7, 1);
+        record(log, 8, 1);
+        record(log, 9, 1);
+        assertEquals(List.of(3L, 4L, 5L, 6L, 7L, 8L, 9L), sequences(log));
+        assertEquals(0, log.last().done());
+        // An operation that was overwritten long ago.
+        log.seenDone(1, 1, 4000);
+        assertEquals(1000, log.entries().get(0).done());
+    }
+
+    @Test
+    void readersSeeNoPartialOperations() throws Exception {
+        OperationLog log = new OperationLog(7, gate);
+        AtomicBoolean over = new AtomicBoolean();
+        Callable<Long> writer = () -> {
+            for (long i = 1; i <= 2_000_000; i++) {
+                record(log, i, i);
+            }
+            over.set(true);
+            return 0L;
+        };
+        Callable<Long> reader = () -> {
+            long read = 0;
+            while (!over.get()) {
+                for (OperationLog.Entry entry : log.entries()) {
+                    assertEquals(entry.sequence(), entry.count());
+                    assertEquals(entry.sequence(), entry.stream());
+                    assertEquals((int) entry.sequence(), entry.peer());
+                    read++;
+                }
+            }
+            return read;
+        };
+        assertTrue(Threads.together(List.of(writer, reader), LIMIT).get(1) > 0);
+        assertEquals(2_000_000, log.recorded());
+    }
+}
