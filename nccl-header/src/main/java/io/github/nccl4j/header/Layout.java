@@ -218,7 +218,8 @@ public final class Layout {
         try {
             execute(command, folder.resolve("messages"));
         } catch (IOException e) {
-            throw new NoCompilerException("no C++ compiler: " + e.getMessage() + "; NCCL4J_CXX names one", e);
+            throw new NoCompilerException(
+                    "no C++ compiler: " + e.getMessage() + "; set NCCL4J_CXX to the name of one", e);
         }
     }
 
