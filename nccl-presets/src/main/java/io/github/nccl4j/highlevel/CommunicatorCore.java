@@ -722,10 +722,23 @@ final class CommunicatorCore {
      */
     LastError.Messages libraryMessages(String call) {
         long began = failureBegan();
-        String told = BlockingCall.takeLastError();
-        String quoted = LastError.quote(library, told != null ? told : lastError(), began, handle, call);
+        String ofCall = BlockingCall.takeLastError();
+        String text = ofCall != null ? ofCall : lastError();
+        String quoted = LastError.quote(library, text, began, handle, call);
+        // The host engine keeps a text for each failed communicator; an equal text of an earlier failure does not matter.
+        boolean isOwn = ofCall != null || library.engine() == Engine.HOST && hasAsyncError();
         return new LastError.Messages(
-                told != null ? told : quoted, NcclLog.warningsOf(expectedRank(), name, handle, began));
+                isOwn ? text : quoted, NcclLog.warningsOf(expectedRank(), name, handle, began));
+    }
+
+    private boolean hasAsyncError() {
+        polling.lock();
+        try {
+            int result = released ? nccl.ncclSuccess : pollNow();
+            return result != nccl.ncclSuccess && result != nccl.ncclInProgress;
+        } finally {
+            polling.unlock();
+        }
     }
 
     /** When what fails now was called: the oldest operation that was not seen done, or the last call that waits. */

@@ -203,6 +203,29 @@ class CommunicatorFailuresTest {
         });
     }
 
+    /** The engine's text is the same as that of the last failure in this process, of another communicator. */
+    @Test
+    void quotesTheTextOfAnEqualFailureAgain() throws Exception {
+        for (int i = 0; i < 2; i++) {
+            RankThreads.run(2, communicator -> {
+                if (communicator.rank() == 1) {
+                    communicator.abort();
+                    return;
+                }
+                NcclRemoteException lost = assertThrows(NcclRemoteException.class, () -> awaitFailure(communicator));
+                assertTrue(lost.getMessage().contains("NCCL says: rank 1 aborted its communicator"), lost.getMessage());
+            });
+        }
+    }
+
+    private static void awaitFailure(Communicator communicator) throws InterruptedException {
+        try (CudaStream stream = CudaStream.nonBlocking(Device.host());
+                DeviceBuffer<Int32> buffer = Device.host().allocate(ElementType.INT32, 10)) {
+            communicator.allReduce(buffer, ReduceOp.SUM, stream);
+            communicator.work(stream).await(LIMIT);
+        }
+    }
+
     @Test
     void idleRankLearnsOfFailureWhenItPolls() throws Exception {
         whenRankOneIsKilled(builder(true), communicator -> {
