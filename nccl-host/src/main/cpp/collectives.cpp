@@ -2,7 +2,7 @@
 //
 // 1. All ranks exchange frames that describe their calls; a difference fails both sides before any element moves. (Up
 //    to kEager bytes per pair follow the frame at once, to save a round trip.)
-// 2. Elements go directly to the ranks that need them. Reductions are folded at the ranks that need the result, in windows.
+// 2. Elements go directly to the ranks that need them. Reductions are folded where their result is needed, in windows.
 // 3. A large AllReduce folds chunk r at rank r only, and then distributes the folded chunks.
 
 #include <string.h>
