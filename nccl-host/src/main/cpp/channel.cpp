@@ -148,8 +148,8 @@ long Channel::receive(void* data, size_t size) {
 
 bool Channel::ready(bool reading, bool writing) {
   if (!rings_) return false;
-  // Set the flag first, then check: the peer does so in the opposite order, so at least one side sees the other's
-  // change.
+  // This side sets the flag and then checks the positions; the peer moves its position and then checks the flag. At
+  // least one of the two sees the other's change.
   if (reading) in_->readerWaits = 1;
   if (writing) out_->writerWaits = 1;
   return (reading && filled(*in_) > 0) || (writing && filled(*out_) < size_);

@@ -199,7 +199,7 @@ struct Field {
   size_t word;
   unsigned shift;
   uint64_t mask;
-  int64_t least;  // encoded as 1
+  int64_t least;  // the value that is encoded as 1
 };
 
 const Field fields[] = {

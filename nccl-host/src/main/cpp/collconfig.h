@@ -8,19 +8,13 @@ namespace host {
 /** True for calls that accept a configuration. */
 bool isConfigurable(Call call);
 
-/**
- * Reads the caller's configuration up to its size field. All other fields, and all for NULL, have the initializer's
- * values.
- */
+/** Reads the caller's configuration as far as its size says. Other fields, and all for NULL, have initial values. */
 ncclCollConfig_t readCollConfig(const ncclCollConfig_t* given, const char* call);
 
 /** Checks the selection of algorithms against the call and stores the configuration in its operation. */
 void applyCollConfig(const ncclCollConfig_t& config, Comm& comm, Operation& operation);
 
-/**
- * The first difference between two ranks, as "minCTAs 4" of one and "minCTAs unset" of the other; empty strings if
- * none.
- */
+/** The first difference between two ranks, as "minCTAs 4" of one and "minCTAs unset" of the other; empty if none. */
 std::pair<std::string, std::string> configDifference(const ConfigWords& one, const ConfigWords& other);
 
 }  // namespace host

@@ -183,10 +183,7 @@ class Comm {
   ncclResult_t badNewsCode() const { return badNewsCode_; }
   const std::string& badNewsText() const { return badNewsText_; }
   void badNews(ncclResult_t code, const std::string& text);
-  /**
-   * Call when a stream of the peer ended. Takes the reason from the peer's control stream; without one the rank is
-   * dead.
-   */
+  /** Call when a stream of the peer ended. Reads the reason from the control stream; without one the rank is dead. */
   void lookForReason(Peer& peer, const char* during);
 
   /** Sends a message of this kind to all ranks and closes all sockets. Needs `operation`. */

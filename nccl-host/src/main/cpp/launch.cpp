@@ -203,8 +203,8 @@ class OfCall {
 void begin(Unit unit) {
   std::vector<StreamRef> streams = unit.streams;
   std::vector<CommRef> comms = unit.comms();
-  // Non-blocking communicators of operations in the default stream, or that hang by a fault, are in progress until the
-  // end.
+  // A non-blocking communicator is in progress until the end of operations that use the default stream or hang by a
+  // fault.
   std::vector<CommRef> inProgress;
   bool defaults = unit.hasDefault();
   for (const Part& part : unit.parts) {

@@ -18,10 +18,11 @@ struct QueuedOperation {
 /**
  * Launches operations. Those of one communicator form a unit and run in this order: registration of windows, then puts,
  * signals and waits, then collectives, then Send and Recv; each kind in the order of the calls, as in NCCL. A unit with
- * several streams waits for all of them, and all of them wait for the unit.  Operations in the default stream and
- * registrations, both of blocking communicators, are complete when this returns, and their failures are thrown. All
- * other operations are only enqueued. Returns ncclInProgress if one of them belongs to a non-blocking communicator, as
- * NCCL does.
+ * several streams waits for all of them, and all of them wait for the unit.
+ *
+ * Operations in the default stream and registrations, both of blocking communicators, are complete on return, and their
+ * failures are thrown. All other operations are only enqueued. As in NCCL, the result is ncclInProgress if one of them
+ * belongs to a non-blocking communicator.
  */
 ncclResult_t launch(std::vector<QueuedOperation> operations);
 

@@ -84,8 +84,7 @@ ncclResult_t runChecked(const Arguments& arguments, const ncclCollConfig_t& conf
           ncclInvalidArgument, "%s : count %zu of %s for %d ranks is more than memory can hold", name, arguments.count,
           typeName(arguments.type), comm->ranks);
     }
-    // Only the root reads the source of Broadcast and Scatter, and only the root writes the result of Reduce and
-    // Gather.
+    // Only the root reads the source of Broadcast and Scatter and writes the result of Reduce and Gather.
     bool root = arguments.root == comm->rank;
     bool sends = arguments.call != Call::Recv &&
                  (root || (arguments.call != Call::Broadcast && arguments.call != Call::Scatter));

@@ -19,8 +19,7 @@ namespace host {
 
 /**
  * Folds inputs[0..ranks-1], count elements each, into dst. dst may be one of the inputs; no other overlap is allowed.
- * op is one of ncclSum to ncclAvg or kPreMulSum. scalars (one per rank, value in the first bytes) is used for
- * kPreMulSum only.
+ * op is one of ncclSum to ncclAvg or kPreMulSum. Only kPreMulSum uses scalars: one per rank, value in the first bytes.
  */
 void fold(
     ncclDataType_t type, int op, void* dst, const void* const* inputs, int ranks, size_t count,

@@ -8,10 +8,7 @@ enum class Unit { Seconds, Switch };
 /** Parses the whole text as a number in the "C" locale; returns false if it is no number or not finite. */
 bool parseNumber(const char* text, double& number);
 
-/**
- * A number of seconds, or a switch: 1 for on, 0 for off. If the fallback is 0, no limit, the environment may set 0,
- * too.
- */
+/** A number of seconds, or a switch: 1 is on, 0 is off. With a fallback of 0 (no limit) the environment may set 0. */
 struct Setting {
   const char* key;
   double fallback;

@@ -50,7 +50,7 @@ Fd listenAt(const std::string& name);
  */
 constexpr int kAcceptTurn = 64;
 
-/** Accepts one connection; false if none waits. Closes a connection of another user, and leaves out invalid then. */
+/** Accepts one connection; false if none waits. Closes a connection of another user, and leaves `out` invalid then. */
 bool acceptFrom(const Fd& listener, Fd& out);
 
 enum class Connect { Done, TryAgain, Refused };
