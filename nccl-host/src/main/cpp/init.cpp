@@ -308,7 +308,7 @@ extern "C" ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asy
         return ncclSuccess;
       }
     }
-    // Between operations no thread reads the control streams. This call does, so that a watchdog sees the death of ranks.
+    // Between operations no thread reads the control streams. This call does, so a watchdog sees the death of a rank.
     std::unique_lock<std::mutex> lock(known->operation, std::try_to_lock);
     if (lock.owns_lock() && !known->revoked && known->error() == ncclSuccess) {
       known->readAllControl("while no operation was running");
