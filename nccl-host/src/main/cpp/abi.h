@@ -1,5 +1,6 @@
 // abi.h: the NCCL C API with default visibility.
-// The engine is compiled with hidden visibility; only what nccl.h, nccl_device.h and nccl4j_host.h declare is exported.
+// The engine is compiled with hidden visibility; it exports only the declarations of nccl.h, nccl_device.h and
+// nccl4j_host.h.
 #pragma once
 
 #include <limits.h>

@@ -1,4 +1,4 @@
-// bootstrap.cpp: a rank's way from the unique id to connections with all other ranks.
+// bootstrap.cpp: from the unique id to connections with all other ranks; the part of a rank.
 
 #include "bootstrap.h"
 
@@ -12,7 +12,7 @@
 namespace host {
 namespace {
 
-// The server speaks first about a deadline, since it knows who is missing; a rank's own comes later.
+// Added to a rank's own deadline, so that the server's error comes first: the server knows the missing ranks.
 constexpr double kOwnMargin = 2;
 
 /** First message on a connection between two ranks. */
@@ -21,7 +21,7 @@ struct PairHello {
   int32_t from = 0;
   int32_t to = 0;
   uint32_t control = 0;
-  uint32_t shared = 0;  // memory comes with it
+  uint32_t shared = 0;  // shared memory comes with this message
   char nonce[kNonceBytes] = {};
 };
 
@@ -32,7 +32,7 @@ struct Arriving {
   size_t bytes = 0;
 };
 
-/** The same on all ranks; it does not tell the nonce, which is a secret of the ranks. */
+/** A hash that is equal on all ranks. It does not reveal the nonce, which is a secret of the ranks. */
 uint64_t hashOf(const char (&nonce)[kNonceBytes]) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (char byte : nonce) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
@@ -95,7 +95,7 @@ class Bootstrap {
     sendSome(server_.get(), &hello, sizeof hello);
   }
 
-  /** One poll of the given descriptors, the server and abort; throws at the deadline and on abort. */
+  /** Polls the given descriptors, the server and abort once; throws at the deadline and on abort. */
   void waitFor(std::vector<pollfd> polled, int milliseconds) {
     polled.push_back({comm_.wake.get(), POLLIN, 0});
     if (server_.valid()) polled.push_back({server_.get(), POLLIN, 0});
@@ -111,7 +111,7 @@ class Bootstrap {
     }
   }
 
-  /** Takes in what the server says; throws its errors. True when an answer is complete. */
+  /** Reads messages of the server and throws its errors. Returns true when an answer is complete. */
   bool readServer() {
     for (;;) {
       char buffer[4096];
@@ -151,7 +151,7 @@ class Bootstrap {
     return body;
   }
 
-  /** Connects to all lower ranks and accepts all higher ones, two streams each. */
+  /** Connects to all lower ranks and accepts all higher ranks, two streams each. */
   void connectPairs() {
     comm_.hash = hashOf(id_.nonce);
     comm_.peers.resize(static_cast<size_t>(comm_.ranks));
@@ -173,7 +173,7 @@ class Bootstrap {
       }
       missing -= acceptHigher();
       if (nextLower == comm_.rank && missing == 0) break;
-      // The server tells when a rank that is awaited here has died.
+      // The server reports the death of an awaited rank.
       readServer();
       std::vector<pollfd> polled{{listener_.get(), POLLIN, 0}};
       for (const auto& arriving : arriving_) polled.push_back({arriving->fd.get(), POLLIN, 0});
@@ -206,7 +206,7 @@ class Bootstrap {
       }
       Fd memory = comm_.sharesMemory ? Channel::newMemory(Channel::ringBytes(comm_.ranks)) : Fd();
       hello.shared = memory.valid();
-      // The system may refuse to carry one more descriptor that nobody has taken yet.
+      // The system may refuse to pass a descriptor while too many are in transit.
       if (memory.valid() && sendWithDescriptor(socket.get(), &hello, sizeof hello, memory.get()) <= 0) {
         memory.reset();
         hello.shared = 0;
@@ -303,7 +303,7 @@ void cancelUniqueId(const ncclUniqueId& id) noexcept {
     if (connectTo(socketName(layout.nonce), server) != Connect::Done) return;
     sendSome(server.get(), &hello, sizeof hello);
   } catch (const Failure&) {
-    // The server ends later then, at its deadline.
+    // The server then ends later, at its deadline.
   }
 }
 

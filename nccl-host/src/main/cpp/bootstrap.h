@@ -1,34 +1,35 @@
-// bootstrap.h: how ranks that share a unique id find and connect to each other.
+// bootstrap.h: connects the ranks that share a unique id.
 //
-// Whoever makes a unique id serves it in a small thread: every rank connects there, says who it is, and gets the list
-// of all ranks when the last has come. Each pair of ranks then connects directly, the higher rank to the lower. The
-// connections to the server stay open until all pairs are connected, so that everybody learns when somebody dies
-// between two steps. The server ends when all ranks are connected, when an error was told to all, or at its deadline.
+// The process that creates a unique id serves it in a thread. Every rank connects to this server and identifies itself;
+// the server sends the list of all ranks when the last rank has joined. Each pair of ranks then connects directly, the
+// higher rank to the lower. The connections to the server stay open until all pairs are connected, so that every rank
+// learns of a death between two steps. The server ends when all ranks are connected, when it has sent an error to all
+// ranks, or at its deadline.
 #pragma once
 
 #include "comm.h"
 
 namespace host {
 
-/** Seconds that ranks wait for each other: NCCL4J_HOST_INIT_TIMEOUT, by default 60. */
+/** Seconds that ranks wait for each other: NCCL4J_HOST_INIT_TIMEOUT, 60 by default. */
 double initTimeout();
 
-/** Makes an id and starts its server. */
+/** Creates an id and starts its server. */
 ncclUniqueId makeUniqueId();
 
-/** Ends the server of an id that is not needed. */
+/** Ends the server of an unused id. */
 void cancelUniqueId(const ncclUniqueId& id) noexcept;
 
-/** Throws unless these are the bytes of an id of this engine. */
+/** Throws unless the bytes are an id of this engine. */
 void checkUniqueId(const ncclUniqueId& id, const char* call);
 
-/** Connects comm, whose rank and ranks are set, with all others that were given the same id. */
+/** Connects comm with all other ranks of the same id. The caller has set rank and ranks of comm. */
 void connectRanks(Comm& comm, const ncclUniqueId& id);
 
-/** A number that no other process has: process ids are told apart within one container only. Another one after fork. */
+/** Identifies the process, also across containers, where process ids repeat. Changes after fork. */
 uint64_t processToken();
 
-// What ranks and server say to each other; see bootstrap.cpp and rendezvous.cpp.
+// Messages between ranks and server; see bootstrap.cpp and rendezvous.cpp.
 
 constexpr size_t kNonceBytes = 16;
 
@@ -40,7 +41,7 @@ struct UniqueIdLayout {
 };
 static_assert(sizeof(UniqueIdLayout) == NCCL_UNIQUE_ID_BYTES, "fits an id exactly");
 
-/** The abstract socket name that belongs to 16 random bytes. */
+/** Returns the abstract socket name for 16 random bytes. */
 std::string socketName(const char* nonce);
 
 enum class HelloKind : uint32_t { Join = 1, Cancel };
@@ -56,10 +57,10 @@ struct Hello {
   uint64_t process = 0;  // see processToken
   double timeout = 0;
   char nonce[kNonceBytes] = {};
-  char listener[kNonceBytes] = {};  // where this rank accepts the others
+  char listener[kNonceBytes] = {};  // this rank accepts the others here
 };
 
-/** Second message of a rank: all its pairs are connected (code 0), or it gave up. */
+/** Second message of a rank: all its pairs are connected (code 0), or the rank failed. */
 struct Report {
   int32_t code = 0;
   char text[508] = {};
@@ -67,7 +68,7 @@ struct Report {
 
 enum class AnswerKind : uint32_t { Table = 1, Go, Error };
 
-/** Header of the server's messages; Table is followed by TableEntry[ranks], Error by a Report. */
+/** Header of the server's messages. TableEntry[ranks] follows Table; a Report follows Error. */
 struct Answer {
   AnswerKind kind = AnswerKind::Table;
   uint32_t bytes = 0;

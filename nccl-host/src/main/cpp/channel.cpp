@@ -18,21 +18,21 @@
 namespace host {
 namespace {
 
-// Small enough to stay in a processor's cache.
+// Small enough for a processor's cache.
 constexpr size_t kMostRing = 1 << 20;
 constexpr size_t kLeastRing = 16 << 10;
-// What the rings that a rank writes take in all, so that many ranks do not take all memory.
+// Limit for all rings that a rank writes, so that many ranks do not exhaust memory.
 constexpr size_t kRingsOfRank = 8 << 20;
-// What one copy moves before the other side may see it.
+// Maximum size of a copy before the peer can see its bytes.
 constexpr size_t kPiece = 128 << 10;
-// The positions of both rings come first.
+// The positions of both rings precede the data.
 constexpr size_t kHead = 4096;
 
 size_t memoryBytes(size_t ringBytes) { return kHead + 2 * ringBytes; }
 
 }  // namespace
 
-/** Positions count all bytes ever; each is written by one side only. */
+/** Positions count all bytes since the start; each position has one writer. */
 struct Channel::Ring {
   alignas(64) std::atomic<uint64_t> written;
   std::atomic<uint32_t> readerWaits;
@@ -54,11 +54,11 @@ size_t Channel::ringBytes(int ranks) {
 Fd Channel::newMemory(size_t ringBytes) {
   Fd memory;
   rlimit limit{};
-  // Counts for a memfd, too, and would be told by a signal that ends the process.
+  // RLIMIT_FSIZE also applies to a memfd; exceeding it raises a signal that ends the process.
   if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur < memoryBytes(ringBytes)) return memory;
   memory = Fd(memfd_create("nccl4j", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory.valid()) return memory;
-  // Nobody can take pages away while the other side uses them.
+  // Seals: no process can remove pages while the other one uses them.
   if (ftruncate(memory.get(), static_cast<off_t>(memoryBytes(ringBytes))) != 0 ||
       fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     memory.reset();
@@ -70,7 +70,7 @@ void Channel::open(Fd socket, const Fd& memory, size_t ringBytes, bool first) {
   reset();
   socket_ = std::move(socket);
   if (!memory.valid()) return;
-  // A peer that could shrink it could end this process by SIGBUS.
+  // A peer that shrinks unsealed memory could kill this process with SIGBUS.
   int seals = fcntl(memory.get(), F_GET_SEALS);
   if (seals < 0) failErrno("cannot look at the seals of the memory of a connection");
   if ((seals & F_SEAL_SHRINK) == 0) {
@@ -131,7 +131,7 @@ long Channel::receive(void* data, size_t size) {
     if (there == 0) {
       if (total > 0) break;
       bool open = hearBell();
-      // What came before the end counts.
+      // Bytes that arrived before the end are still valid.
       if (filled(*in_) > 0) continue;
       return open ? 0 : -1;
     }
@@ -148,13 +148,14 @@ long Channel::receive(void* data, size_t size) {
 
 bool Channel::ready(bool reading, bool writing) {
   if (!rings_) return false;
-  // First the wish, then the look: the other side does it the other way around, so that one of the two sees the other's.
+  // This side sets the flag and then checks the positions; the peer moves its position and then checks the flag. At
+  // least one of the two sees the other's change.
   if (reading) in_->readerWaits = 1;
   if (writing) out_->writerWaits = 1;
   return (reading && filled(*in_) > 0) || (writing && filled(*out_) < size_);
 }
 
-/** Takes in what was rung; false when the other side has ended. */
+/** Consumes the doorbell bytes; false if the peer has ended. */
 bool Channel::hearBell() {
   char bells[64];
   while (!ended_) {
@@ -167,7 +168,7 @@ bool Channel::hearBell() {
 
 void Channel::ring() {
   char bell = 0;
-  // A full socket has bells enough, and an end shows when this side waits.
+  // A full socket already holds doorbells; the wait of this side detects the end of the peer.
   sendSome(socket_.get(), &bell, 1);
 }
 

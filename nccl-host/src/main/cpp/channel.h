@@ -1,8 +1,8 @@
 // channel.h: the stream of frames and elements between two ranks.
 //
-// Its bytes go through memory that both map, a ring for each direction, where the system has memfd; the socket between the
-// two is the bell then, and tells the death of the other. A memfd has no name: the kernel frees it with its last user, however
-// that ends. Without memfd the bytes go through the socket itself.
+// Where the system has memfd, the bytes go through memory that both ranks map, one ring for each direction. The socket
+// between the two ranks then serves as doorbell and reports the death of the peer. A memfd has no name: the kernel
+// frees it when its last user ends, in whatever way. Without memfd the bytes go through the socket.
 #pragma once
 
 #include <memory>
@@ -17,29 +17,29 @@ class Channel {
   Channel(Channel&&) noexcept = default;
   Channel& operator=(Channel&&) noexcept = default;
 
-  /** Bytes of a ring in a communicator of so many ranks. */
+  /** Size of a ring in bytes, by the number of ranks of the communicator. */
   static size_t ringBytes(int ranks);
-  /** Makes the memory of a new connection; an invalid descriptor where there is none to be had. */
+  /** Allocates the memory of a new connection; returns an invalid descriptor if none is available. */
   static Fd newMemory(size_t ringBytes);
 
-  /** Takes the socket, and the memory if there is some; first says which of the two rings this side writes. */
+  /** Takes the socket, and the memory if it is valid. `first` selects the ring that this side writes. */
   void open(Fd socket, const Fd& memory, size_t ringBytes, bool first);
 
   bool valid() const { return socket_.valid(); }
-  /** To be polled, for reading also where this side waits for room. */
+  /** To be polled for reading, even while this side waits for space in its ring. */
   int descriptor() const { return socket_.get(); }
   bool shared() const { return rings_ != nullptr; }
 
-  /** As sendParts of socket.h; may change the parts. */
+  /** As sendParts of socket.h; may modify the parts. */
   long send(iovec* parts, size_t count);
-  /** As receiveSome. */
+  /** As receiveSome of socket.h. */
   long receive(void* data, size_t size);
   /**
-   * Has the other side ring when reading or writing can go on. To be called before the descriptor is polled; true when one
-   * of them can go on already, and nothing is to be waited for.
+   * Requests a doorbell from the peer for when reading or writing can continue. Call before polling the descriptor.
+   * Returns true if one of them can continue now; the caller must not wait then.
    */
   bool ready(bool reading, bool writing);
-  /** Nothing more will be sent; what was can still be read. */
+  /** Ends this side's sending. The peer can still read the bytes that were sent. */
   void endSending();
   void reset();
 

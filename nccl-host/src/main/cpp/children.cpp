@@ -1,8 +1,8 @@
-// children.cpp: exported functions that make communicators from others: split, shrink and grow. A child has connections
-// of its own and does not depend on its parent.
+// children.cpp: exported functions that create communicators from others: split, shrink and grow. A child has
+// connections of its own and does not depend on its parent.
 //
-// Of a healthy parent, split is a collective like others. Where ranks do not take part (shrink), where operations were
-// cut off (revoke), or where ranks come in (grow), they agree over the control streams; see regroup.h.
+// With a healthy parent, split is a collective. If ranks do not take part (shrink), if operations were cancelled
+// (revoke), or if ranks are added (grow), the ranks agree over the control streams; see regroup.h.
 
 #include <string.h>
 
@@ -17,14 +17,16 @@ using namespace host;
 
 namespace {
 
-/** An id of this process; its server ends when the id was not handed out in the end. */
+/** An id of this process. The destructor ends its server unless the id was handed out. */
 class OwnId {
  public:
   ~OwnId() {
     if (made_ && !used_) cancelUniqueId(id_);
   }
 
-  /** Failures wait: the exchange must go on, since others take part in it. */
+  /**
+   * Creates the id. use() throws a failure of it later: the exchange must continue, since other ranks take part in it.
+   */
   void make() {
     try {
       id_ = makeUniqueId();
@@ -53,7 +55,7 @@ void connectAt(Comm& child, const ncclUniqueId& id, int server, const char* call
   connectRanks(child, id);
 }
 
-/** Runs one collective of the engine itself on the parent of a communicator that is being made. */
+/** Runs one of the engine's own collectives on the parent of a communicator that is being created. */
 void runInternal(const std::shared_ptr<Comm>& parent, const Comm& child, Operation operation) {
   std::vector<Work> work(1);
   work[0].comm = parent;
@@ -63,7 +65,9 @@ void runInternal(const std::shared_ptr<Comm>& parent, const Comm& child, Operati
   runWork(std::move(work));
 }
 
-/** Colors and keys, or ids, of all ranks of the parent; over its control streams if regrouping is not NULL. */
+/**
+ * Exchanges colors and keys, or ids, of all ranks of the parent; over its control streams if regrouping is not NULL.
+ */
 std::vector<RegroupNote> exchangeForSplit(
     const std::shared_ptr<Comm>& parent, const Comm& child, Regrouping* regrouping, RegroupNote mine, Call call) {
   size_t ranks = static_cast<size_t>(parent->ranks);
@@ -100,7 +104,7 @@ void connectSplit(const std::shared_ptr<Comm>& parent, int color, int key, Comm&
   mine.told = {color, key};
   std::vector<RegroupNote> colors = exchangeForSplit(parent, child, regrouping.get(), mine, Call::CommSplit);
 
-  // Ranks of one color, ordered by key and then by the rank in the parent. The first serves the rendezvous.
+  // Ranks of one color, ordered by key and then by rank in the parent. The first rank serves the rendezvous.
   std::vector<std::pair<int64_t, int>> members;
   for (int rank = 0; rank < parent->ranks; rank++) {
     auto [otherColor, otherKey] = colors[static_cast<size_t>(rank)].told;
@@ -125,7 +129,7 @@ void connectSplit(const std::shared_ptr<Comm>& parent, int color, int key, Comm&
   connectAt(child, ids[static_cast<size_t>(server)].id, server, "CommSplit");
 }
 
-/** members are the ranks of the parent that stay, in order. */
+/** members are the remaining ranks of the parent, in order. */
 void connectShrink(const std::shared_ptr<Comm>& parent, const std::vector<int>& members, Comm& child) {
   OwnId own;
   if (members.front() == parent->rank) own.make();
@@ -173,7 +177,7 @@ extern "C" ncclResult_t ncclCommSplit(
 }
 HOST_PROFILER_ALIAS(ncclCommSplit)
 
-// With NCCL_SHRINK_ABORT the operations that run now end, and it does not matter that the communicator failed.
+// NCCL_SHRINK_ABORT ends the running operations and also allows a failed communicator.
 extern "C" ncclResult_t ncclCommShrink(
     ncclComm_t comm, int* excludeRanksList, int excludeRanksCount, ncclComm_t* newcomm, ncclConfig_t* config,
     int shrinkFlags) {
@@ -222,7 +226,7 @@ extern "C" ncclResult_t ncclCommShrink(
 }
 HOST_PROFILER_ALIAS(ncclCommShrink)
 
-// The other ranks learn of the id here, and use it in ncclCommGrow.
+// Sends the id to the other ranks for their ncclCommGrow.
 extern "C" ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* uniqueId) {
   return guarded([&]() -> ncclResult_t {
     std::shared_ptr<Comm> known = requireReadyComm(comm, "CommGetUniqueId", kAllowRevoked);
@@ -257,7 +261,7 @@ extern "C" ncclResult_t ncclCommGrow(
       if (uniqueId == nullptr) fail(ncclInvalidArgument, "%s : uniqueId argument of a new rank is NULL", call);
       CommSettings settings = settingsOf(config, {}, call);
       InitJob job = initJob(newcomm, nRanks, *uniqueId, rank, 0, settings, call);
-      // As at the ranks that were there before.
+      // No faults, as at the ranks of the old communicator.
       job.comm->faults.reset();
       return initOne(std::move(job));
     }

@@ -1,5 +1,5 @@
-// collconfig.cpp: checks of ncclCollConfig_t, in NCCL's order and with its results, and the comparison between ranks, which
-// NCCL leaves to the program. What a field asks of a GPU's multiprocessors has no meaning here.
+// collconfig.cpp: checks of ncclCollConfig_t in NCCL's order and with its results, and the comparison between ranks,
+// which NCCL leaves to the program. Fields for a GPU's multiprocessors have no effect here.
 
 #include "collconfig.h"
 
@@ -24,10 +24,10 @@ constexpr uint32_t kReduceScatter = setOf({Call::ReduceScatter});
 constexpr uint32_t kScattered = kAllGather | kReduceScatter;
 constexpr uint32_t kAny = kAllReduce | kScattered | setOf({Call::Broadcast, Call::Reduce});
 
-/** What can be selected. AlltoAll, Gather and Scatter have no algorithm that has a name. */
+/** An algorithm that a selection can name. AlltoAll, Gather and Scatter have no named algorithm. */
 struct Algorithm {
   const char* name;
-  uint32_t calls;  // that know it
+  uint32_t calls;  // with this algorithm
 };
 
 const Algorithm algorithms[] = {
@@ -88,7 +88,9 @@ bool inSymmetricWindow(Comm& comm, const char* address, size_t bytes) {
   return false;
 }
 
-/** NCCL has kernels for symmetric windows of every all-gather, and of sums and averages of floats but doubles. */
+/**
+ * True where NCCL has kernels for symmetric windows: every all-gather, and sums and averages of floats except doubles.
+ */
 bool hasSymmetricKernel(const Operation& operation) {
   if (operation.call == Call::AllGather) return true;
   bool sums = operation.op == ncclSum || operation.op == ncclAvg;
@@ -103,8 +105,8 @@ bool hasSymmetricKernel(const Operation& operation) {
 }
 
 /**
- * Those of a machine without multicast, on one node: rings and trees, and kernels for symmetric windows where both buffers
- * are in such. NCCL refuses the others where hardware or plugins are missing.
+ * The algorithms of a machine without multicast, on one node: rings and trees, and kernels for symmetric windows if
+ * both buffers are in symmetric windows. NCCL refuses other algorithms if hardware or plugins are missing.
  */
 uint64_t available(Comm& comm, const Operation& operation) {
   uint64_t mask = startingWith("RING") | startingWith("TREE");
@@ -129,14 +131,14 @@ std::vector<std::string> split(const std::string& text, char separator) {
       parts.back() += c;
     }
   }
-  // As strtok, which NCCL cuts with: nothing between two separators is no part.
+  // NCCL splits with strtok, which skips empty parts.
   parts.erase(std::remove(parts.begin(), parts.end(), std::string()), parts.end());
   return parts;
 }
 
 /**
- * The algorithms of a selection such as "tree,ring+^ring_ll": starts of names, with a comma for "or", a plus for "and", and
- * a caret for "not". Says in `problem` why there is none.
+ * Parses a selection such as "tree,ring+^ring_ll": prefixes of names, with a comma for "or", a plus for "and", and a
+ * caret for "not". Returns the algorithms; on failure stores the reason in `problem`.
  */
 uint64_t parse(const char* selection, std::string& problem) {
   const uint64_t all = maskOf([](const Algorithm&) { return true; });
@@ -179,7 +181,7 @@ uint64_t select(const ncclCollConfig_t& config, Comm& comm, const Operation& ope
     mask &= maskOf([&](const Algorithm& algorithm) { return (algorithm.calls >> static_cast<int>(call) & 1) != 0; });
     if (mask == 0) problem = format("%s has none of them", callName(call));
   }
-  // A rank that is alone chooses nothing.
+  // A single rank needs no algorithm.
   if (problem.empty() && comm.ranks > 1 && (mask & available(comm, operation)) == 0) {
     problem = "the host engine has rings and trees, and kernels for symmetric windows where both buffers are in such";
   }
@@ -191,13 +193,13 @@ uint64_t select(const ncclCollConfig_t& config, Comm& comm, const Operation& ope
       callName(call), selection, problem.c_str());
 }
 
-/** A field as the ranks compare it: in bits of a word, 0 for "unset". */
+/** A field as the ranks compare it: bits of a word, 0 for "unset". */
 struct Field {
   const char* name;
   size_t word;
   unsigned shift;
   uint64_t mask;
-  int64_t least;  // what 1 stands for
+  int64_t least;  // the value that is encoded as 1
 };
 
 const Field fields[] = {
@@ -219,7 +221,7 @@ void put(ConfigWords& words, FieldIndex index, uint64_t value) {
   words[fields[index].word] |= (value & fields[index].mask) << fields[index].shift;
 }
 
-/** As NCCL: what is out of range counts as not set. */
+/** As in NCCL, a value out of range counts as unset. */
 void putNumber(ConfigWords& words, FieldIndex index, int value, int most) {
   int64_t least = fields[index].least;
   if (value >= least && value <= most) put(words, index, static_cast<uint64_t>(value - least + 1));
@@ -259,7 +261,7 @@ bool isConfigurable(Call call) {
 ncclCollConfig_t readCollConfig(const ncclCollConfig_t* given, const char* call) {
   ncclCollConfig_t config = NCCL_COLLCONFIG_INITIALIZER;
   if (given == nullptr) return config;
-  // That of 2.31, the first.
+  // The size of the first version, of 2.31.
   constexpr size_t kLeast = offsetof(ncclCollConfig_t, launchCompletionEvent);
   size_t size;
   memcpy(&size, given, sizeof size);
@@ -290,7 +292,7 @@ void applyCollConfig(const ncclCollConfig_t& config, Comm& comm, Operation& oper
   putNumber(words, kCTAPolicy, config.CTAPolicy, 3);
   if (config.forceAlgSelection == 0) put(words, kForce, 1);
   put(words, kTag, config.userProfilerTag);
-  // As NCCL, which has forgotten the call by then.
+  // As in NCCL, a call without elements ignores the selection.
   if (operation.count > 0) put(words, kAlgorithms, select(config, comm, operation));
   if (config.launchCompletionEvent != nullptr) {
     put(words, kEvent, 1);

@@ -1,9 +1,9 @@
 // collectives.cpp: every collective as direct exchanges between pairs of ranks.
 //
 // 1. All ranks exchange frames that describe their calls; a difference fails both sides before any element moves. (Up
-//    to kEager bytes per pair travel right behind the frame, to save a round.)
+//    to kEager bytes per pair follow the frame at once, to save a round trip.)
 // 2. Elements go directly to the ranks that need them. Reductions are folded where their result is needed, in windows.
-// 3. A large AllReduce folds chunk r at rank r only, and then passes the folded chunks around.
+// 3. A large AllReduce folds chunk r at rank r only, and then distributes the folded chunks.
 
 #include <string.h>
 
@@ -26,7 +26,7 @@ class Collective : public Task {
 
   void start() override {
     plan();
-    // Both ends of a pair must come to the same answer. Rows of AlltoAllv have no cheap common bound.
+    // Both ranks of a pair must reach the same decision. Rows of AlltoAllv have no cheap common bound.
     eager_ = operation_.call != Call::AlltoAllv && operation_.bytes() <= kEager;
     for (Peer& peer : comm_.peers) {
       if (peer.rank == comm_.rank) continue;
@@ -41,7 +41,7 @@ class Collective : public Task {
     if (peer.rank == comm_.rank) return {};
     Pair& pair = pairOf(peer);
     if (!pair.verified) {
-      // A Send or Recv that this rank has not answered: the peer waits in it, and cannot be in this collective.
+      // An unmatched Send or Recv: the peer waits in it, and cannot be in this collective.
       if (!peer.remoteSends.empty()) failMismatch(peer, peer.remoteSends.front(), mine_);
       if (!peer.remoteRecvs.empty()) failMismatch(peer, peer.remoteRecvs.front(), mine_);
       return {reinterpret_cast<char*>(&peer.frame) + peer.frameBytes, sizeof peer.frame - peer.frameBytes};
@@ -88,13 +88,13 @@ class Collective : public Task {
   std::string description() const override { return describe(mine_); }
 
  private:
-  /** What goes to and comes from one rank. */
+  /** Traffic with one rank. */
   struct Pair {
     bool verified = false;
-    uint64_t scalar = 0;  // of PreMulSum
-    Space out;            // after the frames
-    Space in;             // not used by folds: those receive into windows
-    size_t inWindow = 0;  // of the current window
+    uint64_t scalar = 0;  // for PreMulSum
+    Space out;            // sent after the frames
+    Space in;             // unused by folds, which receive into windows
+    size_t inWindow = 0;  // bytes in the current window
     Space in2;            // folded chunk of a large AllReduce
   };
 
@@ -102,7 +102,7 @@ class Collective : public Task {
   Pair& pairOf(int rank) { return pairs_[static_cast<size_t>(rank)]; }
   bool iAmRoot() const { return operation_.root == comm_.rank; }
 
-  /** Sends only read; Space is shared with receives. */
+  /** Removes const: a send only reads, but shares Space with receives. */
   static Space readable(const char* data, size_t size) { return {const_cast<char*>(data), size}; }
 
   static void copy(char* to, const char* from, size_t size) {
@@ -121,7 +121,7 @@ class Collective : public Task {
     switch (op.call) {
       case Call::AllReduce:
         if (bytes <= kEager) {
-          // Everybody folds everything. In place, the result would overwrite what is still being sent: send a copy.
+          // Every rank folds all elements. In place, the result would overwrite elements still to be sent: send a copy.
           staged_.assign(op.send, op.send + bytes);
           each([&](size_t, Pair& pair) { pair.out = readable(staged_.data(), bytes); });
           foldInto(op.recv, staged_.data(), op.count);
@@ -216,7 +216,7 @@ class Collective : public Task {
     }
   }
 
-  /** Start of a rank's chunk in bytes, on element boundaries. */
+  /** Offset of a rank's chunk in bytes, on an element boundary. */
   size_t chunkStart(size_t rank) const {
     size_t ranks = pairs_.size();
     size_t whole = operation_.count / ranks;
@@ -240,7 +240,7 @@ class Collective : public Task {
 
   size_t windowBytes() const { return std::min(windowElements_, foldLeft_) * typeSize(operation_.type); }
 
-  /** Does whatever has become possible. */
+  /** Performs all steps that are possible now. */
   void advance() {
     if (unverified_ == 0 && !released_) {
       released_ = true;
@@ -353,10 +353,10 @@ class Collective : public Task {
   std::vector<char> staged_;
   bool eager_ = false;
   int unverified_ = 0;
-  bool released_ = false;   // all ranks are in this call, elements may flow
-  bool finishing_ = false;  // everything that this rank sends is queued
+  bool released_ = false;   // all ranks are in this call, so elements may flow
+  bool finishing_ = false;  // all sends of this rank are queued
 
-  // The fold: windows of all ranks' elements, and where the result goes.
+  // The fold: windows with the elements of all ranks, and the destination of the result.
   bool folding_ = false;
   bool folded_ = false;
   bool shareFolded_ = false;

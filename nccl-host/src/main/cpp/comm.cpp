@@ -1,4 +1,4 @@
-// comm.cpp: life, state and farewell of a communicator.
+// comm.cpp: life cycle, state and shutdown of a communicator.
 
 #include "comm.h"
 
@@ -27,7 +27,7 @@ Registry& registry() {
   return instance;
 }
 
-/** Seconds until a lane is tried again. */
+/** Seconds between attempts to open a lane. */
 constexpr double kLaneRetry = 0.005;
 
 std::atomic<uint64_t> nextSerial{1};
@@ -62,7 +62,7 @@ Comm::Comm(int rankOfComm, int ranksOfComm, int deviceOfComm, const CommSettings
 
 Comm::~Comm() {
   if (initThread.joinable()) {
-    // The helper itself may hold the last reference.
+    // This may be the helper thread itself, if it holds the last reference.
     if (initThread.get_id() == std::this_thread::get_id()) {
       initThread.detach();
     } else {
@@ -72,7 +72,7 @@ Comm::~Comm() {
 }
 
 ncclComm_t Comm::handle() const {
-  // Outside of the addresses that a process can have, so that code which wrongly looks behind the handle stops there.
+  // Outside a process's address range, so that code that dereferences the handle fails at once.
   return reinterpret_cast<ncclComm_t>(static_cast<uintptr_t>(0x6e63636c00000000u + serial * 16));
 }
 
@@ -116,7 +116,7 @@ std::unique_lock<std::mutex> Comm::interrupt(const char* reason) {
   wakeCallers();
   std::unique_lock<std::mutex> lock(operation);
   interrupts--;
-  // An abort that comes right now is seen by its flag: no operation waits while the lock is held.
+  // A concurrent abort is seen by its flag: no operation waits while the lock is held.
   if (!aborted) clearEvent(wake);
   return lock;
 }
@@ -134,11 +134,11 @@ void Comm::breakDown(ncclResult_t code, const std::string& text, ncclResult_t co
   brokenDown_ = true;
   for (Peer& peer : peers) {
     peer.out.clear();
-    // Without the reason its end must do: who waits for signals only has nothing else to learn it from.
+    // The end of the stream replaces the unsent reason: a rank that only waits for signals sees nothing else.
     if (!tell(peer, ControlKind::Fault, codeForOthers, text) && peer.control.valid()) {
       shutdown(peer.control.get(), SHUT_WR);
     }
-    // No more elements will come from here; what is already on its way can still be read.
+    // This rank sends no more elements; the peer can still read those in transit.
     peer.data.endSending();
   }
 }
@@ -157,7 +157,7 @@ bool Comm::tell(Peer& peer, ControlKind kind, int code, const std::string& text)
   size_t length = std::min(text.size(), sizeof message.text - 1);
   memcpy(message.text, text.data(), length);
   try {
-    // Control streams carry a handful of short messages in all, so their buffer has room.
+    // Control streams carry only a few short messages, so their buffers have space.
     return sendSome(peer.control.get(), &message, sizeof message) == sizeof message;
   } catch (const Failure&) {
     return false;
@@ -199,7 +199,7 @@ void Comm::readControl(Peer& peer, const char* during) {
         try {
           openInbox().addLane(peer.rank, std::move(peer.passed));
         } catch (const Failure& failure) {
-          // The lane does not come again.
+          // A lost lane is not passed again.
           badNews(
               failure.code(),
               format("rank %d could not take a socket from rank %d: %s", rank, peer.rank, failure.text().c_str()));
@@ -277,7 +277,7 @@ bool Comm::openLane(Peer& peer) {
 }
 
 ncclWindow_t Comm::keepWindow(Window window) {
-  // As for communicators: a number that is no address and never comes again.
+  // As for communicators, a unique number and no address.
   auto handle = reinterpret_cast<ncclWindow_t>(static_cast<uintptr_t>(0x6e63637700000000u + nextWindowSerial++ * 16));
   std::lock_guard<std::mutex> lock(windowsMutex);
   windows[handle] = std::move(window);
@@ -349,7 +349,7 @@ void registerComm(const std::shared_ptr<Comm>& comm) {
 }
 
 void unregisterComm(const Comm& comm) {
-  std::shared_ptr<Comm> last;  // released after the lock
+  std::shared_ptr<Comm> last;  // declared before the lock, so released after it
   std::lock_guard<std::mutex> lock(registry().mutex);
   auto found = registry().comms.find(comm.handle());
   if (found == registry().comms.end()) return;

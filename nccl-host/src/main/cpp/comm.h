@@ -1,14 +1,14 @@
 // comm.h: a communicator of one rank, its connections to the other ranks, and the registry of live communicators.
 //
-// Handles given to callers are numbers from a counter, never addresses: a handle that was destroyed, or was never one,
-// is recognised without touching memory, and no later communicator gets the same number.
+// Handles are numbers from a counter, never addresses. An invalid or destroyed handle is therefore recognised without
+// access to memory, and no later communicator gets the same number.
 //
-// After fork() a child must not use the communicators of its parent: both would read from the same sockets. Calls from
-// the child are refused. Note that the child also keeps the sockets open until it calls exec or exits, so the death of
-// the parent is noticed only then.
+// After fork() a child must not use the communicators of its parent, since both would read from the same sockets. Calls
+// from the child are refused. The child also keeps the sockets open until it calls exec or exits, so the death of the
+// parent is noticed only then.
 //
-// The death of a rank shows at once, as the end of its sockets. A rank that is stopped (SIGSTOP) or hangs looks like a
-// slow one: only a deadline for operations, NCCL4J_HOST_OP_TIMEOUT, ends the waiting for it.
+// The death of a rank is noticed at once, by the end of its sockets. A stopped (SIGSTOP) or hanging rank cannot be told
+// from a slow one: only a deadline for operations, NCCL4J_HOST_OP_TIMEOUT, ends the waiting for that rank.
 #pragma once
 
 #include <sys/types.h>
@@ -32,43 +32,43 @@
 
 namespace host {
 
-/** Bytes on their way out: a frame that is kept here, or memory of the caller. */
+/** Queued bytes: a frame stored here, or memory of the caller. */
 struct Outgoing {
   Frame frame;
-  const char* data = nullptr;  // NULL: the frame itself
+  const char* data = nullptr;  // NULL: the frame is sent
   size_t size = 0;
   size_t sent = 0;
 };
 
-/** The connection to one other rank. Used only by the thread that holds Comm::operation. */
+/** The connection to one other rank. Only the holder of Comm::operation may use it. */
 struct Peer {
   int rank = -1;
   pid_t pid = 0;
-  uint64_t process = 0;  // the same for ranks of one process
+  uint64_t process = 0;  // equal for ranks of one process
   Channel data;
   Fd control;
   Fd lane;  // for puts to this rank; opened with the first window or signal
   bool laneBroken = false;
-  double nextLaneTry = 0;   // when the system has refused to carry the other end
-  double laneDeadline = 0;  // 0: it has not
+  double nextLaneTry = 0;   // after the system refused to pass the peer's end
+  double laneDeadline = 0;  // 0: no refusal yet
 
   std::deque<Outgoing> out;
   bool sendBroken = false;
   bool dataEnded = false;
 
   Frame frame;            // being received
-  size_t frameBytes = 0;  // of it so far
+  size_t frameBytes = 0;  // received bytes of frame
 
-  // Send and Recv calls of the peer that this rank has not matched yet.
+  // Send and Recv calls of the peer without a match at this rank.
   std::deque<Frame> remoteSends;
   std::deque<Frame> remoteRecvs;
 
-  // What it told for new communicators, not yet used.
+  // Unused messages of the peer for new communicators.
   std::deque<RegroupNote> regroups;
   std::deque<ncclUniqueId> growIds;
 
   Control message;
-  Fd passed;  // came with the message
+  Fd passed;  // descriptor that came with message
   size_t messageBytes = 0;
   bool controlEnded = false;
   bool saidBye = false;
@@ -77,7 +77,7 @@ struct Peer {
   void queue(const void* data, size_t size);
 };
 
-/** A reduction operator made with ncclRedOpCreatePreMulSum. */
+/** A reduction operator created with ncclRedOpCreatePreMulSum. */
 struct PreMulSum {
   ncclDataType_t type = ncclInt8;
   bool onDevice = false;
@@ -85,9 +85,9 @@ struct PreMulSum {
   uint64_t value = 0;
 };
 
-/** Memory of all ranks that ncclCommWindowRegister made known to this one. */
+/** Memory of all ranks that was registered with ncclCommWindowRegister. */
 struct Window {
-  uint64_t number = 0;  // the same on all ranks
+  uint64_t number = 0;  // equal on all ranks
   char* base = nullptr;
   size_t size = 0;
   int flags = 0;
@@ -95,11 +95,11 @@ struct Window {
   std::vector<char*> bases;   // by rank; valid in the process of that rank
 };
 
-/** What this engine uses of a communicator's configuration. */
+/** The part of a communicator's configuration that this engine uses. */
 struct CommSettings {
   bool blocking = true;
   int rmaContexts = 1;
-  int rmaSignals = 1;  // of each context
+  int rmaSignals = 1;  // per context
 };
 
 class Comm {
@@ -115,98 +115,98 @@ class Comm {
   int device;
   const CommSettings settings;
   const bool blocking;
-  const double operationTimeout;  // seconds, 0 for none
-  const bool sharesMemory;        // with lower ranks
-  std::unique_ptr<Faults> faults;  // mostly empty
+  const double operationTimeout;  // seconds; 0: none
+  const bool sharesMemory;        // on connections to lower ranks
+  std::unique_ptr<Faults> faults;  // NULL if the rank has none
 
   ncclComm_t handle() const;
 
-  /** Held by the thread that communicates; abort waits for it. */
+  /** Held by the thread that communicates; ncclCommAbort waits for it. */
   std::mutex operation;
-  std::vector<Peer> peers;        // by rank; the own entry has no sockets
-  uint64_t hash = 0;              // the same on all ranks
+  std::vector<Peer> peers;        // by rank; this rank's entry has no sockets
+  uint64_t hash = 0;              // equal on all ranks
   std::unique_ptr<char[]> scratch;  // windows of the fold
   std::atomic<size_t> scratchBytes{0};
-  std::atomic<size_t> ringBytes{0};  // those that this rank writes
+  std::atomic<size_t> ringBytes{0};  // of the rings that this rank writes
 
-  /** Set by ncclCommAbort; wake is readable from then on. */
+  /** Set by ncclCommAbort; `wake` is readable from then on. */
   std::atomic<bool> aborted{false};
   Fd wake;
 
   std::atomic<bool> revoked{false};
-  /** Changes when what was told to the communicator before is not to run any more. */
+  /** A change cancels the operations that were enqueued earlier. */
   std::atomic<uint64_t> epoch{0};
-  /** The last that it was told; guarded by the lock of stream.cpp. */
+  /** The last enqueued item; guarded by the lock of stream.cpp. */
   ItemRef lastItem;
-  /** Threads that are in a call with it. */
+  /** Number of threads inside a call on this communicator. */
   std::atomic<int> callers{0};
-  /** Calls of one that does not block, which are begun and not done. */
+  /** Number of unfinished calls on a non-blocking communicator. */
   std::atomic<int> pendingCalls{0};
-  /** What came of the last of them, or kNoCall when somebody has asked since. */
+  /** Result of the last of these calls; kNoCall after ncclCommGetAsyncError has returned it. */
   std::atomic<int> callResult{kNoCall};
   static constexpr int kNoCall = -1;
-  /** Somebody did something about its failure. */
+  /** True after the program reacted to the failure; see stream.h. */
   std::atomic<bool> answered{false};
   bool failureStands() const { return !answered && error() != ncclSuccess; }
-  /** Above 0 while a thread waits for the end of the operation that another one runs. */
+  /** Above 0 while a thread waits for the end of another thread's operation. */
   std::atomic<int> interrupts{0};
-  /** Ends the operation that runs now, if any, and keeps others off until the lock is given up. */
+  /** Ends the running operation, if any. No other operation runs until the returned lock is released. */
   std::unique_lock<std::mutex> interrupt(const char* reason);
   std::string interruptReason() const;
 
   std::atomic<bool> initializing{false};
-  std::atomic<int> pendingSplits{0};  // children being made by helper threads
+  std::atomic<int> pendingSplits{0};  // children in construction by helper threads
   std::atomic<bool> finalized{false};
   std::atomic<bool> suspended{false};
-  std::mutex initThreadMutex;  // to start and to join it: several threads may abort at once
+  std::mutex initThreadMutex;  // for start and join: several threads may abort at once
   std::thread initThread;
 
   // State, readable at any time.
   ncclResult_t error() const;
   std::string errorText() const;
-  /** Throws the first error of this communicator, if it had one. */
+  /** Throws the first error of this communicator, if any. */
   void throwIfFailed() const;
-  /** Keeps the first error only. */
+  /** Keeps the first error; ignores later ones. */
   void setError(ncclResult_t code, const std::string& text);
-  /** A revoked communicator has no error: it is what new ones are made of. */
+  /** Clears the error of a revoked communicator, so that new communicators can be created from it. */
   void clearError();
-  /** setError, and tells all other ranks. Needs `operation`. */
+  /** As setError, and reports the error to all other ranks. Needs `operation`. */
   void breakDown(ncclResult_t code, const std::string& text);
-  /** As above where the others get another code. */
+  /** As above with a different code for the other ranks. */
   void breakDown(ncclResult_t code, const std::string& text, ncclResult_t codeForOthers);
 
-  /** Reads the control streams without waiting. Needs `operation`. */
+  /** Reads the control stream without waiting. Needs `operation`. */
   void readControl(Peer& peer, const char* during);
   void readAllControl(const char* during);
-  /** Bad news from a peer that is not yet this communicator's error: running data is taken in first. */
+  /** True if a peer reported a failure that is not yet this communicator's error: data in transit is received first. */
   bool hasBadNews();
   ncclResult_t badNewsCode() const { return badNewsCode_; }
   const std::string& badNewsText() const { return badNewsText_; }
   void badNews(ncclResult_t code, const std::string& text);
-  /** A stream of a rank ended: its control stream says why; when it does not, the rank is gone. */
+  /** Call when a stream of the peer ended. Reads the reason from the control stream; without one the rank is dead. */
   void lookForReason(Peer& peer, const char* during);
 
-  /** Says farewell and closes all sockets. Needs `operation`. */
+  /** Sends a message of this kind to all ranks and closes all sockets. Needs `operation`. */
   void leave(ControlKind kind);
-  /** Closes all sockets without a word, as the death of the process would. Needs `operation`. */
+  /** Closes all sockets without a message, as the death of the process would. Needs `operation`. */
   void vanish();
   void requestAbort();
 
   char* scratchOf(size_t bytes);
   void dropScratch();
-  /** Memory of this communicator besides scratch. */
+  /** Bytes of memory of this communicator without scratch. */
   size_t fixedBytes();
 
   std::mutex redOpsMutex;
   std::map<int, PreMulSum> redOps;
   int nextRedOp = ncclNumOps;
 
-  /** Changed only with both `operation` and windowsMutex, so that either is enough to use it. */
+  /** Modified only with both `operation` and windowsMutex held; either suffices for use. */
   std::unique_ptr<Inbox> inbox;
   Inbox& openInbox();
   /**
-   * Gives a rank the other end of the lane for this rank's puts, if it has none yet; false when that is to be tried again
-   * at nextLaneTry. Throws after the init timeout. Needs `operation`.
+   * Passes the peer its end of the lane for this rank's puts, unless the lane is open. Returns false if the caller must
+   * try again at nextLaneTry. Throws after the init timeout. Needs `operation`.
    */
   bool openLane(Peer& peer);
 
@@ -214,17 +214,17 @@ class Comm {
   std::map<ncclWindow_t, Window> windows;
   uint64_t nextWindow = 0;
   ncclWindow_t keepWindow(Window window);
-  /** Stops puts to a window of this rank. */
+  /** Refuses further puts to a window of this rank. */
   void forgetWindow(uint64_t number);
 
-  /** How often ranks of this communicator tried to make others over the control streams. Needs `operation`. */
+  /** Number of attempts to create communicators over the control streams. Needs `operation`. */
   uint64_t regroupAttempts = 0;
   uint64_t regroupsCompleted = 0;
 
-  /** Made by ncclCommGetUniqueId here and not yet used. Needs `operation`. */
+  /** The unused id that ncclCommGetUniqueId created at this rank. Needs `operation`. */
   std::unique_ptr<ncclUniqueId> growId;
 
-  /** False when the message was not sent. */
+  /** Sends a control message; returns false if it was not sent. */
   bool tell(Peer& peer, ControlKind kind, int code, const std::string& text) noexcept;
 
  private:
@@ -237,23 +237,25 @@ class Comm {
   bool brokenDown_ = false;
 };
 
-/** Makes a communicator known under its handle. */
+/** Makes the communicator available under its handle. */
 void registerComm(const std::shared_ptr<Comm>& comm);
 void unregisterComm(const Comm& comm);
 
-/** The live communicator behind a handle, or empty. */
+/** Returns the live communicator with this handle, or NULL. */
 std::shared_ptr<Comm> findComm(ncclComm_t handle);
 
-/** The live communicator with a window, or empty. */
+/** Returns the live communicator with this window, or NULL. */
 std::shared_ptr<Comm> findCommOf(ncclWindow_t window);
 
-/** The communicator of a call; throws when it is NULL, unknown, or belongs to the parent of this forked process. */
+/**
+ * Returns the communicator of a call. Throws if the handle is NULL, unknown, or of the parent of this forked process.
+ */
 std::shared_ptr<Comm> requireComm(ncclComm_t handle, const char* call);
 
-/** States that do not keep a communicator from a call. */
+/** States in which a call is allowed nevertheless. */
 enum Allow : unsigned { kAllowNone = 0, kAllowFailed = 1, kAllowRevoked = 2, kAllowSuspended = 4 };
 
-/** As requireComm; also throws when the communicator is not ready for the call. */
+/** As requireComm; also throws if the communicator is not ready for the call. */
 std::shared_ptr<Comm> requireReadyComm(ncclComm_t handle, const char* call, unsigned allowed = kAllowNone);
 
 }  // namespace host

@@ -1,4 +1,4 @@
-// condition.h: std::condition_variable, whose wait() would need the libstdc++ of GCC 12 at run time.
+// condition.h: replaces std::condition_variable, whose wait() needs the libstdc++ of GCC 12 at run time.
 #pragma once
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
-// device.cpp: the host side of the device API, as far as there are no kernels. Loads and stores of a rank reach the windows
-// of the ranks in its own process; as in NCCL, teams of such ranks have consecutive ranks and all the same size. There is
-// no multicast and no network for kernels, and no device communicator.
+// device.cpp: the host side of the device API, except for kernels. Loads and stores of a rank reach the windows of the
+// ranks in its own process. As in NCCL, teams of such ranks have consecutive ranks and equal sizes. There is no
+// multicast, no network for kernels, and no device communicator.
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +13,12 @@ using namespace host;
 
 namespace {
 
-/** From here on ncclCommProperties_t is what it is now, but for fields at its end. */
+/** The first version with the present layout of ncclCommProperties_t; later versions only append fields. */
 constexpr int kFirstVersion = 22902;
 constexpr int kLastWithSmallType = 22903;
 constexpr size_t kOffsetOfSmallType = 34;
 
-/** How many ranks have memory in common: the largest number that divides all groups of neighbours in one process. */
+/** Number of ranks with common memory: the largest number that divides all groups of neighbours in one process. */
 int lsaSize(const Comm& comm) {
   int size = 0;
   int group = 1;
@@ -45,7 +45,7 @@ ncclTeam_t railTeam(const Comm& comm) {
   return {comm.ranks / size, comm.rank / size, size};
 }
 
-/** The size that the structure has in a release, by its version. */
+/** Size of the structure in a release, by its version code. */
 size_t propertiesSize(unsigned int version) {
   if (version < 23100) return offsetof(ncclCommProperties_t, commHash);
   if (version < 23200) return offsetof(ncclCommProperties_t, cftSupport);
@@ -66,7 +66,7 @@ void checkVersion(unsigned int version) {
   }
 }
 
-/** Team functions have no way to return an error; NCCL does not look at what it is given. */
+/** For team functions, which cannot return an error; NCCL does not check their arguments. */
 template <class Result, class Body>
 Result ofComm(const char* call, ncclComm_t comm, Result otherwise, Body&& body) {
   Result result = otherwise;
@@ -77,7 +77,7 @@ Result ofComm(const char* call, ncclComm_t comm, Result otherwise, Body&& body) 
   return result;
 }
 
-/** Writes what `addressOf` finds for a window of a live communicator; with its locks held. */
+/** Writes the result of `addressOf` for a window of a live communicator, with its locks held. */
 template <class Body>
 ncclResult_t pointer(const char* call, ncclWindow_t handle, void** out, Body&& addressOf) {
   return guarded([&]() -> ncclResult_t {

@@ -1,4 +1,4 @@
-// error.cpp: texts of errors and the exported functions that tell them.
+// error.cpp: texts of errors, and the exported functions that return them.
 
 #include "error.h"
 
@@ -22,18 +22,18 @@ struct GlobalError {
   std::string text;
 };
 
-// Never destroyed: a helper thread may still report while the process ends.
+// Never destroyed: a helper thread may still report an error while the process ends.
 GlobalError& globalError() {
   static GlobalError& error = *new GlobalError;
   return error;
 }
 
-// NCCL keeps one text for the whole process. Where ranks are threads of one process, the text would often be another
-// rank's; so a thread whose last communication failed gets its own text, everybody else the newest of the process.
+// NCCL has one text for the whole process. If ranks are threads of one process, this text is often another rank's. A
+// thread whose last communication failed therefore gets its own text; other threads get the newest of the process.
 struct ThreadError {
   bool fresh = false;
   std::string text;
-  std::string returned;  // what the last ncclGetLastError of this thread pointed to
+  std::string returned;  // the last ncclGetLastError of this thread returned a pointer to this
 };
 
 ThreadError& threadError() {

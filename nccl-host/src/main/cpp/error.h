@@ -1,5 +1,5 @@
-// error.h: how errors travel inside the engine and out of it.
-// Inside, a Failure is thrown; at the C boundary `guarded` turns it into a result code and keeps its text for
+// error.h: errors inside the engine and at the C boundary.
+// Engine code throws Failure. At the C boundary `guarded` converts it to a result code and stores its text for
 // ncclGetLastError.
 #pragma once
 
@@ -26,7 +26,9 @@ class Failure : public std::exception {
   std::string text_;
 };
 
-/** While one lives, its thread formats and parses as in the "C" locale, whatever the program has set; a JVM sets LANG's. */
+/**
+ * Switches the calling thread to the "C" locale for its lifetime. The program may set another one; a JVM sets LANG's.
+ */
 class PlainLocale {
  public:
   PlainLocale();
@@ -37,34 +39,34 @@ class PlainLocale {
   const locale_t saved_;
 };
 
-/** printf into a string, in the "C" locale. */
+/** Formats as printf into a string, in the "C" locale. */
 std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)));
 
 /** Throws a Failure. */
 [[noreturn]] void fail(ncclResult_t code, const char* pattern, ...) __attribute__((format(printf, 2, 3)));
 
-/** Throws a Failure with ncclSystemError, the text followed by errno's meaning. */
+/** Throws a Failure with ncclSystemError; its text is `what` and the message for errno. */
 [[noreturn]] void failErrno(const char* what);
 
-/** How many ranks a list names at most. */
+/** Maximum number of ranks that a list names. */
 constexpr size_t kNamedRanks = 16;
 
-/** "rank 3", "ranks 1, 3, 5" or, of more than kNamedRanks, "ranks 0, 1, ... and 84 more". */
+/** "rank 3", "ranks 1, 3, 5" or, for more than kNamedRanks, "ranks 0, 1, ... and 84 more". */
 std::string rankList(const std::vector<int>& ranks);
 
-/** As above, where the list has only the first of count ranks. */
+/** As above for a list with only the first of count ranks. */
 std::string rankList(const std::vector<int>& first, size_t count);
 
-/** Keeps the text of an error of the calling thread, also as the process's last error. */
+/** Stores the text of an error for the calling thread and as the process's last error. */
 void recordError(const std::string& text);
 
-/** Called when communication of this thread succeeded: its older error is no longer the one to show first. */
+/** Call after successful communication: the calling thread's older error no longer precedes that of the process. */
 void forgetThreadError();
 
-/** The text that ncclGetLastError returns; commText is the text of the communicator that was asked about, or empty. */
+/** The text for ncclGetLastError. commText is the text of the communicator in the call, or empty. */
 const char* lastErrorText(const std::string& commText);
 
-/** Translates the exception being handled, records its text and returns its code. */
+/** Converts the exception in flight to a result code and stores its text. */
 ncclResult_t currentExceptionToResult();
 
 /** Runs the body of an exported function. */

@@ -1,4 +1,4 @@
-// faults.cpp: how NCCL4J_HOST_FAULT is read; faults.h tells what it means.
+// faults.cpp: parser of NCCL4J_HOST_FAULT; see faults.h for the meaning.
 
 #include "faults.h"
 
@@ -32,7 +32,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-/** Reads "name=value" and complains about it. */
+/** Parses "name=value" and reports errors in it. */
 class Part {
  public:
   explicit Part(const std::string& text) : text_(text) {

@@ -1,22 +1,22 @@
-// faults.h: failures on demand, so that programs can test what they do about those of others.
+// faults.h: injected failures, so that programs can test their reaction to failures of ranks.
 //
-// NCCL4J_HOST_FAULT holds faults, separated by semicolons: what happens, and after commas where:
+// NCCL4J_HOST_FAULT lists faults, separated by semicolons. Each has an action and, after commas, conditions:
 //
 //     delay=1.5,rank=2; drop,rank=1,op=3; result=6,call=Broadcast
 //
 // delay=SECONDS  the operation begins later
-// hang           the operation never begins; only abort, revoke, a shrink that aborts, or the rank's own deadline end it
-// result=CODE    the operation fails with that ncclResult_t, and at the other ranks as any failure of a rank does
-// drop           the communicator's connections end without a farewell, as if the process had died
+// hang           the operation never begins; only abort, revoke, an aborting shrink, or the rank's own deadline ends it
+// result=CODE    the operation fails with this ncclResult_t; the other ranks see the failure of a rank
+// drop           the communicator's connections end without a message, as if the process had died
 // kill           the process gets SIGKILL
 //
-// rank=N   at that rank of the communicator; without it at every rank
-// call=X   operations of that name only ("AllReduce", "Send"); without it all
-// op=K     at the K-th of those operations of a communicator, counted from 1, or at all of them with op=all; without it
-//          the first. op=0 is the making of the communicator
+// rank=N   at this rank of the communicator; default: every rank
+// call=X   operations with this name ("AllReduce", "Send"); default: all
+// op=K     at the K-th matching operation of a communicator, counted from 1, or at all with op=all; default: the
+//          first. op=0 is the creation of the communicator
 //
-// Faults are for communicators that are made from an id. Those that are made from others (split, shrink, grow) have none,
-// so that what follows a failure can be tested.
+// Faults apply to communicators that are created from an id. Communicators created from others (split, shrink, grow)
+// have no faults, so that programs can test the recovery from a failure.
 #pragma once
 
 #include <memory>
@@ -34,8 +34,8 @@ struct Fault {
   FaultKind kind = FaultKind::Delay;
   double seconds = 0;
   ncclResult_t code = ncclSuccess;
-  int rank = -1;            // every one
-  std::string call;         // every one
+  int rank = -1;            // -1: every rank
+  std::string call;         // empty: every call
   long long operation = 1;  // -1: all
   long long seen = 0;
 };
@@ -43,13 +43,13 @@ struct Fault {
 /** The faults of one communicator at one rank. */
 class Faults {
  public:
-  /** As the environment has it now. Throws when that can't be read. */
+  /** Reads the current environment. Throws if the value is invalid. */
   static std::unique_ptr<Faults> fromEnvironment(int rank);
 
-  /** Those of the making of the communicator. */
+  /** The faults at the creation of the communicator. */
   std::vector<Fault> atCreation() const;
 
-  /** Counts a call; those that concern it. */
+  /** Counts a call and returns the faults that apply to it. */
   std::vector<Fault> at(Call call);
 
  private:
@@ -57,7 +57,7 @@ class Faults {
   std::vector<Fault> faults_;
 };
 
-/** What is to happen after the delay: ends the process, or throws. */
+/** Performs the fault's action after the delay: ends the process, or throws. */
 void strike(const Fault& fault, const std::string& what);
 
 }  // namespace host

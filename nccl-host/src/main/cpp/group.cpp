@@ -1,7 +1,7 @@
-// group.cpp: groups, nested ones too, and the exported functions that open and close them.
+// group.cpp: groups, including nested ones, and the exported functions that open and close them.
 //
-// Closing the outermost group first makes communicators (one thread each, since each waits for other ranks), then launches
-// the operations, see launch.h.
+// Closing the outermost group first creates communicators (one thread each, since each waits for other ranks), and then
+// launches the operations; see launch.h.
 
 #include "group.h"
 
@@ -44,7 +44,7 @@ ncclResult_t closeGroup(ncclSimInfo_t* simulated) {
   }
   if (closed.failure) throw Failure(*closed.failure);
   if (simulated != nullptr) {
-    // A rough model of this engine: a fixed cost for each call, and the copies at 2 GB/s.
+    // A rough model of this engine: a fixed cost per call, and copies at 2 GB/s.
     double microseconds = 0;
     for (const QueuedOperation& queued : closed.operations) {
       double bytes = static_cast<double>(queued.operation.bytes());

@@ -1,4 +1,4 @@
-// group.h: what a thread has collected between ncclGroupStart and ncclGroupEnd.
+// group.h: the calls of a thread between ncclGroupStart and ncclGroupEnd.
 #pragma once
 
 #include <vector>
@@ -10,17 +10,17 @@ namespace host {
 
 bool insideGroup();
 
-/** Launches an operation now, or at the end of the open group. No stream is for operations that are in none. */
+/** Launches an operation now, or at the end of the open group. The stream is NULL for operations outside streams. */
 ncclResult_t submit(const std::shared_ptr<Comm>& comm, Operation operation, StreamRef stream);
 
-/** Makes communicators now, or at the end of the open group; ncclInProgress when a helper thread goes on with it. */
+/** Creates communicators now, or at the end of the open group. Returns ncclInProgress if a helper thread continues. */
 ncclResult_t submit(std::vector<InitJob> jobs);
 
-/** Runs body, the checks of a call, and drops the open group, if there is one, when it fails. */
+/** Runs body, the checks of a call. A failure drops the open group, if any. */
 template <class Body>
 ncclResult_t guardedCall(Body&& body);
 
-/** Remembers the first failed call in an open group: ncclGroupEnd returns its error and runs nothing. */
+/** Stores the first failure in an open group: ncclGroupEnd then runs nothing and returns this error. */
 void noteGroupFailure(const Failure& failure);
 
 template <class Body>

@@ -1,4 +1,4 @@
-// inbox.cpp: the thread that takes puts and signals.
+// inbox.cpp: the thread that receives puts and signals.
 
 #include "inbox.h"
 
@@ -8,7 +8,7 @@
 namespace host {
 namespace {
 
-/** Bytes that one rank may put before others get their turn, and before another thread gets the lock. */
+/** Maximum number of bytes from one rank before other ranks are served and other threads can take the lock. */
 constexpr size_t kTurn = 1 << 20;
 
 }  // namespace
@@ -67,7 +67,7 @@ void Inbox::raise(const SignalKey& signal) {
   raiseEvent(news_);
 }
 
-/** Needs the lock. */
+/** Returns the number of signals with this key. Needs the lock. */
 uint64_t Inbox::count(const SignalKey& signal) const {
   auto found = signals_.find(signal);
   return found == signals_.end() ? 0 : found->second;
@@ -86,7 +86,7 @@ bool Inbox::take(const SignalCounts& wanted) {
     if (count(signal) < least) return false;
   }
   for (const auto& [signal, least] : wanted) {
-    // What is counted out is forgotten, so that it takes memory only while signals wait.
+    // Entries with count 0 are removed, so that memory is used only for waiting signals.
     if ((signals_[signal] -= least) == 0) signals_.erase(signal);
   }
   return true;
@@ -107,7 +107,7 @@ void Inbox::run() {
   } catch (const Failure& failure) {
     std::lock_guard<std::mutex> lock(mutex_);
     noteFault(failure.code(), failure.text());
-    // Nobody takes puts any more: their senders shall not wait.
+    // Ends the lanes, since no thread reads them any more: their senders must not wait.
     for (Lane& lane : lanes_) {
       lane.ended = true;
       lane.fd.reset();
@@ -116,7 +116,7 @@ void Inbox::run() {
   }
 }
 
-/** Keeps the first only. Needs the lock. */
+/** Keeps the first fault only. Needs the lock. */
 void Inbox::noteFault(ncclResult_t code, const std::string& text) {
   if (!fault_) fault_ = std::make_unique<Failure>(code, text);
 }
@@ -179,7 +179,7 @@ void Inbox::receive(int from, Lane& lane) {
   }
 }
 
-/** Where the next bytes of a put go, or NULL when this rank has no such memory. */
+/** Destination of the next bytes of a put, or NULL if this rank has no such memory. */
 char* Inbox::targetOf(const Lane& lane) const {
   auto found = windows_.find(lane.frame.window);
   if (found == windows_.end()) return nullptr;

@@ -1,8 +1,8 @@
-// inbox.h: where the puts and signals of other ranks arrive.
+// inbox.h: receives the puts and signals of other ranks.
 //
-// A put needs no call of its target. So each communicator with windows has a thread that takes puts as they come, on a
-// lane (a one-way stream) of its own from each other rank, and writes them straight into the window. A sender is held up
-// only while that thread is busy with others, never because its target is in no call.
+// A put needs no call of its target. Each communicator with windows therefore has a thread that receives puts on
+// arrival, on one lane (a one-way stream) per other rank, and writes them directly into the window. A sender waits only
+// while this thread serves other senders, never for a call of its target.
 #pragma once
 
 #include <map>
@@ -24,26 +24,26 @@ class Inbox {
   Inbox(const Inbox&) = delete;
 
   void addWindow(uint64_t number, char* base, size_t size);
-  /** After it nothing is written to the window's memory. */
+  /** When this returns, no more bytes are written to the window's memory. */
   void removeWindow(uint64_t number);
 
   void addLane(int from, Fd lane);
   bool hasLane(int from) const;
-  /** True when no more signals of this rank can come. */
+  /** True if this rank can send no more signals. */
   bool ended(int from) const;
 
   void raise(const SignalKey& signal);
-  /** True if signals of this rank are wanted that have not come yet. */
+  /** True if `wanted` has signals of this rank that have not arrived. */
   bool lacks(const SignalCounts& wanted, int from) const;
-  /** Takes the signals if all are there; else none. */
+  /** Consumes the signals if all have arrived; otherwise none. */
   bool take(const SignalCounts& wanted);
 
-  /** Throws when a put came that no window of this rank can take. */
+  /** Throws if a put arrived that fits no window of this rank. */
   void throwIfFaulty() const;
 
   size_t heldBytes() const;
 
-  /** Readable when there is news: signals, the end of a lane, a fault. */
+  /** Descriptor, readable after a signal, the end of a lane, or a fault. */
   int news() const { return news_.get(); }
   void forgetNews();
 
@@ -71,8 +71,8 @@ class Inbox {
 
   const int rank_;
   mutable std::mutex mutex_;
-  std::vector<Lane> lanes_;  // by rank; the own one is not used
-  SignalCounts signals_;     // that came and were not taken
+  std::vector<Lane> lanes_;  // by rank; this rank's entry is unused
+  SignalCounts signals_;     // arrived and not consumed
   std::map<uint64_t, Window> windows_;
   std::unique_ptr<Failure> fault_;
   bool stopping_ = false;

@@ -1,7 +1,7 @@
-// init.cpp: exported functions that make, query and end communicators.
+// init.cpp: exported functions that create, query and end communicators.
 //
-// Non-blocking communicators (config.blocking = 0): the handle is written at once, a helper thread connects the ranks,
-// ncclCommGetAsyncError gives ncclInProgress meanwhile.
+// For a non-blocking communicator (config.blocking = 0) the handle is written at once and a helper thread connects the
+// ranks; ncclCommGetAsyncError returns ncclInProgress meanwhile.
 
 #include <string.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 namespace host {
 namespace {
 
-/** As NCCL: what the caller's header did not have yet was padding there, or is no part of what it initialized. */
+/** As in NCCL, unsets fields newer than the caller's header: there they are padding, or not initialized. */
 void forgetNewerFields(ncclConfig_t& config) {
   const ncclConfig_t unset = NCCL_CONFIG_INITIALIZER;
   if (config.version < NCCL_VERSION(2, 14, 0)) config.blocking = unset.blocking;
@@ -51,13 +51,13 @@ void forgetNewerFields(ncclConfig_t& config) {
   }
 }
 
-/** The caller's configuration, read only as far as its size and version say; the rest keeps the values for "not set". */
+/** Reads the caller's configuration up to its size and version; all other fields are unset. */
 ncclConfig_t readConfig(const ncclConfig_t* given, const char* call) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   constexpr size_t kHeader = offsetof(ncclConfig_t, blocking);
   size_t size;
   memcpy(&size, given, sizeof size);
-  // Reading the magic word of something that is no ncclConfig_t is what NCCL does as well.
+  // As in NCCL, the magic word is read even if the argument is no ncclConfig_t.
   if (given->magic != NCCL_API_MAGIC || size < kHeader) {
     fail(
         ncclInvalidArgument,
@@ -192,7 +192,7 @@ extern "C" ncclResult_t ncclCommInitRankScalable(
     for (int i = 0; i < nId; i++) checkUniqueId(commIds[i], call);
     CommSettings settings = settingsOf(config, {}, call);
     InitJob job = initJob(newcomm, nranks, commIds[0], myrank, 0, settings, call);
-    // On one machine a single rendezvous is enough: the first id's. The servers of the others end.
+    // On one machine a single rendezvous suffices, that of the first id. The servers of the other ids end.
     for (int i = 1; i < nId && myrank == 0; i++) cancelUniqueId(commIds[i]);
     return initOne(std::move(job));
   });
@@ -247,7 +247,7 @@ extern "C" ncclResult_t ncclCommDestroy(ncclComm_t comm) {
             "CommDestroy : another thread is inside an operation of rank %d: wait for it, or use ncclCommAbort",
             known->rank);
       }
-      // After a failure, or when it was revoked, nothing that waits will run.
+      // After a failure or a revoke, no waiting operation runs.
       if (known->error() == ncclSuccess && !known->revoked) awaitOperations(*known);
       if (hasOperations(*known)) known->requestAbort();
     }
@@ -266,12 +266,12 @@ extern "C" ncclResult_t ncclCommAbort(ncclComm_t comm) {
 }
 HOST_PROFILER_ALIAS(ncclCommAbort)
 
-// The operations that run now end here, and, since this rank will have no part in them any more, at the other ranks too:
-// there with ncclRemoteError. They may revoke then in their turn. NCCL leaves them waiting until they do.
+// Ends the running operations. This rank takes no further part in them, so they end at the other ranks, too, with
+// ncclRemoteError; those ranks may then revoke as well. In NCCL they wait until they do.
 extern "C" ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags) {
   return guarded([&]() -> ncclResult_t {
     if (comm == nullptr) return ncclSuccess;
-    // Also while a child is being made: that ends as well.
+    // Allowed while a child is being created, which ends as well.
     std::shared_ptr<Comm> known = requireComm(comm, "CommRevoke");
     if (revokeFlags != NCCL_REVOKE_DEFAULT) {
       fail(ncclInvalidArgument, "CommRevoke : invalid revokeFlags %d, expected NCCL_REVOKE_DEFAULT (0)", revokeFlags);
@@ -299,7 +299,7 @@ extern "C" ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asy
       *asyncError = ncclInProgress;
       return ncclSuccess;
     }
-    // What went wrong since is not the answer to whether the call has succeeded.
+    // The result of the call comes first; it does not include later failures.
     if (known->pendingCalls == 0 && known->error() == ncclSuccess) {
       int result = known->callResult.exchange(Comm::kNoCall);
       if (result != Comm::kNoCall) {
@@ -308,7 +308,7 @@ extern "C" ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asy
         return ncclSuccess;
       }
     }
-    // Between operations nobody listens to the other ranks; do it here, so that a watchdog learns of their death.
+    // Between operations no thread reads the control streams. This call does, so a watchdog sees the death of a rank.
     std::unique_lock<std::mutex> lock(known->operation, std::try_to_lock);
     if (lock.owns_lock() && !known->revoked && known->error() == ncclSuccess) {
       known->readAllControl("while no operation was running");

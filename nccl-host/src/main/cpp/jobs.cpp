@@ -1,4 +1,4 @@
-// jobs.cpp: communicators are made, in this thread or others, since each waits for other ranks.
+// jobs.cpp: creates communicators in this thread or others, since each creation waits for other ranks.
 
 #include "jobs.h"
 
@@ -11,7 +11,7 @@
 namespace host {
 namespace {
 
-/** What NCCL4J_HOST_FAULT has in store for the making of a communicator. */
+/** Applies the faults of NCCL4J_HOST_FAULT for the creation of the communicator. */
 void applyFaults(Comm& comm) {
   if (!comm.faults) return;
   std::string what = format("the init of rank %d", comm.rank);
@@ -46,7 +46,7 @@ void giveHandle(InitJob& job) {
   *job.out = job.hasHandle ? job.comm->handle() : nullptr;
 }
 
-/** Jobs that run one after the other, behind what their parent was told before. */
+/** Jobs that run in sequence, after the earlier operations of their parent. */
 class Chain {
  public:
   explicit Chain(InitJob job) { add(std::move(job)); }
@@ -61,7 +61,7 @@ class Chain {
   bool inBackground() const { return inBackground_; }
   const std::unique_ptr<Failure>& failure() const { return failure_; }
 
-  /** Takes its place in the order of the parent. It must be run then. */
+  /** Takes the chain's position in the order of the parent. The caller must then run the chain. */
   void take() {
     for (InitJob& job : jobs_) {
       if (!job.parent) continue;
@@ -87,8 +87,8 @@ class Chain {
   }
 
   /**
-   * Goes on in a thread; the communicators' states are what ncclCommGetAsyncError tells. The end of the only one joins the
-   * thread. The end of one of several must not wait for the others.
+   * Continues in a thread; ncclCommGetAsyncError reports the states of the communicators. Ending the communicator of a
+   * single job joins the thread. Ending one of several must not wait for the others.
    */
   static void runInBackground(const std::shared_ptr<Chain>& chain) {
     SignalsBlocked blocked;
@@ -99,7 +99,7 @@ class Chain {
       std::thread thread([held = chain]() mutable {
         held->run();
         held->finish(nullptr);
-        // Here, not in the destruction of the thread object.
+        // Released here, not in the destructor of the thread object.
         held.reset();
       });
       if (isOnlyOne) {
@@ -118,7 +118,7 @@ class Chain {
     for (InitJob& job : jobs_) job.comm->requestAbort();
   }
 
-  /** Gives out the handles, or, when something in the group failed, takes back what came about: all or nothing. */
+  /** Stores the handles; if anything in the group failed, discards all communicators of the group instead. */
   void finish(const Failure* failure) {
     for (InitJob& job : jobs_) {
       job.comm->initializing = false;
@@ -144,7 +144,7 @@ class Chain {
       } catch (const Failure& failure) {
         recordError(failure.text());
         if (!failure_) failure_ = std::make_unique<Failure>(failure);
-        // Those that poll learn of the failure of each, and of no other.
+        // A polling caller gets the failure of its own communicator only.
         if (!job.background) return;
       }
     }
@@ -165,7 +165,7 @@ void announce(InitJob& job) {
 }
 
 void drop(InitJob& job) {
-  // A handle that was given out early tells so.
+  // Reported through a handle that was stored early.
   job.comm->setError(ncclInvalidUsage, "the group that should have made this communicator was dropped");
   job.comm->initializing = false;
 }

@@ -1,4 +1,4 @@
-// jobs.h: the making of communicators, as the jobs of a group.
+// jobs.h: the creation of communicators, as jobs of a group.
 #pragma once
 
 #include <functional>
@@ -9,26 +9,26 @@
 
 namespace host {
 
-/** The making of one communicator. */
+/** The creation of one communicator. */
 struct InitJob {
-  CommRef comm;                        // being made
-  CommRef parent;                      // of a split, shrink or grow, else empty
-  bool ordered = true;                 // behind what the parent was told before
-  bool background = false;             // the caller polls, and has its handle already
-  bool hasHandle = true;               // false for a rank that a split leaves out: it polls its parent
-  ncclComm_t* out = nullptr;           // where a caller who waits finds the handle
-  std::function<void(Comm&)> connect;  // throws Failure; for splits also sets rank and ranks
+  CommRef comm;                        // being created
+  CommRef parent;                      // of a split, shrink or grow, else NULL
+  bool ordered = true;                 // after the earlier operations of the parent
+  bool background = false;             // the caller polls, and already has its handle
+  bool hasHandle = true;               // false for a rank that a split excludes: it polls its parent
+  ncclComm_t* out = nullptr;           // the handle of a waiting caller is stored here
+  std::function<void(Comm&)> connect;  // throws Failure; a split also sets rank and ranks
 };
 
-/** What is done when the call is made: handles of jobs in the background are given out. */
+/** Runs at the call itself: stores the handles of background jobs. */
 void announce(InitJob& job);
 
-/** A job of a group that is not run in the end. */
+/** Discards a job of a group that fails. */
 void drop(InitJob& job);
 
 /**
- * Runs jobs: those that work on the same parent in their order, one after the other, all others side by side.
- * ncclInProgress when some are left to a helper thread.
+ * Runs jobs: those with the same parent in sequence and in order, all others in parallel. Returns ncclInProgress if a
+ * helper thread continues with some of them.
  */
 ncclResult_t runJobs(std::vector<InitJob> jobs);
 

@@ -1,4 +1,4 @@
-// launch.cpp: how the operations of a group become items of streams.
+// launch.cpp: turns the operations of a group into items of streams.
 
 #include "launch.h"
 
@@ -41,7 +41,7 @@ void checkLaunchEvents(const Comm& comm, const std::vector<Operation>& collectiv
   }
 }
 
-/** The operations of one communicator in the order in which they run. */
+/** The operations of one communicator in the order of execution. */
 struct Part {
   CommRef comm;
   uint64_t epoch = 0;
@@ -86,7 +86,7 @@ struct Part {
   }
 };
 
-/** Parts that share streams, and so are one item. */
+/** Parts that share streams; they form one item. */
 struct Unit {
   std::vector<Part> parts;
   std::vector<StreamRef> streams;
@@ -106,7 +106,7 @@ struct Unit {
     return parts.back();
   }
 
-  /** Takes over what another unit had; the two have no communicator in common. */
+  /** Takes over the contents of another unit; the two have no communicator in common. */
   void absorb(Unit&& other) {
     std::move(other.parts.begin(), other.parts.end(), std::back_inserter(parts));
     streams.insert(streams.end(), other.streams.begin(), other.streams.end());
@@ -119,7 +119,7 @@ struct Unit {
     partOf(queued.comm).add(std::move(queued.operation));
   }
 
-  /** Records the events that this rank's operations have for their launch. */
+  /** Records the launch events of this rank's operations. */
   void recordLaunches() const {
     for (const Part& part : parts) {
       for (const Operation& collective : part.collectives) {
@@ -134,20 +134,20 @@ struct Unit {
     return all;
   }
 
-  /** Whether it is done when the call returns. */
+  /** True if the unit is complete when the call returns. */
   bool runsInCall() const {
     return hasDefault() &&
            std::any_of(parts.begin(), parts.end(), [](const Part& part) { return part.comm->blocking; });
   }
 
-  /** Whether it is in the default stream, or in none. */
+  /** True if the unit uses the default stream, or no stream. */
   bool hasDefault() const {
     return streams.empty() ||
            std::any_of(streams.begin(), streams.end(), [](const StreamRef& stream) { return stream->isDefault(); });
   }
 };
 
-/** Keeps a communicator from being destroyed by other threads while this one is in a call with it. */
+/** Prevents other threads from destroying the communicator while this thread is in a call on it. */
 class InCall {
  public:
   explicit InCall(std::vector<CommRef> comms) : comms_(std::move(comms)) {
@@ -169,7 +169,7 @@ void runParts(std::vector<Part>& parts) {
   runWork(std::move(work));
 }
 
-/** An item whose failure is that of the call. */
+/** An item whose failure is thrown by the call. */
 class OfCall {
  public:
   explicit OfCall(Unit unit) : inCall_(unit.comms()) {
@@ -199,11 +199,12 @@ class OfCall {
   std::unique_ptr<Failure> failure_;
 };
 
-/** An item whose failures are those of its communicators. */
+/** Enqueues an item whose failures are reported by its communicators. */
 void begin(Unit unit) {
   std::vector<StreamRef> streams = unit.streams;
   std::vector<CommRef> comms = unit.comms();
-  // Where others are done when the call returns, or never, a communicator that does not block is in progress.
+  // A non-blocking communicator is in progress until the end of operations that use the default stream or hang by a
+  // fault.
   std::vector<CommRef> inProgress;
   bool defaults = unit.hasDefault();
   for (const Part& part : unit.parts) {
@@ -222,7 +223,7 @@ void begin(Unit unit) {
       for (const CommRef& comm : comms) comm->setError(ncclSystemError, other.what());
     }
     for (const CommRef& comm : inProgress) {
-      // One that was cut off has no error for it.
+      // A revoked communicator has no error, so the result of the call is kept.
       comm->callResult = comm->revoked ? result : ncclSuccess;
       comm->pendingCalls--;
     }
@@ -236,7 +237,7 @@ void begin(Unit unit) {
   }
 }
 
-/** Operations in the same streams, or of the same communicators, belong together. */
+/** Operations with common streams or communicators form one unit. */
 std::vector<Unit> unitsOf(std::vector<QueuedOperation> operations) {
   std::vector<Unit> units;
   for (QueuedOperation& queued : operations) {
@@ -264,7 +265,7 @@ ncclResult_t launch(std::vector<QueuedOperation> operations) {
   bool inProgress = std::any_of(operations.begin(), operations.end(), [](const QueuedOperation& queued) {
     return !queued.comm->blocking;
   });
-  // In the order in which they run. Registrations of all communicators go on together: a thread may have several ranks.
+  // In order of execution. The registrations of all communicators form one unit: a thread may have several ranks.
   std::vector<Unit> units(1);
   std::vector<QueuedOperation> rest;
   for (QueuedOperation& queued : operations) {
@@ -283,7 +284,7 @@ ncclResult_t launch(std::vector<QueuedOperation> operations) {
     units.push_back(std::move(unit));
   }
 
-  // All are in their places before the first runs.
+  // All items are enqueued before the first one runs.
   std::vector<std::unique_ptr<OfCall>> ofCall;
   std::unique_ptr<Failure> first;
   try {
@@ -296,7 +297,7 @@ ncclResult_t launch(std::vector<QueuedOperation> operations) {
       }
     }
   } catch (const Failure& failure) {
-    // Without a thread. What is in its place already must run.
+    // No thread was available. Items that are already enqueued must run.
     first = std::make_unique<Failure>(failure);
   }
   for (const auto& item : ofCall) item->run(first);

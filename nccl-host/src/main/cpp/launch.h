@@ -1,4 +1,4 @@
-// launch.h: the operations of a group, or a single one, on their way into streams.
+// launch.h: launches operations, single ones and those of a group, into streams.
 #pragma once
 
 #include <memory>
@@ -11,18 +11,18 @@ namespace host {
 
 struct QueuedOperation {
   CommRef comm;
-  StreamRef stream;  // empty for the registration of windows, which is in none
+  StreamRef stream;  // NULL for the registration of windows, which uses no stream
   Operation operation;
 };
 
 /**
- * Launches operations, those of one communicator as a unit: first the registration of windows, then puts, signals and
- * waits, then collectives, then Send and Recv, each kind in the order of the calls, as NCCL does. A unit with several
- * streams waits for all of them, and all wait for it.
+ * Launches operations. Those of one communicator form a unit and run in this order: registration of windows, then puts,
+ * signals and waits, then collectives, then Send and Recv; each kind in the order of the calls, as in NCCL. A unit with
+ * several streams waits for all of them, and all of them wait for the unit.
  *
- * Operations in the default stream and registrations, both of blocking communicators, are done when this returns, and their
- * failures are thrown; all others are begun only. ncclInProgress when one of a communicator that does not block is among
- * them, as NCCL has it.
+ * Operations in the default stream and registrations, both of blocking communicators, are complete on return, and their
+ * failures are thrown. All other operations are only enqueued. As in NCCL, the result is ncclInProgress if one of them
+ * belongs to a non-blocking communicator.
  */
 ncclResult_t launch(std::vector<QueuedOperation> operations);
 

@@ -34,7 +34,7 @@ extern "C" ncclResult_t ncclGetVersion(int* version) {
 }
 HOST_PROFILER_ALIAS(ncclGetVersion)
 
-// Nothing of this engine is encrypted: it says so instead of accepting a key.
+// This engine encrypts nothing, so it refuses a key.
 extern "C" ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t* config) {
   return guarded([&]() -> ncclResult_t {
     if (config == nullptr) return ncclSuccess;
@@ -89,14 +89,14 @@ extern "C" ncclResult_t ncclMemFree(void* ptr) {
         fail(ncclInvalidArgument, "MemFree : %p is not memory of ncclMemAlloc, or was freed before", ptr);
       }
     }
-    // Operations in streams may still use it.
+    // Operations in streams may still use the memory.
     whenAllDone([ptr] { free(ptr); });
     return ncclSuccess;
   });
 }
 HOST_PROFILER_ALIAS(ncclMemFree)
 
-// Host memory needs no registration; the buffer's address serves as the handle.
+// Host memory needs no registration; the buffer's address serves as handle.
 extern "C" ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, size_t size, void** handle) {
   return guarded([&]() -> ncclResult_t {
     requireReadyComm(comm, "CommRegister", kAllowRevoked | kAllowSuspended);
@@ -118,8 +118,8 @@ extern "C" ncclResult_t ncclCommDeregister(const ncclComm_t comm, void*) {
 }
 HOST_PROFILER_ALIAS(ncclCommDeregister)
 
-// Suspending gives up the scratch memory of reductions, which the next one would take anew. Both calls act at once, also
-// in a group, and on this rank alone.
+// Suspending frees the scratch memory of reductions, which the next reduction allocates anew. Both calls act at once,
+// even inside a group, and on this rank only.
 extern "C" ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags) {
   return guarded([&]() -> ncclResult_t {
     std::shared_ptr<Comm> known = requireReadyComm(comm, "CommSuspend", kAllowRevoked | kAllowSuspended);

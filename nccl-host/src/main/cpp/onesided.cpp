@@ -1,8 +1,9 @@
-// onesided.cpp: the registration of windows, puts, signals, and the waiting for signals.
+// onesided.cpp: the registration of windows, puts, signals, and waits for signals.
 //
-// Registering is collective: all ranks tell size and address of their memory, and each opens its lanes to the others. A put is
-// done for its caller when the kernel has taken the bytes; the target's inbox brings them to the window. Signals are
-// counted by rank (NCCL has one signal index and one context, 0) and raised after the bytes of their put.
+// Registration is collective: all ranks exchange size and address of their memory, and each opens its lanes to the
+// others. A put is complete for its caller when the kernel has accepted the bytes; the target's inbox moves them to the
+// window. Signals are counted by rank (NCCL has one signal index and one context, 0) and raised after the bytes of
+// their put.
 
 #include <string.h>
 #include <sys/uio.h>
@@ -15,7 +16,7 @@
 namespace host {
 namespace {
 
-/** Bytes that are put in a turn before other communicators of the group get theirs. */
+/** Maximum number of bytes of a put before other communicators of the group are served. */
 constexpr size_t kTurn = 1 << 20;
 
 class Registration : public Task {
@@ -36,7 +37,7 @@ class Registration : public Task {
   void start() override {
     started_ = true;
     window_.number = comm_.nextWindow++;
-    // Before anybody can learn of it: the first to finish may put at once.
+    // Before the exchange: the first rank to finish may put at once.
     comm_.openInbox().addWindow(window_.number, window_.base, window_.size);
     openLanes();
     operation_.told = {static_cast<int64_t>(window_.size), reinterpret_cast<int64_t>(window_.base)};
@@ -72,7 +73,7 @@ class Registration : public Task {
   std::string description() const override { return name(); }
 
  private:
-  /** True when all are open. */
+  /** Opens the lanes; true when all are open. */
   bool openLanes() {
     lanesOpen_ = true;
     nextLaneTry_ = HUGE_VAL;
@@ -164,7 +165,7 @@ class OneSided : public Task {
     return current().call == Call::WaitSignal ? comm_.inbox->ended(peer.rank) : peer.laneBroken;
   }
 
-  // Signals of a rank that died count as long as its lane has some.
+  // Signals of a dead rank count as long as its lane contains some.
   bool settled() const override {
     if (current().call != Call::WaitSignal) return true;
     for (const Peer& peer : comm_.peers) {
@@ -197,7 +198,7 @@ class OneSided : public Task {
   const Operation& current() const { return operations_[std::min(at_, operations_.size() - 1)]; }
   Peer& target() { return comm_.peers[static_cast<size_t>(operations_[at_].root)]; }
 
-  /** Sends what the lane takes; true when all is sent. */
+  /** Sends as much as the lane accepts; true when all is sent. */
   bool put(const Operation& operation) {
     Peer& peer = target();
     if (peer.laneBroken || !comm_.openLane(peer)) return false;
@@ -227,7 +228,7 @@ class OneSided : public Task {
 
   std::vector<Operation> operations_;
   size_t at_ = 0;
-  size_t sent_ = 0;  // of the current put, with its head
+  size_t sent_ = 0;  // of the current put, with its header
 };
 
 }  // namespace

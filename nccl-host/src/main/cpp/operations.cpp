@@ -1,5 +1,5 @@
 // operations.cpp: exported collectives, Send, Recv, and the reduction operators of ranks. Arguments are checked here;
-// what is left to go wrong later concerns other ranks.
+// later failures concern other ranks.
 
 #include <string.h>
 
@@ -10,7 +10,7 @@ using namespace host;
 
 namespace {
 
-/** Arguments of an exported call, on their way to an Operation. */
+/** Arguments of an exported call. */
 struct Arguments {
   Call call;
   const void* send;
@@ -84,7 +84,7 @@ ncclResult_t runChecked(const Arguments& arguments, const ncclCollConfig_t& conf
           ncclInvalidArgument, "%s : count %zu of %s for %d ranks is more than memory can hold", name, arguments.count,
           typeName(arguments.type), comm->ranks);
     }
-    // Only the root reads the source of Broadcast and Scatter, and only it writes the result of Reduce and Gather.
+    // Only the root reads the source of Broadcast and Scatter and writes the result of Reduce and Gather.
     bool root = arguments.root == comm->rank;
     bool sends = arguments.call != Call::Recv &&
                  (root || (arguments.call != Call::Broadcast && arguments.call != Call::Scatter));
@@ -107,14 +107,14 @@ ncclResult_t runChecked(const Arguments& arguments, const ncclCollConfig_t& conf
   });
 }
 
-/** As NCCL: the configuration comes first, and one that is refused leaves the open group as it was. */
+/** As in NCCL, the configuration is checked first, and an invalid one leaves the open group unchanged. */
 ncclResult_t run(const Arguments& arguments) {
   return guarded([&]() -> ncclResult_t {
     return runChecked(arguments, readCollConfig(arguments.config, callName(arguments.call)));
   });
 }
 
-/** A hash for the comparison of matrices between ranks (FNV-1a over 64-bit words). */
+/** A hash to compare matrices between ranks (FNV-1a over 64-bit words). */
 uint64_t hashOf(const size_t* matrix, size_t elements) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (size_t i = 0; i < elements; i++) {
@@ -124,7 +124,7 @@ uint64_t hashOf(const size_t* matrix, size_t elements) {
   return hash;
 }
 
-/** Throws unless the block fits into the address space; zero counts may have any displacement. */
+/** Throws unless the block fits into the address space; a zero count may have any displacement. */
 void checkBlock(
     const char* counts, const char* displacements, int row, int column, size_t count, size_t start, size_t element) {
   size_t end;
@@ -166,7 +166,7 @@ extern "C" ncclResult_t ncclBroadcast(
 }
 HOST_PROFILER_ALIAS(ncclBroadcast)
 
-// To the other ranks Bcast is a Broadcast; the two may be mixed.
+// Other ranks see Bcast as a Broadcast; the two may be mixed.
 extern "C" ncclResult_t ncclBcast(
     void* buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream) {
   return run({Call::Broadcast, buff, buff, count, datatype, 0, root, comm, stream});
@@ -268,13 +268,13 @@ extern "C" ncclResult_t ncclRecv(
 HOST_PROFILER_ALIAS(ncclRecv)
 
 // The form with eleven arguments. Matrices are copied here; the caller may reuse them at once, also inside a group.
-// Windows are not required and the relay buffer is not used. The same matrices are expected on every rank, except for
-// sdispls, of which only this rank's row matters. In place is refused: VCCL would overwrite what it still sends.
+// Windows are not required and the relay buffer is not used. All ranks must pass the same matrices, except for sdispls,
+// of which only this rank's row is used. In place is refused: VCCL would overwrite elements that it still sends.
 extern "C" ncclResult_t ncclAlltoAllv(
     const void* sendbuff, const size_t* sendcounts, const size_t* sdispls, void* recvbuff, const size_t* recvcounts,
     const size_t* rdispls, void*, size_t, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t cudaStream) {
   return guardedCall([&]() -> ncclResult_t {
-    // The communicator comes before everything else: nccl4j tells the two forms of this function apart by that check.
+    // The communicator is checked first: nccl4j distinguishes two forms of this function by that check.
     std::shared_ptr<Comm> known = requireReadyComm(comm, "AlltoAllv");
     checkType("AlltoAllv", datatype);
     StreamRef stream = requireStream(cudaStream, "AlltoAllv");

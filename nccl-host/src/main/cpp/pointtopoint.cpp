@@ -1,8 +1,8 @@
 // pointtopoint.cpp: the Send and Recv calls of one group.
 //
-// Both sides announce their calls to each other first; the k-th Send to a rank belongs to the k-th Recv there. Elements
-// flow when both are known and agree, straight into the receiver's buffer. So a Send ends only after the Recv was
-// called: programs that rely on buffering inside NCCL hang here, as they may on GPUs.
+// Both ranks first announce their calls; the k-th Send to a rank matches the k-th Recv there. When both calls are known
+// and agree, elements flow directly into the receiver's buffer. A Send therefore ends only after the Recv was called:
+// programs that rely on buffering inside NCCL hang here, as they may on GPUs.
 
 #include <string.h>
 
@@ -28,7 +28,7 @@ class PointToPoint : public Task {
       frame.kind = FrameKind::Post;
       peer(operation.root).queue(frame);
     }
-    // Announcements that came while this rank waited for something else.
+    // Announcements that arrived during earlier waits.
     for (Peer& peer : comm_.peers) {
       if (peer.rank != comm_.rank) matchAnnounced(peer);
     }
@@ -98,7 +98,7 @@ class PointToPoint : public Task {
   }
 
  private:
-  /** The traffic with one rank, both ways, each in the order of the calls. */
+  /** The traffic with one rank in both directions, each in the order of the calls. */
   struct Lane {
     std::vector<const Operation*> sends, recvs;
     size_t sendsMatched = 0;
@@ -120,7 +120,7 @@ class PointToPoint : public Task {
     return lane.sendsMatched < lane.sends.size() ? *lane.sends[lane.sendsMatched] : *lane.recvs[lane.received];
   }
 
-  /** Calls without elements have no data frame: they are done when matched. */
+  /** Calls without elements have no data frame: they are complete when matched. */
   static void skipEmpty(Lane& lane) {
     while (lane.received < lane.recvsMatched && lane.recvs[lane.received]->bytes() == 0) lane.received++;
   }
@@ -153,7 +153,7 @@ class PointToPoint : public Task {
     }
   }
 
-  /** Messages to oneself; that they match was checked when the group was closed. */
+  /** Messages of this rank to itself; their match was checked when the group was closed. */
   void copyOwn() {
     Lane& lane = lanes_[static_cast<size_t>(comm_.rank)];
     for (size_t i = 0; i < lane.sends.size(); i++) {

@@ -1,8 +1,8 @@
 // progress.cpp: the loop that moves bytes for all communicators of a thread's group.
 //
-// Bad news (a rank died, aborted, or failed) does not stop a task at once: what that rank had sent before is taken in
-// first, and only when nothing moves any more the task fails. So an operation that a rank completed before it went away
-// completes at the others that are in it too.
+// Bad news (a rank died, aborted, or failed) does not stop a task at once: the task first receives the data that this
+// rank had sent, and fails only when nothing moves any more. An operation that a rank completed before it left
+// therefore completes at the other ranks in it, too.
 
 #include <math.h>
 #include <poll.h>
@@ -17,7 +17,7 @@
 namespace host {
 namespace {
 
-/** Bytes that one rank may move in a turn before others get theirs. */
+/** Maximum number of bytes of one rank before other ranks are served. */
 constexpr size_t kTurn = 1 << 20;
 
 class Runner {
@@ -31,10 +31,10 @@ class Runner {
 
   bool finished() const { return finished_; }
   const Failure* failure() const { return failure_.get(); }
-  /** When to look again even if nothing comes. */
+  /** Time of the next advance without an arrival. */
   double wakeTime() const { return std::min(begun_ ? task().wakeTime() : notBefore_, deadline()); }
 
-  /** Moves what can be moved now; true when something did. */
+  /** Moves all bytes that can be moved now; true if any did. */
   bool advance() {
     return attempt([&] {
       bool moved = false;
@@ -72,8 +72,8 @@ class Runner {
               ncclInvalidUsage,
               format("%s was ended at rank %d by %s", what().c_str(), comm().rank, comm().interruptReason().c_str()));
         }
-        // A rank that failed or went away earlier may have sent its part of this call before: do not go by that, or
-        // some ranks would complete a call that failed at the others.
+        // A rank that failed or left earlier may have sent its part of this call before. The call fails nevertheless,
+        // or some ranks would complete a call that failed at others.
         comm().readAllControl(("during " + what()).c_str());
         bool news = comm().hasBadNews();
         if (news && !task().onlyTakes()) throw Failure(comm().badNewsCode(), comm().badNewsText());
@@ -86,13 +86,13 @@ class Runner {
         task().finish();
         if (++next_ < work_.tasks.size()) task().start();
       }
-      // News that came too late for this work concern the next.
+      // Later bad news concerns the next work.
       release();
       return true;
     });
   }
 
-  /** Called when nothing moved: fails if nothing more can come. True when the work ended. */
+  /** Call when nothing moved: fails if nothing more can arrive. Returns true if the work ended. */
   bool judge() {
     return attempt([&] {
       if (!begun_) {
@@ -103,13 +103,13 @@ class Runner {
                              task().description().c_str()));
       }
       if (comm().hasBadNews() && task().settled()) {
-        // What settled it may have come since the last look.
+        // Decisive data may have arrived since the last call.
         if (task().advanceOwn()) return true;
         throw Failure(comm().badNewsCode(), comm().badNewsText());
       }
       for (Peer& peer : comm().peers) {
         if (!peer.saidBye || !task().drained(peer) || !(task().needs(peer) || !peer.out.empty())) continue;
-        // What a rank does after a failure that it has told of is no misuse.
+        // Calls of a rank after its reported failure are no misuse.
         if (comm().hasBadNews()) break;
         throw Failure(
             ncclInvalidUsage, format(
@@ -133,7 +133,7 @@ class Runner {
     });
   }
 
-  /** Adds what to wait for; false when there is nothing to wait for. */
+  /** Adds the descriptors to poll; false if there are none. */
   bool collectDescriptors(std::vector<pollfd>& polled) {
     firstPolled_ = polled.size();
     if (!begun_) {
@@ -141,7 +141,7 @@ class Runner {
       return true;
     }
     bool wait = true;
-    // Control streams come first, in the order of the ranks: readControl relies on it.
+    // Control streams come first, in the order of the ranks: readControl relies on this order.
     for (Peer& peer : comm().peers) {
       if (peer.control.valid() && !peer.controlEnded) polled.push_back({peer.control.get(), POLLIN, 0});
     }
@@ -202,7 +202,7 @@ class Runner {
     bool moved = task().advanceOwn();
     for (Peer& peer : comm().peers) moved |= sendTo(peer);
     for (Peer& peer : comm().peers) moved |= receiveFrom(peer);
-    // What was received may have allowed more to be sent.
+    // The received bytes may have enabled more sends.
     for (Peer& peer : comm().peers) moved |= sendTo(peer);
     return moved;
   }
@@ -210,7 +210,7 @@ class Runner {
   bool sendTo(Peer& peer) {
     size_t total = 0;
     while (!peer.out.empty() && total < kTurn) {
-      // A frame and the elements behind it go out in one call.
+      // A frame and the elements after it are sent in one call.
       iovec parts[2];
       size_t count = std::min<size_t>(peer.out.size(), 2);
       for (size_t i = 0; i < count; i++) {
@@ -253,7 +253,7 @@ class Runner {
       if (got == 0) break;
       total += static_cast<size_t>(got);
       task().received(peer, static_cast<size_t>(got));
-      // A partial read means that the socket is empty now, most likely.
+      // After a partial read the socket is probably empty.
       if (static_cast<size_t>(got) < space.size) break;
     }
     return total > 0;
@@ -266,7 +266,7 @@ class Runner {
     return true;
   }
 
-  /** Lets others use the communicator even while the rest of the group goes on: an abort may be waiting. */
+  /** Releases the communicator while the rest of the group continues: an abort may be waiting. */
   void release() {
     finished_ = true;
     lock_.unlock();
@@ -295,7 +295,7 @@ class Runner {
 }  // namespace
 
 void runWork(std::vector<Work> work) {
-  // Locks are taken in one order everywhere, so that two threads with the same communicators cannot block each other.
+  // One global lock order prevents a deadlock of two threads with the same communicators.
   std::sort(work.begin(), work.end(), [](const Work& a, const Work& b) { return a.comm->serial < b.comm->serial; });
   std::vector<std::unique_ptr<Runner>> runners;
   for (Work& one : work) runners.push_back(std::make_unique<Runner>(std::move(one)));

@@ -1,5 +1,5 @@
-// reduce.cpp: the fold for 12 datatypes and 6 operators; rules in reduce.h.
-// Elements are handled in blocks that stay in the first-level cache: each rank's block is loaded into the fold's type,
+// reduce.cpp: the fold for 12 datatypes and 6 operators; see reduce.h for its rules.
+// Elements are processed in blocks that fit the first-level cache: each rank's block is converted to the fold's type
 // and then combined, in separate plain loops that compilers vectorise.
 
 #include "reduce.h"
@@ -11,7 +11,7 @@
 
 #include "types.h"
 
-// A fused multiply-add would round the product of PreMulSum differently from one processor to another.
+// A fused multiply-add would round the product of PreMulSum differently on different processors.
 #pragma GCC optimize("fp-contract=off")
 
 namespace host {
@@ -43,7 +43,7 @@ struct SmallFloat {
     uint32_t exponent = (code >> M) & kExponentMask;
     uint32_t mantissa = code & kMantissaMask;
     if (exponent == 0) {
-      // A power of two times a small integer: exact in float.
+      // A power of two times a small integer is exact in float.
       float magnitude = static_cast<float>(mantissa) * bitsToFloat(static_cast<uint32_t>(127 + 1 - kBias - M) << 23);
       return sign ? -magnitude : magnitude;
     }
@@ -77,7 +77,7 @@ struct SmallFloat {
   }
 };
 
-// The upper half of a float; it shares float's exponent range, so rounding works on the bits.
+// The upper half of a float; it has float's exponent range, so rounding works on the bits.
 struct Bfloat16 {
   using Wire = uint16_t;
   using Acc = float;
@@ -95,7 +95,7 @@ struct Bfloat16 {
   }
 };
 
-// A type that is folded as it is, or in a wider one.
+// A type that is folded in itself or in a wider type.
 template <class T, class A = T>
 struct Plain {
   using Wire = T;

@@ -1,16 +1,16 @@
 // reduce.h: element-wise reduction of one block of every rank.
 //
-// The result is defined bit for bit, whatever the timing: the inputs are folded in rank order 0, 1, 2, ...
+// The result is defined bit for bit, independent of timing: the inputs are folded in rank order 0, 1, 2, ...
 // - ncclFloat32 and ncclFloat64 fold in their own type.
 // - ncclFloat16, ncclBfloat16 and the two 8-bit floats are converted to float, folded in float, and rounded once, to
-//   nearest even. ncclFloat8e4m3 has no infinity: everything beyond 448 becomes 448 (with its sign), NaN stays NaN.
+//   nearest even. ncclFloat8e4m3 has no infinity: magnitudes beyond 448 become 448 with the same sign, NaN stays NaN.
 //   The other small floats overflow to infinity.
-// - ncclAvg divides the sum by the number of ranks: in the type of the fold for floats; for integers the sum is taken
-//   in 128 bits and the quotient is truncated toward zero.
+// - ncclAvg divides the sum by the number of ranks: for floats in the type of the fold; for integers the sum has 128
+//   bits and the quotient is truncated toward zero.
 // - Integer sums and products wrap.
-// - ncclMax and ncclMin pass over NaN, as fmax and fmin do, unless all inputs are NaN; +0 is greater than -0.
+// - ncclMax and ncclMin ignore NaN, as fmax and fmin do, unless all inputs are NaN; +0 is greater than -0.
 // - PreMulSum multiplies every rank's input by that rank's scalar, in the type of the fold: for small floats the scalar
-//   is converted to float and the product is kept in float; integer products wrap.
+//   is converted to float and the product stays in float; integer products wrap.
 #pragma once
 
 #include "abi.h"
@@ -18,8 +18,8 @@
 namespace host {
 
 /**
- * Folds inputs[0..ranks-1], count elements each, into dst. dst may be one of the inputs, no other overlap is allowed.
- * op is one of ncclSum to ncclAvg or kPreMulSum; scalars (one per rank, its bytes first) is read only for the latter.
+ * Folds inputs[0..ranks-1], count elements each, into dst. dst may be one of the inputs; no other overlap is allowed.
+ * op is one of ncclSum to ncclAvg or kPreMulSum. Only kPreMulSum uses scalars: one per rank, value in the first bytes.
  */
 void fold(
     ncclDataType_t type, int op, void* dst, const void* const* inputs, int ranks, size_t count,

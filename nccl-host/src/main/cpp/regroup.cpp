@@ -1,4 +1,4 @@
-// regroup.cpp: messages over control streams; regroup.h tells why.
+// regroup.cpp: messages over control streams; see regroup.h for the reasons.
 
 #include "regroup.h"
 
@@ -44,7 +44,7 @@ std::vector<RegroupNote> Regrouping::exchange(const std::vector<int>& members, c
       if (note->attempt > attempt_) {
         parent_.regroupAttempts = attempt_ = note->attempt;
         tell(members, mine);
-        // What the ranks before this one told is to be looked at again.
+        // The notes of the earlier members must be checked again.
         notes.clear();
         break;
       }
@@ -73,10 +73,10 @@ void Regrouping::tell(const std::vector<int>& members, const RegroupNote& mine) 
 
 void Regrouping::complete() { parent_.regroupsCompleted = attempt_; }
 
-/** What a rank told for this attempt, or for a later one; drops what it told for earlier ones, and for those it gave up. */
+/** Returns the peer's note for this attempt or a later one. Drops notes of earlier and of abandoned attempts. */
 RegroupNote* Regrouping::newest(Peer& peer) {
   while (!peer.regroups.empty() && peer.regroups.front().attempt < attempt_) peer.regroups.pop_front();
-  // A rank that told of a later attempt either completed this one before this rank did, or gave it up.
+  // A peer with a later attempt either completed this attempt before this rank did, or abandoned it.
   while (peer.regroups.size() > 1 && peer.regroups.back().attempt > peer.regroups.front().attempt &&
          peer.regroups.back().completed < peer.regroups.front().attempt) {
     peer.regroups.pop_front();
@@ -105,7 +105,7 @@ ncclUniqueId Regrouping::takeGrowId() {
   }
 }
 
-/** Reads what these ranks say, and waits for more when it was nothing. */
+/** Reads the control streams of these ranks; if nothing has arrived, waits. */
 void Regrouping::waitFor(const std::vector<int>& ranks, const std::string& purpose) {
   std::string during = format("during %s", callName(call_));
   std::vector<pollfd> polled;

@@ -1,12 +1,12 @@
 // regroup.h: agreement between ranks of a communicator whose data streams may be broken.
 //
-// After a failure or ncclCommRevoke a data stream may have stopped amid a frame, and nothing can be read from it any
-// more. Control streams carry whole messages only and stay good as long as both ends live; what is needed to make a new
-// communicator goes through them.
+// After a failure or ncclCommRevoke a data stream may end inside a frame and is then unreadable. Control streams carry
+// whole messages only and stay usable while both ranks live; the data for a new communicator goes through them.
 //
-// An exchange may fail at some ranks and not at others, and those try again. So attempts have numbers: what is left of an
-// earlier one is dropped, and a rank that hears of a later one takes part in that. A rank that succeeded may begin the next
-// attempt while others still read what it told for this one: each rank tells which attempt it completed last.
+// An exchange may fail at some ranks and succeed at others; the former try again. Attempts are therefore numbered: a
+// rank drops the messages of earlier attempts, and joins a later attempt when it receives a message of it. A rank that
+// succeeded may begin the next attempt while others still read its messages for this one: each message names the last
+// attempt that its sender completed.
 #pragma once
 
 #include <memory>
@@ -17,24 +17,24 @@
 
 namespace host {
 
-/** Holds the parent's operations off while ranks agree. Gives up after the init timeout. */
+/** Blocks the parent's operations while the ranks agree. Fails after the init timeout. */
 class Regrouping {
  public:
   Regrouping(Comm& parent, Comm& child, Call call);
 
   /**
-   * What each member told, in the order of members; this rank is one of them. Where a second exchange follows a first, it
-   * fails at a rank that hears that another began anew.
+   * Exchanges notes; returns one per member, in the order of members. This rank is a member. A second exchange of the
+   * same attempt fails at a rank that receives a note of a newer attempt.
    */
   std::vector<RegroupNote> exchange(const std::vector<int>& members, const RegroupNote& mine);
 
   /**
-   * After the last exchange, where ranks go on without waiting for each other: what this rank told stays good for those that have
-   * not read it when this rank begins the next attempt.
+   * Call after the last exchange, from where the ranks continue independently: this rank's notes stay valid for slower
+   * ranks when this rank begins the next attempt.
    */
   void complete();
 
-  /** The id that one rank of the parent made with ncclCommGetUniqueId. */
+  /** Takes the id that one rank of the parent created with ncclCommGetUniqueId. */
   ncclUniqueId takeGrowId();
 
  private:

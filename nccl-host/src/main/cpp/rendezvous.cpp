@@ -1,4 +1,4 @@
-// rendezvous.cpp: the server behind a unique id; bootstrap.h tells its part in the whole.
+// rendezvous.cpp: the server behind a unique id; bootstrap.h describes its role.
 
 #include <errno.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 namespace host {
 namespace {
 
-// How long an id that nobody has used yet stays open: programs may take their time to hand it to the ranks.
+// Lifetime of an unused id: programs may take long to distribute it to the ranks.
 constexpr double kUnusedSeconds = 3600;
 
 struct Joined {
@@ -22,7 +22,7 @@ struct Joined {
   Report report;
   size_t reportBytes = 0;
   bool ended = false;
-  std::string out;  // what the socket has not taken yet
+  std::string out;  // not yet accepted by the socket
 
   bool hasJoined() const { return helloBytes == sizeof hello; }
   bool connected() const { return reportBytes == sizeof report; }
@@ -74,7 +74,7 @@ class Server {
       size_t& have = hello ? from.helloBytes : from.reportBytes;
       size_t size = hello ? sizeof from.hello : sizeof from.report;
       if (have == size) {
-        // Nothing more is expected: only the end of the connection can come.
+        // Only the end of the connection is expected.
         char byte;
         if (receiveSome(from.fd.get(), &byte, 1) == 0) return;
         lost(from);
@@ -109,7 +109,7 @@ class Server {
     const Hello& hello = from.hello;
     bool plausible = hello.kind == HelloKind::Cancel || (hello.rank >= 0 && hello.rank < hello.ranks);
     if (hello.magic != kWireMagic || memcmp(hello.nonce, id_.nonce, kNonceBytes) != 0 || !plausible) {
-      // A stranger: let it go without a word.
+      // The nonce is wrong or the message implausible: close the connection without an answer.
       from.helloBytes = 0;
       from.ended = true;
       return;
@@ -194,7 +194,7 @@ class Server {
     for (const auto& rank : connections_) {
       if (rank->hasJoined() && (!tableSent_ || rank->connected())) there.insert(rank->hello.rank);
     }
-    // What was expected may be a number by mistake: nothing here is as large as it.
+    // expected_ may be a wrong, huge number: nothing here may grow with it.
     std::vector<int> missing;
     for (int rank = 0; rank < expected_ && missing.size() < kNamedRanks; rank++) {
       if (there.count(rank) == 0) missing.push_back(rank);
@@ -206,7 +206,7 @@ class Server {
                          expected_, tableSent_ ? " to connect" : ""));
   }
 
-  /** Tells everybody. Ranks that come later are told too, until as many have come as were expected. */
+  /** Sends an error to all ranks, also to later ones until as many ranks as expected have joined. */
   void broken(ncclResult_t code, const std::string& text) {
     if (broken_) return;
     broken_ = true;
@@ -273,7 +273,7 @@ ncclUniqueId makeUniqueId() {
       try {
         server->run();
       } catch (const std::exception&) {
-        // The ranks see the end of their connections and report that the server is gone.
+        // The ranks see the end of their connections and report the loss of the server.
       }
     }).detach();
   }

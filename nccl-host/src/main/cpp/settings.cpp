@@ -1,6 +1,6 @@
-// settings.cpp: the settings, and the exported functions that tell them as NCCL's parameters. NCCL has no type for
-// fractions of seconds, so all their values are strings; reading them as numbers is ncclInvalidArgument, as with any other
-// type than a parameter's own.
+// settings.cpp: the settings, and the exported functions that return them as NCCL's parameters. NCCL has no type for
+// fractions of seconds, so all values are strings; reading them as numbers returns ncclInvalidArgument, as with any
+// type other than the parameter's own.
 
 #include "settings.h"
 

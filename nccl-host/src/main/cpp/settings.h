@@ -1,30 +1,30 @@
-// settings.h: what the engine reads from its environment, each time it is needed.
+// settings.h: settings from the environment, read anew at each use.
 #pragma once
 
 namespace host {
 
 enum class Unit { Seconds, Switch };
 
-/** The number that the whole text is, in the "C" locale; false when it is none or not finite. */
+/** Parses the whole text as a number in the "C" locale; returns false if it is no number or not finite. */
 bool parseNumber(const char* text, double& number);
 
-/** A number of seconds, or 1 for on and 0 for off. Where the fallback is no limit, 0, the environment may say so too. */
+/** A number of seconds, or a switch: 1 is on, 0 is off. With a fallback of 0 (no limit) the environment may set 0. */
 struct Setting {
   const char* key;
   double fallback;
   Unit unit;
 
-  /** The environment's value, or the fallback if it has none. Throws if that is none of its unit. */
+  /** The environment's value, or the fallback if unset. Throws if the value does not fit the unit. */
   double value() const;
 };
 
-/** How long ranks wait for each other when a communicator is made. */
+/** Time limit for the ranks to wait for each other at the creation of a communicator. */
 extern const Setting& initTimeoutSetting;
 
-/** How long an operation may take; 0 for ever. */
+/** Time limit for an operation; 0: none. */
 extern const Setting& operationTimeoutSetting;
 
-/** Whether the connections that this rank makes, those to lower ranks, use shared memory. */
+/** Shared memory for the connections that this rank opens, those to lower ranks. */
 extern const Setting& sharedMemorySetting;
 
 }  // namespace host

@@ -1,4 +1,4 @@
-// socket.cpp: thin wrappers over the system calls that socket.h names.
+// socket.cpp: thin wrappers around the system calls of socket.h.
 
 #include "socket.h"
 
@@ -39,7 +39,7 @@ bool sameUser(const Fd& socket) {
          credentials.uid == geteuid();
 }
 
-/** Seconds that the kernel may be without memory for a message. */
+/** Seconds to tolerate the kernel's lack of memory for a message. */
 constexpr double kMemoryPatience = 1;
 
 void sleepMillisecond() {
@@ -59,7 +59,7 @@ long sendMessage(int fd, const msghdr& message) {
       case ECONNRESET: return -1;
       case ENOBUFS:
       case ENOMEM:
-        // The socket may have room, so that polling it would not wait; and a bell that is not sent is missed for ever.
+        // Polling may return at once, since the socket may have space; and a missed doorbell would never be repeated.
         if (now() - start >= kMemoryPatience) failErrno("cannot send to another rank");
         sleepMillisecond();
         continue;
@@ -70,8 +70,8 @@ long sendMessage(int fd, const msghdr& message) {
 
 template <class Receive>
 long receiveAny(Receive&& receive) {
-  // Closing a Unix socket that has unread data resets the connection: the reset is reported once, and what the peer had
-  // sent before can still be read after it.
+  // Closing a Unix socket with unread data resets the connection: the reset is reported once, and the bytes that the
+  // peer sent earlier can still be read after it.
   bool reset = false;
   for (;;) {
     ssize_t got = receive();
@@ -226,20 +226,20 @@ Fd newEvent() {
 void raiseEvent(const Fd& event) {
   uint64_t one = 1;
   ssize_t written = write(event.get(), &one, sizeof one);
-  (void)written;  // fails only when the counter is full, that is, readable already
+  (void)written;  // fails only if the counter is full, that is, readable already
 }
 
 void clearEvent(const Fd& event) {
   uint64_t count;
   ssize_t got = read(event.get(), &count, sizeof count);
-  (void)got;  // fails only when it was not raised
+  (void)got;  // fails only if the event was not raised
 }
 
 SignalsBlocked::SignalsBlocked() {
   static_assert(sizeof(sigset_t) <= sizeof saved_, "room for a signal mask");
   sigset_t all, old;
   sigfillset(&all);
-  // A crash is a crash in helper threads, too, and is reported as one.
+  // Fatal signals stay enabled, so that a crash of a helper thread is reported as a crash.
   for (int fatal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&all, fatal);
   pthread_sigmask(SIG_SETMASK, &all, &old);
   memcpy(saved_, &old, sizeof old);

@@ -1,6 +1,6 @@
 // socket.h: file descriptors and Unix sockets in the abstract name space.
-// Abstract names are no files: the kernel drops them with the last descriptor, so nothing is left behind after SIGKILL.
-// They have no permissions either; every accepted connection is therefore checked for the peer's user id.
+// Abstract names are no files: the kernel removes a name with its last descriptor, so nothing remains after SIGKILL.
+// Abstract names have no permissions either; every accepted connection is therefore checked for the peer's user id.
 #pragma once
 
 #include <poll.h>
@@ -36,62 +36,64 @@ class Fd {
   int fd_ = -1;
 };
 
-/** count bytes of the kernel's randomness. */
+/** Fills out with count random bytes of the kernel. */
 void randomBytes(void* out, size_t count);
 
-/** Seconds of a clock that never jumps. */
+/** Seconds of a monotonic clock. */
 double now();
 
-/** A non-blocking listener under an abstract name. */
+/** Creates a non-blocking listener under an abstract name. */
 Fd listenAt(const std::string& name);
 
-/** Connections that are accepted at most before other work gets its turn: who connects over and over must not hold it up. */
+/**
+ * Maximum number of connections to accept in a row, so that a client that reconnects in a loop cannot block other work.
+ */
 constexpr int kAcceptTurn = 64;
 
-/** Takes one connection; false when none is waiting. One of another user is closed, and leaves out invalid. */
+/** Accepts one connection; false if none waits. Closes a connection of another user, and leaves `out` invalid then. */
 bool acceptFrom(const Fd& listener, Fd& out);
 
 enum class Connect { Done, TryAgain, Refused };
 
-/** Connects to an abstract name without waiting; refused when nobody listens there or it is another user's. */
+/** Connects to an abstract name without waiting; refused if it has no listener or one of another user. */
 Connect connectTo(const std::string& name, Fd& out);
 
-/** Asks for large buffers; what the system grants is good enough. */
+/** Requests large buffers; a smaller grant is acceptable. */
 void enlargeBuffers(const Fd& socket);
 
-/** poll(), but where the system refuses to wait it throws; a signal may end the waiting early. */
+/** As poll(), but throws on errors; a signal may end the wait early. */
 void pollAll(std::vector<pollfd>& polled, int milliseconds);
 
 /**
- * Sends what the socket takes now: the number of bytes, 0 when it would block, -1 when the connection is broken. Any other
- * reason is thrown, a lack of kernel memory when it lasts.
+ * Sends without waiting. Returns the number of bytes, 0 if the call would block, or -1 if the connection is broken.
+ * Throws on other errors, and on a persistent lack of kernel memory.
  */
 long sendSome(int fd, const void* data, size_t size);
 
-/** Receives what is there now: the number of bytes, 0 when it would block, -1 at the end of the connection. Else throws. */
+/** Receives without waiting: the number of bytes, 0 if the call would block, -1 at the end. Throws on other errors. */
 long receiveSome(int fd, void* data, size_t size);
 
 /** As sendSome for several pieces. */
 long sendParts(int fd, iovec* parts, size_t count);
 
 /**
- * As sendSome for a short message, with a descriptor that the other process gets its own copy of. 0 also while as many
- * descriptors of this user are on their way as RLIMIT_NOFILE allows: polling does not tell when that ends.
+ * As sendSome for a short message with a descriptor, which is duplicated into the other process. Also returns 0 while
+ * RLIMIT_NOFILE descriptors of this user are in transit: polling does not report the end of this state.
  */
 long sendWithDescriptor(int fd, const void* data, size_t size, int passed);
 
-/** As receiveSome; a descriptor that came with the bytes goes to passed. */
+/** As receiveSome; stores a descriptor that came with the bytes in passed. */
 long receiveWithDescriptor(int fd, void* data, size_t size, Fd& passed);
 
-/** Two connected ends of a new stream. */
+/** Returns the two connected ends of a new stream. */
 std::pair<Fd, Fd> newStream();
 
-/** An event that can be polled: readable from raiseEvent to clearEvent. */
+/** A pollable event: readable from raiseEvent to clearEvent. */
 Fd newEvent();
 void raiseEvent(const Fd& event);
 void clearEvent(const Fd& event);
 
-/** Blocks all signals in this thread while it starts helper threads: those inherit the mask. */
+/** Blocks signals in this thread while it starts helper threads, which inherit the mask. */
 class SignalsBlocked {
  public:
   SignalsBlocked();

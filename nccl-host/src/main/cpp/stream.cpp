@@ -18,39 +18,39 @@
 namespace host {
 
 struct Item {
-  Body body;  // empty: done when it can run
+  Body body;  // empty: done as soon as it can run
   RunBy by = RunBy::Stream;
-  int open = 0;                   // how many items it follows that are not done
+  int open = 0;                   // number of unfinished predecessors
   std::vector<ItemRef> followers;
   std::vector<CommRef> comms;     // of RunBy::Caller, until it has run
-  uint64_t epoch = 0;             // of all of them together, when it was made
-  std::vector<std::weak_ptr<Comm>> failed;  // at or before it
-  std::function<void()> action;   // when it is done, with the lock held
+  uint64_t epoch = 0;             // sum over comms, at creation
+  std::vector<std::weak_ptr<Comm>> failed;  // communicators that failed in this item or before it
+  std::function<void()> action;   // runs with the lock held when the item is done
   Condition changed;
   bool done = false;
-  double time = 0;  // when it was done
+  double time = 0;  // of completion
 };
 
 namespace {
 
-/** A mark in a stream. */
+/** A position in a stream. */
 struct Event {
-  ItemRef item;         // what was in the stream
+  ItemRef item;         // the last item of the stream at the record
   double recorded = 0;  // 0: never
 };
 
 struct Scheduler {
   std::mutex mutex;
   std::map<uintptr_t, StreamRef> streams;
-  std::set<ItemRef> items;  // with a body, not done
+  std::set<ItemRef> items;  // unfinished items with a body
   std::map<uintptr_t, Event> events;
-  // Numbers that are no addresses, as those of communicators.
+  // Numbers, not addresses, as for communicators.
   uintptr_t nextStream = 0x6e63637300000000u;
   uintptr_t nextEvent = 0x6e63636500000000u;
   std::vector<Item*> awaitedByCallers;
 };
 
-// Never destroyed: threads of streams go on while the process ends.
+// Never destroyed: threads of streams continue while the process ends.
 Scheduler& scheduler() {
   static Scheduler& instance = *new Scheduler;
   return instance;
@@ -58,7 +58,7 @@ Scheduler& scheduler() {
 
 using Lock = std::unique_lock<std::mutex>;
 
-/** Adds the communicators of a list whose failure nobody has answered yet. */
+/** Adds those communicators of a list whose failure is unanswered. */
 void addFailed(Item& item, const std::vector<std::weak_ptr<Comm>>& failed) {
   for (const std::weak_ptr<Comm>& one : failed) {
     CommRef comm = one.lock();
@@ -76,7 +76,7 @@ bool failureStands(const Item& item) {
   });
 }
 
-/** Behind an item that is done nothing has to wait, but failures are passed on. */
+/** Makes item a successor of tail. A finished tail is not waited for, but its failures are inherited. */
 void follow(const ItemRef& item, ItemRef& tail) {
   if (!tail) return;
   if (!tail->done) {
@@ -88,7 +88,7 @@ void follow(const ItemRef& item, ItemRef& tail) {
   }
 }
 
-/** Needs the lock. What has no body and waits for nothing else is done as well. */
+/** Finishes the item, and successors without a body that wait for nothing else. Needs the lock. */
 void finish(const ItemRef& first) {
   std::vector<ItemRef> ending{first};
   while (!ending.empty()) {
@@ -118,7 +118,7 @@ void runBody(const ItemRef& item, Lock& lock) {
   item->body = nullptr;
   lock.unlock();
   std::vector<CommRef> failed = body();
-  // Its references go before others can see that it is done.
+  // The body's references are released before other threads can see that the item is done.
   body = nullptr;
   lock.lock();
   addFailed(*item, {failed.begin(), failed.end()});
@@ -153,7 +153,7 @@ uint64_t epochOf(const std::vector<CommRef>& comms) {
   return sum;
 }
 
-/** An item without a body; done at once if there is nothing that it follows. Needs the lock. */
+/** Creates an item without a body; done at once if it has no unfinished predecessor. Needs the lock. */
 template <class Follow>
 ItemRef join(Follow&& followAll) {
   auto item = std::make_shared<Item>();
@@ -174,7 +174,7 @@ StreamRef& defaultStream() {
   return stream;
 }
 
-/** Registers that a caller waits for an item, so that an abort can end that. Needs the lock. */
+/** Registers the caller as waiting for an item, so that an abort can end the wait. Needs the lock. */
 template <class Condition>
 void waitAsCaller(const ItemRef& item, Lock& lock, Condition&& condition) {
   std::vector<Item*>& all = scheduler().awaitedByCallers;
@@ -183,7 +183,7 @@ void waitAsCaller(const ItemRef& item, Lock& lock, Condition&& condition) {
   all.erase(std::find(all.begin(), all.end(), item.get()));
 }
 
-/** ncclSuccess, ncclInProgress, or the failure of an operation that nobody has answered. */
+/** Returns ncclSuccess, ncclInProgress, or the unanswered failure of an operation. */
 ncclResult_t stateOf(const Item& item) {
   if (!item.done) return ncclInProgress;
   for (const std::weak_ptr<Comm>& one : item.failed) {
@@ -284,7 +284,7 @@ void runHere(const ItemRef& item) {
     runBody(item, lock);
     return;
   }
-  // The body sees that it is not to run. What is behind the item still waits for what is before it.
+  // The body detects the cancellation. Successors of the item still wait for its predecessors.
   Body body = std::move(item->body);
   item->body = nullptr;
   lock.unlock();
@@ -381,7 +381,7 @@ extern "C" ncclResult_t nccl4jHostStreamWaitEvent(cudaStream_t stream, nccl4jHos
     Event& marked = requireEvent(event, "HostStreamWaitEvent", true);
     known->tail = join([&](const ItemRef& item) {
       follow(item, known->tail);
-      // The event keeps its item: it may be waited for again.
+      // The event keeps its item for further waits.
       ItemRef last = marked.item;
       follow(item, last);
     });

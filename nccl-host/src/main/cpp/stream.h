@@ -1,18 +1,18 @@
-// stream.h: streams as queues, and in which order their work runs.
+// stream.h: streams as queues, and the order of their items.
 //
-// Work is a chain of items. An item runs when all items that it follows are done: those that were before it in its streams,
-// and the operations that its communicators were given before, since the ranks of a communicator must run them in one
-// order. Everything that an item follows was there before it, so nothing can wait in a circle.
+// Work is a graph of items. An item runs when all its predecessors are done: the earlier items in its streams, and the
+// earlier operations of its communicators, since all ranks of a communicator must run them in one order. Every
+// predecessor of an item exists before the item, so there is no cyclic wait.
 //
-// Each stream that was created has a thread, which runs its items. The default stream (0, and CUDA's other handles for it)
-// has none: operations of blocking communicators run in the call itself, so that programs without CUDA, which have nothing
-// to wait for a stream with, find their results there when the call returns. Every thread has a default stream of its own,
-// and it waits for no other stream unless it is told to. (On GPUs each rank has a default stream, that of its device; ranks
-// that are threads would wait for each other for ever if they shared one.)
+// Each created stream has a thread, which runs its items. The default stream (0, and CUDA's other handles for it) has
+// none: operations of blocking communicators run in the call itself. Programs without CUDA cannot wait for a stream,
+// and find their results when the call returns. Every thread has its own default stream, which waits for other streams
+// only on request. (On GPUs each rank has a default stream, that of its device; ranks that are threads of one process
+// would deadlock on a shared one.)
 //
-// When an operation fails, the items behind it go on; a stream or an event behind it reports the failure as long as nobody
-// has done something about it, that is, aborted, destroyed, revoked, or shrunk with NCCL_SHRINK_ABORT, its communicator. On
-// a GPU the stream would stand still as long.
+// When an operation fails, the items after it continue. A stream or an event after it reports the failure until the
+// program reacts, that is, until it aborts, destroys, or revokes the communicator, or shrinks it with
+// NCCL_SHRINK_ABORT. On a GPU the stream would be blocked until then.
 #pragma once
 
 #include <deque>
@@ -31,12 +31,12 @@ struct Item;
 using ItemRef = std::shared_ptr<Item>;
 using CommRef = std::shared_ptr<Comm>;
 
-/** A queue. All but the handle is guarded by the lock of stream.cpp. */
+/** A queue. The lock of stream.cpp guards all members except handle. */
 struct Stream {
   explicit Stream(uintptr_t number) : handle(number) {}
   const uintptr_t handle;  // 0: the default stream of a thread
   ItemRef tail;
-  std::deque<ItemRef> queue;  // for the thread
+  std::deque<ItemRef> queue;  // items for the thread
   Condition wake;
   std::thread thread;
   bool closed = false;
@@ -45,39 +45,41 @@ struct Stream {
 };
 using StreamRef = std::shared_ptr<Stream>;
 
-/** The stream of a call; throws when there is none with this handle. */
+/** Returns the stream of a call; throws if no stream has this handle. */
 StreamRef requireStream(cudaStream_t handle, const char* call);
 
-/** Throws when there is no event with this handle. */
+/** Throws if no event has this handle. */
 void checkEvent(cudaEvent_t handle, const char* call);
 
-/** Records an event, if it still exists, behind all that is in the streams and that the communicators were given. */
+/** Records an event, if it still exists, after all items of the streams and all operations of the communicators. */
 void recordLaunch(cudaEvent_t handle, const std::vector<StreamRef>& streams, const std::vector<CommRef>& comms);
 
-/** What an item does; the communicators that failed are those that streams behind it report. */
+/** The work of an item. Returns the failed communicators, which later items of the streams report. */
 using Body = std::function<std::vector<CommRef>()>;
 
 enum class RunBy {
   Stream,  // the thread of the first stream
-  Thread,  // one of its own
-  Caller,  // who calls runHere
+  Thread,  // a thread of its own
+  Caller,  // the thread that calls runHere
 };
 
-/** Adds an item behind all that is in the streams now and all that the communicators were given. */
+/** Adds an item after all present items of the streams and all earlier operations of the communicators. */
 ItemRef enqueue(
     const std::vector<StreamRef>& streams, const std::vector<CommRef>& comms, RunBy by, Body body);
 
-/** Waits until an item can run, and runs it; at once if an abort, a revoke or a shrink cuts off one of its communicators. */
+/**
+ * Waits until an item can run, and runs it; at once if an abort, a revoke or a shrink cancels one of its communicators.
+ */
 void runHere(const ItemRef& item);
 
-/** Waits until a communicator has done all that it was given, or was cut off. */
+/** Waits until all operations of a communicator are done or cancelled. */
 void awaitOperations(Comm& comm);
 bool hasOperations(Comm& comm);
 
-/** Makes callers that wait in runHere and awaitOperations look whether their communicators were cut off. */
+/** Makes callers in runHere and awaitOperations check whether their communicators were cancelled. */
 void wakeCallers();
 
-/** Runs something short when all that is in any stream now is done, maybe at once. */
+/** Runs a short action when all present items of all streams are done, possibly in this call. */
 void whenAllDone(std::function<void()> action);
 
 }  // namespace host

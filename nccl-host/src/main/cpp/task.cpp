@@ -1,4 +1,4 @@
-// task.cpp: descriptions of calls, and the complaint about calls that do not fit together.
+// task.cpp: descriptions of calls, and the error for calls that do not match.
 
 #include "task.h"
 

@@ -1,4 +1,4 @@
-// types.cpp: tables behind types.h.
+// types.cpp: the tables for types.h.
 
 #include "types.h"
 

@@ -7,7 +7,7 @@
 
 namespace host {
 
-/** What a rank called. The values travel between processes. */
+/** The kind of a call. The values travel between processes. */
 enum class Call : uint8_t {
   AllReduce,
   Broadcast,
@@ -30,21 +30,21 @@ enum class Call : uint8_t {
   CommGrow,
 };
 
-/** An operator that a rank created; its number on the wire, since handles may differ between ranks. */
+/** Number on the wire of any operator that a rank created, since handles may differ between ranks. */
 constexpr int kPreMulSum = ncclNumOps;
 
-/** The name as NCCL writes it in its messages: "AllReduce". */
+/** The name as in NCCL's messages: "AllReduce". */
 const char* callName(Call call);
 
-/** True for what users call on a communicator that is made; false for the making of others. */
+/** True for calls on an existing communicator; false for those that create communicators. */
 bool isOperation(Call call);
 
 bool isPointToPoint(Call call);
 
-/** True for puts, signals, and the waiting for signals. */
+/** True for puts, signals, and waits for signals. */
 bool isOneSided(Call call);
 
-/** True for calls in which each rank tells two numbers to all others. */
+/** True for calls in which each rank sends two numbers to all others. */
 bool exchangesPairs(Call call);
 
 /** True for calls that fold elements with an operator. */

@@ -1,7 +1,7 @@
-// windows.cpp: exported functions of windows and one-sided communication. The rules are NCCL's: a window starts on a page
-// of 4096 bytes; what is put must lie in a window with NCCL_WIN_COLL_SYMMETRIC; there are as many contexts and signal indexes
-// as the communicator's configuration says, 1 if it says nothing; flags are 0.
-// NCCL does not look whether a put stays inside the windows of both sides; this engine does.
+// windows.cpp: exported functions of windows and one-sided communication. The rules are NCCL's: a window starts on a
+// page of 4096 bytes; the source of a put must lie in a window with NCCL_WIN_COLL_SYMMETRIC; the communicator's
+// configuration sets the number of contexts and signal indexes, 1 by default; flags are 0. In contrast to NCCL, this
+// engine checks that a put stays inside the windows of both sides.
 
 #include <string.h>
 
@@ -15,7 +15,7 @@ void checkZero(const char* call, const char* name, long long value) {
   if (value != 0) fail(ncclInvalidArgument, "%s : invalid %s %lld, expected 0", call, name, value);
 }
 
-/** Context and index of signals. */
+/** Checks the context and the index of signals. */
 void checkSignal(const char* call, int context, int index, const Comm& comm) {
   auto check = [&](const char* name, int value, const char* field, int count) {
     if (value >= 0 && value < count) return;
@@ -33,7 +33,7 @@ void checkPeer(const char* call, int peer, const Comm& comm) {
       ncclInvalidArgument, "%s : invalid peer %d (peer should be in the 0..%d range)", call, peer, comm.ranks - 1);
 }
 
-/** The window behind a handle. Needs windowsMutex. */
+/** Returns the window with this handle. Needs windowsMutex. */
 const Window& requireWindow(const char* call, const char* name, Comm& comm, ncclWindow_t handle) {
   if (handle == nullptr) fail(ncclInvalidArgument, "%s : %s argument is NULL", call, name);
   auto found = comm.windows.find(handle);
@@ -92,12 +92,12 @@ extern "C" ncclResult_t ncclCommWindowRegister(
 }
 HOST_PROFILER_ALIAS(ncclCommWindowRegister)
 
-// Not collective: from here on puts of others to this rank's memory are errors.
+// Not collective: from now on puts of other ranks to this rank's memory are errors.
 extern "C" ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win) {
   return guarded([&]() -> ncclResult_t {
     std::shared_ptr<Comm> known = requireComm(comm, "CommWindowDeregister");
     if (win == nullptr) return ncclSuccess;
-    // Its memory may be the source of puts that are still to come.
+    // The window's memory may be the source of pending puts.
     if (known->error() == ncclSuccess && !known->revoked) awaitOperations(*known);
     std::lock_guard<std::mutex> lock(known->windowsMutex);
     uint64_t number = requireWindow("CommWindowDeregister", "win", *known, win).number;
@@ -158,7 +158,7 @@ extern "C" ncclResult_t ncclPutSignal(
       }
       checkSource(call, *known, operation.send, bytes);
       operation.windowNumber = window.number;
-      // Used only when the peer is this rank.
+      // Used only if the peer is this rank.
       operation.recv = window.base + peerWinOffset;
     }
     return submit(known, std::move(operation), std::move(stream));

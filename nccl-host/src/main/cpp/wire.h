@@ -1,7 +1,8 @@
-// wire.h: what travels between the ranks of a communicator.
-// A pair of ranks has two streams. The data stream carries frames and elements. The control stream carries bad news and
-// farewells, which must get through however full the data stream is. Ranks that put have one lane more in each direction,
-// since puts come at any time. Both ends run on one machine and come from the same build, so plain structs are sent.
+// wire.h: messages between the ranks of a communicator.
+// A pair of ranks has two streams. The data stream carries frames and elements. The control stream carries failure
+// reports and Bye messages, which must arrive even if the data stream is full. Ranks that put have one additional lane
+// in each direction, since puts arrive at any time. Both ends run on one machine and come from the same build, so plain
+// structs are sent.
 #pragma once
 
 #include <array>
@@ -18,15 +19,15 @@ constexpr uint32_t kWireMagic = 0x34484a4e;
 constexpr uint32_t kWireVersion = 4;
 
 enum class FrameKind : uint8_t {
-  Collective,  // "I am in this collective"; both sides compare
-  Post,        // "I called Send or Recv for you"
+  Collective,  // a rank has entered a collective; both sides compare
+  Post,        // a rank called Send or Recv for the receiver of this frame
   Data,        // the elements of the next matched Send follow
 };
 
-/** What is set in the configuration of one collective; all 0 when nothing is. See collconfig.cpp. */
+/** The fields of a collective's configuration that are set; 0 if none. See collconfig.cpp. */
 using ConfigWords = std::array<uint64_t, 3>;
 
-/** A signature of a call, sent before its elements. */
+/** The signature of a call, sent before its elements. */
 struct Frame {
   uint32_t magic = kWireMagic;
   FrameKind kind = FrameKind::Collective;
@@ -36,17 +37,17 @@ struct Frame {
   int32_t op = 0;    // reductions: ncclRedOp_t or kPreMulSum, else 0
   int32_t root = 0;  // rooted calls: the root; Send and Recv: the peer; else 0
   uint64_t count = 0;
-  uint64_t bytes = 0;   // Data: how many bytes follow
+  uint64_t bytes = 0;   // Data: number of bytes that follow
   uint64_t scalar = 0;  // PreMulSum: this rank's scalar
-  // AlltoAllv: see AlltoAllvExtra; calls that exchange a pair of numbers: those; configurable calls: their ConfigWords.
+  // AlltoAllv: see AlltoAllvExtra; calls that exchange two numbers: the numbers; configurable calls: their ConfigWords.
   uint64_t extra[5] = {};
 };
 static_assert(sizeof(Frame) == 80, "no padding in frames");
 
-/** Meaning of Frame::extra for AlltoAllv: hashes of matrices that must agree, and the two counts of this pair. */
+/** Indexes of Frame::extra for AlltoAllv: hashes of matrices that must agree, and the two counts of this pair. */
 enum AlltoAllvExtra { kHashSendCounts, kHashRecvCounts, kHashRecvDisplacements, kSendCount, kRecvCount };
 
-/** Which signals are counted together: those of one rank, for one context and index. */
+/** Signals with equal keys are counted together: those of one rank, for one context and index. */
 struct SignalKey {
   int rank = 0;
   int context = 0;
@@ -57,13 +58,13 @@ struct SignalKey {
 };
 using SignalCounts = std::map<SignalKey, uint64_t>;
 
-/** Head of a put or a signal, on a lane of its own; its bytes follow. */
+/** Header of a put or a signal, on a lane; the bytes of the put follow. */
 struct PutFrame {
   uint32_t magic = kWireMagic;
   int32_t context = 0;
   int32_t signal = 0;
   uint32_t unused = 0;
-  uint64_t window = 0;  // counted by each communicator
+  uint64_t window = 0;  // numbered per communicator
   uint64_t offset = 0;
   uint64_t bytes = 0;
 };
@@ -73,9 +74,9 @@ enum class ControlKind : uint32_t {
   Bye = 1,
   Fault,
   Abort,
-  Lane,     // carries a socket: the sender's puts will come through it
+  Lane,     // carries a socket: the lane for the sender's puts
   Regroup,  // carries a RegroupNote
-  GrowId,   // carries the id of a ncclCommGetUniqueId
+  GrowId,   // carries an id of ncclCommGetUniqueId
 };
 
 /** A message of the control stream. */
@@ -86,18 +87,18 @@ struct Control {
 };
 static_assert(sizeof(Control) == 512, "no padding in control messages");
 
-/** What a rank tells the others to make a new communicator of them. */
+/** Data of one rank for the creation of a communicator from an existing one. */
 struct RegroupNote {
   Call call = Call::CommShrink;
-  uint64_t attempt = 0;  // counted on the parent
-  uint64_t completed = 0;  // the last attempt that succeeded at the rank that tells this
-  uint64_t members = 0;  // a hash of the list of ranks
+  uint64_t attempt = 0;  // numbered per parent
+  uint64_t completed = 0;  // the last attempt that the sender completed
+  uint64_t members = 0;  // hash of the list of ranks
   std::pair<int64_t, int64_t> told;  // CommSplit: color and key
   ncclUniqueId id = {};  // of the rank that serves the rendezvous
 };
 static_assert(sizeof(RegroupNote) < sizeof Control::text, "fits a control message");
 
-/** The call that a frame announces, as a user would write it down: "AllReduce(ncclFloat32, count 10, ncclSum)". */
+/** The call that a frame announces, in a user's notation: "AllReduce(ncclFloat32, count 10, ncclSum)". */
 std::string describe(const Frame& frame);
 
 }  // namespace host

@@ -1,7 +1,7 @@
 /*
- * One C symbol, ncclAlltoAllv, has three forms: RCCL's takes 9 arguments, VCCL's 10 or 11. Which one a library has is
- * concluded from its names, its symbols and its constants. Nothing is called for that, with one exception: VCCL's two
- * forms are told apart by a call that either refuses, once the program uses the function.
+ * One C symbol, ncclAlltoAllv, has three forms: RCCL's takes 9 arguments, VCCL's 10 or 11. The form of a library is
+ * inferred from its names, symbols and constants, without a call. VCCL's two forms are the exception: a call that both
+ * refuse distinguishes them, when the program first uses the function.
  */
 #ifndef NCCL4J_ALLTOALLV_H_
 #define NCCL4J_ALLTOALLV_H_
@@ -25,10 +25,10 @@
 
 namespace __attribute__((visibility("hidden"))) nccl4j {
 
-/** The forms of ncclAlltoAllv, by their number of arguments. FORM_UNDECIDED: nobody has asked yet. */
+/** The forms of ncclAlltoAllv, by number of arguments. FORM_UNDECIDED: not determined yet. */
 enum Form { FORM_ABSENT = 0, FORM_UNKNOWN = -1, FORM_UNDECIDED = -2, FORM_9 = 9, FORM_10 = 10, FORM_11 = 11 };
 
-/** A form, and why it is FORM_UNKNOWN. */
+/** A form, and the reason if it is FORM_UNKNOWN. */
 struct FormFound {
   int form;
   std::string reason;
@@ -46,7 +46,7 @@ inline bool isRcclLibrary(void* handle, const char* path) {
       || (target && hasRcclName(target.get()));
 }
 
-/** True if both symbols are in the same file of those that belong to the handle. */
+/** True if both symbols are in the same file; only files of the handle are searched. */
 inline bool areInOneFile(void* handle, const char* first, const char* second) {
   Dl_info one, other;
   void* a = dlsym(handle, first);
@@ -54,7 +54,7 @@ inline bool areInOneFile(void* handle, const char* first, const char* second) {
   return a && b && dladdr(a, &one) && dladdr(b, &other) && one.dli_fbase == other.dli_fbase;
 }
 
-/** The memory without write access, code and constants, of the library that holds an address. */
+/** The memory without write access, code and constants, of the library that contains an address. */
 inline std::vector<std::pair<const char*, size_t>> constantsAround(const void* address) {
   struct Search {
     ElfW(Addr) address;
@@ -80,8 +80,8 @@ inline std::vector<std::pair<const char*, size_t>> constantsAround(const void* a
 }
 
 /**
- * True if the library that holds the function is VCCL. The text is a warning of VCCL's own, in all of its versions that
- * have ncclAlltoAllv and can run it; the releases of NCCL and RCCL do not have it.
+ * True if the library that contains the function is VCCL. The text is one of VCCL's own warnings, in all of its
+ * versions that have ncclAlltoAllv and can run it; the releases of NCCL and RCCL do not contain it.
  */
 inline bool hasVcclText(const void* function) {
   static const char text[] = "RMA coll: sendcounts/sdispls/recvcounts/rdispls must be provided.";
@@ -91,22 +91,22 @@ inline bool hasVcclText(const void* function) {
 }
 
 /**
- * Tells VCCL's two forms apart, without a GPU. Zeroed memory stands at every place of the call where a form has a
- * pointer, so that whatever is followed or counted there harms nothing; VCCL looks for the mark of a communicator, finds
- * none, and refuses. The kernel tells which memory was touched: that at the place of the communicator, and no other.
- * Every argument is a full word: an int would leave the upper half of its place undefined.
+ * Distinguishes VCCL's two forms, without a GPU. Every argument that is a pointer in some form points to zeroed memory,
+ * so that a read or a count there does no harm. VCCL looks for the magic of a communicator, finds none, and refuses.
+ * The kernel reports the touched memory: that of the communicator argument, and no other. Every argument is a full
+ * word: an int would leave the upper half of its position undefined.
  */
 inline FormFound formByCall(void* function, void* lastError) {
   if (!lastError) return {FORM_UNKNOWN, "it has no ncclGetLastError"};
-  // Block 0 is for the places 1 to 7, blocks 1 to 4 for the places 8 to 11. Each is larger than any communicator; untouched
-  // pages cost nothing.
+  // Block 0 is for the arguments 1 to 7, blocks 1 to 4 for the arguments 8 to 11. Each block is larger than any
+  // communicator; untouched pages cost nothing.
   const int blocks = 5, firstPlace = 7;
   const size_t block = 16 << 20, size = blocks * block, page = (size_t)sysconf(_SC_PAGESIZE);
   void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return {FORM_UNKNOWN, "there was no memory for a call that tells"};
   auto unmap = [=](void* start) { munmap(start, size); };
   std::unique_ptr<void, decltype(unmap)> unmapAtEnd(memory, unmap);
-  madvise(memory, size, MADV_NOHUGEPAGE);  // A huge page could reach over two blocks.
+  madvise(memory, size, MADV_NOHUGEPAGE);  // A huge page could span two blocks.
   std::vector<unsigned char> resident(size / page);
   auto touched = [&] {
     int mask = mincore(memory, size, resident.data()) == 0 ? 0 : ~0;
@@ -123,9 +123,10 @@ inline FormFound formByCall(void* function, void* lastError) {
   std::string answer;
   bool refused = false;
   try {
-    // NCCL keeps per thread that a group is open and that it has failed: a thread of its own leaves the program's alone.
+    // NCCL stores per thread that a group is open and that it failed: a separate thread leaves the program's state
+    // alone.
     std::thread([&] {
-      // The text of the last error is one for the whole process: another thread's may come between.
+      // The whole process has one text of the last error: another thread may replace it in between.
       for (int attempt = 0; attempt < 3 && !refused; attempt++) {
         result = ((int (*)(W, W, W, W, W, W, W, W, W, W, W))function)(
             at[0], at[0], at[0], at[0], at[0], at[0], at[0], at[1], at[2], at[3], at[4]);

@@ -1,6 +1,6 @@
 /*
- * DLPack's structs, and tensors of our own in them. A consumer calls the deleter of a tensor in any thread, once, when it
- * no longer uses the memory; Java asks later whether it has, so that nothing here calls Java.
+ * DLPack's structs, and exported tensors in them. A consumer calls the deleter of a tensor in any thread, once, when it
+ * no longer uses the memory. Java polls for this call, so that nothing here calls Java.
  */
 #ifndef NCCL4J_DLPACK_H_
 #define NCCL4J_DLPACK_H_
@@ -44,7 +44,7 @@ struct DlpackVersioned {
 static_assert(sizeof(DlpackTensor) == 48 && sizeof(DlpackManaged) == 64 && sizeof(DlpackVersioned) == 80,
     "DLPack's structs on machines of 64 bits");
 
-/** A tensor of ours: freed when both the consumer and Java are done with it. */
+/** An exported tensor: freed when both the consumer and Java have released it. */
 struct DlpackExport {
   union {
     DlpackManaged managed;
@@ -58,7 +58,7 @@ inline void dlpackLeave(DlpackExport* one) {
   if (one->users.fetch_sub(1, std::memory_order_acq_rel) == 1) delete one;
 }
 
-/** Makes a tensor of one dimension. Returns the address that a consumer is given, which is also that of the export. */
+/** Creates a tensor of one dimension. Returns the address for the consumer, which is also the address of the export. */
 inline long long dlpackExport(long long data, long long length, int deviceType, int deviceId, int code, int bits,
     bool versioned) {
   auto* one = new DlpackExport{};
@@ -73,7 +73,7 @@ inline long long dlpackExport(long long data, long long length, int deviceType, 
   tensor.bits = (uint8_t)bits;
   tensor.lanes = 1;
   tensor.shape = &one->length;
-  // Null means that elements lie one behind the other. From 1.2 on strides must be there, so they are.
+  // NULL means contiguous elements. Version 1.2 and newer require strides, so they are always set.
   static int64_t one_element = 1;
   tensor.strides = &one_element;
   if (versioned) {
@@ -88,7 +88,7 @@ inline long long dlpackExport(long long data, long long length, int deviceType, 
   return (long long)one;
 }
 
-/** Whether the consumer is done; then Java's side is freed, too, and must not ask again. */
+/** True if the consumer has released the tensor; Java's side is then freed, too, and Java must not call this again. */
 inline bool dlpackIsReleased(long long address) {
   auto* one = (DlpackExport*)address;
   if (one->users.load(std::memory_order_acquire) != 1) return false;
@@ -96,7 +96,7 @@ inline bool dlpackIsReleased(long long address) {
   return true;
 }
 
-/** Calls the deleter of someone else's tensor, which may have none. */
+/** Calls the deleter of an imported tensor, if it has one. */
 inline void dlpackDelete(long long address, bool versioned) {
   if (versioned) {
     auto* one = (DlpackVersioned*)address;

@@ -1,7 +1,8 @@
 /*
- * Lets Java see every call. While somebody looks, a function's slot has the address of a wrapper, which tells of the call
- * before and after it, and calls the library's second name of the function, pnccl...; else it has the library's own
- * address, and nothing here is on the way. Part of nccl4j_library.h, before the redirections.
+ * Reports calls to Java. While interception is on, a function's slot has the address of a wrapper. The wrapper reports
+ * the call before and after it, and calls the library's second name of the function, pnccl... Otherwise the slot has
+ * the library's own address, and calls do not pass through this file. Part of nccl4j_library.h, before the
+ * redirections.
  */
 #ifndef NCCL4J_INTERCEPT_H_
 #define NCCL4J_INTERCEPT_H_
@@ -12,23 +13,23 @@
 
 namespace __attribute__((visibility("hidden"))) nccl4j {
 
-/** What an argument is, as Java gets it. */
+/** The kind of an argument, for Java. */
 enum Kind { KIND_OTHER = 0, KIND_COMMUNICATOR = 1, KIND_COUNT = 2, KIND_TYPE = 3, KIND_STREAM = 4 };
 
-/** The method in Java that is told of calls. */
+/** The Java method that receives the calls. */
 struct Interceptor {
   JavaVM* vm;
   jclass hook;
   jmethodID tell;
 };
 
-/** NULL while nobody looks. What it points to is never freed: a call may still be under way. */
+/** NULL while interception is off. Never freed after publication: a call may still use it. */
 inline std::atomic<const Interceptor*> interceptor{nullptr};
 inline void* intercepted[SLOT_COUNT];
 
 /**
- * Tells of a call: before it `after` is 0. Calls come from Java, so that the thread is one of Java's. The method throws
- * nothing; an exception that is pending all the same, of a stack overflow for example, is that of the call.
+ * Reports a call; `after` is 0 before the call and 1 after it. Calls come from Java, so the thread is attached. The
+ * method throws nothing; an exception that is pending nevertheless, for example a stack overflow, belongs to the call.
  */
 inline void tell(const Interceptor* to, int slot, int after, const long long* arguments, const signed char* kinds,
     int count, long long result) {
@@ -54,7 +55,7 @@ long long wordOf(const A& argument) {
   else return 0;  // a unique id, which is a secret
 }
 
-/** Calls a function, and tells of it before and after. */
+/** Calls a function and reports the call before and after it. */
 template <int slot, class R, class... A>
 R callAndTell(const Interceptor* to, R (*real)(A...), A... arguments) {
   const long long words[] = {wordOf(arguments)..., 0};
@@ -83,7 +84,7 @@ struct Wrapper<slot, R (*)(A...)> {
 };
 
 // ncclAlltoAllv is in the list of functions, but other headers do not declare it. It has three forms under one name:
-// instead of a wrapper in its slot, each of nccl4j's overloads tells of it.
+// each of nccl4j's overloads reports the call, instead of a wrapper in the slot.
 #define NCCL4J_WITHOUT_WRAPPER_ncclAlltoAllv 0, 1
 #define NCCL4J_WITHOUT_WRAPPER_pncclAlltoAllv 0, 1
 #define NCCL4J_SECOND_(first, second, ...) second
@@ -99,10 +100,10 @@ inline void* const wrappers[] = {
 #undef NCCL4J_FUNCTION
 };
 
-/** The second names, pnccl..., are what a wrapper calls. */
+/** True for functions with a wrapper. The second names, pnccl..., have none, since wrappers call them. */
 inline bool hasWrapper(int slot) { return functions[slot].name[0] == 'n' && wrappers[slot]; }
 
-/** What a slot gets: the function's address, or that of its wrapper. The caller holds the library's lock. */
+/** The address for a slot: that of the function or of its wrapper. The caller holds the library's lock. */
 inline void* addressForSlot(int slot, void* address, void* handle) {
   if (!interceptor.load(std::memory_order_relaxed) || !hasWrapper(slot)) return address;
   void* second = dlsym(handle, (std::string("p") + functions[slot].name).c_str());
@@ -110,7 +111,7 @@ inline void* addressForSlot(int slot, void* address, void* handle) {
   return wrappers[slot];
 }
 
-/** Tells the class's static method `tell` of every call from now on, or of none any more. What is under way is told to its end. */
+/** Reports further calls to the class's static method `tell`, or stops. The report of a running call is completed. */
 inline void intercept(JNIEnv* env, jclass hook, bool on) {
   static const Interceptor* const made = [&] {
     auto* one = new Interceptor{};
@@ -123,7 +124,7 @@ inline void intercept(JNIEnv* env, jclass hook, bool on) {
   Library& l = library();
   std::lock_guard<std::mutex> guard(l.lock);
   interceptor.store(on ? made : nullptr, std::memory_order_release);
-  // Every slot finds its address again at its next call.
+  // Every slot looks up its address again at its next call.
   for (auto& slot : slots) slot.store(nullptr, std::memory_order_release);
 }
 

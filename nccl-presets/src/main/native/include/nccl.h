@@ -1,12 +1,13 @@
 /*
- * The C API of NCCL 2.32.3, written down for nccl4j: declarations, constants and layouts, with comments of our own.
+ * The C API of NCCL 2.32.3, written for nccl4j: declarations, constants and layouts, with our own comments.
  * No CUDA header is needed. `nccl4j check-header FILE` compares this file with the nccl.h of an installation.
  * NVIDIA's manual: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api.html
  *
- * The tag "@since" of a function is read by the build: it goes into the message of the exception that a call gives
- * when the loaded library lacks the function. Every function has a twin under the name p..., for profilers.
- * The release that added a type is told the same way; that of a constant or a field opens the comment behind it.
- * Where there is none, NCCL 2.18 has it already. The header check holds all of these against real releases.
+ * The build reads the tag "@since" of a function and puts it into the message of the exception that is thrown when the
+ * loaded library lacks the function. Every function has a twin under the name p..., for profilers.
+ * The release that added a type is stated in the same way; that of a constant or a field begins the comment after it.
+ * Declarations without a release exist since NCCL 2.18 or earlier. The header check compares all of these with real
+ * releases.
  */
 #ifndef NCCL_H_
 #define NCCL_H_
@@ -20,7 +21,7 @@
 #define NCCL_PATCH 3
 #define NCCL_SUFFIX ""
 
-/* The version this header describes; ncclGetVersion tells that of the loaded library. */
+/* The version that this header describes; ncclGetVersion returns that of the loaded library. */
 #define NCCL_VERSION_CODE 23203
 #define NCCL_VERSION(X, Y, Z) \
   (((X) <= 2 && (Y) <= 8) ? (X) * 1000 + (Y) * 100 + (Z) : (X) * 10000 + (Y) * 100 + (Z))
@@ -46,13 +47,13 @@ typedef struct ncclWindow_vidmem* ncclWindow_t;
  */
 typedef struct ncclParamHandle* ncclParamHandle_t;
 
-/** Names a communicator that is being created; all ranks pass the same bytes. */
+/** Identifies a communicator during its creation; all ranks pass the same bytes. */
 #define NCCL_UNIQUE_ID_BYTES 128
 typedef struct {
   char internal[NCCL_UNIQUE_ID_BYTES];
 } ncclUniqueId;
 
-/** The outcome of a call. Newer libraries may return codes that are not listed here. */
+/** The result of a call. Newer libraries may return codes that are not listed here. */
 typedef enum {
   ncclSuccess = 0,
   ncclUnhandledCudaError = 1,
@@ -66,12 +67,12 @@ typedef enum {
   ncclNumResults = 9
 } ncclResult_t;
 
-/* Values of ncclConfig_t fields that were not set. */
+/* Values of unset ncclConfig_t fields. */
 #define NCCL_CONFIG_UNDEF_INT INT_MIN /* 2.17.1 */
 #define NCCL_CONFIG_UNDEF_PTR NULL /* 2.17.1 */
 #define NCCL_UNDEF_FLOAT -1.0f /* 2.22.3 */
 
-/* The color of a rank that takes no part in any communicator of a split. */
+/* The color of a rank that joins no communicator of a split. */
 #define NCCL_SPLIT_NOCOLOR -1 /* 2.18.1 */
 
 /* Window flags. */
@@ -96,7 +97,7 @@ typedef enum {
 #define NCCL_API_MAGIC 0xcafebeef /* 2.29.2 */
 
 /**
- * Values of hostCftMode: whether the host can ask for the endpoints of NVIDIA's compute fabric. Fallback goes on without
+ * Values of hostCftMode: access of the host to the endpoints of NVIDIA's compute fabric. Fallback continues without
  * them where Enable fails. The same on every rank.
  * @since NCCL 2.31.2
  */
@@ -108,8 +109,8 @@ typedef enum {
 } ncclHostCftMode_t;
 
 /**
- * Values of nvlsHostMode: bits of what a communicator goes without, to leave the NVLink switch's multicast memory to
- * others. Disable is all bits, also those of releases to come.
+ * Values of nvlsHostMode: features that a communicator does without, as bits, to leave the NVLink switch's multicast
+ * memory to others. Disable is all bits, including those of future releases.
  * @since NCCL 2.32.3
  */
 typedef enum {
@@ -121,9 +122,9 @@ typedef enum {
 } ncclNvlsHostMode_t;
 
 /**
- * Configuration of a communicator: 120 bytes. It only ever grows at its end; size tells a library how much of it to
- * read. A field beyond what the loaded library knows is ignored by it. Start from NCCL_CONFIG_INITIALIZER, and leave
- * size, magic and version as they are.
+ * Configuration of a communicator: 120 bytes. New releases append fields; size states how much of the struct a library
+ * may read. A library ignores the fields of later releases. Start from NCCL_CONFIG_INITIALIZER, and do not change size,
+ * magic and version.
  */
 typedef struct ncclConfig_v23100 {
   size_t size;
@@ -182,7 +183,7 @@ typedef struct ncclConfig_v23100 {
 }
 
 /**
- * An option of a vendor's library in a list, in any order, no key twice. NVIDIA's library reads none of it.
+ * An option of a vendor's library in a list, in any order, each key at most once. NVIDIA's library reads none of these.
  * @since NCCL 2.31.2
  */
 typedef struct ncclConfigExt {
@@ -199,10 +200,10 @@ typedef struct ncclConfigExt {
 } ncclConfigExt_t;
 
 /**
- * Configuration of one collective: 72 bytes, 64 in 2.31. It grows as ncclConfig_t does; a library copies what it
- * knows, and 2.31 goes by size and version for that, so leave size, magic and version as NCCL_COLLCONFIG_INITIALIZER
- * sets them. All ranks pass the same, but for the event, which is each rank's own; NCCL does not compare. The struct, its
- * texts and its list must live until the call, or the group around it, has been launched.
+ * Configuration of one collective: 72 bytes, 64 in 2.31. New releases append fields, as in ncclConfig_t. A library
+ * copies the fields that it knows; 2.31 selects them by size and version, so leave size, magic and version as
+ * NCCL_COLLCONFIG_INITIALIZER sets them. All ranks pass the same values except for the event, which is each rank's own;
+ * NCCL does not compare them. The struct, its texts and its list must live until the call, or its group, is launched.
  * @since NCCL 2.31.2
  */
 typedef struct ncclCollConfig_v23200 {
@@ -215,7 +216,7 @@ typedef struct ncclCollConfig_v23200 {
   int nvlsCTAs;                      /* 2.31.2: 1 to 64 */
   int cgaClusterSize;                /* 2.31.2: 0 to 8, the same in all of a group */
   const char* algSelection;          /* 2.31.2: starts of algorithms' names, with "," for or, "+" for and, "^" for not */
-  int forceAlgSelection;             /* 2.31.2: 1, or 0 to choose freely where the selection can't be had */
+  int forceAlgSelection;             /* 2.31.2: 1, or 0 to choose freely if the selection is not available */
   int CTAPolicy;                     /* 2.31.2: NCCL_CTA_POLICY_... */
   uint64_t userProfilerTag;          /* 2.31.2: for profilers; the highest bit is NCCL's */
   cudaEvent_t launchCompletionEvent; /* 2.32.3: without timing; on all ranks or none, one per group and communicator */
@@ -236,7 +237,7 @@ typedef struct ncclCollConfig_v23200 {
 }
 
 /**
- * Whether NCCL's TCP connections are encrypted: not at all, or with a key that all ranks share.
+ * Encryption of NCCL's TCP connections: none, or with a key that all ranks share.
  * @since NCCL 2.32.3
  */
 typedef enum {
@@ -245,7 +246,7 @@ typedef enum {
 } ncclEncryptionMode_t;
 
 /**
- * What ncclSetEncryption takes: 32 bytes. Start from NCCL_ENCRYPTION_CONFIG_INITIALIZER.
+ * The argument of ncclSetEncryption: 32 bytes. Start from NCCL_ENCRYPTION_CONFIG_INITIALIZER.
  * @since NCCL 2.32.3
  */
 typedef struct ncclEncryptionConfig_v23200 {
@@ -263,7 +264,7 @@ typedef struct ncclEncryptionConfig_v23200 {
 }
 
 /**
- * What ncclGroupSimulateEnd fills in. Start from NCCL_SIM_INFO_INITIALIZER.
+ * The result of ncclGroupSimulateEnd. Start from NCCL_SIM_INFO_INITIALIZER.
  * @since NCCL 2.22.3
  */
 typedef struct ncclSimInfo_v22200 {
@@ -278,7 +279,7 @@ typedef struct ncclSimInfo_v22200 {
 }
 
 /**
- * What ncclWaitSignal waits for: opCnt signals of peer at index sigIdx of context ctx.
+ * A wait of ncclWaitSignal: for opCnt signals of peer at index sigIdx of context ctx.
  * @since NCCL 2.29.2
  */
 typedef struct {
@@ -333,7 +334,9 @@ typedef enum {
   ncclNumTypes = 12
 } ncclDataType_t;
 
-/** Where the scalar of ncclRedOpCreatePreMulSum lies: on the device, read at each call, or on the host, read at once. */
+/**
+ * Location of the scalar of ncclRedOpCreatePreMulSum: on the device, read at each call, or on the host, read at once.
+ */
 typedef enum {
   ncclScalarDevice = 0,
   ncclScalarHostImmediate = 1
@@ -342,36 +345,36 @@ typedef enum {
 /* Library. */
 
 /**
- * Writes the version code of the loaded library, as NCCL_VERSION computes it. Not collective.
+ * Writes the version code of the loaded library, in the format of NCCL_VERSION. Not collective.
  * @since NCCL 2.3.5
  */
 ncclResult_t ncclGetVersion(int* version);
 ncclResult_t pncclGetVersion(int* version);
 
 /**
- * A fixed text for a result code; any int is accepted. The library owns the string.
+ * Returns the fixed text for a result code; accepts any int. The library owns the string.
  * @since NCCL 2.3.5
  */
 const char* ncclGetErrorString(ncclResult_t result);
 const char* pncclGetErrorString(ncclResult_t result);
 
 /**
- * The text of the last error in this process; comm may be NULL. The library owns the string and overwrites it.
+ * Returns the text of the last error in this process; comm may be NULL. The library owns the string and overwrites it.
  * @since NCCL 2.13.4
  */
 const char* ncclGetLastError(ncclComm_t comm);
 const char* pncclGetLastError(ncclComm_t comm);
 
 /**
- * Makes the library read NCCL_DEBUG and its companions again. Deprecated by NVIDIA since 2.29.
+ * Makes the library read NCCL_DEBUG and related variables again. Deprecated by NVIDIA since 2.29.
  * @since NCCL 2.24.3
  */
 void ncclResetDebugInit();
 void pncclResetDebugInit();
 
 /**
- * Asks for encrypted TCP connections, before the first unique id and communicator of the process. A library that was built
- * without TLS takes the call all the same.
+ * Requests encrypted TCP connections. Call before the first unique id and communicator of the process. A library
+ * without TLS also accepts the call.
  * @since NCCL 2.32.3
  */
 ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t* config);
@@ -380,14 +383,14 @@ ncclResult_t pncclSetEncryption(const ncclEncryptionConfig_t* config);
 /* Memory. */
 
 /**
- * Allocates size bytes on the current device, fit for windows and registrations.
+ * Allocates size bytes on the current device, suitable for windows and registrations.
  * @since NCCL 2.19.1
  */
 ncclResult_t ncclMemAlloc(void** ptr, size_t size);
 ncclResult_t pncclMemAlloc(void** ptr, size_t size);
 
 /**
- * Frees what ncclMemAlloc gave.
+ * Frees memory of ncclMemAlloc.
  * @since NCCL 2.19.1
  */
 ncclResult_t ncclMemFree(void* ptr);
@@ -396,7 +399,7 @@ ncclResult_t pncclMemFree(void* ptr);
 /* Communicators. */
 
 /**
- * Makes the id that all ranks of one new communicator share. Call it on one rank and hand the bytes to the others.
+ * Creates the id that all ranks of a new communicator share. Call it on one rank and pass the bytes to the others.
  * @since NCCL 2.3.5
  */
 ncclResult_t ncclGetUniqueId(ncclUniqueId* uniqueId);
@@ -410,8 +413,8 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId,
 ncclResult_t pncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank);
 
 /**
- * As ncclCommInitRank, with a configuration; config NULL means all defaults. comm is written later when non-blocking
- * or in a group.
+ * As ncclCommInitRank, with a configuration; config NULL means all defaults. If non-blocking or in a group, comm is
+ * written later.
  * @since NCCL 2.14.3
  */
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t* config);
@@ -435,28 +438,28 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist);
 ncclResult_t pncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist);
 
 /**
- * Flushes outstanding work and releases global resources, before ncclCommDestroy. Collective.
+ * Completes outstanding work and releases global resources, before ncclCommDestroy. Collective.
  * @since NCCL 2.14.3
  */
 ncclResult_t ncclCommFinalize(ncclComm_t comm);
 ncclResult_t pncclCommFinalize(ncclComm_t comm);
 
 /**
- * Frees the communicator once its work is done.
+ * Frees the communicator when its work is done.
  * @since NCCL 2.3.5
  */
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
 ncclResult_t pncclCommDestroy(ncclComm_t comm);
 
 /**
- * Frees the communicator and stops its outstanding work; may be called while another thread waits in it.
+ * Frees the communicator and stops its outstanding work; allowed while another thread waits in a call on it.
  * @since NCCL 2.4.2
  */
 ncclResult_t ncclCommAbort(ncclComm_t comm);
 ncclResult_t pncclCommAbort(ncclComm_t comm);
 
 /**
- * Stops outstanding work and makes the communicator unusable but for destroy, split and shrink. revokeFlags is
+ * Stops outstanding work and makes the communicator unusable except for destroy, split and shrink. revokeFlags is
  * NCCL_REVOKE_DEFAULT.
  * @since NCCL 2.28.7
  */
@@ -482,7 +485,7 @@ ncclResult_t pncclCommShrink(
     int shrinkFlags);
 
 /**
- * Makes the id that new ranks need to join comm by ncclCommGrow. Call it on one rank.
+ * Creates the id with which new ranks join comm by ncclCommGrow. Call it on one rank.
  * @since NCCL 2.29.2
  */
 ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* uniqueId);
@@ -499,42 +502,42 @@ ncclResult_t pncclCommGrow(
     ncclComm_t comm, int nRanks, const ncclUniqueId* uniqueId, int rank, ncclComm_t* newcomm, ncclConfig_t* config);
 
 /**
- * The state of the communicator: ncclSuccess, ncclInProgress or the error that ended it.
+ * Writes the state of the communicator: ncclSuccess, ncclInProgress or the error that ended it.
  * @since NCCL 2.4.2
  */
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError);
 ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError);
 
 /**
- * How many ranks the communicator has.
+ * Writes the number of ranks of the communicator.
  * @since NCCL 2.3.5
  */
 ncclResult_t ncclCommCount(const ncclComm_t comm, int* count);
 ncclResult_t pncclCommCount(const ncclComm_t comm, int* count);
 
 /**
- * The CUDA device that the communicator is bound to.
+ * Writes the CUDA device of the communicator.
  * @since NCCL 2.3.5
  */
 ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device);
 ncclResult_t pncclCommCuDevice(const ncclComm_t comm, int* device);
 
 /**
- * This process's or thread's rank in the communicator.
+ * Writes the rank of the calling process or thread in the communicator.
  * @since NCCL 2.3.5
  */
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank);
 ncclResult_t pncclCommUserRank(const ncclComm_t comm, int* rank);
 
 /**
- * Gives back memory that an idle communicator holds; flags is NCCL_SUSPEND_MEM. Collective.
+ * Releases memory of an idle communicator; flags is NCCL_SUSPEND_MEM. Collective.
  * @since NCCL 2.29.7
  */
 ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags);
 ncclResult_t pncclCommSuspend(ncclComm_t comm, int flags);
 
 /**
- * Takes back what ncclCommSuspend gave. Collective.
+ * Restores the memory that ncclCommSuspend released. Collective.
  * @since NCCL 2.29.7
  */
 ncclResult_t ncclCommResume(ncclComm_t comm);
@@ -579,7 +582,7 @@ ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win);
 ncclResult_t pncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win);
 
 /**
- * The address that this rank registered as the window.
+ * Writes the address that this rank registered as the window.
  * @since NCCL 2.29.2
  */
 ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void** outUserPtr);
@@ -648,7 +651,7 @@ ncclResult_t pncclAllReduce(
     cudaStream_t stream);
 
 /**
- * Reduces nranks*recvcount elements and gives block r to rank r. In place when recvbuff == sendbuff + rank*recvcount.
+ * Reduces nranks*recvcount elements; rank r receives block r. In place when recvbuff == sendbuff + rank*recvcount.
  * @since NCCL 2.3.5
  */
 ncclResult_t ncclReduceScatter(
@@ -691,7 +694,7 @@ ncclResult_t pncclGather(
     cudaStream_t stream);
 
 /**
- * Gives block r of root's sendbuff, count elements, to rank r.
+ * Sends block r of root's sendbuff, count elements, to rank r.
  * @since NCCL 2.28.3
  */
 ncclResult_t ncclScatter(
@@ -701,7 +704,7 @@ ncclResult_t pncclScatter(
     const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
     cudaStream_t stream);
 
-/* Collectives with a configuration of their own: the arguments of the plain call, and config. NULL is the plain call. */
+/* Collectives with a configuration per call: the arguments of the plain call, and config. NULL means the plain call. */
 
 /**
  * As ncclAllReduce, with a configuration for this call; the same on every rank.
@@ -862,91 +865,91 @@ ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t* simInfo);
 /* Parameters of the library. */
 
 /**
- * Looks a parameter up by its name, as in NCCL_DEBUG.
+ * Finds a parameter by its name, in the form of NCCL_DEBUG.
  * @since NCCL 2.30.4
  */
 ncclResult_t ncclParamBind(ncclParamHandle_t* out, const char* key);
 ncclResult_t pncclParamBind(ncclParamHandle_t* out, const char* key);
 
 /**
- * The value of a parameter of type int8_t.
+ * Writes the value of a parameter of type int8_t.
  * @since NCCL 2.30.4
  */
 ncclResult_t ncclParamGetI8(ncclParamHandle_t h, int8_t* out);
 ncclResult_t pncclParamGetI8(ncclParamHandle_t h, int8_t* out);
 
 /**
- * The value of a parameter of type int16_t.
+ * Writes the value of a parameter of type int16_t.
  * @since NCCL 2.30.4
  */
 ncclResult_t ncclParamGetI16(ncclParamHandle_t h, int16_t* out);
 ncclResult_t pncclParamGetI16(ncclParamHandle_t h, int16_t* out);
 
 /**
- * The value of a parameter of type int32_t.
+ * Writes the value of a parameter of type int32_t.
  * @since NCCL 2.30.4
  */
 ncclResult_t ncclParamGetI32(ncclParamHandle_t h, int32_t* out);
 ncclResult_t pncclParamGetI32(ncclParamHandle_t h, int32_t* out);
 
 /**
- * The value of a parameter of type int64_t.
+ * Writes the value of a parameter of type int64_t.
  * @since NCCL 2.30.4
  */
 ncclResult_t ncclParamGetI64(ncclParamHandle_t h, int64_t* out);
 ncclResult_t pncclParamGetI64(ncclParamHandle_t h, int64_t* out);
 
 /**
- * The value of a parameter of type uint8_t.
+ * Writes the value of a parameter of type uint8_t.
  * @since NCCL 2.30.4
  */
 ncclResult_t ncclParamGetU8(ncclParamHandle_t h, uint8_t* out);
 ncclResult_t pncclParamGetU8(ncclParamHandle_t h, uint8_t* out);
 
 /**
- * The value of a parameter of type uint16_t.
+ * Writes the value of a parameter of type uint16_t.
  * @since NCCL 2.30.4
  */
 ncclResult_t ncclParamGetU16(ncclParamHandle_t h, uint16_t* out);
 ncclResult_t pncclParamGetU16(ncclParamHandle_t h, uint16_t* out);
 
 /**
- * The value of a parameter of type uint32_t.
+ * Writes the value of a parameter of type uint32_t.
  * @since NCCL 2.30.4
  */
 ncclResult_t ncclParamGetU32(ncclParamHandle_t h, uint32_t* out);
 ncclResult_t pncclParamGetU32(ncclParamHandle_t h, uint32_t* out);
 
 /**
- * The value of a parameter of type uint64_t.
+ * Writes the value of a parameter of type uint64_t.
  * @since NCCL 2.30.4
  */
 ncclResult_t ncclParamGetU64(ncclParamHandle_t h, uint64_t* out);
 ncclResult_t pncclParamGetU64(ncclParamHandle_t h, uint64_t* out);
 
 /**
- * The value of a parameter that is a string; valid until this thread's next such call.
+ * Writes the value of a string parameter; valid until this thread's next call of this function.
  * @since NCCL 2.30.4
  */
 ncclResult_t ncclParamGetStr(ncclParamHandle_t h, const char** out);
 ncclResult_t pncclParamGetStr(ncclParamHandle_t h, const char** out);
 
 /**
- * Copies the value of a parameter of any type, maxLen bytes at most, and writes its length in bytes.
+ * Copies the value of a parameter of any type, at most maxLen bytes, and writes its length in bytes.
  * @since NCCL 2.30.4
  */
 ncclResult_t ncclParamGet(ncclParamHandle_t h, void* out, int maxLen, int* len);
 ncclResult_t pncclParamGet(ncclParamHandle_t h, void* out, int maxLen, int* len);
 
 /**
- * The value of a parameter as text, by its name; valid until this thread's next such call.
+ * Writes the value of a parameter as text, by its name; valid until this thread's next call of this function.
  * @since NCCL 2.30.4
  */
 ncclResult_t ncclParamGetParameter(const char* key, const char** value, int* valueLen);
 ncclResult_t pncclParamGetParameter(const char* key, const char** value, int* valueLen);
 
 /**
- * The names of all parameters.
+ * Writes the names of all parameters.
  * @since NCCL 2.30.4
  */
 ncclResult_t ncclParamGetAllParameterKeys(const char*** table, int* tableLen);
@@ -959,7 +962,7 @@ ncclResult_t pncclParamGetAllParameterKeys(const char*** table, int* tableLen);
 void ncclParamDumpAll(void);
 void pncclParamDumpAll(void);
 
-/* RCCL alone. */
+/* RCCL only. */
 
 /**
  * As ncclAllReduce, and adds acc, of count elements on the device, to the result. acc must not be NULL.

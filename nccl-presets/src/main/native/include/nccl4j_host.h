@@ -1,12 +1,13 @@
 /*
- * nccl4j_host.h: what the host engine has besides NCCL's API: streams, events and copies, which a GPU has from CUDA.
+ * nccl4j_host.h: the host engine's functions besides NCCL's API: streams, events and copies, which CUDA provides on
+ * GPUs.
  *
- * The rules are CUDA's. Work in a stream runs in its order; that of several streams runs at once, unless events order it.
- * The default stream is 0 (1 and 2 mean the same). Each thread has one of its own, and no stream waits for another by
- * itself. Operations of blocking communicators in the default stream, and copies, are done when their call returns; in all
- * other streams they are only begun.
+ * The rules are CUDA's. Work in one stream runs in order; work in several streams runs concurrently, unless events
+ * order it. The default stream is 0 (1 and 2 are equivalent). Each thread has its own default stream, and no stream
+ * waits for another without an event. Operations of blocking communicators in the default stream, and copies, are
+ * complete when their call returns; in all other streams they are only enqueued.
  *
- * All functions may be called from any thread. They return an ncclResult_t; ncclGetLastError(NULL) has the text.
+ * All functions may be called from any thread. They return an ncclResult_t; ncclGetLastError(NULL) returns the text.
  */
 #ifndef NCCL4J_HOST_H_
 #define NCCL4J_HOST_H_
@@ -22,19 +23,19 @@ typedef struct nccl4jHostEvent* nccl4jHostEvent_t;
 const char* nccl4jHostEngineVersion(void);
 
 ncclResult_t nccl4jHostStreamCreate(cudaStream_t* stream);
-/* What is in the stream goes on to its end. */
+/* Work that is already in the stream runs to its end. */
 ncclResult_t nccl4jHostStreamDestroy(cudaStream_t stream);
 /*
- * ncclSuccess when all is done, ncclInProgress when not, or the error of an operation in the stream whose communicator was
- * not aborted, destroyed or revoked since.
+ * Returns ncclSuccess if all work is done, ncclInProgress if not, or the error of an operation in the stream whose
+ * communicator was not aborted, destroyed or revoked since.
  */
 ncclResult_t nccl4jHostStreamQuery(cudaStream_t stream);
-/* As the query, when all is done. */
+/* Waits until all work is done, and returns as the query. */
 ncclResult_t nccl4jHostStreamSynchronize(cudaStream_t stream);
-/* What comes into the stream from now on waits for what was before the mark. */
+/* Later work of the stream waits for the work before the event. */
 ncclResult_t nccl4jHostStreamWaitEvent(cudaStream_t stream, nccl4jHostEvent_t event);
 
-/* A mark in a stream; it may be recorded again, and then stands for the new mark. */
+/* A position in a stream. Recording an event again replaces the position. */
 ncclResult_t nccl4jHostEventCreate(nccl4jHostEvent_t* event);
 ncclResult_t nccl4jHostEventDestroy(nccl4jHostEvent_t event);
 ncclResult_t nccl4jHostEventRecord(nccl4jHostEvent_t event, cudaStream_t stream);
@@ -43,7 +44,7 @@ ncclResult_t nccl4jHostEventSynchronize(nccl4jHostEvent_t event);
 ncclResult_t nccl4jHostEventElapsedTime(double* seconds, nccl4jHostEvent_t start, nccl4jHostEvent_t end);
 
 ncclResult_t nccl4jHostMemcpyAsync(void* target, const void* source, size_t bytes, cudaStream_t stream);
-/* free() when all that is in any stream now is done: at once, or later in another thread. */
+/* Calls free() when all present work of all streams is done: at once, or later in another thread. */
 ncclResult_t nccl4jHostFree(void* memory);
 
 #ifdef __cplusplus

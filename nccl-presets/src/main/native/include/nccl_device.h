@@ -1,16 +1,17 @@
 /*
- * The host side of the device API of NCCL 2.32.3, written down for nccl4j: the functions of nccl_device.h that a program
- * on the host calls, and the types that they take, with comments of our own. The other side is C++ for kernels: it is no
- * part of a library, and not of this file. `nccl4j check-header FOLDER` compares this file with an installation's.
+ * The host side of the device API of NCCL 2.32.3, written for nccl4j: the functions of nccl_device.h that host programs
+ * call, and the types of their arguments, with our own comments. The other side is C++ for kernels, which is part of
+ * neither the library nor this file. `nccl4j check-header FOLDER` compares this file with an installation's.
  * NVIDIA's manual: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/deviceapi.html
  *
- * Comments tell releases as in nccl.h; where there is none, NCCL 2.28.3 has it already. The libraries export a twin under
- * the name p... of each function, which NVIDIA's header does not declare, and neither does this one.
+ * Comments state releases as in nccl.h; declarations without a release exist since NCCL 2.28.3 or earlier. The
+ * libraries export a twin under the name p... of each function; neither NVIDIA's header nor this file declares the
+ * twins.
  *
- * Structures with size, magic and version are not as ncclConfig_t is: the library goes by version alone. One that is newer
- * than the library is refused with ncclInvalidUsage, unless NCCL_ENABLE_VERSION_CHECK is 0; of one that is older, the
- * library takes the layout of that release. So a program that was built with a newer header sets version to what
- * ncclGetVersion tells, and leaves alone what that release has not got.
+ * Structures with size, magic and version differ from ncclConfig_t: the library uses the version only. It refuses a
+ * structure of a newer version with ncclInvalidUsage, unless NCCL_ENABLE_VERSION_CHECK is 0, and reads one of an older
+ * version in the layout of that release. A program that was built with a newer header therefore sets version to the
+ * result of ncclGetVersion, and leaves unset the fields that this release lacks.
  */
 #ifndef NCCL_DEVICE_H_
 #define NCCL_DEVICE_H_
@@ -22,15 +23,15 @@
 extern "C" {
 #endif
 
-/** Where a resource begins in the memory of a device communicator, in units of the library's. */
+/** Start of a resource in the memory of a device communicator, in the library's units. */
 typedef uint32_t ncclDevResourceHandle_t;
 /**
- * The first of some signals of a device communicator.
+ * The first of a range of signals of a device communicator.
  * @since NCCL 2.28.7
  */
 typedef uint32_t ncclGinSignal_t;
 /**
- * The first of some counters of a device communicator.
+ * The first of a range of counters of a device communicator.
  * @since NCCL 2.28.7
  */
 typedef uint32_t ncclGinCounter_t;
@@ -42,8 +43,8 @@ typedef uint32_t ncclCftLeId_t;
 #define NCCL_LE_ID_INVALID ((ncclCftLeId_t)-1) /* 2.31.2 */
 
 /**
- * How GPUs start transfers over the network themselves: not at all, or in requirements in any way; there is no 1. In C++
- * it has one byte before 2.29.7.
+ * The kind of network transfers that GPUs start themselves: none, or (in requirements) any; there is no value 1. In C++
+ * the type has one byte before 2.29.7.
  * @since NCCL 2.29.2
  */
 typedef enum {
@@ -56,7 +57,8 @@ typedef enum {
 } ncclGinType_t;
 
 /**
- * Which ranks GPUs reach so: none, all, those at the same place of other teams, or those at a stride.
+ * The ranks that the network transfers of GPUs reach: none, all, those at the same position of other teams, or those at
+ * a stride.
  * @since NCCL 2.29.7
  */
 typedef enum {
@@ -67,7 +69,7 @@ typedef enum {
 } ncclGinConnectionType_t;
 
 /**
- * Teams of the compute fabric: one, or the inner teams of two levels.
+ * Teams of the compute fabric: a single team, or the inner teams of two levels.
  * @since NCCL 2.31.2
  */
 typedef enum {
@@ -77,7 +79,7 @@ typedef enum {
 } ncclCftTeamMode_t;
 
 /**
- * Bits of what a device communicator needs of the compute fabric.
+ * Features of the compute fabric that a device communicator needs, as bits.
  * @since NCCL 2.31.2
  */
 typedef enum {
@@ -86,19 +88,22 @@ typedef enum {
   NCCL_CFT_MULTIMEM = 2
 } ncclCftCap_t;
 
-/** Ranks at equal distances in a communicator: rank i of it is rank own + (i - rank) * stride there. 12 bytes, a value. */
+/**
+ * Ranks at equal distances in a communicator: rank i of the team is rank own + (i - rank) * stride of the communicator.
+ * 12 bytes, by value.
+ */
 typedef struct ncclTeam {
   int nRanks;
   int rank;
   int stride;
 } ncclTeam_t;
 
-/** Memory of a team at one address, by which a GPU writes to all or reads a sum of all. A value. */
+/** Memory of a team at one address, through which a GPU writes to all ranks or reads a sum of all ranks. By value. */
 typedef struct ncclMultimemHandle {
   void* mcBasePtr;
 } ncclMultimemHandle_t;
 
-/** Barriers of a team whose GPUs reach each other's memory; for kernels. */
+/** Barriers of a team whose GPUs access each other's memory; for kernels. */
 typedef struct ncclLsaBarrierHandle {
   ncclDevResourceHandle_t bufHandle;
   int nBarriers;
@@ -120,7 +125,7 @@ typedef struct ncclLLA2AHandle {
 } ncclLLA2AHandle_t;
 
 /**
- * A buffer of messages on their way out; for kernels.
+ * A buffer of outgoing messages; for kernels.
  * @since NCCL 2.29.7
  */
 typedef struct ncclGinOutboxHandle {
@@ -129,7 +134,7 @@ typedef struct ncclGinOutboxHandle {
 } ncclGinOutboxHandle_t;
 
 /**
- * A buffer of messages from all of a team; for kernels.
+ * A buffer of messages from all ranks of a team; for kernels.
  * @since NCCL 2.29.7
  */
 typedef struct ncclGinInboxA2AHandle {
@@ -139,7 +144,7 @@ typedef struct ncclGinInboxA2AHandle {
   uint32_t nPeers_rcp32;
 } ncclGinInboxA2AHandle_t;
 
-/** One resource that ncclDevCommCreate sets up; the functions ...CreateRequirement fill it in. 32 bytes in 2.28.3. */
+/** One resource for ncclDevCommCreate to set up; the functions ...CreateRequirement fill it in. 32 bytes in 2.28.3. */
 typedef struct ncclDevResourceRequirements {
   struct ncclDevResourceRequirements* next; /* NULL in the last */
   size_t bufferSize;
@@ -151,7 +156,7 @@ typedef struct ncclDevResourceRequirements {
   ncclGinCounter_t* outGinCounterStart;     /* 2.28.7 */
 } ncclDevResourceRequirements_t;
 
-/** A team that kernels use besides those that there always are. */
+/** A team that kernels use in addition to the standard teams. */
 typedef struct ncclTeamRequirements {
   struct ncclTeamRequirements* next;
   ncclTeam_t team;
@@ -160,8 +165,8 @@ typedef struct ncclTeamRequirements {
 } ncclTeamRequirements_t;
 
 /**
- * What kernels will use of a device communicator: 120 bytes; 96 in 2.30, 88 in 2.29.7, 72 in 2.29.2. That of 2.28 begins
- * without size, magic and version, and is another one. Start from NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER.
+ * The needs of kernels from a device communicator: 120 bytes; 96 in 2.30, 88 in 2.29.7, 72 in 2.29.2. The structure of
+ * 2.28 has neither size, magic nor version, and is a different type. Start from NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER.
  */
 typedef struct ncclDevCommRequirements {
   size_t size;          /* 2.29.2 */
@@ -222,8 +227,8 @@ typedef struct ncclDevCommRequirements {
 }
 
 /**
- * What a communicator can do: 152 bytes; 144 in 2.31, 56 from 2.29.7 on, 40 before, where ginType is one byte at offset
- * 34. Start from NCCL_COMM_PROPERTIES_INITIALIZER.
+ * The capabilities of a communicator: 152 bytes; 144 in 2.31, 56 from 2.29.7 on, 40 before, where ginType is one byte
+ * at offset 34. Start from NCCL_COMM_PROPERTIES_INITIALIZER.
  * @since NCCL 2.29.2
  */
 typedef struct ncclCommProperties {
@@ -255,8 +260,9 @@ typedef struct ncclCommProperties {
 }
 
 /**
- * A device communicator, which a kernel gets by value: 248 bytes; 240 in 2.30, 224 in 2.29.7, 200 before, 88 in 2.28.3. Only
- * kernels of that release read it. Where requirements have useRuntimeVersion, it has devCommRuntimeVersionSize bytes.
+ * A device communicator, passed to kernels by value: 248 bytes; 240 in 2.30, 224 in 2.29.7, 200 before, 88 in 2.28.3.
+ * Only kernels of the same release read it. With useRuntimeVersion in the requirements it has devCommRuntimeVersionSize
+ * bytes.
  */
 typedef struct ncclDevComm {
   unsigned int magic;   /* 2.30.3 */
@@ -267,35 +273,35 @@ typedef struct ncclDevComm {
 /* Communicators. */
 
 /**
- * Writes what a communicator can do; props comes initialized. Not collective. From 2.29.7 on, the first call of a
- * communicator with symmetric memory reserves addresses of the device.
+ * Writes the capabilities of a communicator; the caller initializes props. Not collective. From 2.29.7 on, the first
+ * call on a communicator with symmetric memory reserves addresses of the device.
  * @since NCCL 2.29.2
  */
 ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t* props);
 
 /**
- * Makes a device communicator. All ranks call it; in a group it is made when that ends. What the requirements point to must
- * live as long.
+ * Creates a device communicator. Collective; within a group it is created at the end of the group. The objects that the
+ * requirements point to must live as long.
  * @since NCCL 2.28.3
  */
 ncclResult_t ncclDevCommCreate(ncclComm_t comm, const ncclDevCommRequirements_t* reqs, ncclDevComm_t* outDevComm);
 
 /**
- * Frees what ncclDevCommCreate made, when no kernel uses it any more.
+ * Frees a device communicator of ncclDevCommCreate. Call when no kernel uses it any more.
  * @since NCCL 2.28.3
  */
 ncclResult_t ncclDevCommDestroy(ncclComm_t comm, const ncclDevComm_t* devComm);
 
-/* Windows: addresses for kernels and copies on this rank's GPU. An address that there is not is NULL, with ncclSuccess. */
+/* Windows: addresses for kernels and copies on this rank's GPU. If there is no address: NULL, with ncclSuccess. */
 
 /**
- * Writes the address at which this rank's GPU reaches the window memory of a rank of its team with shared memory.
+ * Writes the address at which this rank's GPU accesses the window memory of a rank of its team with shared memory.
  * @since NCCL 2.29.2
  */
 ncclResult_t ncclGetLsaDevicePointer(ncclWindow_t window, size_t offset, int lsaRank, void** outPtr);
 
 /**
- * As ncclGetLsaDevicePointer, for a rank of the communicator; NULL for one of another team.
+ * As ncclGetLsaDevicePointer, for a rank of the communicator; NULL for a rank of another team.
  * @since NCCL 2.29.2
  */
 ncclResult_t ncclGetPeerDevicePointer(ncclWindow_t window, size_t offset, int peer, void** outPtr);
@@ -333,61 +339,61 @@ ncclResult_t ncclGetCftDeviceLeInfo(
  */
 ncclResult_t ncclGetMultimemDeviceLeInfo(ncclWindow_t window, size_t offset, ncclCftLeId_t* leId, size_t* leOffset);
 
-/* Teams. None of these checks its communicator, which must be a valid one. */
+/* Teams. These functions do not check the communicator, which must be valid. */
 
 /**
- * All ranks.
+ * Returns all ranks.
  * @since NCCL 2.28.3
  */
 ncclTeam_t ncclTeamWorld(ncclComm_t comm);
 
 /**
- * The ranks whose memory this rank's GPU reaches by loads and stores.
+ * Returns the ranks whose memory this rank's GPU accesses by loads and stores.
  * @since NCCL 2.28.3
  */
 ncclTeam_t ncclTeamLsa(ncclComm_t comm);
 
 /**
- * The ranks at the same place in other teams with shared memory.
+ * Returns the ranks at the same position in other teams with shared memory.
  * @since NCCL 2.28.3
  */
 ncclTeam_t ncclTeamRail(ncclComm_t comm);
 
 /**
- * The ranks that the compute fabric connects; mode is a ncclCftTeamMode_t.
+ * Returns the ranks that the compute fabric connects; mode is a ncclCftTeamMode_t.
  * @since NCCL 2.31.2
  */
 ncclTeam_t ncclTeamCft(ncclComm_t comm, ncclCftTeamMode_t mode);
 
 /**
- * The ranks that it connects by multicast.
+ * Returns the ranks that the compute fabric connects by multicast.
  * @since NCCL 2.31.2
  */
 ncclTeam_t ncclTeamCftMultimem(ncclComm_t comm);
 
 /**
- * The rank in the communicator of a rank of a team.
+ * Returns the rank in the communicator for a rank of a team.
  * @since NCCL 2.28.3
  */
 int ncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank);
 
 /**
- * The rank in the team with shared memory of a rank of a team.
+ * Returns the rank in the team with shared memory for a rank of a team.
  * @since NCCL 2.28.3
  */
 int ncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank);
 
-/* Requirements: each fills in outReq, for the list of ncclDevCommRequirements_t, and where outHandle will be written. */
+/* Requirements: each fills in outReq, for the list of ncclDevCommRequirements_t, and the destination of outHandle. */
 
 /**
- * Barriers of a team with shared memory.
+ * Requires barriers of a team with shared memory.
  * @since NCCL 2.28.3
  */
 ncclResult_t ncclLsaBarrierCreateRequirement(
     ncclTeam_t team, int nBarriers, ncclLsaBarrierHandle_t* outHandle, ncclDevResourceRequirements_t* outReq);
 
 /**
- * Barriers over the network.
+ * Requires barriers over the network.
  * @since NCCL 2.28.7
  */
 ncclResult_t ncclGinBarrierCreateRequirement(
@@ -395,7 +401,8 @@ ncclResult_t ncclGinBarrierCreateRequirement(
     ncclDevResourceRequirements_t* outReq);
 
 /**
- * Inboxes of 2^size_log2 bytes for messages from all of a team. NVIDIA's header declares it for Windows alone.
+ * Requires inboxes of 2^size_log2 bytes for messages from all ranks of a team. NVIDIA's header declares it for Windows
+ * only.
  * @since NCCL 2.29.7
  */
 ncclResult_t ncclGinInboxA2ACreateRequirement(
@@ -403,20 +410,20 @@ ncclResult_t ncclGinInboxA2ACreateRequirement(
     ncclDevResourceRequirements_t* outReq);
 
 /**
- * Outboxes of 2^size_log2 bytes. NVIDIA's header declares it for Windows alone.
+ * Requires outboxes of 2^size_log2 bytes. NVIDIA's header declares it for Windows only.
  * @since NCCL 2.29.7
  */
 ncclResult_t ncclGinOutboxCreateRequirement(
     int nBlocks, int size_log2, ncclGinOutboxHandle_t* outHandle, ncclDevResourceRequirements_t* outReq);
 
 /**
- * How many slots an all-to-all of small messages needs for so many elements of at most so many bytes.
+ * Returns the number of slots that an all-to-all of small messages needs for this number and maximum size of elements.
  * @since NCCL 2.28.3
  */
 int ncclLLA2ACalcSlots(int maxElts, int maxEltSize);
 
 /**
- * An all-to-all of small messages.
+ * Requires an all-to-all of small messages.
  * @since NCCL 2.28.3
  */
 ncclResult_t ncclLLA2ACreateRequirement(

@@ -1,4 +1,4 @@
-/* Stands in for CUDA's header where a real nccl_device.h is compiled: its types name these. */
+/* Replaces CUDA's header to compile a real nccl_device.h, whose types name these. */
 #ifndef NCCL4J_SHIM_CUDA_H_
 #define NCCL4J_SHIM_CUDA_H_
 

@@ -1,1 +1,1 @@
-/* Stands in for CUDA's header: nccl.h includes it and uses nothing of it. */
+/* Replaces CUDA's header: nccl.h includes it and uses nothing of it. */

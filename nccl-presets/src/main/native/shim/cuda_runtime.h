@@ -1,4 +1,4 @@
-/* Stands in for CUDA's header where a real nccl.h is compiled: NCCL's API needs no more of CUDA than this. */
+/* Replaces CUDA's header to compile a real nccl.h; NCCL's API needs only these parts of CUDA. */
 #ifndef NCCL4J_SHIM_CUDA_RUNTIME_H_
 #define NCCL4J_SHIM_CUDA_RUNTIME_H_
 
@@ -9,7 +9,7 @@
 typedef struct CUstream_st* cudaStream_t;
 typedef struct CUevent_st* cudaEvent_t;
 
-/* NCCL 2.30 and newer declare some functions for Linux only if this is defined; else they are empty macros. */
+/* NCCL 2.30 and newer declare some functions for Linux only if this is defined; otherwise they are empty macros. */
 #ifndef NCCL_OS_LINUX
 #define NCCL_OS_LINUX
 #endif
