@@ -9,8 +9,8 @@ import java.nio.file.Path;
 import java.util.Arrays;
 
 /**
- * Who sends how much to whom, agreed upon by all ranks: for {@link Communicator#allToAllv(AllToAllvPlan, CudaStream)},
- * as often as the counts and the buffers stay the same.
+ * Counts, displacements and buffers of an all-to-all that all ranks have agreed on, for any number of calls of
+ * {@link Communicator#allToAllv(AllToAllvPlan, CudaStream)}.
  *
  * <pre>{@code
  * try (AllToAllvPlan<Float32> plan = communicator.planAllToAllv(
@@ -21,25 +21,26 @@ import java.util.Arrays;
  *
  * <p>A plan keeps the memory of its buffers until it is closed.
  *
- * <p><b>RCCL.</b> If the library has {@code ncclAlltoAllv} in RCCL's form, the plan uses it, with any buffers. RCCL's call
- * may wait for the other ranks before it returns, and can't be part of a native group: in a {@link Group}, the plan groups
- * sends and receives instead. Either all ranks run a plan within a group, or none does.
+ * <p><b>RCCL.</b> If the library has {@code ncclAlltoAllv} in RCCL's form, the plan uses it, with any buffers. RCCL's
+ * call may wait for the other ranks before it returns, and can't be part of a native group: in a {@link Group}, the
+ * plan groups sends and receives instead. Either all ranks or no rank must run a plan in a group.
  *
- * <p><b>VCCL.</b> If the library has {@code ncclAlltoAllv} in one of VCCL's forms, the ranks share one machine, and at
- * every rank both buffers lie in windows of {@link WindowFlag#COLL_SYMMETRIC}, the receive buffer at the same offset, the
- * plan uses it; {@link #usesNativeCall} tells. VCCL lets a rank write into the receive buffer of another one that has not
- * come so far yet, so each call is preceded by an operation for which all ranks wait. It can't be captured in a CUDA graph.
- * In a {@link Group}, such calls come before its other operations, since VCCL spoils what it keeps of those. In all other
- * cases sends and receives are grouped.
+ * <p><b>VCCL.</b> The plan uses {@code ncclAlltoAllv} in one of VCCL's forms if the library has it, the ranks share one
+ * machine, and at every rank both buffers are within windows with {@link WindowFlag#COLL_SYMMETRIC}, the receive buffer
+ * at the same offset. VCCL lets a rank write into the receive buffer of a rank that has not reached the call yet, so an
+ * operation that waits for all ranks precedes each call. VCCL's call can't be captured in a CUDA graph. In a
+ * {@link Group}, such calls come before the other operations, since VCCL overwrites its data about those.
  *
- * <p><b>Ownership.</b> Closed by who made it, else with the communicator.
+ * <p>In all other cases, the plan groups sends and receives. {@link #usesNativeCall} returns the choice.
+ *
+ * <p><b>Ownership.</b> The creator closes the plan, or it is closed with the communicator.
  *
  * <p><b>Threads.</b> As the communicator: one at a time.
  *
  * @param <T> the type of the elements
  */
 public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
-    /** What a rank tells the others before its rows. */
+    /** Number of words that a rank sends to the others before its rows. */
     private static final int HEADER = 5;
 
     private static final int PROBLEM = 0;
@@ -48,7 +49,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     private static final int NATIVE = 3;
     private static final int WINDOW_OFFSET = 4;
 
-    /* The word NATIVE; 0 if there is no form that the rank can call. */
+    /* Values of the word NATIVE; 0 if the rank can't call any form. */
     private static final int VCCL = 1;
     private static final int RCCL = 2;
 
@@ -56,7 +57,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     private final int size;
     private final CudaStream stream;
 
-    /** Null if the arguments were wrong; the ranks agree on that, too. */
+    /** Null if the arguments are wrong, which the exchange reports to the other ranks. */
     private DeviceBuffer<T> send;
 
     private DeviceBuffer<T> recv;
@@ -64,15 +65,15 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     private BlockLayout receives;
     private RuntimeException problem;
 
-    /** The exchange, until it was evaluated. */
+    /** Memory of the exchange; null after its evaluation. */
     private Scratch.Rows rows;
 
     /** The form of ncclAlltoAllv that the ranks have agreed to call; null if sends and receives are grouped. */
     private AlltoAllvForm form;
 
     /**
-     * The four arguments of that form, one after the other: for VCCL matrices of all ranks, by rows, for RCCL the rows of
-     * this rank. Else null.
+     * The four tables of the native call, one after the other: for VCCL the matrices of all ranks, row by row; for RCCL
+     * the rows of this rank. Null without a native call.
      */
     private NativeMemory tables;
 
@@ -88,7 +89,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         resource = new Resource(communicator.core(), this, () -> {}, this::release);
     }
 
-    /** Arguments of this rank, right or wrong. */
+    /** Creates a plan from this rank's arguments; the exchange reports wrong arguments. */
     static <T extends Element> AllToAllvPlan<T> of(
             Communicator communicator,
             DeviceBuffer<T> send,
@@ -105,7 +106,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
             plan.receives = BlockLayout.checked("recv", recvCounts, recvDisplacements, plan.size, recv.length, true);
             plan.pin(send, recv);
         } catch (RuntimeException e) {
-            // The others wait for this rank: it tells them, and throws afterwards.
+            // The other ranks wait for this rank: the exchange reports the problem first, and throws it afterwards.
             plan.problem = e;
         }
         return plan;
@@ -125,7 +126,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
 
     /* Agreeing. */
 
-    /** Tells the other ranks, and learns what they tell: at once, or when the open group is launched. */
+    /** Exchanges the rows of all ranks: at once, or at the launch of the open group. */
     void exchange() {
         Exchange exchange = new Exchange();
         boolean begun = false;
@@ -160,7 +161,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         return words;
     }
 
-    /** Says which form of ncclAlltoAllv this rank can call with its buffers. */
+    /** Sets the words for the form of ncclAlltoAllv that this rank can call with its buffers. */
     private void describeNativeCall(long[] words) {
         AlltoAllvForm own = communicator.core().library().alltoAllvForm();
         if (own == AlltoAllvForm.NINE_ARGUMENTS) {
@@ -176,7 +177,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         }
     }
 
-    /** The all-gather of the rows, and what follows from it. */
+    /** The all-gather of the rows, and their evaluation. */
     private final class Exchange implements Deferred {
         @Override
         public void record(Gate.Pass pass, int group) {
@@ -238,7 +239,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         };
     }
 
-    /** Finds, as all ranks do, what is wrong; or that nothing is. */
+    /** Evaluates the rows of all ranks. Either no rank throws, or all ranks throw. */
     private void agree() {
         communicator.mark(stream).await();
         long[] all = new long[Math.toIntExact(rows.ofAll().length)];
@@ -315,7 +316,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         }
     }
 
-    /** Writes the rows of the ranks from one up to another, which is not included. */
+    /** Writes the rows of a range of ranks; the end is exclusive. */
     private void fillTables(long[] all, int from, int to) {
         tables = new NativeMemory(Math.toIntExact(4L * (to - from) * size * Long.BYTES));
         LongBuffer cells = tables.buffer().asLongBuffer();
@@ -332,15 +333,15 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     /* Running. */
 
     /**
-     * Whether {@code ncclAlltoAllv} is called. With RCCL, that is outside of groups alone.
+     * Tests whether the plan calls {@code ncclAlltoAllv}. With RCCL, it does so only outside of groups.
      *
-     * @return true if it is called; false if sends and receives are grouped
+     * @return true if the plan calls it; false if the plan groups sends and receives
      */
     public boolean usesNativeCall() {
         return form != null;
     }
 
-    /** {@return whether it was not closed} */
+    /** {@return true if the plan is not closed} */
     public boolean isOpen() {
         return resource.isOpen();
     }
@@ -383,7 +384,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
             this.streamHandle = streamHandle;
         }
 
-        /** Where a table of the counts or displacements begins. */
+        /** The address of a table of counts or displacements. */
         final long table(int index) {
             return tables.address() + index * (tables.buffer().capacity() / 4L);
         }
@@ -422,7 +423,10 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         }
     }
 
-    /** RCCL's call; it may gather the counts of all ranks and wait for that, which within a native group never ends. */
+    /**
+     * RCCL's call. It may gather the counts of all ranks and wait for them; within a native group, that wait never
+     * ends.
+     */
     private final class RcclCall extends NativeCall {
         RcclCall(long streamHandle) {
             super(streamHandle);
@@ -448,7 +452,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         }
     }
 
-    /** VCCL's call, which must not come before all ranks have come so far. */
+    /** VCCL's call, which must not begin before all ranks have reached it. */
     private final class VcclCall extends NativeCall {
         VcclCall(long streamHandle) {
             super(streamHandle);
@@ -459,7 +463,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
             return false;
         }
 
-        /** VCCL writes into what it keeps of the other operations of a group. */
+        /** VCCL overwrites its data about the other operations of a group. */
         @Override
         public boolean mustBeAlone() {
             return true;
@@ -522,19 +526,19 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         }
     }
 
-    /** Gives the buffers free. Does nothing if it is closed. */
+    /** Releases the buffers. Does nothing if the plan is closed. */
     @Override
     public void close() {
         resource.close();
     }
 
-    /** {@return what it is} */
+    /** {@return a description} */
     @Override
     public String toString() {
         return "plan of allToAllv of " + communicator;
     }
 
-    /** Tells machines apart as NCCL does, for which a container with a host name of its own is one. */
+    /** Distinguishes machines as NCCL does: a container with its own host name is a machine. */
     private static final class Machine {
         static final long ID = id();
 
@@ -543,7 +547,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
                 String given = System.getenv().getOrDefault("NCCL_HOSTID", "");
                 return (given + read("hostname") + read("random/boot_id")).hashCode();
             } catch (IOException e) {
-                // Unknown machines are taken for different ones.
+                // Without a readable id, every process counts as a machine of its own.
                 return ProcessHandle.current().pid();
             }
         }

@@ -1,12 +1,13 @@
 package io.github.nccl4j.highlevel;
 
 /**
- * The forms of {@code ncclAlltoAllv}, which all have one name: VCCL's two, with one version code, and RCCL's.
+ * The forms of {@code ncclAlltoAllv}: two of VCCL, which share a version code, and one of RCCL. The function has the
+ * same name in all forms.
  *
  * <p>Constants are immutable and may be used in any thread.
  */
 public enum AlltoAllvForm {
-    /** The library has no such function, as NVIDIA's NCCL. */
+    /** The library lacks the function, as NVIDIA's NCCL does. */
     ABSENT,
 
     /** 9 arguments, as in RCCL from API 2.28 on: this rank's counts and displacements. */
@@ -15,10 +16,13 @@ public enum AlltoAllvForm {
     /** 10 arguments, as in VCCL before commit 3e0ac2e. */
     TEN_ARGUMENTS,
 
-    /** 11 arguments, as in VCCL from commit 3e0ac2e on: with the number of elements of the relay buffer. */
+    /**
+     * 11 arguments, as in VCCL from commit 3e0ac2e on; the additional argument is the number of elements of the relay
+     * buffer.
+     */
     ELEVEN_ARGUMENTS,
 
-    /** The library has the function, but its form is not known; the setting nccl4j.vccl.alltoallv declares it. */
+    /** The library has the function in an unknown form; the setting nccl4j.vccl.alltoallv declares the form. */
     UNKNOWN;
 
     static AlltoAllvForm of(int arguments) {

@@ -14,7 +14,7 @@ import java.util.Optional;
 import java.util.TreeSet;
 
 /**
- * One rank's end of a group of ranks that communicate: every operation of NCCL is called here.
+ * One rank's handle of a group of communicating ranks. All operations of NCCL are methods of this class.
  *
  * <pre>{@code
  * UniqueId id = rank == 0 ? UniqueId.create() : receiveFromRank0();
@@ -29,23 +29,23 @@ import java.util.TreeSet;
  * <h2>Operations</h2>
  *
  * <ul>
- *   <li><b>Collective</b> operations are called by every rank of the communicator, in the same order, with the same counts,
- *       types, operators and roots. {@link #send} and {@link #recv} are called by two ranks. One-sided ones are called by
- *       one.
- *   <li><b>Stream order.</b> An operation is put into the stream and returns; it runs when the work before it in that stream
- *       is done. {@link #work} tells when it is done, and what went wrong. In the default stream of
- *       host memory it is done when it returns.
- *   <li><b>Counts</b> are in elements, and come from the lengths of the buffers: pass a {@link DeviceBuffer#slice} for a
- *       part. An operation with 0 elements is allowed.
- *   <li><b>In place.</b> Send and receive buffer may be the same memory where a method says so. Buffers that overlap in
- *       another way are refused.
- *   <li><b>Buffers</b> stay the caller's: their contents must not be changed, and not be read, before the operation is done.
- *       Closing one waits for the device, so that it may be closed at any time.
- *   <li><b>Checks.</b> Whatever one rank can see is checked before NCCL is called, and is an {@link
- *       IllegalArgumentException} (what was given does not fit), an {@link IllegalStateException} (closed, in a wrong state,
- *       in use by another thread), or a {@link NullPointerException}. What NCCL finds is a {@link NcclResultException}. All
- *       operations can throw these; only others are listed there.
- *   <li><b>Groups.</b> Within an open {@link Group} of the thread, operations wait for its launch.
+ *   <li><b>Callers.</b> Every rank of the communicator calls the <b>collective</b> operations, in the same order, with
+ *       the same counts, types, operators and roots. Two ranks call {@link #send} and {@link #recv}. One rank calls a
+ *       one-sided operation.
+ *   <li><b>Stream order.</b> A call enqueues the operation in the stream and returns; the operation runs when the
+ *       earlier work of the stream is complete. {@link #work} reports completion and failures. In the default stream of
+ *       host memory, the operation is complete when the call returns.
+ *   <li><b>Counts</b> are in elements and follow from the lengths of the buffers: pass a {@link DeviceBuffer#slice} for
+ *       a part of a buffer. Operations with 0 elements are allowed.
+ *   <li><b>In place.</b> The send and receive buffers may share memory where the method says so. Any other overlap is
+ *       an {@link IllegalArgumentException}.
+ *   <li><b>Buffers</b> belong to the caller, who must not change or read their contents before the operation is
+ *       complete. A buffer may be closed at any time, because closing waits for the device.
+ *   <li><b>Checks.</b> Errors that one rank can detect are found before NCCL is called:
+ *       {@link IllegalArgumentException} (arguments don't fit), {@link IllegalStateException} (closed, in a wrong
+ *       state, in use by another thread), or {@link NullPointerException}. Errors that NCCL detects are a
+ *       {@link NcclResultException}. All operations can throw these exceptions; the methods list only further ones.
+ *   <li><b>Groups.</b> While the thread has an open {@link Group}, operations are deferred until its launch.
  * </ul>
  *
  * <h2>States</h2>
@@ -66,39 +66,42 @@ import java.util.TreeSet;
  * </tbody>
  * </table>
  *
- * <p>What a communicator is (rank, size, device, name, state) can be asked in every state.
+ * <p>The properties rank, size, device, name and state are available in every state.
  *
- * <p><b>Ownership.</b> A communicator is closed by who made it; closing is collective, since NCCL waits for the other
- * ranks. It closes what was made from it first, the newest before the oldest: windows, registrations, operators, and what
- * it was told to {@link #own}; and CUDA graphs that have captured operations of it, for which NCCL would wait. One that is
- * dropped without being closed is logged with the stack that made it, never destroyed by the garbage collector.
+ * <p><b>Ownership.</b> The creator of a communicator closes it. Closing is collective, since NCCL waits for the other
+ * ranks. Closing first closes the children of the communicator, the newest first: windows, registrations, operators,
+ * {@linkplain #own owned} communicators, and CUDA graphs that have captured its operations, for which NCCL would wait.
+ * A communicator that becomes unreachable without being closed is logged with the stack of its creation; the garbage
+ * collector never destroys it.
  *
- * <p><b>Waiting.</b> What waits for other ranks ends at the communicator's deadline with a {@link NcclTimeoutException}:
- * creating, closing, changes of state, {@link Work#await()}. Operations themselves don't wait on a GPU, except that NCCL
- * may connect to other ranks at the first one of a kind; the {@linkplain CommunicatorBuilder#watchdog watchdog} ends that at
- * the deadline. It also finds what goes wrong while nobody waits; {@link #failure} tells it.
+ * <p><b>Waiting.</b> Calls that wait for other ranks fail at the communicator's deadline with a
+ * {@link NcclTimeoutException}: creating, closing, changes of state, {@link Work#await()}. On a GPU, operations don't
+ * wait, except that NCCL may connect to other ranks in the first operation of a kind; the
+ * {@linkplain CommunicatorBuilder#watchdog watchdog} ends such a call at the deadline. The watchdog also detects
+ * failures while no thread waits; {@link #failure} returns them.
  *
- * <p>A thread that is interrupted while it waits for other ranks aborts the communicator and gets a {@link
- * NcclInterruptedException}; so does one that was interrupted before, at the first call that has to wait.
+ * <p>A thread that is interrupted while it waits for other ranks aborts the communicator and gets a
+ * {@link NcclInterruptedException}. The same happens at the first waiting call of a thread that was interrupted before.
  *
- * <p><b>Threads.</b> One thread at a time may call operations and change the state; a call while another thread is in one
- * is an {@link IllegalStateException} that names the other. {@link #abort}, {@link #revoke}, {@link #asyncError} and what
- * can be asked in every state may be called from any thread at any time.
+ * <p><b>Threads.</b> One thread at a time may call operations and change the state; concurrent calls of other threads
+ * throw an {@link IllegalStateException} that names the first thread. Any thread may at any time call {@link #abort},
+ * {@link #revoke}, {@link #asyncError} and the methods that are available in every state.
  *
- * <p><b>Virtual threads.</b> The thread may be a virtual one. With the host engine there may be any number of them: what waits for
- * other ranks is called in a platform thread, and so takes some tens of microseconds more in the default stream. On a GPU
- * operations are called in the virtual thread, which holds its carrier until NCCL returns; NCCL returns at once, except from
- * the first operation of a kind, in which it connects the ranks. So ranks of one process that are virtual threads must not be more
- * than there are carriers (the system property {@code jdk.virtualThreadScheduler.parallelism}, by default the number of
- * processors); else they wait for each other until the deadline, and its message says so.
+ * <p><b>Virtual threads.</b> Virtual threads may use a communicator. With the host engine, their number is not limited:
+ * a platform thread makes the calls that wait for other ranks, which takes some tens of microseconds more in the
+ * default stream. On a GPU, the virtual thread makes the call and holds its carrier until NCCL returns; NCCL returns at
+ * once, except from the first operation of a kind, in which it connects the ranks. So the number of ranks of one
+ * process in virtual threads must not exceed the number of carriers (the system property
+ * {@code jdk.virtualThreadScheduler.parallelism}, by default the number of processors); otherwise the ranks wait for
+ * each other until the deadline, and the message of the exception says so.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html">NCCL: communicators</a>
  */
 public final class Communicator implements AutoCloseable {
-    /** How long is waited for other ranks where nothing else is set: 5 minutes. */
+    /** The default limit for waiting for other ranks: 5 minutes. */
     public static final Duration DEFAULT_DEADLINE = Duration.ofMinutes(5);
 
-    /** A deadline that never comes, for {@link CommunicatorBuilder#deadline}. */
+    /** No limit, for {@link CommunicatorBuilder#deadline}. */
     public static final Duration NO_DEADLINE = Duration.ofSeconds(Long.MAX_VALUE);
 
     private static final int SPECIAL = -1;
@@ -108,23 +111,23 @@ public final class Communicator implements AutoCloseable {
     private final Device device;
     private final boolean onHost;
 
-    /** Of the device. */
+    /** The code of {@link #device}, for checks of streams and buffers. */
     private final int deviceCode;
 
-    /** The code of the last type that the library knows. */
+    /** The code of the last data type that the library supports. */
     private final int lastType;
 
-    /** Whether its calls may have to be compared with those of other ranks. */
+    /** True if collective calls are compared across ranks. */
     private final boolean checked;
 
     /**
-     * {@link #SPECIAL}, else 0, if operations must look further in this communicator: on host memory, if calls are compared,
-     * and with windows on which NCCL gets some operations wrong. Plain: set by a thread that may be followed by others, but
-     * not accompanied.
+     * {@link #SPECIAL} if operations of this communicator need further checks: on host memory, if calls are compared,
+     * and with windows on which some operations of NCCL are faulty; else 0. Not volatile: one thread at a time uses the
+     * communicator.
      */
     private int special;
 
-    /** Written by the thread that is in the gate. */
+    /** Written by the holder of the gate's pass. */
     private final OperationLog operationLog;
 
     private final DirectCallGroup direct;
@@ -132,39 +135,42 @@ public final class Communicator implements AutoCloseable {
     private final Streams streams;
     private final Scratch scratch;
 
-    /** Those that are open. Replaced, never changed. */
+    /** Open windows; copy-on-write. */
     private volatile Window[] windows = {};
 
-    /** Whether NCCL gets some operations on them wrong. */
+    /** True if some operations of NCCL on the windows are faulty. */
     private volatile boolean faultyWindows;
 
-    /** Which functions of newer releases the library has: to ask it takes longer than a call. */
+    /**
+     * True if the library has the one-sided functions. Cached, as the fields below, because a query takes longer than a
+     * call.
+     */
     private final boolean oneSided;
 
-    /** By collective, a bit of those whose function with a configuration the library is known to have. */
+    /** Bits by collective: set if the library is known to have its function with a configuration. */
     private int configurable;
 
     private final boolean hasAllToAll;
     private final boolean hasGather;
     private final boolean hasScatter;
 
-    /** What a communicator is in, and with it what may be done; see the class comment. */
+    /** The state of a communicator, which determines the allowed calls; see the table of {@link Communicator}. */
     public enum State {
-        /** It is made by a group that was not launched yet. */
+        /** Created in a group that is not launched yet. */
         PENDING,
-        /** It can be used. */
+        /** Ready for use. */
         OPEN,
-        /** Its memory was given back; see {@link Communicator#suspend}. */
+        /** Memory is released; see {@link Communicator#suspend}. */
         SUSPENDED,
-        /** Its work was stopped; see {@link Communicator#revoke}. */
+        /** Work is stopped; see {@link Communicator#revoke}. */
         REVOKED,
-        /** Its work was ended; see {@link Communicator#finish}. */
+        /** Work is finished; see {@link Communicator#finish}. */
         FINISHED,
-        /** A call of it was given up at the deadline. */
+        /** A call was abandoned at the deadline. */
         FAILED,
-        /** It was aborted. */
+        /** Aborted. */
         ABORTED,
-        /** It was closed, or did not come to be. */
+        /** Closed, or never created. */
         CLOSED
     }
 
@@ -192,9 +198,9 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * The last operations of this communicator.
+     * Returns the record of the last operations of this communicator.
      *
-     * @return the recorder, the same at every call
+     * @return the recorder, the same in every call
      */
     public FlightRecorder flightRecorder() {
         return recorder;
@@ -207,7 +213,7 @@ public final class Communicator implements AutoCloseable {
     /* Creating. */
 
     /**
-     * Settings for a new communicator.
+     * Returns a builder with the default settings for new communicators.
      *
      * @return a builder
      */
@@ -216,17 +222,17 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Makes this rank's end of a communicator on the current device, with default settings. Collective: returns when all
-     * ranks have called it.
+     * Creates this rank's communicator on the current device, with default settings. Collective: returns when all ranks
+     * have called it.
      *
      * <p>C function: {@code ncclCommInitRank}.
      *
-     * @param id the id that one rank made
+     * @param id the id that one rank has created
      * @param rank this rank, from 0
      * @param size the number of ranks
      * @return the communicator, to be closed by the caller
-     * @throws IllegalArgumentException if rank or size are out of range
-     * @throws NcclTimeoutException if not all ranks have come within {@link #DEFAULT_DEADLINE}
+     * @throws IllegalArgumentException if rank or size is out of range
+     * @throws NcclTimeoutException if not all ranks call within {@link #DEFAULT_DEADLINE}
      * @throws NcclResultException if NCCL fails
      */
     public static Communicator create(UniqueId id, int rank, int size) {
@@ -234,8 +240,8 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Makes the communicator of all ranks of the job that this process is a part of, with default settings. Collective. Under
-     * torchrun, mpirun, srun, Kubernetes or the nccl4j command, programs need nothing else.
+     * Creates the communicator of all ranks of this process's job, with default settings. Collective. Under torchrun,
+     * mpirun, srun, Kubernetes or the nccl4j command, programs need no other setup.
      *
      * <pre>{@code
      * try (Communicator communicator = Communicator.fromEnvironment()) {
@@ -244,11 +250,11 @@ public final class Communicator implements AutoCloseable {
      * }</pre>
      *
      * @return the communicator, to be closed by the caller
-     * @throws IllegalArgumentException if the environment lacks something or makes no sense
+     * @throws IllegalArgumentException if the environment is incomplete or inconsistent
      * @throws NcclLibraryException if no library can be loaded
-     * @throws io.github.nccl4j.launch.RendezvousException if not all ranks have come in time, one has failed, or two use the
-     *     same GPU
-     * @throws NcclTimeoutException if the communicator was not made in time
+     * @throws io.github.nccl4j.launch.RendezvousException if not all ranks call in time, a rank has failed, or two
+     *     ranks use the same GPU
+     * @throws NcclTimeoutException if the communicator is not created in time
      * @throws NcclResultException if NCCL fails
      * @see CommunicatorBuilder#fromEnvironment
      */
@@ -257,13 +263,13 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Makes a communicator with a rank for each device, all in this process, with default settings.
+     * Creates a communicator with one rank for each device, all in this process, with default settings.
      *
      * <p>C function: as {@code ncclCommInitAll}.
      *
-     * @param devices the device of each rank; only host memory may come several times
+     * @param devices the device of each rank; only host memory may occur several times
      * @return the communicators by rank, each to be closed by the caller
-     * @throws IllegalArgumentException if there is no device, or the same CUDA device twice
+     * @throws IllegalArgumentException if devices is empty, or contains a CUDA device twice
      * @throws NcclResultException if NCCL fails
      */
     public static List<Communicator> createAll(List<Device> devices) {
@@ -271,26 +277,26 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * A communicator that other code has made and will destroy, after this object was closed.
+     * Wraps a communicator that other code has created, and that other code destroys after this object is closed.
      *
-     * @param handle its {@code ncclComm_t}
-     * @param device the device that it was made on
-     * @return the communicator; closing it closes what was made from it, and leaves the handle valid
+     * @param handle the {@code ncclComm_t}
+     * @param device the device of the native communicator
+     * @return the communicator; closing it closes its children, and leaves the handle valid
      * @throws IllegalArgumentException if the handle is 0, or the library can't use the device
-     * @throws NcclResultException if NCCL finds that it is no communicator
+     * @throws NcclResultException if NCCL finds that the handle is not a communicator
      */
     public static Communicator wrap(long handle, Device device) {
         return ofHandle(handle, device, false);
     }
 
     /**
-     * A communicator that other code has made, and that is destroyed when this object is closed.
+     * Takes over a communicator that other code has created: closing this object destroys it.
      *
-     * @param handle its {@code ncclComm_t}
-     * @param device the device that it was made on
+     * @param handle the {@code ncclComm_t}
+     * @param device the device of the native communicator
      * @return the communicator, to be closed by the caller
      * @throws IllegalArgumentException if the handle is 0, or the library can't use the device
-     * @throws NcclResultException if NCCL finds that it is no communicator
+     * @throws NcclResultException if NCCL finds that the handle is not a communicator
      */
     public static Communicator adopt(long handle, Device device) {
         return ofHandle(handle, device, true);
@@ -315,20 +321,20 @@ public final class Communicator implements AutoCloseable {
             }
         }
         Communicator communicator = new Communicator(library, device, true, owner, Settings.DEFAULT, "");
-        // Others of its ranks may be in this process, who knows.
+        // Other ranks may be in this process; this cannot be known here.
         communicator.core.isNamed(ProcessRanks.UNKNOWN);
         communicator.core.opened(handle, rank, size);
         return communicator;
     }
 
-    /* What it is. */
+    /* Properties. */
 
     /**
-     * This rank.
+     * Returns this rank.
      *
      * @return the rank, from 0
-     * @throws IllegalStateException if it is not known: a communicator that was split, shrunk or grown in a group has it
-     *     when the group has been launched
+     * @throws IllegalStateException if the rank is not known yet: a communicator that is split, shrunk or grown in a
+     *     group has a rank after the launch of the group
      * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html">ncclCommUserRank</a>
      */
     public int rank() {
@@ -336,56 +342,57 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * The number of ranks.
+     * Returns the number of ranks.
      *
      * @return the number
-     * @throws IllegalStateException if it is not known yet, as {@link #rank()}
+     * @throws IllegalStateException if the number is not known yet, as in {@link #rank()}
      * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html">ncclCommCount</a>
      */
     public int size() {
         return core.size();
     }
 
-    /** {@return where its buffers and streams are} */
+    /** {@return the device of this communicator's buffers and streams} */
     public Device device() {
         return device;
     }
 
-    /** {@return the name in its configuration, empty if it has none} */
+    /** {@return the name from the configuration; empty if there is none} */
     public String name() {
         return core.name();
     }
 
-    /** {@return its state} */
+    /** {@return the state} */
     public State state() {
         return core.state();
     }
 
     /**
-     * What went wrong first in this communicator: an error of NCCL, a call or work that was not done in time, or an
-     * interrupt. That a call was wrong does not count. For programs that look now and then; who waits gets an exception.
+     * Returns the first failure of this communicator: an error of NCCL, a call or work that has exceeded its deadline,
+     * or an interrupt. Wrong arguments and wrong states don't count. For programs that poll; a thread that waits gets
+     * an exception.
      *
-     * @return the failure, which somebody was told of; empty as long as there was none
+     * @return the failurethat was reported first; empty if there is none
      */
     public Optional<NcclException> failure() {
         return Optional.ofNullable(core.failures().first());
     }
 
-    /** {@return how long calls wait for other ranks} */
+    /** {@return the limit for calls that wait for other ranks} */
     public Duration deadline() {
         return core.deadline();
     }
 
-    /** {@return whether calls wait within NCCL; if not, they wait in Java, where they can be given up} */
+    /** {@return true if calls wait within NCCL; false if they wait in Java, where they can be abandoned} */
     public boolean isBlocking() {
         return core.isBlocking();
     }
 
     /**
-     * The handle for native code, valid as long as the communicator is open; that is the caller's concern.
+     * Returns the handle for native code. It is valid while the communicator is open; the caller must ensure that.
      *
-     * @return its {@code ncclComm_t}
-     * @throws IllegalStateException if it is not open
+     * @return the {@code ncclComm_t}
+     * @throws IllegalStateException if the communicator is not open
      */
     public long nativeHandle() {
         core.requireOpen();
@@ -393,35 +400,36 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * What NCCL has found out since the last call: whether a rank is lost, for example. Does not wait. From any thread.
+     * Returns the result of NCCL's asynchronous work, for example an error if a rank is lost. Does not wait. Any thread
+     * may call it.
      *
      * <p>C function: {@code ncclCommGetAsyncError}.
      *
-     * @return {@link Result#SUCCESS}, {@link Result#IN_PROGRESS} if a call that does not block goes on, or an error
-     * @throws IllegalStateException if the communicator was closed or aborted
+     * @return {@link Result#SUCCESS}, {@link Result#IN_PROGRESS} while a nonblocking call is in progress, or an error
+     * @throws IllegalStateException if the communicator is closed or aborted
      */
     public Result asyncError() {
         return Result.of(core.poll());
     }
 
     /**
-     * What NCCL wrote about the last error of this process.
+     * Returns NCCL's description of the last error of this process.
      *
      * <p>C function: {@code ncclGetLastError}.
      *
-     * @return NCCL's text; empty if there is none
+     * @return the text of NCCL; empty if there is none
      */
     public String lastError() {
         return core.lastError();
     }
 
     /**
-     * What NCCL knows about the memory of this communicator, which may be suspended. Not collective.
+     * Returns a statistic of NCCL about the memory of this communicator, which may be suspended. Not collective.
      *
      * <p>C function: {@code ncclCommMemStats}, since NCCL 2.29.7.
      *
-     * @param statistic what to tell
-     * @return bytes, mostly; see {@link MemoryStatistic}
+     * @param statistic the statistic
+     * @return the value, in bytes unless {@link MemoryStatistic} says otherwise
      * @throws NcclLibraryException if the library lacks the function
      */
     public long memory(MemoryStatistic statistic) {
@@ -429,32 +437,33 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * What NCCL tells of this communicator's place, and of what kernels and windows can do in it. Not collective, and in no
-     * stream.
+     * Returns the location of this communicator's rank, and the features that its kernels and windows can use. Not
+     * collective, not stream-ordered.
      *
-     * <p>C function: {@code ncclCommQueryProperties}, since NCCL 2.29.2. Newer releases tell more. From 2.29.7 on the first
-     * call chooses how much address space each window may take, which {@code NCCL_WIN_STRIDE} can set before.
+     * <p>C function: {@code ncclCommQueryProperties}, since NCCL 2.29.2. Newer releases report more properties. From
+     * 2.29.7 on, the first call fixes the address space for each window; {@code NCCL_WIN_STRIDE} can set it before.
      *
      * @return the properties
-     * @throws IllegalStateException if the communicator is not open, or another thread is in it
+     * @throws IllegalStateException if the communicator is not open, or is in use by another thread
      * @throws NcclLibraryException if the library lacks the function
      */
     public CommunicatorProperties properties() {
         return core.properties();
     }
 
-    /* Making others from it. */
+    /* Deriving communicators. */
 
     /**
-     * Divides the ranks: those with the same color get a communicator of their own. Collective over all ranks; one that
-     * wants none calls {@link #splitNone}.
+     * Partitions the ranks: the ranks with the same color form a new communicator. Collective over all ranks; a rank
+     * that joins no new communicator calls {@link #splitNone}.
      *
-     * <p>C function: {@code ncclCommSplit}, since NCCL 2.18.1. In an open group the result is pending until its launch.
+     * <p>C function: {@code ncclCommSplit}, since NCCL 2.18.1. In an open group, the new communicator is pending until
+     * the launch of the group.
      *
-     * @param color which part, at least 0
-     * @param key the place in it: ranks are ordered by key, then by their rank here
-     * @return the new communicator, with this one's configuration, deadline and policy; to be closed by the caller, or by
-     *     this one if it is told to {@link #own} it
+     * @param color the part of this rank, at least 0
+     * @param key the order in the new communicator: ranks are ordered by key, then by their rank in this communicator
+     * @return the new communicator, with the configuration, deadline and policy of this one; to be closed by the
+     *     caller, or by this communicator if it {@linkplain #own owns} it
      * @throws IllegalArgumentException if the color is negative
      */
     public Communicator split(int color, int key) {
@@ -462,13 +471,13 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * As {@link #split(int, int)}, with another configuration.
+     * As {@link #split(int, int)} with another configuration.
      *
-     * @param color which part, at least 0
-     * @param key the place in it
+     * @param color the part of this rank, at least 0
+     * @param key the order in the new communicator
      * @param config the configuration of the new communicator
      * @return the new communicator
-     * @throws NcclLibraryException if the library does not know a field of the configuration
+     * @throws NcclLibraryException if the library does not support a field of the configuration
      */
     public Communicator split(int color, int key, CommunicatorConfig config) {
         return splitWith(color, key, Objects.requireNonNull(config, "config"));
@@ -488,7 +497,8 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Takes part in the {@link #split} of the other ranks, and gets no communicator. Collective with their call.
+     * Takes part in the {@link #split} of the other ranks without joining a new communicator. Collective with their
+     * call.
      *
      * <p>C function: {@code ncclCommSplit} with {@code NCCL_SPLIT_NOCOLOR}, since NCCL 2.18.1.
      */
@@ -499,15 +509,15 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Makes a communicator without some of the ranks, which do not take part in it: because they are lost, for example.
-     * Collective over the ranks that stay.
+     * Creates a communicator without some of the ranks, for example because these are lost. Collective over the
+     * remaining ranks; the excluded ranks don't call it.
      *
      * <p>C function: {@code ncclCommShrink}, since NCCL 2.27.3.
      *
-     * @param excluded the ranks to leave out, at least one, and not this one
-     * @param flag whether to stop outstanding work first
-     * @return the new communicator; ranks keep their order
-     * @throws IllegalArgumentException if no rank is left out, one is out of range, or it is this one
+     * @param excluded the ranks to exclude: at least one, not including this rank
+     * @param flag the treatment of outstanding work: {@link ShrinkFlag} says whether to stop it first
+     * @return the new communicator; the ranks keep their order
+     * @throws IllegalArgumentException if excluded is empty, or contains this rank or a rank out of range
      * @throws NcclLibraryException if the library lacks the function
      */
     public Communicator shrink(Collection<Integer> excluded, ShrinkFlag flag) {
@@ -538,8 +548,8 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Makes the id by which new ranks join a communicator that is going to grow. One rank calls it, before all call {@link
-     * #grow}; new ranks call {@link CommunicatorBuilder#join} with it.
+     * Creates the id for new ranks that join a growing communicator. One rank calls it before all ranks call
+     * {@link #grow}; the new ranks pass the id to {@link CommunicatorBuilder#join}.
      *
      * <p>C function: {@code ncclCommGetUniqueId}, since NCCL 2.29.2.
      *
@@ -552,14 +562,14 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Makes a communicator with more ranks. Collective over the ranks of this one and those that join. Ranks of this one
-     * keep their numbers.
+     * Creates a communicator with more ranks. Collective over the ranks of this communicator and the new ranks. The
+     * ranks of this communicator keep their numbers.
      *
      * <p>C function: {@code ncclCommGrow}, since NCCL 2.29.2.
      *
-     * @param newSize the number of ranks after growing
-     * @return the new communicator; this one stays as it is
-     * @throws IllegalArgumentException if there are not more ranks than before
+     * @param newSize the number of ranks of the new communicator
+     * @return the new communicator; this communicator does not change
+     * @throws IllegalArgumentException if newSize is not larger than the number of ranks
      * @throws NcclLibraryException if the library lacks the function
      */
     public Communicator grow(int newSize) {
@@ -581,7 +591,7 @@ public final class Communicator implements AutoCloseable {
         return grown;
     }
 
-    /** A C call that makes a communicator from one. */
+    /** A C call that derives a communicator from another one. */
     @FunctionalInterface
     private interface Derivation {
         int call(long parent, long cell, long config);
@@ -619,11 +629,11 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Makes this communicator close another one with itself, before itself.
+     * Makes this communicator the owner of another one: closing this communicator first closes the other one.
      *
-     * @param child mostly one that was split from this one
+     * @param child the communicator to own, usually one that was split from this one
      * @return the child
-     * @throws IllegalArgumentException if it is this one
+     * @throws IllegalArgumentException if child is this communicator
      */
     public Communicator own(Communicator child) {
         Objects.requireNonNull(child, "child");
@@ -638,11 +648,12 @@ public final class Communicator implements AutoCloseable {
     /* Changes of state. */
 
     /**
-     * Gives back what the communicator does not need while it is not used. Collective. Its work must be done.
+     * Releases resources that an unused communicator does not need. Collective. The work of the communicator must be
+     * complete.
      *
      * <p>C function: {@code ncclCommSuspend}, since NCCL 2.29.7.
      *
-     * @param flag what to give back
+     * @param flag the resources to release
      * @throws NcclLibraryException if the library lacks the function
      */
     public void suspend(SuspendFlag flag) {
@@ -650,7 +661,7 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Takes again what was given back by {@link #suspend}. Collective.
+     * Acquires the resources again that {@link #suspend} has released. Collective.
      *
      * <p>C function: {@code ncclCommResume}, since NCCL 2.29.7.
      *
@@ -661,12 +672,12 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Stops what this rank is doing in this communicator, without freeing it: another thread that is in an operation
-     * returns with an error. The ranks that live can then shrink or split it. From any thread.
+     * Stops this rank's work in this communicator without freeing the communicator: an operation in another thread
+     * returns with an error. The live ranks can then shrink or split the communicator. Any thread may call it.
      *
      * <p>C function: {@code ncclCommRevoke}, since NCCL 2.28.7.
      *
-     * @param flag how
+     * @param flag the mode
      * @throws NcclLibraryException if the library lacks the function
      */
     public void revoke(RevokeFlag flag) {
@@ -674,7 +685,7 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Ends all work, so that {@link #close} has little to do. Collective.
+     * Finishes all work, which makes {@link #close} short. Collective.
      *
      * <p>C function: {@code ncclCommFinalize}, since NCCL 2.14.3.
      */
@@ -683,27 +694,28 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Stops what this rank is doing in this communicator and frees it, without waiting for other ranks. What was made from
-     * it can't be used any more. From any thread, also while another is in an operation, which then returns with an error.
-     * Does nothing if the communicator is pending, closed or aborted.
+     * Stops this rank's work in this communicator and frees the communicator, without waiting for other ranks. Its
+     * children become unusable. Any thread may call it, also during an operation in another thread, which then returns
+     * with an error. Does nothing if the communicator is pending, closed or aborted.
      *
-     * <p>C function: {@code ncclCommAbort}. If another thread is in a call, {@code ncclCommRevoke} first, where the library
-     * has it, so that nothing is freed that is still in use; with an older library that thread has 5 seconds to return.
+     * <p>C function: {@code ncclCommAbort}. During a call of another thread, {@code ncclCommRevoke} comes first if the
+     * library has it, so that no memory in use is freed; with an older library, the other thread has 5 seconds to
+     * return.
      *
-     * @throws NcclResultException if NCCL fails; the communicator is aborted all the same
+     * @throws NcclResultException if NCCL fails; the communicator is aborted nevertheless
      */
     public void abort() {
         core.abort();
     }
 
     /**
-     * Aborts several communicators side by side, as {@link #abort}: one after the other, each would wait for those that come
-     * later. Returns when all have been aborted, each after its deadline at the latest. From any thread; an interrupt does
-     * not end it.
+     * Aborts several communicators concurrently, each as by {@link #abort}. Sequential calls could make each abort wait
+     * for the later ones. Returns when all communicators are aborted, each after its deadline at the latest. Any thread
+     * may call it; an interrupt does not end it.
      *
-     * @param communicators which ones, of this process
-     * @throws NcclResultException if NCCL fails at one of them, with what happens at others {@linkplain
-     *     Throwable#getSuppressed suppressed}; all are aborted all the same
+     * @param communicators communicators of this process
+     * @throws NcclResultException if NCCL fails for a communicator, with failures of further communicators
+     *     {@linkplain Throwable#getSuppressed suppressed}; all are aborted nevertheless
      */
     public static void abortAll(Collection<Communicator> communicators) {
         List<Communicator> all = List.copyOf(communicators);
@@ -712,32 +724,36 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Closes what was made from the communicator, ends its work and frees it. Collective. One that NCCL reports an error of
-     * is aborted instead. Does nothing if it is closed or aborted.
+     * Closes the children of the communicator, finishes its work and frees it. Collective. If NCCL reports an error of
+     * the communicator, closing aborts it instead. Does nothing if the communicator is closed or aborted.
      *
-     * <p>Of a communicator with several ranks in this process, NCCL frees everything when the last is closed, and waits for
-     * the devices of all. So ranks that threads have wait for each other here, a second at most: a rank that goes on to a
-     * collective in which another, still closing, has a part would be waited for in vain. Of communicators that don't block
-     * nobody knows when that has been done: use those with one rank in a process.
+     * <p>If several ranks of a communicator are in this process, NCCL frees all of them when the last one is closed,
+     * and then waits for the devices of all. So ranks in threads wait for each other here, for a second at most:
+     * otherwise a rank could go on to a collective that needs a rank that is still closing, and NCCL would wait for its
+     * device in vain. For nonblocking communicators the end of NCCL's wait is not known here: use them with one rank
+     * per process.
      *
      * <p>C functions: {@code ncclCommFinalize} and {@code ncclCommDestroy}.
      *
-     * @throws IllegalStateException if it is pending, takes part in an open group or is in use by another thread; it is not
-     *     closed then
-     * @throws NcclTimeoutException if it was not done before the deadline; the communicator was aborted then
-     * @throws NcclResultException if NCCL fails; the communicator is closed all the same
+     * @throws IllegalStateException if the communicator is pending, takes part in an open group, or is in use by
+     *     another thread; it stays open then
+     * @throws NcclTimeoutException if closing exceeds the deadline; the communicator is aborted then
+     * @throws NcclResultException if NCCL fails; the communicator is closed nevertheless
      */
     @Override
     public void close() {
         core.close();
     }
 
-    /** It is about to be aborted: what is done now was done, and what is not is lost. */
+    /**
+     * Called before the abort of the native communicator: work that is complete now counts as complete, the rest as
+     * lost.
+     */
     void ending() {
         streams.look();
     }
 
-    /** The native communicator is gone. */
+    /** Called after the end of the native communicator. */
     void ended() {
         recorder.end();
         try {
@@ -754,10 +770,11 @@ public final class Communicator implements AutoCloseable {
     /* Streams and waiting. */
 
     /**
-     * A stream of this communicator's own, made at the first call and closed with it. Work on it runs beside the default
-     * stream; {@link #letDefaultStreamWait} and {@link #waitForDefaultStream} put the two in order.
+     * Returns this communicator's own stream, which the first call creates and which is closed with the communicator.
+     * Its work runs concurrently with the default stream; {@link #letDefaultStreamWait} and
+     * {@link #waitForDefaultStream} order the two streams.
      *
-     * @return the stream, to be left open
+     * @return the stream, not to be closed by the caller
      */
     public CudaStream stream() {
         core.requireOpen();
@@ -765,8 +782,7 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Makes work that comes into the device's default stream from now on wait for what is in {@link #stream()}. Returns at
-     * once.
+     * Makes later work of the device's default stream wait for the present work of {@link #stream()}. Returns at once.
      */
     public void letDefaultStreamWait() {
         core.requireOpen();
@@ -774,8 +790,7 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Makes work that comes into {@link #stream()} from now on wait for what is in the device's default stream. Returns at
-     * once.
+     * Makes later work of {@link #stream()} wait for the present work of the device's default stream. Returns at once.
      */
     public void waitForDefaultStream() {
         core.requireOpen();
@@ -783,17 +798,17 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * What this communicator has put into a stream until now, to be waited for. Not collective, returns at once.
+     * Returns a handle for the present work of a stream, to wait for its completion. Not collective. Returns at once.
      *
      * @param stream a stream of this communicator's device
-     * @return the work, done when all is done that is in the stream now; it need not be closed
-     * @throws IllegalStateException also in an open group, whose operations are in no stream yet, and while the stream is
-     *     being captured
+     * @return the work, complete when all present work of the stream is complete; it need not be closed
+     * @throws IllegalStateException also in an open group, whose operations are not in a stream yet, and while the
+     *     stream is being captured
      */
     public Work work(CudaStream stream) {
         check(stream);
         if (Batch.current() != null) {
-            // The gate would let the thread in, and out of its batch's stay with it.
+            // The batch holds the gate for this thread: entering would succeed, and leaving would end the batch's hold.
             throw new IllegalStateException(
                     "the operations of the open group of this thread are in no stream yet: launch"
                             + " the group, then ask " + this + " for its work");
@@ -810,7 +825,7 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    /** As {@link #work}, for who is in the gate. */
+    /** As {@link #work}, for the holder of the gate's pass. */
     Work mark(CudaStream stream) {
         return streams.mark(stream, operationLog.last());
     }
@@ -818,16 +833,17 @@ public final class Communicator implements AutoCloseable {
     /* Operators. */
 
     /**
-     * Makes an operator that multiplies this rank's elements by a number and then sums those of all ranks. Not collective:
-     * each rank makes its own, with its own number, and all pass theirs to the same operation.
+     * Creates an operator that multiplies this rank's elements by a number and then sums the products of all ranks. Not
+     * collective: each rank creates its own operator with its own number, and all ranks pass their operators to the
+     * same operation.
      *
      * <p>C function: {@code ncclRedOpCreatePreMulSum} with the number in host memory, since NCCL 2.11.4.
      *
      * @param <T> the type of the elements
      * @param type the type of the elements
-     * @param scalar the number, rounded to that type
-     * @return the operator, to be closed by the caller, else with the communicator
-     * @throws IllegalArgumentException if it is an integer type that has not this number
+     * @param scalar the number, rounded to the type
+     * @return the operator, closed by the caller or with the communicator
+     * @throws IllegalArgumentException if the type is an integer type that can't represent the number
      */
     public <T extends Element> PreMulSum<T> preMulSum(ElementType<T> type, double scalar) {
         long bits;
@@ -846,14 +862,14 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * As {@link #preMulSum(ElementType, double)}, with a number that is in device memory when an operation runs.
+     * As {@link #preMulSum(ElementType, double)} with a number in device memory, read when an operation runs.
      *
      * <p>C function: {@code ncclRedOpCreatePreMulSum} with the number on the device, since NCCL 2.11.4.
      *
      * @param <T> the type of the elements
-     * @param scalar a buffer with the number as its only element; its memory is kept until the operator is closed
-     * @return the operator, to be closed by the caller, else with the communicator
-     * @throws IllegalArgumentException if the buffer has not exactly one element, or is on another device
+     * @param scalar a buffer with the number as its only element; the operator keeps its memory until it is closed
+     * @return the operator, closed by the caller or with the communicator
+     * @throws IllegalArgumentException if the buffer does not have exactly one element, or is on another device
      */
     public <T extends Element> PreMulSum<T> preMulSum(DeviceBuffer<T> scalar) {
         requireEqual("scalar.length()", scalar.length, "1", 1);
@@ -884,29 +900,29 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    /* Memory that NCCL knows. */
+    /* Registered memory. */
 
     /**
-     * Makes memory of this rank known to the other ranks, as they do with theirs. Collective: all ranks call it in the same
-     * order, with as many bytes and the same flags.
+     * Registers memory of every rank for access by the other ranks. Collective: all ranks call it in the same order,
+     * with the same number of bytes and the same flags.
      *
-     * <p>C function: {@code ncclCommWindowRegister}, since NCCL 2.27.3. In an open group the window is pending until its
-     * launch.
+     * <p>C function: {@code ncclCommWindowRegister}, since NCCL 2.27.3. In an open group, the window is pending until
+     * the launch of the group.
      *
-     * @param buffer the memory, of {@link Device#allocateForWindow} or a slice of that, at an address that is a multiple of
-     *     {@link WindowFlag#REQUIRED_ALIGNMENT}; or wrapped memory of {@code ncclMemAlloc}
-     * @param flags what it is for; without any, as {@link WindowFlag#DEFAULT}
-     * @return the window, to be closed by the caller, else with the communicator
-     * @throws IllegalArgumentException if the buffer has no elements, other memory, another alignment or another device
+     * @param buffer memory of {@link Device#allocateForWindow} or a slice of it, or wrapped memory of
+     *     {@code ncclMemAlloc}; its address must be a multiple of {@link WindowFlag#REQUIRED_ALIGNMENT}
+     * @param flags the uses of the window; none is the same as {@link WindowFlag#DEFAULT}
+     * @return the window, closed by the caller or with the communicator
+     * @throws IllegalArgumentException if the buffer is empty, or has the wrong kind of memory, alignment or device
      * @throws NcclLibraryException if the library lacks the function or a flag
-     * @throws NoWindowException if NCCL can make none for this communicator; in a group thrown by its launch
-     * @throws NcclTimeoutException if not all ranks have come before the deadline
+     * @throws NoWindowException if NCCL can't create windows for this communicator; in a group, its launch throws this
+     * @throws NcclTimeoutException if not all ranks call before the deadline
      */
     public Window registerWindow(DeviceBuffer<?> buffer, WindowFlag... flags) {
         return Window.register(this, buffer, flags);
     }
 
-    /** A window that is open now. */
+    /** Adds a window that has been opened. */
     synchronized void add(Window window) {
         Window[] more = Arrays.copyOf(windows, windows.length + 1);
         more[windows.length] = window;
@@ -918,12 +934,15 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    /** A window that is going to be given up. */
+    /** Removes a window that will be deregistered. */
     synchronized void remove(Window window) {
         windows = Arrays.stream(windows).filter(one -> one != window).toArray(Window[]::new);
     }
 
-    /** The open window with {@link WindowFlag#COLL_SYMMETRIC} in which a buffer of this device lies, else null. */
+    /**
+     * The open window with {@link WindowFlag#COLL_SYMMETRIC} that contains a buffer of this device; null if there is
+     * none.
+     */
     Window symmetricWindowOf(DeviceBuffer<?> buffer) {
         return symmetricWindowOf(buffer.address, buffer.sizeInBytes());
     }
@@ -942,7 +961,10 @@ public final class Communicator implements AutoCloseable {
         refuseInWindows(RegisteredMemory.problem(version, operation, send, count, bytesOfElement), version, send, recv);
     }
 
-    /** With NCCL's fault of averages, apart from others: for those all operations of the communicator look further. */
+    /**
+     * Includes the check for NCCL's fault of averages. For the other faults, {@link #special} makes all operations
+     * check further.
+     */
     private void check(ReduceOp op, long send, long recv, DataType type) {
         check(op, type);
         if (op == ReduceOp.AVG && windows.length > 0 && !onHost) {
@@ -961,13 +983,14 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Lets NCCL use memory directly in operations of this communicator. Not collective, but of use where all ranks do it.
+     * Lets NCCL use memory directly in operations of this communicator. Not collective, but useful only if all ranks do
+     * it.
      *
-     * <p>C function: {@code ncclCommRegister}, since NCCL 2.19.1. In an open group, too, it is called at once.
+     * <p>C function: {@code ncclCommRegister}, since NCCL 2.19.1. Called at once, also in an open group.
      *
-     * @param buffer the memory; some ways to use it directly need memory of {@link Device#allocateForWindow}
-     * @return the registration, to be closed by the caller, else with the communicator
-     * @throws IllegalArgumentException if the buffer has no elements, or is on another device
+     * @param buffer the memory; some kinds of direct use need memory of {@link Device#allocateForWindow}
+     * @return the registration, closed by the caller or with the communicator
+     * @throws IllegalArgumentException if the buffer is empty, or is on another device
      * @throws NcclLibraryException if the library lacks the function
      */
     public Registration register(DeviceBuffer<?> buffer) {
@@ -979,7 +1002,7 @@ public final class Communicator implements AutoCloseable {
         RegisteredMemory.warnOnce(core.library());
         buffer.pin();
         boolean made = false;
-        // NCCL leaves the cell as it is where it takes nothing.
+        // NCCL leaves the cell unchanged if it registers nothing.
         try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
             core.alone(() -> {
                 core.requireOpen();
@@ -999,14 +1022,15 @@ public final class Communicator implements AutoCloseable {
     /* Collective operations. */
 
     /**
-     * Reduces the elements of all ranks; every rank gets the result. Collective, in stream order, possibly in place.
+     * Reduces the elements of all ranks; every rank gets the result. Collective, in stream order. In place if send and
+     * recv are the same memory.
      *
      * <p>C function: {@code ncclAllReduce}.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
-     * @param recv where the result goes, as long as send
-     * @param op how to reduce
+     * @param recv the result, of the same length as send
+     * @param op the operator
      * @param stream the stream
      */
     public <T extends Element> void allReduce(
@@ -1023,16 +1047,16 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * As {@link #allReduce(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream)}, with a configuration for this call.
+     * As {@link #allReduce(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream)} with a configuration for this call.
      *
      * <p>C function: {@code ncclAllReduceConfig}, since NCCL 2.31.2.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
-     * @param recv where the result goes, as long as send
-     * @param op how to reduce
+     * @param recv the result, of the same length as send
+     * @param op the operator
      * @param stream the stream
-     * @param config how NCCL does it, the same at all ranks
+     * @param config the configuration, the same at all ranks
      * @throws NcclLibraryException if the library lacks the function or a field of the configuration
      */
     public <T extends Element> void allReduce(
@@ -1045,11 +1069,11 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Reduces the elements of all ranks in place, as {@link #allReduce(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream)}.
+     * As {@link #allReduce(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream)} with one buffer, in place.
      *
      * @param <T> the type of the elements
-     * @param buffer this rank's elements, and then the result
-     * @param op how to reduce
+     * @param buffer this rank's elements, replaced by the result
+     * @param op the operator
      * @param stream the stream
      */
     public <T extends Element> void allReduce(DeviceBuffer<T> buffer, ReduceOp op, CudaStream stream) {
@@ -1057,15 +1081,16 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Reduces the elements of all ranks; one gets the result. Collective, in stream order, possibly in place.
+     * Reduces the elements of all ranks; the root gets the result. Collective, in stream order. In place if send and
+     * recv are the same memory.
      *
      * <p>C function: {@code ncclReduce}.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
-     * @param recv where the result goes, as long as send; at other ranks than the root left as it is
-     * @param op how to reduce
-     * @param root who gets the result
+     * @param recv the result, of the same length as send; not changed at ranks other than the root
+     * @param op the operator
+     * @param root the rank that gets the result
      * @param stream the stream
      */
     public <T extends Element> void reduce(
@@ -1077,17 +1102,17 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * As {@link #reduce(DeviceBuffer, DeviceBuffer, ReduceOp, int, CudaStream)}, with a configuration for this call.
+     * As {@link #reduce(DeviceBuffer, DeviceBuffer, ReduceOp, int, CudaStream)} with a configuration for this call.
      *
      * <p>C function: {@code ncclReduceConfig}, since NCCL 2.31.2.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
-     * @param recv where the result goes, as long as send; at other ranks than the root left as it is
-     * @param op how to reduce
-     * @param root who gets the result
+     * @param recv the result, of the same length as send; not changed at ranks other than the root
+     * @param op the operator
+     * @param root the rank that gets the result
      * @param stream the stream
-     * @param config how NCCL does it, the same at all ranks
+     * @param config the configuration, the same at all ranks
      * @throws NcclLibraryException if the library lacks the function or a field of the configuration
      */
     public <T extends Element> void reduce(
@@ -1104,12 +1129,12 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Reduces the elements of all ranks in place, as {@link #reduce(DeviceBuffer, DeviceBuffer, ReduceOp, int, CudaStream)}.
+     * As {@link #reduce(DeviceBuffer, DeviceBuffer, ReduceOp, int, CudaStream)} with one buffer, in place.
      *
      * @param <T> the type of the elements
-     * @param buffer this rank's elements; at the root then the result
-     * @param op how to reduce
-     * @param root who gets the result
+     * @param buffer this rank's elements; at the root replaced by the result
+     * @param op the operator
+     * @param root the rank that gets the result
      * @param stream the stream
      */
     public <T extends Element> void reduce(DeviceBuffer<T> buffer, ReduceOp op, int root, CudaStream stream) {
@@ -1117,14 +1142,15 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Copies the root's elements to all ranks. Collective, in stream order, possibly in place.
+     * Copies the root's elements to all ranks. Collective, in stream order. In place if send and recv are the same
+     * memory.
      *
      * <p>C function: {@code ncclBroadcast}.
      *
      * @param <T> the type of the elements
      * @param send the root's elements; not read at other ranks
-     * @param recv where they go, as long as send
-     * @param root whose elements
+     * @param recv the destination, of the same length as send
+     * @param root the rank that has the elements
      * @param stream the stream
      */
     public <T extends Element> void broadcast(DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream) {
@@ -1134,16 +1160,16 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * As {@link #broadcast(DeviceBuffer, DeviceBuffer, int, CudaStream)}, with a configuration for this call.
+     * As {@link #broadcast(DeviceBuffer, DeviceBuffer, int, CudaStream)} with a configuration for this call.
      *
      * <p>C function: {@code ncclBroadcastConfig}, since NCCL 2.31.2.
      *
      * @param <T> the type of the elements
      * @param send the root's elements; not read at other ranks
-     * @param recv where they go, as long as send
-     * @param root whose elements
+     * @param recv the destination, of the same length as send
+     * @param root the rank that has the elements
      * @param stream the stream
-     * @param config how NCCL does it, the same at all ranks
+     * @param config the configuration, the same at all ranks
      * @throws NcclLibraryException if the library lacks the function or a field of the configuration
      */
     public <T extends Element> void broadcast(
@@ -1154,11 +1180,11 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Copies the root's elements to all ranks in place, as {@link #broadcast(DeviceBuffer, DeviceBuffer, int, CudaStream)}.
+     * As {@link #broadcast(DeviceBuffer, DeviceBuffer, int, CudaStream)} with one buffer, in place.
      *
      * @param <T> the type of the elements
-     * @param buffer the root's elements; at other ranks where they go
-     * @param root whose elements
+     * @param buffer the root's elements; at other ranks the destination
+     * @param root the rank that has the elements
      * @param stream the stream
      */
     public <T extends Element> void broadcast(DeviceBuffer<T> buffer, int root, CudaStream stream) {
@@ -1166,14 +1192,14 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Puts the elements of all ranks one after the other, by rank; every rank gets them all. Collective, in stream order. In
-     * place if send is this rank's part of recv.
+     * Concatenates the elements of all ranks in the order of ranks; every rank gets the result. Collective, in stream
+     * order. In place if send is this rank's part of recv.
      *
      * <p>C function: {@code ncclAllGather}.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
-     * @param recv where all go, {@link #size()} times as long
+     * @param recv the elements of all ranks, {@link #size()} times as long as send
      * @param stream the stream
      */
     public <T extends Element> void allGather(DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream) {
@@ -1183,15 +1209,15 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * As {@link #allGather(DeviceBuffer, DeviceBuffer, CudaStream)}, with a configuration for this call.
+     * As {@link #allGather(DeviceBuffer, DeviceBuffer, CudaStream)} with a configuration for this call.
      *
      * <p>C function: {@code ncclAllGatherConfig}, since NCCL 2.31.2.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
-     * @param recv where all go, {@link #size()} times as long
+     * @param recv the elements of all ranks, {@link #size()} times as long as send
      * @param stream the stream
-     * @param config how NCCL does it, the same at all ranks
+     * @param config the configuration, the same at all ranks
      * @throws NcclLibraryException if the library lacks the function or a field of the configuration
      */
     public <T extends Element> void allGather(
@@ -1202,15 +1228,15 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Reduces the elements of all ranks; every rank gets its part of the result. Collective, in stream order. In place if
-     * recv is this rank's part of send.
+     * Reduces the elements of all ranks; every rank gets its part of the result. Collective, in stream order. In place
+     * if recv is this rank's part of send.
      *
      * <p>C function: {@code ncclReduceScatter}.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements, {@link #size()} times as many as in recv
-     * @param recv where this rank's part of the result goes
-     * @param op how to reduce
+     * @param recv this rank's part of the result
+     * @param op the operator
      * @param stream the stream
      */
     public <T extends Element> void reduceScatter(
@@ -1222,16 +1248,16 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * As {@link #reduceScatter(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream)}, with a configuration for this call.
+     * As {@link #reduceScatter(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream)} with a configuration for this call.
      *
      * <p>C function: {@code ncclReduceScatterConfig}, since NCCL 2.31.2.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements, {@link #size()} times as many as in recv
-     * @param recv where this rank's part of the result goes
-     * @param op how to reduce
+     * @param recv this rank's part of the result
+     * @param op the operator
      * @param stream the stream
-     * @param config how NCCL does it, the same at all ranks
+     * @param config the configuration, the same at all ranks
      * @throws NcclLibraryException if the library lacks the function or a field of the configuration
      */
     public <T extends Element> void reduceScatter(
@@ -1243,15 +1269,15 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Sends a part of each rank's elements to each rank: part r of rank s becomes part s of rank r. Collective, in stream
-     * order, not in place.
+     * Exchanges parts between all ranks: part r of rank s becomes part s of rank r. Collective, in stream order, not in
+     * place.
      *
-     * <p>C function: {@code ncclAlltoAll}, since NCCL 2.28.3; with older libraries a group of {@code ncclSend} and {@code
-     * ncclRecv}.
+     * <p>C function: {@code ncclAlltoAll}, since NCCL 2.28.3; with older libraries, a group of {@code ncclSend} and
+     * {@code ncclRecv}.
      *
      * @param <T> the type of the elements
-     * @param send this rank's elements, a multiple of {@link #size()}
-     * @param recv where those for this rank go, as long as send
+     * @param send this rank's elements; their number must be a multiple of {@link #size()}
+     * @param recv the elements for this rank, of the same length as send
      * @param stream the stream
      */
     public <T extends Element> void allToAll(DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream) {
@@ -1272,15 +1298,15 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * As {@link #allToAll(DeviceBuffer, DeviceBuffer, CudaStream)}, with a configuration for this call.
+     * As {@link #allToAll(DeviceBuffer, DeviceBuffer, CudaStream)} with a configuration for this call.
      *
-     * <p>C function: {@code ncclAlltoAllConfig}, since NCCL 2.31.2; nothing stands in for it with older libraries.
+     * <p>C function: {@code ncclAlltoAllConfig}, since NCCL 2.31.2; older libraries have no replacement.
      *
      * @param <T> the type of the elements
-     * @param send this rank's elements, a multiple of {@link #size()}
-     * @param recv where those for this rank go, as long as send
+     * @param send this rank's elements; their number must be a multiple of {@link #size()}
+     * @param recv the elements for this rank, of the same length as send
      * @param stream the stream
-     * @param config how NCCL does it, the same at all ranks
+     * @param config the configuration, the same at all ranks
      * @throws NcclLibraryException if the library lacks the function or a field of the configuration
      */
     public <T extends Element> void allToAll(
@@ -1299,16 +1325,16 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Puts the elements of all ranks one after the other at the root, by rank. Collective, in stream order. In place if send
-     * is the root's part of recv.
+     * Concatenates the elements of all ranks at the root, in the order of ranks. Collective, in stream order. In place
+     * if send is the root's part of recv.
      *
-     * <p>C function: {@code ncclGather}, since NCCL 2.28.3; with older libraries a group of {@code ncclSend} and {@code
-     * ncclRecv}.
+     * <p>C function: {@code ncclGather}, since NCCL 2.28.3; with older libraries, a group of {@code ncclSend} and
+     * {@code ncclRecv}.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
-     * @param recv where all go at the root, {@link #size()} times as long; not used at other ranks
-     * @param root who gets them
+     * @param recv at the root the elements of all ranks, {@link #size()} times as long as send; not used at other ranks
+     * @param root the rank that gets the elements
      * @param stream the stream
      */
     public <T extends Element> void gather(DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream) {
@@ -1334,16 +1360,17 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * As {@link #gather(DeviceBuffer, DeviceBuffer, int, CudaStream)}, with a configuration for this call.
+     * As {@link #gather(DeviceBuffer, DeviceBuffer, int, CudaStream)} with a configuration for this call.
      *
-     * <p>C function: {@code ncclGatherConfig}, since NCCL 2.31.2; nothing stands in for it with older libraries.
+     * <p>C function: {@code ncclGatherConfig}, since NCCL 2.31.2; older libraries have no replacement.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
-     * @param recv where all go at the root, {@link #size()} times as long; at other ranks not used, and so may be send
-     * @param root who gets them
+     * @param recv at the root the elements of all ranks, {@link #size()} times as long as send; not used at other
+     *     ranks, which may pass send
+     * @param root the rank that gets the elements
      * @param stream the stream
-     * @param config how NCCL does it, the same at all ranks
+     * @param config the configuration, the same at all ranks
      * @throws NcclLibraryException if the library lacks the function or a field of the configuration
      */
     public <T extends Element> void gather(
@@ -1361,11 +1388,11 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Takes part in a {@link #gather(DeviceBuffer, DeviceBuffer, int, CudaStream)} as another rank than the root.
+     * Takes part in a {@link #gather(DeviceBuffer, DeviceBuffer, int, CudaStream)} as a rank other than the root.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
-     * @param root who gets them, another rank
+     * @param root the rank that gets the elements, not this rank
      * @param stream the stream
      */
     public <T extends Element> void gather(DeviceBuffer<T> send, int root, CudaStream stream) {
@@ -1374,16 +1401,16 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Sends a part of the root's elements to each rank. Collective, in stream order. In place if recv is the root's part of
-     * send.
+     * Distributes the root's elements: rank r gets part r. Collective, in stream order. In place if recv is the root's
+     * part of send.
      *
-     * <p>C function: {@code ncclScatter}, since NCCL 2.28.3; with older libraries a group of {@code ncclSend} and {@code
-     * ncclRecv}.
+     * <p>C function: {@code ncclScatter}, since NCCL 2.28.3; with older libraries, a group of {@code ncclSend} and
+     * {@code ncclRecv}.
      *
      * @param <T> the type of the elements
      * @param send the root's elements, {@link #size()} times as many as in recv; not used at other ranks
-     * @param recv where this rank's part goes
-     * @param root whose elements
+     * @param recv this rank's part
+     * @param root the rank that has the elements
      * @param stream the stream
      */
     public <T extends Element> void scatter(DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream) {
@@ -1409,16 +1436,17 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * As {@link #scatter(DeviceBuffer, DeviceBuffer, int, CudaStream)}, with a configuration for this call.
+     * As {@link #scatter(DeviceBuffer, DeviceBuffer, int, CudaStream)} with a configuration for this call.
      *
-     * <p>C function: {@code ncclScatterConfig}, since NCCL 2.31.2; nothing stands in for it with older libraries.
+     * <p>C function: {@code ncclScatterConfig}, since NCCL 2.31.2; older libraries have no replacement.
      *
      * @param <T> the type of the elements
-     * @param send the root's elements, {@link #size()} times as many as in recv; at other ranks not used, and so may be recv
-     * @param recv where this rank's part goes
-     * @param root whose elements
+     * @param send the root's elements, {@link #size()} times as many as in recv; not used at other ranks, which may
+     *     pass recv
+     * @param recv this rank's part
+     * @param root the rank that has the elements
      * @param stream the stream
-     * @param config how NCCL does it, the same at all ranks
+     * @param config the configuration, the same at all ranks
      * @throws NcclLibraryException if the library lacks the function or a field of the configuration
      */
     public <T extends Element> void scatter(
@@ -1436,11 +1464,11 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Takes part in a {@link #scatter(DeviceBuffer, DeviceBuffer, int, CudaStream)} as another rank than the root.
+     * Takes part in a {@link #scatter(DeviceBuffer, DeviceBuffer, int, CudaStream)} as a rank other than the root.
      *
      * @param <T> the type of the elements
-     * @param recv where this rank's part goes
-     * @param root whose elements, another rank
+     * @param recv this rank's part
+     * @param root the rank that has the elements, not this rank
      * @param stream the stream
      */
     public <T extends Element> void scatter(DeviceBuffer<T> recv, int root, CudaStream stream) {
@@ -1451,14 +1479,15 @@ public final class Communicator implements AutoCloseable {
     /* Operations between two ranks. */
 
     /**
-     * Sends elements to a rank, which calls {@link #recv} with as many. In stream order: the stream waits for the other
-     * rank. What two ranks send each other goes into a {@link Group}, or they wait for each other for ever.
+     * Sends elements to a rank, which calls {@link #recv} with the same number of elements. In stream order: the stream
+     * waits for the other rank. Two ranks that send to each other must do so in a {@link Group}; otherwise they wait
+     * for each other forever.
      *
      * <p>C function: {@code ncclSend}, since NCCL 2.7.3.
      *
      * @param <T> the type of the elements
      * @param buffer the elements
-     * @param peer who gets them; this rank itself only in a group that also receives
+     * @param peer the receiving rank; this rank only in a group that also receives
      * @param stream the stream
      */
     public <T extends Element> void send(DeviceBuffer<T> buffer, int peer, CudaStream stream) {
@@ -1467,14 +1496,14 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Receives elements from a rank, which calls {@link #send} with as many. In stream order: the stream waits for the other
-     * rank.
+     * Receives elements from a rank, which calls {@link #send} with the same number of elements. In stream order: the
+     * stream waits for the other rank.
      *
      * <p>C function: {@code ncclRecv}, since NCCL 2.7.3.
      *
      * @param <T> the type of the elements
-     * @param buffer where they go
-     * @param peer who sends them; this rank itself only in a group that also sends
+     * @param buffer the destination
+     * @param peer the sending rank; this rank only in a group that also sends
      * @param stream the stream
      */
     public <T extends Element> void recv(DeviceBuffer<T> buffer, int peer, CudaStream stream) {
@@ -1483,16 +1512,16 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Sends to one rank and receives from another at the same time, as in a ring or a halo exchange. In stream order, not in
-     * place.
+     * Sends to a rank and receives from a rank at the same time, for example in a ring or a halo exchange. In stream
+     * order, not in place.
      *
-     * <p>C functions: {@code ncclSend} and {@code ncclRecv} in a group, without that of no elements.
+     * <p>C functions: {@code ncclSend} and {@code ncclRecv} in a group; a transfer of 0 elements is omitted.
      *
      * @param <T> the type of the elements
-     * @param send the elements for the one
-     * @param to who gets them
-     * @param recv where those of the other go; not necessarily as many
-     * @param from who sends them
+     * @param send the elements to send
+     * @param to the receiving rank
+     * @param recv the destination, not necessarily of the same length
+     * @param from the sending rank
      * @param stream the stream
      */
     public <T extends Element> void sendRecv(
@@ -1518,18 +1547,18 @@ public final class Communicator implements AutoCloseable {
     /* Operations with a count for each rank. */
 
     /**
-     * Puts the elements of all ranks where each rank's displacement says; every rank gets them all. Collective, in stream
+     * Gathers the elements of all ranks, each at its displacement; every rank gets the result. Collective, in stream
      * order. In place if send is this rank's part of recv.
      *
-     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}, without those of no elements.
+     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}; transfers of 0 elements are omitted.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
-     * @param recv where all go
+     * @param recv the destination of all elements
      * @param counts the number of elements of each rank, the same at all ranks
-     * @param displacements where those of each rank begin in recv
+     * @param displacements the index in recv of each rank's first element
      * @param stream the stream
-     * @throws IndexOutOfBoundsException if a rank's elements are not within recv
+     * @throws IndexOutOfBoundsException if the elements of a rank are not within recv
      */
     public <T extends Element> void allGatherv(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, long[] counts, long[] displacements, CudaStream stream) {
@@ -1554,19 +1583,19 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Puts the elements of all ranks where each rank's displacement says, at the root. Collective, in stream order. In place
-     * if send is the root's part of recv.
+     * Gathers the elements of all ranks at the root, each at its displacement. Collective, in stream order. In place if
+     * send is the root's part of recv.
      *
-     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}, without those of no elements.
+     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}; transfers of 0 elements are omitted.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
-     * @param recv where all go at the root; not used at other ranks
-     * @param counts the number of elements of each rank; not used at other ranks than the root
-     * @param displacements where those of each rank begin in recv; not used at other ranks than the root
-     * @param root who gets them
+     * @param recv at the root the destination of all elements; not used at other ranks
+     * @param counts the number of elements of each rank; not used at ranks other than the root
+     * @param displacements the index in recv of each rank's first element; not used at ranks other than the root
+     * @param root the rank that gets the elements
      * @param stream the stream
-     * @throws IndexOutOfBoundsException if a rank's elements are not within recv
+     * @throws IndexOutOfBoundsException if the elements of a rank are not within recv
      */
     public <T extends Element> void gatherv(
             DeviceBuffer<T> send,
@@ -1601,12 +1630,12 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Takes part in a {@link #gatherv(DeviceBuffer, DeviceBuffer, long[], long[], int, CudaStream)} as another rank than the
-     * root.
+     * Takes part in a {@link #gatherv(DeviceBuffer, DeviceBuffer, long[], long[], int, CudaStream)} as a rank other
+     * than the root.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
-     * @param root who gets them, another rank
+     * @param root the rank that gets the elements, not this rank
      * @param stream the stream
      */
     public <T extends Element> void gatherv(DeviceBuffer<T> send, int root, CudaStream stream) {
@@ -1619,19 +1648,19 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Sends each rank the elements that its displacement and count say, from the root. Collective, in stream order. In place
-     * if recv is the root's part of send.
+     * Distributes the root's elements: each rank gets its count of elements, from its displacement on. Collective, in
+     * stream order. In place if recv is the root's part of send.
      *
-     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}, without those of no elements.
+     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}; transfers of 0 elements are omitted.
      *
      * @param <T> the type of the elements
      * @param send the root's elements; not used at other ranks
-     * @param counts how many each rank gets; not used at other ranks than the root
-     * @param displacements where those for each rank begin in send; not used at other ranks than the root
-     * @param recv where this rank's elements go
-     * @param root whose elements
+     * @param counts the number of elements for each rank; not used at ranks other than the root
+     * @param displacements the index in send of each rank's first element; not used at ranks other than the root
+     * @param recv the destination of this rank's elements
+     * @param root the rank that has the elements
      * @param stream the stream
-     * @throws IndexOutOfBoundsException if a rank's elements are not within send
+     * @throws IndexOutOfBoundsException if the elements of a rank are not within send
      */
     public <T extends Element> void scatterv(
             DeviceBuffer<T> send,
@@ -1666,12 +1695,12 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Takes part in a {@link #scatterv(DeviceBuffer, long[], long[], DeviceBuffer, int, CudaStream)} as another rank than the
-     * root.
+     * Takes part in a {@link #scatterv(DeviceBuffer, long[], long[], DeviceBuffer, int, CudaStream)} as a rank other
+     * than the root.
      *
      * @param <T> the type of the elements
-     * @param recv where this rank's elements go
-     * @param root whose elements, another rank
+     * @param recv the destination of this rank's elements
+     * @param root the rank that has the elements, not this rank
      * @param stream the stream
      */
     public <T extends Element> void scatterv(DeviceBuffer<T> recv, int root, CudaStream stream) {
@@ -1684,16 +1713,16 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Reduces the elements of all ranks; every rank gets its part of the result, of its own length. Collective, in stream
-     * order. In place if recv is this rank's part of send.
+     * Reduces the elements of all ranks; every rank gets its part of the result, and the lengths of the parts may
+     * differ. Collective, in stream order. In place if recv is this rank's part of send.
      *
      * <p>C functions: a group of {@code ncclReduce}, one for each rank.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements: the parts of all ranks, one after the other
-     * @param recv where this rank's part of the result goes
+     * @param recv this rank's part of the result
      * @param counts the length of each rank's part, the same at all ranks
-     * @param op how to reduce
+     * @param op the operator
      * @param stream the stream
      */
     public <T extends Element> void reduceScatterv(
@@ -1709,7 +1738,7 @@ public final class Communicator implements AutoCloseable {
         try (CallGroup calls = callGroup()) {
             for (int root = 0; root < size(); root++) {
                 long part = send.addressOf(blocks.displacements()[root]);
-                // At other ranks than the root, NCCL does not write.
+                // NCCL writes to the target at the root only.
                 long target = root == rank() ? recv.address : part;
                 calls.reduce(send, recv, part, target, blocks.counts()[root], op, root, stream);
             }
@@ -1718,27 +1747,28 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Sends each rank its own number of elements, as {@code MPI_Alltoallv}: this rank's row of counts and displacements, in
-     * elements. Collective, in stream order, not in place.
+     * Exchanges blocks of different lengths between all ranks, as {@code MPI_Alltoallv}. The arrays are this rank's
+     * rows of counts and displacements, in elements. Collective, in stream order, not in place.
      *
-     * <p>First the ranks compare what they were given, and all throw if one has wrong arguments or two don't agree; that
-     * takes a small all-gather on {@link #stream()} and waits for it. With the same counts and buffers again, a {@link
-     * #planAllToAllv plan} does it once. Where all ranks are known to agree, {@link #allToAllvUnchecked} does without.
+     * <p>The ranks first compare their arguments, and all throw if a rank has wrong arguments or two ranks disagree.
+     * The comparison takes a small all-gather on {@link #stream()} and waits for it. For repeated calls with the same
+     * counts and buffers, a {@linkplain #planAllToAllv plan} compares once. {@link #allToAllvUnchecked} does not
+     * compare; use it if all ranks are known to agree.
      *
-     * <p>C functions: {@code ncclAlltoAllv} of VCCL or RCCL where {@link AllToAllvPlan} says so, else a group of {@code
-     * ncclSend} and {@code ncclRecv}.
+     * <p>C functions: {@code ncclAlltoAllv} of VCCL or RCCL in the cases that {@link AllToAllvPlan} lists, else a group
+     * of {@code ncclSend} and {@code ncclRecv}.
      *
      * @param <T> the type of the elements
      * @param send the elements for all ranks
-     * @param sendCounts how many go to each rank
-     * @param sendDisplacements where those for each rank begin in send
-     * @param recv where those of all ranks go
-     * @param recvCounts how many come from each rank
-     * @param recvDisplacements where those of each rank go in recv; they don't overlap
+     * @param sendCounts the number of elements for each rank
+     * @param sendDisplacements the index in send of the first element for each rank
+     * @param recv the destination of the elements from all ranks
+     * @param recvCounts the number of elements from each rank
+     * @param recvDisplacements the index in recv of the first element from each rank; the blocks must not overlap
      * @param stream the stream
-     * @throws IllegalArgumentException if ranks don't agree on counts or types, at all ranks
-     * @throws IndexOutOfBoundsException if elements are not within their buffer
-     * @throws IllegalStateException if another rank has wrong arguments; or in a group, where it needs a plan
+     * @throws IllegalArgumentException if ranks disagree on counts or types; thrown at all ranks
+     * @throws IndexOutOfBoundsException if a block is not within its buffer
+     * @throws IllegalStateException also if another rank has wrong arguments, or in a group, where a plan is needed
      */
     public <T extends Element> void allToAllv(
             DeviceBuffer<T> send,
@@ -1760,20 +1790,21 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * As {@link #allToAllv(DeviceBuffer, long[], long[], DeviceBuffer, long[], long[], CudaStream)}, without comparing the
-     * counts of the ranks: if they don't agree, ranks wait for each other for ever. This rank's own arguments are checked.
+     * As {@link #allToAllv(DeviceBuffer, long[], long[], DeviceBuffer, long[], long[], CudaStream)} without comparing
+     * the counts across ranks: if ranks disagree, they wait for each other forever. The arguments of this rank are
+     * checked.
      *
-     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}, without those of no elements.
+     * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}; transfers of 0 elements are omitted.
      *
      * @param <T> the type of the elements
      * @param send the elements for all ranks
-     * @param sendCounts how many go to each rank
-     * @param sendDisplacements where those for each rank begin in send
-     * @param recv where those of all ranks go
-     * @param recvCounts how many come from each rank
-     * @param recvDisplacements where those of each rank go in recv; they don't overlap
+     * @param sendCounts the number of elements for each rank
+     * @param sendDisplacements the index in send of the first element for each rank
+     * @param recv the destination of the elements from all ranks
+     * @param recvCounts the number of elements from each rank
+     * @param recvDisplacements the index in recv of the first element from each rank; the blocks must not overlap
      * @param stream the stream
-     * @throws IndexOutOfBoundsException if elements are not within their buffer
+     * @throws IndexOutOfBoundsException if a block is not within its buffer
      */
     public <T extends Element> void allToAllvUnchecked(
             DeviceBuffer<T> send,
@@ -1792,22 +1823,22 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Agrees with all ranks on an all-to-all, to be done any number of times. Collective; waits for the other ranks. In an
-     * open group the plan is pending until its launch.
+     * Creates a plan of an all-to-all that all ranks agree on, to be run any number of times. Collective; waits for the
+     * other ranks. In an open group, the plan is pending until the launch of the group.
      *
      * <p>C function: {@code ncclAllGather}, on {@link #stream()}.
      *
      * @param <T> the type of the elements
      * @param send the elements for all ranks
-     * @param sendCounts how many go to each rank
-     * @param sendDisplacements where those for each rank begin in send
-     * @param recv where those of all ranks go
-     * @param recvCounts how many come from each rank
-     * @param recvDisplacements where those of each rank go in recv; they don't overlap
-     * @return the plan, to be closed by the caller, else with the communicator
-     * @throws IllegalArgumentException if ranks don't agree on counts or types, at all ranks
-     * @throws IndexOutOfBoundsException if elements are not within their buffer
-     * @throws IllegalStateException if another rank has wrong arguments
+     * @param sendCounts the number of elements for each rank
+     * @param sendDisplacements the index in send of the first element for each rank
+     * @param recv the destination of the elements from all ranks
+     * @param recvCounts the number of elements from each rank
+     * @param recvDisplacements the index in recv of the first element from each rank; the blocks must not overlap
+     * @return the plan, closed by the caller or with the communicator
+     * @throws IllegalArgumentException if ranks disagree on counts or types; thrown at all ranks
+     * @throws IndexOutOfBoundsException if a block is not within its buffer
+     * @throws IllegalStateException also if another rank has wrong arguments
      */
     public <T extends Element> AllToAllvPlan<T> planAllToAllv(
             DeviceBuffer<T> send,
@@ -1824,16 +1855,17 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Does what a plan says. Collective, in stream order.
+     * As {@link #allToAllv(DeviceBuffer, long[], long[], DeviceBuffer, long[], long[], CudaStream)} with the arguments
+     * of a plan, which are not compared again. Collective, in stream order.
      *
-     * <p>C functions: as {@link AllToAllvPlan} says.
+     * <p>C functions: see {@link AllToAllvPlan}.
      *
      * @param <T> the type of the elements
      * @param plan a plan of this communicator
      * @param stream the stream
-     * @throws IllegalArgumentException if the plan is another communicator's
-     * @throws IllegalStateException also if the plan is closed or pending, or if it uses VCCL's call and the stream is being
-     *     captured
+     * @throws IllegalArgumentException if the plan belongs to another communicator
+     * @throws IllegalStateException also if the plan is closed or pending, or if it uses VCCL's call and the stream is
+     *     being captured
      */
     public <T extends Element> void allToAllv(AllToAllvPlan<T> plan, CudaStream stream) {
         plan.check(this);
@@ -1841,7 +1873,7 @@ public final class Communicator implements AutoCloseable {
         plan.run(stream);
     }
 
-    /** All sends and receives of an all-to-all, in a group. */
+    /** Makes all sends and receives of an all-to-all in a group. */
     void exchangeBlocks(
             DeviceBuffer<?> send, BlockLayout sends, DeviceBuffer<?> recv, BlockLayout receives, CudaStream stream) {
         try (CallGroup calls = callGroup()) {
@@ -1856,23 +1888,24 @@ public final class Communicator implements AutoCloseable {
     /* One-sided operations. */
 
     /**
-     * Writes elements into another rank's memory and then raises a signal there, without a call of that rank. One-sided, in
-     * stream order: when the work of the stream is done, the elements may be changed again; that they have arrived the other
-     * rank knows when it {@linkplain #waitSignal waits} for the signal. Puts to one rank arrive in their order.
+     * Writes elements into another rank's memory and then raises a signal at that rank, which makes no call. One-sided,
+     * in stream order: when the work of the stream is complete, the elements may be changed again. The elements have
+     * arrived at the other rank when its {@linkplain #waitSignal wait} for the signal ends. Puts to the same rank
+     * arrive in order.
      *
-     * <p>C function: {@code ncclPutSignal}, since NCCL 2.29.2. NCCL refuses it where it has windows, but no way to write
-     * without the other rank: without NVLink or PCIe P2P to it, or a network for it, or with {@code numRmaCtx} 0 in the
-     * configuration.
+     * <p>C function: {@code ncclPutSignal}, since NCCL 2.29.2. NCCL fails if it supports windows but can't write
+     * without the other rank: without NVLink, PCIe P2P or a suitable network to the other rank, or with
+     * {@code numRmaCtx} 0 in the configuration.
      *
      * @param <T> the type of the elements
-     * @param elements what to write, possibly nothing; within a window of this communicator with {@link
-     *     WindowFlag#COLL_SYMMETRIC}
-     * @param window where to write: in the other rank's memory of this window
-     * @param offset the first element to write, in elements of this type from the beginning of the window
-     * @param peer the other rank, possibly this one
+     * @param elements the elements to write, possibly none; within a window of this communicator with
+     *     {@link WindowFlag#COLL_SYMMETRIC}
+     * @param window the window whose memory at the other rank is written
+     * @param offset the index of the first element to write, in elements of this type from the beginning of the window
+     * @param peer the other rank, or this rank
      * @param stream the stream
-     * @throws IndexOutOfBoundsException if they are not all within the window, which has the same size at all ranks
-     * @throws IllegalArgumentException also if the elements are in no such window
+     * @throws IndexOutOfBoundsException if the range is not within the window, which has the same size at all ranks
+     * @throws IllegalArgumentException also if the elements are not in such a window
      * @throws IllegalStateException also if the window is pending or closed
      * @throws NcclLibraryException if the library lacks the function
      */
@@ -1895,7 +1928,7 @@ public final class Communicator implements AutoCloseable {
             requireDisjoint(elements.address, bytes, window.buffer().address + offset * size, bytes);
         }
         check(stream);
-        // NCCL looks where even nothing is, and the end of a window is in none.
+        // NCCL checks the address of 0 elements, too, and the end of a window is in no window.
         long address = bytes == 0 ? source.buffer().address : elements.address;
         int type = elements.type.nativeCode();
         Batch batch = Batch.current();
@@ -1917,7 +1950,7 @@ public final class Communicator implements AutoCloseable {
         }
         Gate.Pass pass = gate.enter();
         try {
-            // Nobody closes them from here on.
+            // The held gate prevents closing after these checks.
             source.check();
             window.check();
             JfrEvents.OperationEvent event = Jfr.recording ? JfrEvents.operation() : null;
@@ -1945,11 +1978,11 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Raises a signal at another rank, after what was put there before. One-sided, in stream order. Needs no window.
+     * Raises a signal at another rank, after earlier puts to it. One-sided, in stream order. Needs no window.
      *
      * <p>C function: {@code ncclSignal}, since NCCL 2.29.2.
      *
-     * @param peer the other rank, possibly this one
+     * @param peer the other rank, or this rank
      * @param stream the stream
      * @throws NcclLibraryException if the library lacks the function
      */
@@ -1966,9 +1999,9 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Makes the stream wait until a rank has raised one signal here, as {@link #waitSignal(CudaStream, SignalWait...)}.
+     * As {@link #waitSignal(CudaStream, SignalWait...)} with one signal of one rank.
      *
-     * @param peer the rank that raises it, possibly this one
+     * @param peer the rank that raises the signal, possibly this rank
      * @param stream the stream
      * @throws NcclLibraryException if the library lacks the function
      */
@@ -1978,15 +2011,15 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Makes the stream wait until ranks have raised signals here, by {@link #putSignal} or {@link #signal}: as many of each
-     * rank as is said, besides those that were waited for before. In stream order. What was put with the signals can be read
-     * then.
+     * Makes the stream wait until other ranks have raised signals at this rank by {@link #putSignal} or
+     * {@link #signal}: from each rank the given number, in addition to the signals of earlier waits. In stream order.
+     * After the wait, the elements that were put before the signals can be read.
      *
      * <p>C function: {@code ncclWaitSignal}, since NCCL 2.29.2.
      *
      * @param stream the stream
-     * @param waits for which signals, at least one
-     * @throws IllegalArgumentException also if there is none, or one has an index or a context that NCCL does not have
+     * @param waits the signals to wait for, at least one
+     * @throws IllegalArgumentException also if waits is empty, or has an index or a context that NCCL does not support
      * @throws NcclLibraryException if the library lacks the function
      */
     public void waitSignal(CudaStream stream, SignalWait... waits) {
@@ -2042,19 +2075,19 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    /* The same with plain addresses. */
+    /* Operations on plain addresses. */
 
     /**
-     * Reduces the elements of all ranks, as {@link #allReduce(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream)}.
+     * As {@link #allReduce(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream)} with plain addresses.
      *
-     * <p>With plain addresses, for memory that is in no {@link DeviceBuffer}: that they are valid, on this device and large
-     * enough is the caller's concern.
+     * <p>For memory without a {@link DeviceBuffer}. The caller must ensure that the addresses are valid, on this
+     * device, and followed by enough memory.
      *
      * @param send the address of this rank's elements
-     * @param recv the address where the result goes
+     * @param recv the address of the result
      * @param count the number of elements
-     * @param type their type
-     * @param op how to reduce
+     * @param type the type of the elements
+     * @param op the operator
      * @param stream the stream
      */
     public void allReduce(long send, long recv, long count, DataType type, ReduceOp op, CudaStream stream) {
@@ -2072,17 +2105,17 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Reduces the elements of all ranks, as {@link #reduce(DeviceBuffer, DeviceBuffer, ReduceOp, int, CudaStream)}.
+     * As {@link #reduce(DeviceBuffer, DeviceBuffer, ReduceOp, int, CudaStream)} with plain addresses.
      *
-     * <p>With plain addresses, for memory that is in no {@link DeviceBuffer}: that they are valid, on this device and large
-     * enough is the caller's concern.
+     * <p>For memory without a {@link DeviceBuffer}. The caller must ensure that the addresses are valid, on this
+     * device, and followed by enough memory.
      *
      * @param send the address of this rank's elements
-     * @param recv the address where the result goes
+     * @param recv the address of the result
      * @param count the number of elements
-     * @param type their type
-     * @param op how to reduce
-     * @param root who gets the result
+     * @param type the type of the elements
+     * @param op the operator
+     * @param root the rank that gets the result
      * @param stream the stream
      */
     public void reduce(long send, long recv, long count, DataType type, ReduceOp op, int root, CudaStream stream) {
@@ -2099,16 +2132,16 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Copies the root's elements to all ranks, as {@link #broadcast(DeviceBuffer, DeviceBuffer, int, CudaStream)}.
+     * As {@link #broadcast(DeviceBuffer, DeviceBuffer, int, CudaStream)} with plain addresses.
      *
-     * <p>With plain addresses, for memory that is in no {@link DeviceBuffer}: that they are valid, on this device and large
-     * enough is the caller's concern.
+     * <p>For memory without a {@link DeviceBuffer}. The caller must ensure that the addresses are valid, on this
+     * device, and followed by enough memory.
      *
      * @param send the address of this rank's elements
-     * @param recv the address where the result goes
+     * @param recv the address of the result
      * @param count the number of elements
-     * @param type their type
-     * @param root whose elements
+     * @param type the type of the elements
+     * @param root the rank that has the elements
      * @param stream the stream
      */
     public void broadcast(long send, long recv, long count, DataType type, int root, CudaStream stream) {
@@ -2124,15 +2157,15 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Puts the elements of all ranks one after the other, as {@link #allGather(DeviceBuffer, DeviceBuffer, CudaStream)}.
+     * As {@link #allGather(DeviceBuffer, DeviceBuffer, CudaStream)} with plain addresses.
      *
-     * <p>With plain addresses, for memory that is in no {@link DeviceBuffer}: that they are valid, on this device and large
-     * enough is the caller's concern.
+     * <p>For memory without a {@link DeviceBuffer}. The caller must ensure that the addresses are valid, on this
+     * device, and followed by enough memory.
      *
      * @param send the address of this rank's elements
-     * @param recv the address where the result goes
+     * @param recv the address of the result
      * @param count the number of elements of each rank
-     * @param type their type
+     * @param type the type of the elements
      * @param stream the stream
      */
     public void allGather(long send, long recv, long count, DataType type, CudaStream stream) {
@@ -2148,16 +2181,16 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Reduces the elements of all ranks, as {@link #reduceScatter(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream)}.
+     * As {@link #reduceScatter(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream)} with plain addresses.
      *
-     * <p>With plain addresses, for memory that is in no {@link DeviceBuffer}: that they are valid, on this device and large
-     * enough is the caller's concern.
+     * <p>For memory without a {@link DeviceBuffer}. The caller must ensure that the addresses are valid, on this
+     * device, and followed by enough memory.
      *
      * @param send the address of this rank's elements
-     * @param recv the address where the result goes
+     * @param recv the address of the result
      * @param count the number of elements that each rank gets
-     * @param type their type
-     * @param op how to reduce
+     * @param type the type of the elements
+     * @param op the operator
      * @param stream the stream
      */
     public void reduceScatter(long send, long recv, long count, DataType type, ReduceOp op, CudaStream stream) {
@@ -2174,15 +2207,15 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Sends elements to a rank, as {@link #send(DeviceBuffer, int, CudaStream)}.
+     * As {@link #send(DeviceBuffer, int, CudaStream)} with a plain address.
      *
-     * <p>With plain addresses, for memory that is in no {@link DeviceBuffer}: that they are valid, on this device and large
-     * enough is the caller's concern.
+     * <p>For memory without a {@link DeviceBuffer}. The caller must ensure that the addresses are valid, on this
+     * device, and followed by enough memory.
      *
      * @param address the address of the elements
      * @param count the number of elements
-     * @param type their type
-     * @param peer who gets them
+     * @param type the type of the elements
+     * @param peer the receiving rank
      * @param stream the stream
      */
     public void send(long address, long count, DataType type, int peer, CudaStream stream) {
@@ -2194,15 +2227,15 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Receives elements from a rank, as {@link #recv(DeviceBuffer, int, CudaStream)}.
+     * As {@link #recv(DeviceBuffer, int, CudaStream)} with a plain address.
      *
-     * <p>With plain addresses, for memory that is in no {@link DeviceBuffer}: that they are valid, on this device and large
-     * enough is the caller's concern.
+     * <p>For memory without a {@link DeviceBuffer}. The caller must ensure that the addresses are valid, on this
+     * device, and followed by enough memory.
      *
-     * @param address the address where they go
+     * @param address the address of the destination
      * @param count the number of elements
-     * @param type their type
-     * @param peer who sends them
+     * @param type the type of the elements
+     * @param peer the sending rank
      * @param stream the stream
      */
     public void recv(long address, long count, DataType type, int peer, CudaStream stream) {
@@ -2213,7 +2246,7 @@ public final class Communicator implements AutoCloseable {
         submit(Operations.RECV, 0, address, count, type, null, peer, stream);
     }
 
-    /* Checks. Those of the hot path are written so that the messages are made elsewhere. */
+    /* Checks. The methods of the hot path leave the messages to other methods. */
 
     private static IllegalArgumentException unequal(String what, long value, String other, long otherValue) {
         return new IllegalArgumentException(what + " must be " + other + ": " + value + " != " + otherValue);
@@ -2226,14 +2259,14 @@ public final class Communicator implements AutoCloseable {
     }
 
     private void requireTimesSize(String what, long value, String part, long partValue) {
-        // Not partValue * size, which may overflow.
+        // partValue * size() may overflow.
         if (value / size() != partValue || value % size() != 0) {
             throw new IllegalArgumentException(
                     what + " must be size() * " + part + ": " + value + " != " + size() + " * " + partValue);
         }
     }
 
-    /** Two buffers of one length, apart or the same. */
+    /** Requires two buffers of equal length that are the same or disjoint. */
     private static void checkElementwise(DeviceBuffer<?> send, DeviceBuffer<?> recv) {
         requireEqual("recv.length()", recv.length, "send.length()", send.length);
         checkApartOrSame(send, recv);
@@ -2271,7 +2304,7 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    /** Negative if anything may be wrong with what an operation is given: a sign for all, and so a branch for all. */
+    /** Negative if an argument of an operation may be wrong. One sign for all arguments needs only one branch. */
     private int wrong(DeviceBuffer<?> send, DeviceBuffer<?> recv, CudaStream stream) {
         int unequal = send.kind ^ recv.kind | stream.deviceCode ^ deviceCode;
         return wrong(send) | -unequal | recv.state() | stream.state();
@@ -2295,9 +2328,9 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    /** Negative if a buffer is closed, on another device, or of a type that the library does not know. */
+    /** Negative if a buffer is closed, on another device, or of a type that the library does not support. */
     private int wrong(DeviceBuffer<?> buffer) {
-        // The code of its type, if it is on this device; else more.
+        // The code of the element type if the buffer is on this device; otherwise larger than any code.
         int type = buffer.kind ^ deviceCode;
         return lastType - type | buffer.state();
     }
@@ -2364,7 +2397,7 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    /** Two buffers of one type that have nothing in common. */
+    /** Requires two disjoint buffers of one type. */
     void checkSeparate(DeviceBuffer<?> send, DeviceBuffer<?> recv) {
         checkEach(send, recv);
         checkDisjoint(send, recv);
@@ -2372,14 +2405,14 @@ public final class Communicator implements AutoCloseable {
 
     private static void checkDisjoint(DeviceBuffer<?> a, DeviceBuffer<?> b) {
         if (overlap(a.address, a.bytes, b.address, b.bytes)) {
-            // What was closed may have been where something else is now.
+            // A closed buffer may have had the address that another buffer has now.
             a.checkOpen();
             b.checkOpen();
             throw overlapping(a.address, a.bytes, b.address, b.bytes);
         }
     }
 
-    /** Two buffers of as many bytes have nothing in common, or everything. */
+    /** Requires that two buffers of equal size are disjoint or the same. */
     private static void checkApartOrSame(DeviceBuffer<?> a, DeviceBuffer<?> b) {
         long distance = a.address - b.address;
         if (distance != 0 && distance < a.bytes && -distance < a.bytes) {
@@ -2387,7 +2420,7 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    /** The part is this rank's of the whole, or has nothing in common with it. */
+    /** Requires that the part is the rank's block of the whole, or disjoint from it. */
     private static void checkDisjointOrPart(DeviceBuffer<?> part, DeviceBuffer<?> whole, int rank) {
         if (part.address != whole.address + rank * part.bytes) {
             checkDisjoint(part, whole);
@@ -2411,7 +2444,7 @@ public final class Communicator implements AutoCloseable {
 
     private void requireElements(long count, DataType type, int times) {
         check(type.code());
-        // So few elements of 8 bytes are less than 2^63 bytes, at 2^20 ranks too; all else is looked at again.
+        // Fewer than 2^40 elements of at most 8 bytes at fewer than 2^20 ranks are less than 2^63 bytes.
         if (count >>> 40 != 0 || times >= 1 << 20) {
             requireBytes(count, type, times);
         }
@@ -2428,7 +2461,7 @@ public final class Communicator implements AutoCloseable {
     }
 
     private static void requireAddress(String what, long address, DataType type, long count) {
-        // Sizes are powers of two; and what ends beyond all memory has a negative end.
+        // Sizes are powers of two. The end of a range that exceeds the address space is negative.
         if (address < Bounds.FIRST_ADDRESS || (address & type.size() - 1) != 0 || address + count * type.size() < 0) {
             requireRealAddress(what, address, type, count);
         }
@@ -2448,7 +2481,7 @@ public final class Communicator implements AutoCloseable {
     /* Calling. */
 
     /**
-     * Looks at what every operation is given, and calls NCCL.
+     * Checks the arguments that all operations have, and calls NCCL.
      *
      * @param send null if there is none
      * @param recv null if there is none
@@ -2484,7 +2517,7 @@ public final class Communicator implements AutoCloseable {
                 stream);
     }
 
-    /** As above, with a configuration; always for two buffers. */
+    /** As the method above with a configuration; both buffers are present. */
     private void submit(
             int operation,
             DeviceBuffer<?> send,
@@ -2533,7 +2566,7 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    /** A call whose configuration NCCL alone reads, before the call returns. */
+    /** Makes a call whose configuration is used only by NCCL, and not after the call returns. */
     private void submitAlone(
             int operation,
             DeviceBuffer<?> send,
@@ -2631,7 +2664,7 @@ public final class Communicator implements AutoCloseable {
                 stream);
     }
 
-    /** Negative if operations must look further than at what they are given. */
+    /** Negative if operations need more checks than those of their arguments. */
     private int further() {
         return special | SlowPath.sign();
     }
@@ -2651,8 +2684,8 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Within a group, in a capture, and on host memory, which is read by the call itself: closing a buffer must not free
-     * it.
+     * Submits with pinned buffers, so that closing a buffer does not free its memory: in a group, in a capture, and on
+     * host memory, which the call itself reads.
      */
     private void submitPinned(
             int operation,
@@ -2668,7 +2701,7 @@ public final class Communicator implements AutoCloseable {
         int code = op == null ? 0 : op.code();
         Batch batch = Batch.currentFor(core);
         if (batch != null) {
-            // First: what another thread closes meanwhile must not get into the batch.
+            // Pins come first: a buffer that another thread closes meanwhile must not get into the batch.
             pinIn(batch, send);
             pinIn(batch, recv);
             if (op instanceof PreMulSum<?> operator) {
@@ -2759,7 +2792,7 @@ public final class Communicator implements AutoCloseable {
 
     private void submitNow(
             int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
-        // Locals, as below: behind the gate's fence fields would be read again.
+        // Locals, because fields would be read again after the gate's fence.
         Gate ours = gate;
         Gate.Pass pass = ours.last();
         long counted = pass.counted();
@@ -2785,10 +2818,10 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Where calls may have to be compared, or JDK Flight Recorder may record.
+     * Submits with comparison across ranks and events of JDK Flight Recorder, if these are enabled.
      *
-     * @param struct where NCCL reads the configuration; 0 for a call without
-     * @param config null for a call without
+     * @param struct the address of the native configuration; 0 for a call without one
+     * @param config the configuration; null for a call without one
      */
     private void submitObserved(
             int operation,
@@ -2821,7 +2854,7 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    /** Where the thread may capture, or be a virtual one. Else nothing is allocated. */
+    /** Calls NCCL from threads that may be virtual or capturing. Allocates nothing for other threads. */
     private int call(
             int operation,
             long send,
@@ -2833,7 +2866,7 @@ public final class Communicator implements AutoCloseable {
             long offset,
             CudaStream stream) {
         if (onHost && stream.handle == 0 && VirtualThreads.isCurrent()) {
-            // In its default stream the host engine waits for the other ranks within the call.
+            // In the default stream, the host engine waits for the other ranks within the call.
             return BlockingCall.runToCompletion(
                     () -> Operations.call(operation, send, recv, count, type, op, peer, offset, core.handle(), 0),
                     core::endInterruptedCall);
@@ -2853,7 +2886,10 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    /** What the last operation has returned; not what it was, which a hot path would have to keep for this. */
+    /**
+     * Handles the result of the last operation. Its arguments come from the log, so that the hot path need not keep
+     * them.
+     */
     private void settle(int result) {
         settle(result, "");
     }
@@ -2870,11 +2906,11 @@ public final class Communicator implements AutoCloseable {
         return operationLog;
     }
 
-    /** For the watchdog: work that nobody may wait for. */
+    /** Reports overdue work for the watchdog, because no thread may wait for the work. */
     void lookAtWork(long now, long limit) {
         try {
             Work late = streams.overdue(now, limit);
-            // Who waits will tell of it.
+            // A waiting thread reports the failure itself.
             if (late != null && !core.failures().hasWaiters()) {
                 Watchdog.handle("late work", () -> core.failures().reportLate(late));
             }
@@ -2885,7 +2921,7 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    /** {@return what it is: "communicator 'gradients' (rank 0 of 4 on CUDA device 0)"} */
+    /** {@return a description: "communicator 'gradients' (rank 0 of 4 on CUDA device 0)"} */
     @Override
     public String toString() {
         return core.toString();

@@ -10,8 +10,9 @@ import java.util.OptionalLong;
 import java.util.Set;
 
 /**
- * Memory that the ranks of a communicator know from each other: each registers a buffer of the same size, and can then put
- * elements into those of the others, without a call of theirs. Collectives on it can be faster, too.
+ * Memory of all ranks of a communicator, registered for access by the other ranks: each rank registers a buffer of the
+ * same size, and can then put elements into the buffers of other ranks, which make no call. Collectives on a window can
+ * be faster, too.
  *
  * <pre>{@code
  * try (DeviceBuffer<Float32> buffer = device.allocateForWindow(ElementType.FLOAT32, 2048);
@@ -22,20 +23,21 @@ import java.util.Set;
  * }
  * }</pre>
  *
- * <p><b>Places.</b> In a window with {@link WindowFlag#COLL_SYMMETRIC}, each rank's buffer for a collective begins at the same
- * offset. NCCL does not compare them: GPUs read memory that is not there if they differ. Between 2.27.3 and 2.30.3 its
- * kernels for such windows get elements of 1 and 2 bytes wrong that begin at no multiple of 4 bytes, and before 2.28.7 blocks
- * of ranks that have no multiple of 8 bytes; from 2.30.3 on it has no kernels for all-reduce with {@link ReduceOp#AVG} of
- * floats of up to 4 bytes. {@link Communicator} refuses such calls with these releases. Before 2.29.2 memory
- * from which a rank sent, or into which it received, can't be used in large collectives afterwards; a warning is logged.
+ * <p><b>Offsets.</b> In a window with {@link WindowFlag#COLL_SYMMETRIC}, the buffers of all ranks for a collective must
+ * begin at the same offset. NCCL does not compare the offsets: if they differ, GPUs read memory that does not exist.
+ * Between 2.27.3 and 2.30.3, NCCL's kernels for such windows return wrong results for elements of 1 and 2 bytes at
+ * addresses that are not a multiple of 4 bytes, and before 2.28.7 for each rank's blocks if their size is not a
+ * multiple of 8 bytes. From 2.30.3 on, NCCL has no kernels for all-reduce with {@link ReduceOp#AVG} of floats of up to
+ * 4 bytes. {@link Communicator} rejects such calls with these releases. Before 2.29.2, memory that a rank has used to
+ * send or receive can't be used in large collectives afterwards; a warning is logged.
  *
- * <p>A window that is made in an open {@link Group} is pending until the group is launched: only what it was made of can be
- * asked before.
+ * <p>A window that is registered in an open {@link Group} is pending until the launch of the group: before, only its
+ * buffer, length, size and flags are available.
  *
- * <p><b>Ownership.</b> Closed by who made it, else with the communicator. It keeps the memory of its buffer: closing the
- * buffer first is allowed, and frees the memory when the window is closed.
+ * <p><b>Ownership.</b> The creator closes the window, or it is closed with the communicator. A window keeps the memory
+ * of its buffer: if the buffer is closed first, closing the window frees the memory.
  *
- * <p><b>Threads.</b> As the communicator: one at a time. What a window is can be asked in any thread.
+ * <p><b>Threads.</b> As the communicator: one at a time. The properties of a window are available in any thread.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/bufferreg.html">NCCL: windows</a>
  */
@@ -47,7 +49,7 @@ public final class Window implements AutoCloseable {
     private final Set<WindowFlag> flags;
     private final boolean symmetric;
     private final Resource resource;
-    /** 0 while it is pending. */
+    /** 0 while the window is pending. */
     private volatile long handle;
 
     private Window(Communicator communicator, DeviceBuffer<?> buffer, Set<WindowFlag> flags) {
@@ -59,7 +61,7 @@ public final class Window implements AutoCloseable {
         resource = new Resource(communicator.core(), this, this::deregister, buffer::unpin);
     }
 
-    /** Registers a buffer, now or with the group that is open. */
+    /** Registers a buffer: at once, or at the launch of the open group. */
     static Window register(Communicator communicator, DeviceBuffer<?> buffer, WindowFlag... flags) {
         NcclLibrary library = communicator.core().library();
         library.require(REGISTER);
@@ -88,12 +90,12 @@ public final class Window implements AutoCloseable {
         return window;
     }
 
-    /** The C call, whose result NCCL may write later. */
+    /** The C call; NCCL may write its result later. */
     private final class Registering implements Deferred {
         private final NativeMemory cell = new NativeMemory(Long.BYTES);
 
         Registering() {
-            // Closing what is pending waits for the call.
+            // Closing a pending window waits for the call.
             resource.pin();
         }
 
@@ -125,7 +127,7 @@ public final class Window implements AutoCloseable {
         @Override
         public void discarded() {
             if (communicator.core().isStuckNow()) {
-                // The call goes on: it uses the memory, and will write the handle.
+                // The call is still in progress: it uses the memory, and will write the handle.
                 resource.giveUp();
             } else {
                 cell.close();
@@ -139,42 +141,42 @@ public final class Window implements AutoCloseable {
         }
     }
 
-    /** {@return the buffer whose memory it has} */
+    /** {@return the registered buffer} */
     public DeviceBuffer<?> buffer() {
         return buffer;
     }
 
-    /** {@return the number of elements of its buffer} */
+    /** {@return the number of elements of the buffer} */
     public long length() {
         return buffer.length();
     }
 
-    /** {@return its size in bytes} */
+    /** {@return the size in bytes} */
     public long sizeInBytes() {
         return buffer.sizeInBytes();
     }
 
-    /** {@return the flags that it was made with} */
+    /** {@return the flags of the registration} */
     public Set<WindowFlag> flags() {
         return flags;
     }
 
-    /** {@return whether it can be used: it is not pending, and it was not closed} */
+    /** {@return true if the window can be used: it is neither pending nor closed} */
     public boolean isOpen() {
         return handle != 0 && resource.isOpen();
     }
 
     /**
-     * Whether a buffer lies in it.
+     * Tests whether a buffer is within this window.
      *
      * @param part any buffer
-     * @return whether all of its memory is in this window, also if that is pending or closed
+     * @return true if all memory of the buffer is within this window, which may be pending or closed
      */
     public boolean contains(DeviceBuffer<?> part) {
         return part.device.equals(buffer.device) && covers(part.address, part.sizeInBytes());
     }
 
-    /** Whether memory of its device lies in it. */
+    /** True if memory of the window's device is within the window. */
     boolean covers(long address, long bytes) {
         long offset = address - buffer.address;
         return offset >= 0 && offset <= sizeInBytes() && bytes <= sizeInBytes() - offset;
@@ -185,7 +187,7 @@ public final class Window implements AutoCloseable {
     }
 
     /**
-     * The address of this rank's memory, as NCCL knows it.
+     * Returns the address of this rank's memory that NCCL has recorded.
      *
      * <p>C function: {@code ncclWinGetUserPtr}, since NCCL 2.29.2.
      *
@@ -206,8 +208,8 @@ public final class Window implements AutoCloseable {
     }
 
     /**
-     * The address by which this rank's device reaches the memory that another rank has registered: for kernels, and for
-     * copies of CUDA. Not collective, and in no stream.
+     * Returns the address at which this rank's device accesses the memory of another rank, for kernels and for copies
+     * by CUDA. Not collective, not stream-ordered.
      *
      * <pre>{@code
      * try (DeviceBuffer<Float32> mine = device.allocateForWindow(ElementType.FLOAT32, numbers.length);
@@ -219,19 +221,19 @@ public final class Window implements AutoCloseable {
      * }
      * }</pre>
      *
-     * <p>It begins where the other rank's buffer does, and is valid as long as both ranks have the window. Nothing orders what
-     * is read or written there with the work of the other rank: the ranks have to, for example by {@link
-     * Communicator#signal}.
+     * <p>The address is that of the first element of the other rank's buffer. It is valid while the window is open at
+     * both ranks. The ranks must order their accesses with the work of the other rank themselves, for example by
+     * {@link Communicator#signal}.
      *
-     * <p>GPUs reach the ranks of one team of {@link CommunicatorProperties#lsaTeams}: mostly those of a machine, or of all
-     * machines that NVLink connects. The host engine reaches those of the same process, if these have consecutive ranks and
-     * each process as many.
+     * <p>GPUs access the memory of the ranks of one team of {@link CommunicatorProperties#lsaTeams}: usually the ranks
+     * of one machine, or of all machines that NVLink connects. The host engine accesses the memory of the ranks of the
+     * same process, if these are consecutive and each process has the same number of ranks.
      *
      * <p>C function: {@code ncclGetPeerDevicePointer}, since NCCL 2.29.2.
      *
-     * @param peer the other rank, possibly this one
-     * @return the address; empty if loads and stores do not reach that rank's memory, but a network may
-     * @throws IllegalArgumentException if there is no such rank
+     * @param peer the other rank, or this rank
+     * @return the address; empty if loads and stores can't access that rank's memory, although a network may
+     * @throws IllegalArgumentException if the peer is out of range
      * @throws IllegalStateException if the window is pending or closed
      * @throws NcclLibraryException if the library lacks the function
      */
@@ -250,14 +252,14 @@ public final class Window implements AutoCloseable {
     }
 
     /**
-     * The address by which this rank's device reaches the memory of all ranks of its team at once: kernels write to all by a
-     * store, and read a sum by a load, with the instructions {@code multimem} of PTX. No other access is allowed. Collective
-     * over the ranks of the team when it is called first, in no stream.
+     * Returns the address at which this rank's device accesses the memory of all ranks of its team at once: with the
+     * instructions {@code multimem} of PTX, a store of a kernel writes to all ranks, and a load reads a sum. No other
+     * access is allowed. The first call is collective over the ranks of the team. Not stream-ordered.
      *
      * <p>C function: {@code ncclGetLsaMultimemDevicePointer}, since NCCL 2.29.2.
      *
-     * @return the address, where the buffers begin; empty if {@link CommunicatorProperties#supportsMultimem} is false, as it
-     *     is without NVLink switches and with the host engine
+     * @return the address of the first element of the buffers; empty if {@link CommunicatorProperties#supportsMultimem}
+     *     is false, for example without NVLink switches and with the host engine
      * @throws IllegalStateException if the window is pending or closed
      * @throws NcclLibraryException if the library lacks the function
      * @throws NcclTimeoutException if not all ranks of the team call it before the communicator's deadline
@@ -279,7 +281,7 @@ public final class Window implements AutoCloseable {
             returned = true;
             return presentUnlessNull(cell.buffer().getLong(0));
         } finally {
-            // A call that was given up goes on, and will write there.
+            // An abandoned call is still in progress, and will write to the cell.
             if (returned || !core.isStuckNow()) {
                 cell.close();
             }
@@ -291,17 +293,17 @@ public final class Window implements AutoCloseable {
     }
 
     /**
-     * The handle for native code, valid as long as the window is open; that is the caller's concern.
+     * Returns the handle for native code. It is valid while the window is open; the caller must ensure that.
      *
-     * @return its {@code ncclWindow_t}
-     * @throws IllegalStateException if it is not open
+     * @return the {@code ncclWindow_t}
+     * @throws IllegalStateException if the window is not open
      */
     public long nativeHandle() {
         check();
         return handle;
     }
 
-    /** Without a check. */
+    /** As {@link #nativeHandle} without a check. */
     long handle() {
         return handle;
     }
@@ -331,25 +333,27 @@ public final class Window implements AutoCloseable {
     }
 
     /**
-     * Gives up the window, and with it the memory of its buffer if that is closed. Does nothing if it is closed. Within a
-     * group that uses it, it is given up when the group has ended.
+     * Deregisters the window, and frees the memory of its buffer if the buffer is closed. Does nothing if the window is
+     * closed. In a group that uses the window, deregistration is deferred until the end of the group.
      *
-     * <p>NCCL does not wait for other ranks here, but the window must be of no use to them any more: they must not put into
-     * it. As CUDA waits until all work of the device is done, the operations before this must be ones that the other ranks
-     * take part in.
+     * <p>NCCL does not wait for other ranks here, so other ranks must not use the window any more: they must not put
+     * into it. CUDA waits until all work of the device is complete, so the other ranks must take part in all earlier
+     * operations.
      *
      * <p>C function: {@code ncclCommWindowDeregister}, since NCCL 2.27.3.
      *
-     * @throws IllegalStateException if another thread is in the communicator, or that is suspended; it is not closed then
-     * @throws NcclTimeoutException if the device was not done before the communicator's deadline
-     * @throws NcclResultException if NCCL fails; it is closed all the same, and keeps its memory as long as the communicator
+     * @throws IllegalStateException if another thread uses the communicator, or the communicator is suspended; the
+     *     window stays open then
+     * @throws NcclTimeoutException if the work of the device does not complete before the communicator's deadline
+     * @throws NcclResultException if NCCL fails; the window is closed nevertheless, and its memory is kept until the
+     *     communicator ends
      */
     @Override
     public void close() {
         resource.close();
     }
 
-    /** {@return what it is: "window of 1024 float32"} */
+    /** {@return a description: "window of 1024 float32"} */
     @Override
     public String toString() {
         return "window of " + buffer.length() + " " + buffer.type();
