@@ -28,7 +28,7 @@ import org.bytedeco.javacpp.Loader;
  * calls that wait.
  *
  * <p>Operations enter the gate, which is open in state OPEN only. Changes of state also enter the gate, whether it is open or
- * barred. Only {@link #revoke} and {@link #abort} do not wait for the holder of the pass.
+ * barred. Only {@link #revoke} and {@link #abort} do not enter the gate, so that they can run during another thread's call.
  */
 final class CommunicatorCore {
     private static final Set<State> ENDED = EnumSet.of(State.ABORTED, State.CLOSED);
@@ -367,7 +367,7 @@ final class CommunicatorCore {
                 this + " is in use by thread '" + other.getName() + "': a communicator serves one thread at a time");
     }
 
-    /** Sets the current device of a thread without one. NCCL restores a thread's device after each call, and would set another. */
+    /** Sets the device of a thread that has none: NCCL's calls restore the previous device, which must not be another's. */
     private void giveThreadADevice() {
         if (device.isCuda()) {
             Cuda.giveThread(device);
