@@ -11,18 +11,19 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
 /**
- * A selection of NCCL's algorithms for a collective, see {@link CollectiveConfig.Builder#algorithm(AlgorithmSelection)}.
+ * A selection of NCCL's algorithms for a collective, see
+ * {@link CollectiveConfig.Builder#algorithm(AlgorithmSelection)}.
  *
  * <pre>{@code
  * AlgorithmSelection either = AlgorithmSelection.of("ring_ll").or(AlgorithmSelection.TREE); // ring_ll,tree
  * AlgorithmSelection others = AlgorithmSelection.SYMMETRIC.not(); // ^symk
  * }</pre>
  *
- * <p>A name selects all algorithms whose names begin with it, in upper or lower case: "ring" selects ring_ll, ring_ll128 and
- * ring_simple. The names depend on the release of NCCL; NCCL refuses a name that it does not know. All-reduce has rings, trees,
- * collnet, NVLS and kernels for symmetric windows. All-gather and reduce-scatter have the same except for trees, and PAT in
- * addition. Broadcast and reduce have rings only. All-to-all, gather and scatter have no algorithms with names, and refuse
- * every forced selection.
+ * <p>A name selects all algorithms whose names begin with it, in upper or lower case: "ring" selects ring_ll,
+ * ring_ll128 and ring_simple. The names depend on the release of NCCL; NCCL refuses a name that it does not know.
+ * All-reduce has rings, trees, collnet, NVLS and kernels for symmetric windows. All-gather and reduce-scatter have the
+ * same except for trees, and PAT in addition. Broadcast and reduce have rings only. All-to-all, gather and scatter
+ * have no algorithms with names, and refuse every forced selection.
  *
  * <p>Instances are immutable values and may be used in any thread.
  *
@@ -63,13 +64,13 @@ public final class AlgorithmSelection {
     }
 
     /**
-     * Parses a selection in NCCL's syntax: prefixes of names, with a comma for "or", a plus for "and", and a caret before a name
-     * for "not". Plus binds stronger than comma.
+     * Parses a selection in NCCL's syntax: prefixes of names, with a comma for "or", a plus for "and", and a caret
+     * before a name for "not". Plus binds stronger than comma.
      *
      * @param selection the text, such as "ring" or "tree,ring+^ring_ll"; spaces are ignored
      * @return the selection
-     * @throws IllegalArgumentException if the text has no name, a name is missing next to a plus or after a caret, or a name has
-     *     characters other than letters, digits and underscores
+     * @throws IllegalArgumentException if the text has no name, a name is missing next to a plus or after a caret, or
+     *     a name has characters other than letters, digits and underscores
      */
     public static AlgorithmSelection of(String selection) {
         String text = selection.replaceAll("[ \t\r\n]", "").toLowerCase(Locale.ROOT);
@@ -111,7 +112,8 @@ public final class AlgorithmSelection {
     }
 
     /**
-     * Returns the algorithms that this selection and another have in common. NCCL refuses a selection without any algorithm.
+     * Returns the algorithms that this selection and another have in common. NCCL refuses a selection without any
+     * algorithm.
      *
      * @param other the other selection
      * @return the intersection

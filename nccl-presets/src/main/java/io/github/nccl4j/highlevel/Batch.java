@@ -11,8 +11,8 @@ import java.util.function.ToIntFunction;
 import org.bytedeco.javacpp.Loader;
 
 /**
- * The operations and calls of a thread's open groups. A batch passes nothing to NCCL before the launch of the outermost group,
- * since NCCL can't discard operations of a group. The launch opens and ends the native group.
+ * The operations and calls of a thread's open groups. A batch passes nothing to NCCL before the launch of the
+ * outermost group, since NCCL can't discard operations of a group. The launch opens and ends the native group.
  *
  * <p>Confined to its thread. The thread's next group reuses the batch with its arrays.
  */
@@ -708,8 +708,8 @@ final class Batch {
     }
 
     /**
-     * Makes the calls of consecutive operations of one communicator. Holds common values in local variables, since the JVM
-     * reads fields again after each native call.
+     * Makes the calls of consecutive operations of one communicator. Holds common values in local variables, since the
+     * JVM reads fields again after each native call.
      *
      * @return the index behind the last operation of the run
      */

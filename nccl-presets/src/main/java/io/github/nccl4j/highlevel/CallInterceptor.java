@@ -1,9 +1,10 @@
 package io.github.nccl4j.highlevel;
 
 /**
- * Observes every call of NCCL by this package and by {@link io.github.nccl4j.global.nccl} in this process, for profilers,
- * metrics and tests. {@link NcclLibrary#intercept} installs an interceptor. Without an interceptor, calls have no additional
- * cost. With an interceptor, each call costs some hundred nanoseconds more, plus the time of the interceptor itself.
+ * Observes every call of NCCL by this package and by {@link io.github.nccl4j.global.nccl} in this process, for
+ * profilers, metrics and tests. {@link NcclLibrary#intercept} installs an interceptor. Without an interceptor, calls
+ * have no additional cost. With an interceptor, each call costs some hundred nanoseconds more, plus the time of the
+ * interceptor itself.
  *
  * <pre>{@code
  * CallInterceptor printer = new CallInterceptor() {
@@ -16,13 +17,13 @@ package io.github.nccl4j.highlevel;
  * }
  * }</pre>
  *
- * <p>The time of a call is its time on the host; an operation on a GPU has only been put into its stream by then. The calls of
- * a {@link Group} are made when the group is launched, and take effect at its {@code ncclGroupEnd}. Calls of NCCL by other code
- * in the process are not observed.
+ * <p>The time of a call is its time on the host; an operation on a GPU has only been put into its stream by then. The
+ * calls of a {@link Group} are made when the group is launched, and take effect at its {@code ncclGroupEnd}. Calls of
+ * NCCL by other code in the process are not observed.
  *
- * <p>The thread that makes the call of NCCL calls both methods; several threads may do so at once. Both methods must not wait
- * for other ranks, and must not call NCCL except by the {@code pnccl} functions of {@link io.github.nccl4j.global.nccl}, which
- * are not observed. Exceptions of both methods are logged, and do not affect the call.
+ * <p>The thread that makes the call of NCCL calls both methods; several threads may do so at once. Both methods must
+ * not wait for other ranks, and must not call NCCL except by the {@code pnccl} functions of
+ * {@link io.github.nccl4j.global.nccl}, which are not observed. Exceptions of both methods are logged, and do not affect the call.
  */
 public interface CallInterceptor {
 
@@ -57,8 +58,8 @@ public interface CallInterceptor {
      * @param communicator the address of the communicator; 0 for functions without a communicator
      * @param rank the rank in the communicator; -1 if this package did not create the communicator
      * @param communicatorName the communicator's name; empty if the communicator has no name or is not known
-     * @param count the number of elements; for {@code ncclAlltoAllv} the elements that this rank sends; 0 for functions without
-     *     elements
+     * @param count the number of elements; for {@code ncclAlltoAllv} the elements that this rank sends; 0 for
+     *     functions without elements
      * @param type the code of the element type; -1 for functions without elements
      * @param stream the address of the stream; 0 for the default stream and for functions without a stream
      */

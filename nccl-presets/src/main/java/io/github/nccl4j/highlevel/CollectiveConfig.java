@@ -10,8 +10,8 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * Options of a single collective, such as the algorithm; the fields of {@code ncclCollConfig_t}. The last argument of {@link
- * Communicator#allReduce(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream, CollectiveConfig)} and of the seven other
+ * Options of a single collective, such as the algorithm; the fields of {@code ncclCollConfig_t}. The last argument of
+ * {@link Communicator#allReduce(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream, CollectiveConfig)} and of the seven other
  * collectives. Fields that are not set follow the communicator's configuration, or NCCL chooses their values.
  *
  * <pre>{@code
@@ -24,20 +24,20 @@ import java.util.Objects;
  * communicator.allReduce(send, recv, ReduceOp.SUM, stream, config);
  * }</pre>
  *
- * <p>All ranks of a collective must pass equal configurations, except for the event, of which each rank has its own. NCCL does
- * not compare the configurations. The host engine and {@link CommunicatorBuilder#check} compare them, and name the field that
- * differs.
+ * <p>All ranks of a collective must pass equal configurations, except for the event, of which each rank has its own.
+ * NCCL does not compare the configurations. The host engine and {@link CommunicatorBuilder#check} compare them, and
+ * name the field that differs.
  *
  * <p><b>Releases.</b> Configurations need NCCL 2.31.2. A call with a field that the library does not support throws a
  * {@link NcclLibraryException} that names the function or the field, the release that added it, and the library. No field is
  * omitted.
  *
- * <p><b>Memory.</b> NCCL reads a configuration from native memory. The first call fills this memory, and later calls reuse it.
- * The memory is freed with this object, and stays valid as long as an open group, a captured graph, or a call that has not
- * returned may read it. Configurations need not be closed, and need about 150 bytes each.
+ * <p><b>Memory.</b> NCCL reads a configuration from native memory. The first call fills this memory, and later calls
+ * reuse it. The memory is freed with this object, and stays valid as long as an open group, a captured graph, or a
+ * call that has not returned may read it. Configurations need not be closed, and need about 150 bytes each.
  *
- * <p>Instances are immutable and may be used in any number of calls, communicators and threads at once; a configuration with
- * an event may be used in one call at a time. A builder is confined to one thread.
+ * <p>Instances are immutable and may be used in any number of calls, communicators and threads at once; a
+ * configuration with an event may be used in one call at a time. A builder is confined to one thread.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html">NCCL: ncclCollConfig_t</a>
  */
@@ -70,8 +70,8 @@ public final class CollectiveConfig {
          * @param vendorId the vendor's number
          * @param optionId the option's number
          * @param value the option's value
-         * @throws IllegalArgumentException if the vendor's number is out of range, the value has another type, or a text has
-         *     a NUL character
+         * @throws IllegalArgumentException if the vendor's number is out of range, the value has another type, or a
+         *     text has a NUL character
          */
         public VendorOption {
             if (vendorId < 1 || vendorId > MOST_VENDOR_ID) {
@@ -134,8 +134,9 @@ public final class CollectiveConfig {
     /**
      * Returns the fields that are set, by their names in C.
      *
-     * @return an immutable map in the order of {@code ncclCollConfig_t}; values have the types of the builder's parameters, the
-     *     value of {@code forceAlgSelection} is a Boolean, and the value of {@code ext} is a list of {@link VendorOption}
+     * @return an immutable map in the order of {@code ncclCollConfig_t}; values have the types of the builder's
+     *     parameters, the value of {@code forceAlgSelection} is a Boolean, and the value of {@code ext} is a list of
+     *     {@link VendorOption}
      */
     public Map<String, Object> values() {
         Map<String, Object> named = new LinkedHashMap<>();
@@ -144,12 +145,12 @@ public final class CollectiveConfig {
     }
 
     /**
-     * Checks that a library supports all fields that are set. Every call with the configuration makes this check, too. Loads
-     * no library and calls no function of it.
+     * Checks that a library supports all fields that are set. Every call with the configuration makes this check, too.
+     * Loads no library and calls no function of it.
      *
      * @param library the library, usually {@link NcclLibrary#get()}
-     * @throws NcclLibraryException if the library does not support a field; the message names the field, the release that it
-     *     needs, and the loaded library
+     * @throws NcclLibraryException if the library does not support a field; the message names the field, the release
+     *     that it needs, and the loaded library
      */
     public void requireSupportedBy(NcclLibrary library) {
         Objects.requireNonNull(library, "library");
@@ -191,8 +192,8 @@ public final class CollectiveConfig {
     }
 
     /**
-     * The fields that must be equal on all ranks, such as "{maxCTAs=4, algSelection=ring}". Contains only the presence of an
-     * event and of addresses, since their values differ between ranks.
+     * The fields that must be equal on all ranks, such as "{maxCTAs=4, algSelection=ring}". Contains only the presence
+     * of an event and of addresses, since their values differ between ranks.
      */
     String signature() {
         Map<String, Object> same = new LinkedHashMap<>(values());
@@ -233,8 +234,8 @@ public final class CollectiveConfig {
         }
 
         /**
-         * Restricts NCCL to the given algorithms. If NCCL has none of them for a call, because of the operation, the machine or
-         * the buffers, the call fails with {@link Result#INVALID_ARGUMENT}.
+         * Restricts NCCL to the given algorithms. If NCCL has none of them for a call, because of the operation, the
+         * machine or the buffers, the call fails with {@link Result#INVALID_ARGUMENT}.
          *
          * <p>Default: NCCL chooses among all algorithms. Since NCCL 2.31.2.
          *
@@ -323,8 +324,8 @@ public final class CollectiveConfig {
         }
 
         /**
-         * Sets the number of thread blocks (CTAs) in a cluster, on GPUs that have clusters. All collectives of a group must have
-         * the same size; NCCL does not define the result of different sizes.
+         * Sets the number of thread blocks (CTAs) in a cluster, on GPUs that have clusters. All collectives of a group
+         * must have the same size; NCCL does not define the result of different sizes.
          *
          * <p>Default: the communicator's value. Since NCCL 2.31.2.
          *
@@ -350,7 +351,8 @@ public final class CollectiveConfig {
         }
 
         /**
-         * Sets a number that a profiler plugin receives with the events of the call, such as the number of the training step.
+         * Sets a number that a profiler plugin receives with the events of the call, such as the number of the
+         * training step.
          *
          * <p>Default: 0. Since NCCL 2.31.2.
          *
@@ -368,11 +370,11 @@ public final class CollectiveConfig {
         }
 
         /**
-         * Sets an event that NCCL records when the kernel has been launched, not when the kernel is done. Work of another stream
-         * that waits for the event then uses only the multiprocessors that the kernel leaves free. With CUDA before 12.3, NCCL
-         * records the event before the launch. Either every rank passes an event of its own, or no rank passes an event. In a
-         * group, one call of each communicator may have an event. A closed event is destroyed when the call and the graph that
-         * has captured the call are done.
+         * Sets an event that NCCL records when the kernel has been launched, not when the kernel is done. Work of
+         * another stream that waits for the event then uses only the multiprocessors that the kernel leaves free. With
+         * CUDA before 12.3, NCCL records the event before the launch. Either every rank passes an event of its own, or
+         * no rank passes an event. In a group, one call of each communicator may have an event. A closed event is
+         * destroyed when the call and the graph that has captured the call are done.
          *
          * <p>Default: none. Since NCCL 2.32.3.
          *
@@ -419,7 +421,8 @@ public final class CollectiveConfig {
         }
 
         /**
-         * As {@link #vendorOption(int, int, int)} with an address. The caller must keep the memory at the address valid.
+         * As {@link #vendorOption(int, int, int)} with an address. The caller must keep the memory at the address
+         * valid.
          *
          * @param vendorId the vendor's number, 1 to 2^24 - 1
          * @param optionId the option's number

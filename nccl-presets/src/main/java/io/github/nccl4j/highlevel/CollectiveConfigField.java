@@ -4,8 +4,8 @@ import io.github.nccl4j.nccl.ncclCollConfig_t;
 import java.util.function.ObjIntConsumer;
 
 /**
- * Fields of {@code ncclCollConfig_t}, in the order of the struct: names, ranges, and the releases that added them. The only
- * place with these releases; a test compares them with {@code nccl.h}.
+ * Fields of {@code ncclCollConfig_t}, in the order of the struct: names, ranges, and the releases that added them. The
+ * only place with these releases; a test compares them with {@code nccl.h}.
  */
 enum CollectiveConfigField {
     EXT("ext"),

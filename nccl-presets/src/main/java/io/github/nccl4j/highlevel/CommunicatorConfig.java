@@ -12,8 +12,8 @@ import java.util.Objects;
 import java.util.Set;
 
 /**
- * Options of a communicator, the fields of {@code ncclConfig_t}. NCCL chooses the values of fields that are not set. NCCL's
- * environment variables take precedence over every field.
+ * Options of a communicator, the fields of {@code ncclConfig_t}. NCCL chooses the values of fields that are not set.
+ * NCCL's environment variables take precedence over every field.
  *
  * <pre>{@code
  * CommunicatorConfig config = CommunicatorConfig.builder()
@@ -23,8 +23,8 @@ import java.util.Set;
  *         .build();
  * }</pre>
  *
- * <p>NCCL silently ignores fields that are newer than the library. Therefore {@link #requireSupportedBy} refuses a configuration
- * with fields that the library does not know, unless {@link Builder#ignoreUnsupported} was called.
+ * <p>NCCL silently ignores fields that are newer than the library. Therefore {@link #requireSupportedBy} refuses a
+ * configuration with fields that the library does not know, unless {@link Builder#ignoreUnsupported} was called.
  *
  * <p>Instances are immutable and may be used in any thread; a builder is confined to one thread.
  *
@@ -51,8 +51,8 @@ public final class CommunicatorConfig {
     /**
      * Returns the fields that are set, by their names in C.
      *
-     * @return an immutable map in the order of {@code ncclConfig_t}; values have the types of the builder's parameters, or are
-     *     sets of them
+     * @return an immutable map in the order of {@code ncclConfig_t}; values have the types of the builder's
+     *     parameters, or are sets of them
      */
     public Map<String, Object> values() {
         Map<String, Object> named = new LinkedHashMap<>();
@@ -61,12 +61,12 @@ public final class CommunicatorConfig {
     }
 
     /**
-     * Checks that a library supports all fields that are set. With {@link Builder#ignoreUnsupported}, unsupported fields are
-     * logged as warnings instead.
+     * Checks that a library supports all fields that are set. With {@link Builder#ignoreUnsupported}, unsupported
+     * fields are logged as warnings instead.
      *
      * @param library the library, usually {@link NcclLibrary#get()}
-     * @throws NcclLibraryException if the library does not support a field; the message names the field, the release that it
-     *     needs, and the loaded library
+     * @throws NcclLibraryException if the library does not support a field; the message names the field, the release
+     *     that it needs, and the loaded library
      */
     public void requireSupportedBy(NcclLibrary library) {
         supportedBy(library);
@@ -122,8 +122,8 @@ public final class CommunicatorConfig {
         private Builder() {}
 
         /**
-         * Sets whether NCCL's calls block until their work is done. A non-blocking call may return {@code ncclInProgress} and
-         * continue in the background, so that nccl4j can apply the deadline by polling.
+         * Sets whether NCCL's calls block until their work is done. A non-blocking call may return
+         * {@code ncclInProgress} and continue in the background, so that nccl4j can apply the deadline by polling.
          *
          * <p>Default: true. Since NCCL 2.14.3.
          *
@@ -148,8 +148,8 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * Sets the minimum number of thread blocks, and thereby of the GPU's multiprocessors, of a kernel of NCCL. Without
-         * {@link #maxCtas} this field needs NCCL 2.31.2.
+         * Sets the minimum number of thread blocks, and thereby of the GPU's multiprocessors, of a kernel of NCCL.
+         * Without {@link #maxCtas} this field needs NCCL 2.31.2.
          *
          * <p>Default: 1. Since NCCL 2.17.1.
          *
@@ -189,8 +189,8 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * Sets whether communicators that are split from this communicator share its connections and buffers. Sharing needs
-         * less memory and makes creation faster, but the operations of both are no longer independent.
+         * Sets whether communicators that are split from this communicator share its connections and buffers. Sharing
+         * needs less memory and makes creation faster, but the operations of both are no longer independent.
          *
          * <p>Default: false. Since NCCL 2.18.1.
          *
@@ -215,8 +215,8 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * Sets the communicator's name in logs, profilers and exceptions. NCCL keeps the address of the text, also in all
-         * descendants of the communicator, so nccl4j never frees the text: choose names from a limited set.
+         * Sets the communicator's name in logs, profilers and exceptions. NCCL keeps the address of the text, also in
+         * all descendants of the communicator, so nccl4j never frees the text: choose names from a limited set.
          *
          * <p>Default: none. Since NCCL 2.27.3.
          *
@@ -278,7 +278,8 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * Sets the number of channels that send and receive use for each peer in the network. NCCL rounds up to a power of two.
+         * Sets the number of channels that send and receive use for each peer in the network. NCCL rounds up to a
+         * power of two.
          *
          * <p>Default: NCCL chooses a number for all-to-all. Since NCCL 2.28.3.
          *
@@ -303,8 +304,9 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * Sets how the program uses the communicator with CUDA graphs: 0 in no graph, 1 in one graph only, 2 in several graphs
-         * or both in graphs and outside of graphs. A higher mode makes NCCL do more work to keep operations in order.
+         * Sets how the program uses the communicator with CUDA graphs: 0 in no graph, 1 in one graph only, 2 in
+         * several graphs or both in graphs and outside of graphs. A higher mode makes NCCL do more work to keep
+         * operations in order.
          *
          * <p>Default: 2. Since NCCL 2.29.2.
          *
@@ -330,7 +332,8 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * Sets the maximum number of peers with which this rank exchanges data by send and receive. Fewer peers need less memory.
+         * Sets the maximum number of peers with which this rank exchanges data by send and receive. Fewer peers need
+         * less memory.
          *
          * <p>Default: all ranks. Since NCCL 2.30.3.
          *
@@ -343,8 +346,8 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * Sets whether NCCL keeps its kernels in order while a graph is captured. With false, the program must keep the order,
-         * and {@link #graphUsageMode} must be 0 or 1.
+         * Sets whether NCCL keeps its kernels in order while a graph is captured. With false, the program must keep
+         * the order, and {@link #graphUsageMode} must be 0 or 1.
          *
          * <p>Default: true. Since NCCL 2.30.7.
          *
@@ -356,8 +359,8 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * Sets whether kernels of this communicator may run concurrently with kernels of other communicators that have this
-         * option, in the order in which this process launches them. They must not run concurrently with kernels of
+         * Sets whether kernels of this communicator may run concurrently with kernels of other communicators that have
+         * this option, in the order in which this process launches them. They must not run concurrently with kernels of
          * communicators without this option.
          *
          * <p>Default: false. Since NCCL 2.31.2.
@@ -383,8 +386,8 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * Sets whether NCCL sets signals up when it creates the communicator. With false, NCCL sets them up with the first
-         * window, and they can't be used before.
+         * Sets whether NCCL sets signals up when it creates the communicator. With false, NCCL sets them up with the
+         * first window, and they can't be used before.
          *
          * <p>Default: false. Since NCCL 2.31.2.
          *
@@ -426,7 +429,8 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * Omits fields that the library does not support, and logs a warning for each, instead of refusing the configuration.
+         * Omits fields that the library does not support, and logs a warning for each, instead of refusing the
+         * configuration.
          *
          * @return this builder
          */

@@ -24,11 +24,12 @@ import java.util.function.Supplier;
 import org.bytedeco.javacpp.Loader;
 
 /**
- * The native communicator behind a {@link Communicator}: its handle, its state, exclusive access to it, and the deadline of
- * calls that wait.
+ * The native communicator behind a {@link Communicator}: its handle, its state, exclusive access to it, and the
+ * deadline of calls that wait.
  *
- * <p>Operations enter the gate, which is open in state OPEN only. Changes of state also enter the gate, whether it is open or
- * barred. Only {@link #revoke} and {@link #abort} do not enter the gate, so that they can run during another thread's call.
+ * <p>Operations enter the gate, which is open in state OPEN only. Changes of state also enter the gate, whether it is
+ * open or barred. Only {@link #revoke} and {@link #abort} do not enter the gate, so that they can run during another
+ * thread's call.
  */
 final class CommunicatorCore {
     private static final Set<State> ENDED = EnumSet.of(State.ABORTED, State.CLOSED);
@@ -70,7 +71,8 @@ final class CommunicatorCore {
     private long calls;
 
     /**
-     * Start of the last such call, or time of creation, in milliseconds since 1970. Not volatile: readers may see changes late.
+     * Start of the last such call, or time of creation, in milliseconds since 1970. Not volatile: readers may see
+     * changes late.
      */
     private long lastCall = System.currentTimeMillis();
 
@@ -367,7 +369,7 @@ final class CommunicatorCore {
                 this + " is in use by thread '" + other.getName() + "': a communicator serves one thread at a time");
     }
 
-    /** Sets the device of a thread that has none: NCCL's calls restore the previous device, which must not be another's. */
+    /** Sets the device of a thread that has none; else NCCL's calls would leave the thread with device 0. */
     private void giveThreadADevice() {
         if (device.isCuda()) {
             Cuda.giveThread(device);
@@ -583,8 +585,8 @@ final class CommunicatorCore {
     }
 
     /**
-     * Makes a C call that takes memory back from NCCL. The caller must have exclusive access. Waits for the device, which may
-     * still use the memory and may depend on other ranks.
+     * Makes a C call that takes memory back from NCCL. The caller must have exclusive access. Waits for the device,
+     * which may still use the memory and may depend on other ranks.
      */
     void deregister(String function, LongToIntFunction call) {
         begin();
@@ -1107,8 +1109,8 @@ final class CommunicatorCore {
     }
 
     /**
-     * Makes a thread leave its call before the communicator is freed. Not needed with the host engine: its handles are looked
-     * up, so freeing is safe during a call, and ends the call.
+     * Makes a thread leave its call before the communicator is freed. Not needed with the host engine: its handles are
+     * looked up, so freeing is safe during a call, and ends the call.
      */
     private void getOut(Gate.Pass inside) {
         if (library.provides("ncclCommRevoke")) {
@@ -1127,8 +1129,8 @@ final class CommunicatorCore {
     }
 
     /**
-     * Releases the resources that end with the native communicator. Must run after the native communicator has ended, since the
-     * device may use memory until an abort.
+     * Releases the resources that end with the native communicator. Must run after the native communicator has ended,
+     * since the device may use memory until an abort.
      */
     private void abandonOwned() {
         for (AutoCloseable one : ownedNow()) {
@@ -1160,8 +1162,8 @@ final class CommunicatorCore {
     }
 
     /**
-     * Closes the owned resources and destroys the native communicator, in any state. Aborts a failed communicator, since its
-     * destruction may never complete.
+     * Closes the owned resources and destroys the native communicator, in any state. Aborts a failed communicator,
+     * since its destruction may never complete.
      */
     void close() {
         if (ENDED.contains(state)) {

@@ -143,8 +143,8 @@ public final class CommunicatorProperties {
     }
 
     /**
-     * Returns the number of LSA teams. The GPUs of an LSA team access each other's windows by loads and stores; see {@link
-     * Window#peerAddress}. All teams have the same size and consist of consecutive ranks.
+     * Returns the number of LSA teams. The GPUs of an LSA team access each other's windows by loads and stores; see
+     * {@link Window#peerAddress}. All teams have the same size and consist of consecutive ranks.
      *
      * @return the number of teams; empty before NCCL 2.29.7
      */
@@ -183,7 +183,8 @@ public final class CommunicatorProperties {
     }
 
     /**
-     * Returns the size of a device communicator for kernels that are compiled at run time with the library's own header.
+     * Returns the size of a device communicator for kernels that are compiled at run time with the library's own
+     * header.
      *
      * @return the size in bytes; empty before NCCL 2.31.2
      */

@@ -5,8 +5,8 @@ import java.util.Set;
 import java.util.function.ObjIntConsumer;
 
 /**
- * Fields of {@code ncclConfig_t}, in the order of the struct: names, ranges, and the releases that added them. The only place
- * with these releases; a test compares them with {@code nccl.h}.
+ * Fields of {@code ncclConfig_t}, in the order of the struct: names, ranges, and the releases that added them. The
+ * only place with these releases; a test compares them with {@code nccl.h}.
  */
 enum ConfigField {
     BLOCKING("blocking", new Version(2, 14, 3), 0, 1, ncclConfig_t::blocking),

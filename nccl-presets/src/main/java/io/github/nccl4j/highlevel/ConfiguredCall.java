@@ -3,8 +3,9 @@ package io.github.nccl4j.highlevel;
 import java.lang.ref.Reference;
 
 /**
- * Keeps the resources of a call with a {@link CollectiveConfig} alive: the configuration, which NCCL may read until it has
- * launched the call, and its event, which the device uses until the call and the graph that has captured the call are done.
+ * Keeps the resources of a call with a {@link CollectiveConfig} alive: the configuration, which NCCL may read until it
+ * has launched the call, and its event, which the device uses until the call and the graph that has captured the call
+ * are done.
  *
  * <p>Confined to the thread of the call or of the group.
  */

@@ -13,7 +13,8 @@ interface Deferred {
     }
 
     /**
-     * True if the native group must contain no other operation of the communicator. Such calls precede the other operations.
+     * True if the native group must contain no other operation of the communicator. Such calls precede the other
+     * operations.
      */
     default boolean mustBeAlone() {
         return false;

@@ -10,8 +10,8 @@ import java.nio.file.Path;
 import java.util.Optional;
 
 /**
- * Searches the texts among the constants of a library's file. Reads only the read-only data, the section .rodata, since a
- * library has hundreds of megabytes of GPU code.
+ * Searches the texts among the constants of a library's file. Reads only the read-only data, the section .rodata,
+ * since a library has hundreds of megabytes of GPU code.
  *
  * <p>Not thread-safe.
  */

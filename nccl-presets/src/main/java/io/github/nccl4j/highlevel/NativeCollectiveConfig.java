@@ -15,8 +15,9 @@ import org.bytedeco.javacpp.Loader;
  * A {@code ncclCollConfig_t} with its texts and its list of options, in one block of native memory. Immutable after
  * construction, so that any number of calls may read it at once.
  *
- * <p>The block is a direct buffer, which the JVM frees when the buffer is unreachable: a call keeps the configuration reachable
- * as long as NCCL may read the block. A program may have any number of configurations, such as one for each tag.
+ * <p>The block is a direct buffer, which the JVM frees when the buffer is unreachable: a call keeps the configuration
+ * reachable as long as NCCL may read the block. A program may have any number of configurations, such as one for each
+ * tag.
  */
 final class NativeCollectiveConfig {
     private static final int ALIGNMENT = Long.BYTES;

@@ -10,11 +10,11 @@ import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.Loader;
 
 /**
- * A {@code ncclConfig_t} in native memory, as an argument for NCCL. The creator must close it after the call of NCCL has
- * returned: NCCL copies the struct and netName within the call.
+ * A {@code ncclConfig_t} in native memory, as an argument for NCCL. The creator must close it after the call of NCCL
+ * has returned: NCCL copies the struct and netName within the call.
  *
- * <p>NCCL does not copy commName. NCCL keeps its address in the communicator and in all communicators that are split, shrunk or
- * grown from it. Therefore each name is written to native memory once and never freed.
+ * <p>NCCL does not copy commName. NCCL keeps its address in the communicator and in all communicators that are split,
+ * shrunk or grown from it. Therefore each name is written to native memory once and never freed.
  *
  * <p>Not thread-safe.
  */

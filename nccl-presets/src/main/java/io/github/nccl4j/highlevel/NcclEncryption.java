@@ -23,20 +23,21 @@ import org.bytedeco.javacpp.Loader;
  * }
  * }</pre>
  *
- * <p><b>Scope.</b> NCCL encrypts the connections by which ranks find each other, and data on its own socket network. NCCL does
- * not encrypt data on InfiniBand and RoCE, NVLink, shared memory, and networks of plugins. The program transfers the unique id;
- * the store of {@link io.github.nccl4j.launch.TcpStore} encrypts with a secret of its own.
+ * <p><b>Scope.</b> NCCL encrypts the connections by which ranks find each other, and data on its own socket network.
+ * NCCL does not encrypt data on InfiniBand and RoCE, NVLink, shared memory, and networks of plugins. The program
+ * transfers the unique id; the store of {@link io.github.nccl4j.launch.TcpStore} encrypts with a secret of its own.
  *
- * <p><b>Builds without TLS.</b> NCCL has TLS only if it was built with OpenSSL 3. A build without TLS also accepts the key, and
- * fails at the first connection. Therefore {@link #enable(byte[])} reads the library's file, and refuses a library that was
- * built without TLS or whose file does not show it. NVIDIA's package nvidia-nccl-cu13 2.32.3 was built without TLS.
+ * <p><b>Builds without TLS.</b> NCCL has TLS only if it was built with OpenSSL 3. A build without TLS also accepts the
+ * key, and fails at the first connection. Therefore {@link #enable(byte[])} reads the library's file, and refuses a
+ * library that was built without TLS or whose file does not show it. NVIDIA's package nvidia-nccl-cu13 2.32.3 was
+ * built without TLS.
  *
- * <p><b>The key.</b> A key has at least {@value #SHORTEST_KEY} bytes and no zero byte, since C reads it as a string. No message,
- * log or record of nccl4j contains the key. {@code enable} fills the arrays and the native memory with the key with zeros before
- * it returns, also when it throws. NCCL keeps a copy for the life of the process.
+ * <p><b>The key.</b> A key has at least {@value #SHORTEST_KEY} bytes and no zero byte, since C reads it as a string.
+ * No message, log or record of nccl4j contains the key. {@code enable} fills the arrays and the native memory with the
+ * key with zeros before it returns, also when it throws. NCCL keeps a copy for the life of the process.
  *
- * <p><b>Threads.</b> All methods may be called from any thread. A program must call {@code enable} once, before other threads
- * use NCCL.
+ * <p><b>Threads.</b> All methods may be called from any thread. A program must call {@code enable} once, before other
+ * threads use NCCL.
  *
  * <p>Since NCCL 2.32.3.
  *
@@ -82,8 +83,8 @@ public final class NcclEncryption {
     private NcclEncryption() {}
 
     /**
-     * Returns whether the library of this process can encrypt its connections. Loads the library and reads about a megabyte of
-     * its file. Calls no function of NCCL for encryption.
+     * Returns whether the library of this process can encrypt its connections. Loads the library and reads about a
+     * megabyte of its file. Calls no function of NCCL for encryption.
      *
      * @return the state of the support
      * @throws NcclLibraryException if no library can be loaded
@@ -112,18 +113,19 @@ public final class NcclEncryption {
     }
 
     /**
-     * Encrypts all future connections of this process. Not collective, but all processes of a job must call it with the same
-     * key: a connection between a process with a key and a process without fails.
+     * Encrypts all future connections of this process. Not collective, but all processes of a job must call it with
+     * the same key: a connection between a process with a key and a process without fails.
      *
-     * <p>NCCL loads OpenSSL 3 ({@code libssl.so.3}, {@code libcrypto.so.3}) at the first connection. Without OpenSSL 3, the
-     * creation of a communicator fails.
+     * <p>NCCL loads OpenSSL 3 ({@code libssl.so.3}, {@code libcrypto.so.3}) at the first connection. Without OpenSSL
+     * 3, the creation of a communicator fails.
      *
      * <p>C function: {@code ncclSetEncryption}, since NCCL 2.32.3.
      *
      * @param key the key; filled with zeros, also if this method throws
      * @throws IllegalArgumentException if the key is shorter than {@value #SHORTEST_KEY} bytes, or has a zero byte
      * @throws IllegalStateException if the process has created a unique id or a communicator, or already has a key
-     * @throws NcclLibraryException if the library lacks the function, was built without TLS, or does not show how it was built
+     * @throws NcclLibraryException if the library lacks the function, was built without TLS, or does not show how it
+     *     was built
      * @throws NcclResultException if NCCL refuses the key
      */
     public static void enable(byte[] key) {

@@ -128,8 +128,8 @@ public final class NcclLibrary {
      *
      * @param file the library
      * @return the library
-     * @throws NcclLibraryException if a library is loaded already, even the same one, or if the library can't be loaded; after
-     *     a failure to load, another library can be loaded
+     * @throws NcclLibraryException if a library is loaded already, even the same one, or if the library can't be
+     *     loaded; after a failure to load, another library can be loaded
      */
     public static NcclLibrary load(Path file) {
         NativeLibrary.use(SystemText.text(file.toAbsolutePath()));
@@ -141,8 +141,8 @@ public final class NcclLibrary {
      *
      * @param engine the engine
      * @return the library
-     * @throws NcclLibraryException if a library is loaded already, even one of this engine, or if no library of the engine can
-     *     be loaded; after a failure to load, another library can be loaded
+     * @throws NcclLibraryException if a library is loaded already, even one of this engine, or if no library of the
+     *     engine can be loaded; after a failure to load, another library can be loaded
      * @throws IllegalArgumentException if the engine is the host engine, and the host engine is not on the class path
      */
     public static NcclLibrary load(Engine engine) {
@@ -201,8 +201,8 @@ public final class NcclLibrary {
     }
 
     /**
-     * Returns the form of {@code ncclAlltoAllv}. For VCCL, which has two forms, the first call of this method or the first use
-     * of the function determines the form by a call that both forms refuse.
+     * Returns the form of {@code ncclAlltoAllv}. For VCCL, which has two forms, the first call of this method or the
+     * first use of the function determines the form by a call that both forms refuse.
      *
      * @return the form
      */
@@ -216,7 +216,8 @@ public final class NcclLibrary {
     }
 
     /**
-     * Returns the CUDA release for which the library was built. The first call reads some megabytes of the library's file.
+     * Returns the CUDA release for which the library was built. The first call reads some megabytes of the library's
+     * file.
      *
      * @return the release, such as "13.0"; empty if the file does not contain it or can't be read
      */
@@ -248,8 +249,8 @@ public final class NcclLibrary {
      * Checks that the library has a function.
      *
      * @param function a C name, such as "ncclCommGrow"
-     * @throws NcclLibraryException if the library lacks the function; the message names the release that added the function and
-     *     the loaded library
+     * @throws NcclLibraryException if the library lacks the function; the message names the release that added the
+     *     function and the loaded library
      */
     public void require(String function) {
         if (!provides(function)) {
@@ -262,8 +263,8 @@ public final class NcclLibrary {
     }
 
     /**
-     * Installs an interceptor, which observes every call of NCCL until the returned installation is closed. Interceptors are
-     * called in the order of their installation. Loads nothing.
+     * Installs an interceptor, which observes every call of NCCL until the returned installation is closed.
+     * Interceptors are called in the order of their installation. Loads nothing.
      *
      * @param interceptor the interceptor
      * @return the installation; closing it again does nothing

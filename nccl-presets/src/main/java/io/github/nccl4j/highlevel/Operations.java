@@ -3,8 +3,8 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * The operations that transfer data, in one form for all, so that a group can store them and a message can name them. Numbers
- * instead of an enum, since the compiler resolves a switch over a constant number.
+ * The operations that transfer data, in one form for all, so that a group can store them and a message can name them.
+ * Numbers instead of an enum, since the compiler resolves a switch over a constant number.
  */
 final class Operations {
     static final int ALL_REDUCE = 0;
@@ -113,8 +113,8 @@ final class Operations {
     }
 
     /**
-     * The arguments that must be equal on all ranks of a collective, such as "ncclReduce of 1024 float32 to rank 3, SUM"; null
-     * for other operations.
+     * The arguments that must be equal on all ranks of a collective, such as "ncclReduce of 1024 float32 to rank 3,
+     * SUM"; null for other operations.
      *
      * @param config null if the call has no configuration
      */
@@ -133,7 +133,8 @@ final class Operations {
      * @param send the send buffer; for WAIT_SIGNAL the descriptors
      * @param recv the receive buffer; for PUT_SIGNAL the window
      * @param count the number of elements; for WAIT_SIGNAL the number of signals, for messages only
-     * @param op the reduction; for PUT_SIGNAL and SIGNAL the index of the signal; for WAIT_SIGNAL the number of descriptors
+     * @param op the reduction; for PUT_SIGNAL and SIGNAL the index of the signal; for WAIT_SIGNAL the number of
+     *     descriptors
      * @param peer the root or peer; for WAIT_SIGNAL for messages only
      * @param offset the offset of PUT_SIGNAL in bytes; for a configured operation the address of the configuration
      */

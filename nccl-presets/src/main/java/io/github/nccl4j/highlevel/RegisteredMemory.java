@@ -5,8 +5,8 @@ import java.lang.System.Logger.Level;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * Known faults of NCCL with memory in windows and with registered memory. Refuses calls for which NCCL's kernels for symmetric
- * windows return wrong elements or fail. Logs one warning about faults that depend on several calls.
+ * Known faults of NCCL with memory in windows and with registered memory. Refuses calls for which NCCL's kernels for
+ * symmetric windows return wrong elements or fail. Logs one warning about faults that depend on several calls.
  *
  * <p>Observed with 2.28.3, 2.28.9 and 2.30.7. The sources of the releases in the constants have the corrections.
  */
@@ -15,8 +15,8 @@ final class RegisteredMemory {
     /** First release that copies blocks of any size, and distinguishes the operations of a group. */
     private static final Version ANY_SIZE = new Version(2, 28, 7);
     /**
-     * First release in which a collective reads from a null address if its memory was used by send or receive before. {@link
-     * #DIRECT_FOR_ALL} corrects this.
+     * First release in which a collective reads from a null address if its memory was used by send or receive before.
+     * {@link #DIRECT_FOR_ALL} corrects this.
      */
     private static final Version DIRECT = new Version(2, 23, 4);
 

@@ -33,8 +33,8 @@ public final class LibrarySearch {
     }
 
     /**
-     * Places of libnccl, in order of precedence. All fixed folders are listed, so that a failure can name them. A folder that
-     * can't be searched is a place with {@link #SKIPPED} and the reason.
+     * Places of libnccl, in order of precedence. All fixed folders are listed, so that a failure can name them. A
+     * folder that can't be searched is a place with {@link #SKIPPED} and the reason.
      */
     List<String> nccl() {
         Collection<String> places = new LinkedHashSet<>();
@@ -103,7 +103,8 @@ public final class LibrarySearch {
     }
 
     /**
-     * The folders into which pip installs packages, for the environments and interpreters that the environment variables name.
+     * The folders into which pip installs packages, for the environments and interpreters that the environment
+     * variables name.
      *
      * @param skipped receives the folders that can't be searched
      */

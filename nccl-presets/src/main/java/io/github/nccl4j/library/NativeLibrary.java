@@ -24,8 +24,8 @@ import org.bytedeco.javacpp.annotation.StdString;
  * <p>A process uses one library, which is chosen at its first use: by the system property {@code nccl4j.library} or the
  * environment variable {@code NCCL4J_LIBRARY} (a path, or a name for the dynamic linker), else by the engine in
  * {@code nccl4j.engine} or {@code NCCL4J_ENGINE}: {@code nccl} (the default), {@code rccl}, {@code host}, or {@code auto}. The
- * engine {@code auto} is NCCL if a library and a GPU are found, else the host engine, with a warning. A system property takes
- * precedence over an environment variable.
+ * engine {@code auto} is NCCL if a library and a GPU are found, else the host engine, with a warning. A system
+ * property takes precedence over an environment variable.
  *
  * <pre>{@code
  * System.out.println(NativeLibrary.path() + ", NCCL " + NativeLibrary.version());
@@ -34,8 +34,8 @@ import org.bytedeco.javacpp.annotation.StdString;
  * }
  * }</pre>
  *
- * <p>Methods that need the library load it. If no library can be loaded, they throw {@link NcclLibraryException}, which lists
- * every place that was tried; a later call tries again. All methods may be called from any thread.
+ * <p>Methods that need the library load it. If no library can be loaded, they throw {@link NcclLibraryException},
+ * which lists every place that was tried; a later call tries again. All methods may be called from any thread.
  */
 @Properties(inherit = io.github.nccl4j.presets.nccl.class)
 public final class NativeLibrary {
@@ -85,8 +85,8 @@ public final class NativeLibrary {
     static void initialize() {}
 
     /**
-     * Sets JavaCPP's cache folder if the home folder's name can't be encoded: JavaCPP would create a folder with question marks
-     * in its name. The folder here is JavaCPP's third choice.
+     * Sets JavaCPP's cache folder if the home folder's name can't be encoded: JavaCPP would create a folder with
+     * question marks in its name. The folder here is JavaCPP's third choice.
      */
     private static void avoidUnspellableHome() {
         String property = "org.bytedeco.javacpp.cachedir";
@@ -201,11 +201,11 @@ public final class NativeLibrary {
     public static native String release(@Cast("const char*") String function);
 
     /**
-     * Returns the form of {@code ncclAlltoAllv} in the loaded library. VCCL has two forms and RCCL has a third form, under the
-     * same symbol. RCCL is recognized by its file name and symbols, VCCL by its version or its texts. For VCCL, the first call
-     * of this method or of the function determines the form by a call that both forms refuse; no other library is called for
-     * this purpose. The system property {@code nccl4j.vccl.alltoallv} or the environment variable {@code NCCL4J_VCCL_ALLTOALLV}
-     * declares the form of a library that is neither RCCL nor the host engine.
+     * Returns the form of {@code ncclAlltoAllv} in the loaded library. VCCL has two forms and RCCL has a third form,
+     * under the same symbol. RCCL is recognized by its file name and symbols, VCCL by its version or its texts. For
+     * VCCL, the first call of this method or of the function determines the form by a call that both forms refuse; no
+     * other library is called for this purpose. The system property {@code nccl4j.vccl.alltoallv} or the environment
+     * variable {@code NCCL4J_VCCL_ALLTOALLV} declares the form of a library that is neither RCCL nor the host engine.
      *
      * @return the number of arguments, 9, 10 or 11; 0 if the library lacks the function; -1 if the form is not known
      * @throws NcclLibraryException if no library can be loaded
@@ -228,8 +228,8 @@ public final class NativeLibrary {
     private static native boolean isRccl() throws NcclLibraryException;
 
     /**
-     * Returns the other copies of NCCL or RCCL that are loaded in this process, such as PyTorch's. Each copy has its own
-     * communicators, groups and errors: a handle of one copy must not be passed to another.
+     * Returns the other copies of NCCL or RCCL that are loaded in this process, such as PyTorch's. Each copy has its
+     * own communicators, groups and errors: a handle of one copy must not be passed to another.
      *
      * @return the paths of the copies; usually empty
      * @throws NcclLibraryException if no library can be loaded
@@ -256,9 +256,9 @@ public final class NativeLibrary {
     public static native boolean isLoaded();
 
     /**
-     * Returns the places of the library according to the settings, in order of precedence: every place up to the first from
-     * which the library can be loaded, or all places if there is none. For diagnosis: this opens libraries, which stay open, but
-     * chooses none.
+     * Returns the places of the library according to the settings, in order of precedence: every place up to the first
+     * from which the library can be loaded, or all places if there is none. For diagnosis: this opens libraries, which
+     * stay open, but chooses none.
      *
      * @return the places that were tried
      * @throws NcclLibraryException if a setting is wrong
@@ -292,7 +292,8 @@ public final class NativeLibrary {
     }
 
     /**
-     * Chooses the engine for this process; takes precedence over all settings. The engine's library is loaded at its first use.
+     * Chooses the engine for this process; takes precedence over all settings. The engine's library is loaded at its
+     * first use.
      *
      * @param engine the engine, for example the engine of {@link #automaticEngine}
      * @throws NcclLibraryException if a library is loaded already
@@ -304,9 +305,10 @@ public final class NativeLibrary {
     }
 
     /**
-     * Sets an environment variable of this process for NCCL, such as NCCL_SOCKET_IFNAME; the JDK has no method for this. NCCL
-     * reads most variables once, at their first use. Therefore call this method before any function of NCCL, and while no other
-     * thread calls native code that reads the environment. {@link System#getenv} does not return the new value.
+     * Sets an environment variable of this process for NCCL, such as NCCL_SOCKET_IFNAME; the JDK has no method for
+     * this. NCCL reads most variables once, at their first use. Therefore call this method before any function of
+     * NCCL, and while no other thread calls native code that reads the environment. {@link System#getenv} does not
+     * return the new value.
      *
      * @param name the name of the variable, which begins with "NCCL_"
      * @param value the value
@@ -321,7 +323,8 @@ public final class NativeLibrary {
     }
 
     /**
-     * Returns the number of GPUs that the CUDA driver shows to this process. Initialises the driver, but creates no context.
+     * Returns the number of GPUs that the CUDA driver shows to this process. Initialises the driver, but creates no
+     * context.
      *
      * @return the number of GPUs; 0 without a driver
      */
@@ -329,8 +332,8 @@ public final class NativeLibrary {
     public static native int gpuCount();
 
     /**
-     * Resolves the engine {@code auto} on this machine. A launcher should call this method once and pass the result to its
-     * ranks, which could otherwise choose different engines. Chooses no engine.
+     * Resolves the engine {@code auto} on this machine. A launcher should call this method once and pass the result to
+     * its ranks, which could otherwise choose different engines. Chooses no engine.
      *
      * @param gpus the number of GPUs that are needed
      * @return {@link Engine#NCCL} if at least this number of GPUs and a library are found, else {@link Engine#HOST}

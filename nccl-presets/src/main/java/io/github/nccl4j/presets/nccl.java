@@ -15,12 +15,13 @@ import org.bytedeco.javacpp.tools.InfoMap;
 import org.bytedeco.javacpp.tools.InfoMapper;
 
 /**
- * JavaCPP preset of {@code nccl.h}. JavaCPP generates the global class {@link io.github.nccl4j.global.nccl} with every function
- * and constant, and a class for each struct in {@code io.github.nccl4j.nccl}.
+ * JavaCPP preset of {@code nccl.h}. JavaCPP generates the global class {@link io.github.nccl4j.global.nccl} with every
+ * function and constant, and a class for each struct in {@code io.github.nccl4j.nccl}.
  *
- * <p>JavaCPP generates one Java overload for each alternative that is listed for a type. An overload uses the alternative with
- * the same index for all parameters of a function. Even indexes have the Pointer form, odd indexes the raw-address form, in
- * which every pointer and handle is a {@code long}. For a type with fewer alternatives the index wraps around.
+ * <p>JavaCPP generates one Java overload for each alternative that is listed for a type. An overload uses the
+ * alternative with the same index for all parameters of a function. Even indexes have the Pointer form, odd indexes
+ * the raw-address form, in which every pointer and handle is a {@code long}. For a type with fewer alternatives the
+ * index wraps around.
  *
  * <p>The preset does not inherit JavaCPP's CUDA presets, since the build would then need CUDA's headers. It is not
  * {@code @NoException}, since a missing library or function raises an exception.
