@@ -23,7 +23,8 @@ package io.github.nccl4j.highlevel;
  *
  * <p>The thread that makes the call of NCCL calls both methods; several threads may do so at once. Both methods must
  * not wait for other ranks, and must not call NCCL except by the {@code pnccl} functions of
- * {@link io.github.nccl4j.global.nccl}, which are not observed. Exceptions of both methods are logged, and do not affect the call.
+ * {@link io.github.nccl4j.global.nccl}, which are not observed. Exceptions of both methods are logged, and do not
+ * affect the call.
  */
 public interface CallInterceptor {
 

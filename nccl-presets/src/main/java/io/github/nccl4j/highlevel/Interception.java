@@ -119,7 +119,7 @@ final class Interception implements CallHook.Listener {
                 stream);
     }
 
-    /** The number of elements that this rank sends by ncclAlltoAllv. VCCL takes the counts of all ranks, RCCL of this rank. */
+    /** The elements that this rank sends by ncclAlltoAllv. VCCL takes the counts of all ranks, RCCL of this rank. */
     private static long sentByThisRank(long communicator, long[] arguments) {
         int[] rank = new int[1];
         int[] size = new int[1];

@@ -134,7 +134,7 @@ public class nccl implements InfoMapper {
         derived(map, "/nccl_rules.txt");
     }
 
-    /** Maps the types of a header, and the functions that alternatives can't express, by rules that the build derives from it. */
+    /** Maps a header's types, and functions that alternatives can't express, by rules that the build derives from it. */
     static void derived(InfoMap map, String resource) {
         Map<String, String> functions = new LinkedHashMap<>();
         for (String rule : rules(resource)) {
