@@ -11,18 +11,19 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
 /**
- * Which of NCCL's algorithms a collective may use, for {@link CollectiveConfig.Builder#algorithm(AlgorithmSelection)}.
+ * A selection of NCCL's algorithms for a collective, see
+ * {@link CollectiveConfig.Builder#algorithm(AlgorithmSelection)}.
  *
  * <pre>{@code
  * AlgorithmSelection either = AlgorithmSelection.of("ring_ll").or(AlgorithmSelection.TREE); // ring_ll,tree
  * AlgorithmSelection others = AlgorithmSelection.SYMMETRIC.not(); // ^symk
  * }</pre>
  *
- * <p>A name stands for all algorithms whose names begin with it, in upper or lower case: "ring" for ring_ll, ring_ll128 and
- * ring_simple. A release of NCCL has its own names; NCCL refuses a name that it does not know. An all-reduce has rings,
- * trees, collnet, NVLS and kernels for symmetric windows; an all-gather and a reduce-scatter have all of these but the
- * trees, and PAT; a broadcast and a reduce have rings alone. An all-to-all, a gather and a scatter have no algorithms with
- * names, and refuse every selection that is forced.
+ * <p>A name selects all algorithms whose names begin with it, in upper or lower case: "ring" selects ring_ll,
+ * ring_ll128 and ring_simple. The names depend on the release of NCCL; NCCL refuses a name that it does not know.
+ * All-reduce has rings, trees, collnet, NVLS and kernels for symmetric windows. All-gather and reduce-scatter have the
+ * same except for trees, and PAT in addition. Broadcast and reduce have rings only. All-to-all, gather and scatter
+ * have no algorithms with names, and refuse every forced selection.
  *
  * <p>Instances are immutable values and may be used in any thread.
  *
@@ -31,13 +32,13 @@ import java.util.stream.Collectors;
 public final class AlgorithmSelection {
     private static final Pattern NAME = Pattern.compile("[a-z0-9_]+");
 
-    /** From rank to rank in a ring. */
+    /** Rings: data moves from rank to rank. */
     public static final AlgorithmSelection RING = of("ring");
 
-    /** Up and down two trees. */
+    /** Double binary trees: data moves up and down two trees. */
     public static final AlgorithmSelection TREE = of("tree");
 
-    /** Reduction in a switch of the network, which each rank talks to. */
+    /** Reduction in a switch of the network, with which every rank communicates directly. */
     public static final AlgorithmSelection COLLNET_DIRECT = of("collnet_direct");
 
     /** Reduction in a switch of the network, at the end of a chain of ranks. */
@@ -46,16 +47,16 @@ public final class AlgorithmSelection {
     /** Reduction and multicast in the NVLink switch. */
     public static final AlgorithmSelection NVLS = of("nvls_");
 
-    /** Reduction and multicast in the NVLink switches, and trees between these. */
+    /** Reduction and multicast in the NVLink switches, with trees between the switches. */
     public static final AlgorithmSelection NVLS_TREE = of("nvlstree");
 
     /** Parallel aggregated trees. */
     public static final AlgorithmSelection PAT = of("pat");
 
-    /** Kernels that work on symmetric windows directly. */
+    /** Kernels that access symmetric windows directly. */
     public static final AlgorithmSelection SYMMETRIC = of("symk");
 
-    /** Any of these, each of them names that must all be right, with a caret before those that must not. */
+    /** Disjunction of conjunctions of names; a caret before a name negates it. */
     private final Set<Set<String>> alternatives;
 
     private AlgorithmSelection(Set<Set<String>> alternatives) {
@@ -63,13 +64,13 @@ public final class AlgorithmSelection {
     }
 
     /**
-     * The algorithms of a text as NCCL takes it: beginnings of names, with a comma for "or", a plus for "and", which binds
-     * more, and a caret for "not" before a name.
+     * Parses a selection in NCCL's syntax: prefixes of names, with a comma for "or", a plus for "and", and a caret
+     * before a name for "not". Plus binds stronger than comma.
      *
-     * @param selection the text, such as "ring" or "tree,ring+^ring_ll"; spaces are left out
+     * @param selection the text, such as "ring" or "tree,ring+^ring_ll"; spaces are ignored
      * @return the selection
-     * @throws IllegalArgumentException if there is no name in it, or one is missing after a plus or a caret, or has other
-     *     characters than letters, digits and underscores
+     * @throws IllegalArgumentException if the text has no name, a name is missing next to a plus or after a caret, or
+     *     a name has characters other than letters, digits and underscores
      */
     public static AlgorithmSelection of(String selection) {
         String text = selection.replaceAll("[ \t\r\n]", "").toLowerCase(Locale.ROOT);
@@ -99,7 +100,7 @@ public final class AlgorithmSelection {
     }
 
     /**
-     * The algorithms of this selection and those of another.
+     * Returns the algorithms of this selection and those of another.
      *
      * @param other the other selection
      * @return the union
@@ -111,7 +112,8 @@ public final class AlgorithmSelection {
     }
 
     /**
-     * The algorithms of this selection that another has, too. NCCL refuses a selection that leaves none.
+     * Returns the algorithms that this selection and another have in common. NCCL refuses a selection without any
+     * algorithm.
      *
      * @param other the other selection
      * @return the intersection
@@ -129,7 +131,7 @@ public final class AlgorithmSelection {
     }
 
     /**
-     * All algorithms but those of this selection.
+     * Returns all algorithms except those of this selection.
      *
      * @return the complement
      */
@@ -153,7 +155,7 @@ public final class AlgorithmSelection {
         return Objects.hash(alternatives);
     }
 
-    /** {@return the text that NCCL takes, in lower case: "tree,ring+^ring_ll"} */
+    /** {@return the selection in NCCL's syntax, in lower case, such as "tree,ring+^ring_ll"} */
     @Override
     public String toString() {
         return alternatives.stream().map(names -> String.join("+", names)).collect(Collectors.joining(","));

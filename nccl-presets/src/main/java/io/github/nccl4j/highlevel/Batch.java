@@ -11,34 +11,34 @@ import java.util.function.ToIntFunction;
 import org.bytedeco.javacpp.Loader;
 
 /**
- * What the open groups of one thread have collected. Nothing is handed to NCCL before the outermost group is launched,
- * because NCCL could not be told to forget it again; the native group is opened and ended within that one call.
+ * The operations and calls of a thread's open groups. A batch passes nothing to NCCL before the launch of the
+ * outermost group, since NCCL can't discard operations of a group. The launch opens and ends the native group.
  *
- * <p>For the thread that it belongs to. It is kept for the next group, with its arrays.
+ * <p>Confined to its thread. The thread's next group reuses the batch with its arrays.
  */
 final class Batch {
     private static final ThreadLocal<Batch> OF_THREAD = ThreadLocal.withInitial(Batch::new);
 
-    /* The words of an operation: as few as can be, since NCCL leaves little of the processor's cache. */
+    /* Layout of an operation in words. As few words as possible, since NCCL evicts most of the processor's cache. */
 
-    /** 32 bits of which communicator, 16 of the type, 16 of the operation. */
+    /** Index of the communicator (32 bits), type (16 bits), operation (16 bits). */
     private static final int HEAD = 0;
 
-    /** Of a call with results its place in the list. */
+    /** The send buffer; for a call with results its index in {@link #deferred}. */
     private static final int SEND = 1;
 
     private static final int RECV = 2;
     private static final int COUNT = 3;
-    /** 32 bits of each. */
+    /** Operator and peer, 32 bits each. */
     private static final int OP_AND_PEER = 4;
 
     private static final int STREAM = 5;
-    /** Of {@code ncclPutSignal}; of an operation with a configuration the address of that. */
+    /** Offset of {@code ncclPutSignal}, or address of an operation's configuration. */
     private static final int OFFSET = 6;
 
     private static final int WORDS = 7;
 
-    /** The operation of a call with results. */
+    /** Operation code of a call with results. */
     private static final int DEFERRED = 0xffff;
 
     private final Thread thread = Thread.currentThread();
@@ -48,26 +48,26 @@ final class Batch {
     private final List<CommunicatorCore> communicators = new ArrayList<>();
     private final List<Deferred> deferred = new ArrayList<>();
     private final List<Group> groups = new ArrayList<>();
-    /** The last stream that was pinned: mostly that of the next operation, too. */
+    /** The last pinned stream; usually also the stream of the next operation. */
     private CudaStream lastStream;
-    /** Whether a rank may send to itself or receive from itself. */
+    /** True if a rank may send to itself or receive from itself. */
     private boolean toSelf;
-    /** Whether a call may have to come before the others. */
+    /** True if a call may have to precede the others. */
     private boolean anyAlone;
-    /** Whether an operation has a configuration. */
+    /** True if an operation may have a configuration. */
     private boolean anyConfigured;
-    /** Whether the thread may be in NCCL; for other threads, which change the state of a communicator first. */
+    /** True if the thread may be in NCCL. Other threads change the state of a communicator before they read this. */
     private volatile boolean inLibrary;
 
     private Batch() {}
 
-    /** Where a group began, to go back to when it is given up. */
+    /** The start of a group, to which discarding the group returns. */
     record Mark(int used, int pinned, int deferred) {
-        /** Of a group that is not within another. */
+        /** The mark of a group at the start of a batch. */
         private static final Mark NOTHING = new Mark(0, 0, 0);
     }
 
-    /** The batch of this thread if it has an open group, else null. */
+    /** The batch of this thread if the thread has an open group, else null. */
     static Batch current() {
         if (!SlowPath.isRequired()) {
             return null;
@@ -76,7 +76,7 @@ final class Batch {
         return batch.groups.isEmpty() ? null : batch;
     }
 
-    /** As {@link #current}, quicker for a communicator that takes part already. */
+    /** As {@link #current}, faster for a communicator that takes part in the batch. */
     static Batch currentFor(CommunicatorCore communicator) {
         Batch batch = communicator.batch;
         return batch != null && batch.thread == Thread.currentThread() ? batch : current();
@@ -112,7 +112,7 @@ final class Batch {
         return used / WORDS;
     }
 
-    /** Takes an operation, all of whose arguments were checked. */
+    /** Adds an operation. All arguments must have been checked. */
     void add(
             CommunicatorCore communicator,
             int operation,
@@ -141,14 +141,14 @@ final class Batch {
         place[at + COUNT] = count;
         place[at + OP_AND_PEER] = (long) op << 32 | peer & 0xffffffffL;
         place[at + STREAM] = stream.handle;
-        // The first of those that may have one.
+        // Only operations from PUT_SIGNAL on have an offset or a configuration.
         if (operation >= Operations.PUT_SIGNAL) {
             place[at + OFFSET] = offset;
         }
         used = at + WORDS;
     }
 
-    /** Takes a call with results. */
+    /** Adds a call with results. */
     void add(CommunicatorCore communicator, Deferred call) {
         int at = next(communicator, DEFERRED);
         words[at + SEND] = deferred.size();
@@ -182,10 +182,10 @@ final class Batch {
         communicators.add(communicator);
     }
 
-    /** Keeps a buffer's memory until the batch is done with it. */
+    /** Keeps a buffer's memory until the batch has ended. */
     void pin(DeviceBuffer<?> buffer) {
         CudaGraph graph = CudaGraph.ofThread();
-        // A graph keeps it itself, whoever has pinned it before.
+        // A graph needs its own reference, even to a buffer that is already pinned.
         if (buffer.isPinnedFor(this) && graph == null) {
             return;
         }
@@ -196,13 +196,13 @@ final class Batch {
         }
     }
 
-    /** Keeps an operator or a window until the batch is done with it. */
+    /** Keeps an operator or a window until the batch has ended. */
     void pin(Resource resource) {
         resource.pin();
         pinned.add(resource);
     }
 
-    /** Looks whether a call with a configuration may be in one native group with those that are there. */
+    /** Checks that a call with a configuration can be in one native group with the other calls of the batch. */
     void check(ConfiguredCall call) {
         if (!anyConfigured) {
             return;
@@ -225,13 +225,13 @@ final class Batch {
         }
     }
 
-    /** Takes what a call with a configuration uses, which is in the batch now. */
+    /** Takes ownership of a call with a configuration whose operation was added. */
     void take(ConfiguredCall call) {
         pinned.add(call);
         anyConfigured = true;
     }
 
-    /** The configuration of an operation that has one. */
+    /** The configuration of a configured operation. */
     private CollectiveConfig config(int at) {
         for (Object one : pinned) {
             if (one instanceof ConfiguredCall call && call.struct() == words[at + OFFSET]) {
@@ -241,7 +241,7 @@ final class Batch {
         throw new IllegalStateException("no configuration is at 0x" + Long.toHexString(words[at + OFFSET]));
     }
 
-    /** Null, or the first exception. */
+    /** Marks all configured calls as launched; returns the first exception or null. */
     private RuntimeException configuredAreLaunched() {
         RuntimeException problem = null;
         for (Object one : pinned) {
@@ -256,12 +256,12 @@ final class Batch {
         return problem;
     }
 
-    /** Takes native memory that an operation of the batch reads, to free it afterwards. */
+    /** Takes ownership of native memory that an operation of the batch reads; frees it after the batch. */
     void take(NativeMemory memory) {
         pinned.add(memory);
     }
 
-    /** Gives up what came after a mark. */
+    /** Discards a group, and everything that was added after its mark. */
     void discard(Group group, Mark mark) {
         while (!isInnermost(group)) {
             groups.remove(groups.size() - 1).abandoned();
@@ -274,7 +274,7 @@ final class Batch {
         leave(group);
     }
 
-    /** Ends a group whose operations stay for the one around it. */
+    /** Ends a group. The operations of an inner group stay in the batch for the enclosing group. */
     void leave(Group group) {
         groups.remove(group);
         if (groups.isEmpty()) {
@@ -317,7 +317,7 @@ final class Batch {
         return inLibrary;
     }
 
-    /** Makes calls of NCCL, after which others wait that end a communicator; looks at its state first. */
+    /** Makes calls of NCCL that threads which end a communicator wait for. The calls must check the state first. */
     void inLibrary(Runnable calls) {
         inLibrary = true;
         try {
@@ -327,7 +327,7 @@ final class Batch {
         }
     }
 
-    /** Hands everything to NCCL, as one native group. */
+    /** Passes all operations and calls to NCCL in one native group. */
     void launch(Group group) {
         boolean done = false;
         inLibrary = true;
@@ -342,7 +342,7 @@ final class Batch {
                 run();
             }
             done = true;
-            // All of them, also when one fails: each owns memory.
+            // Completes all calls, even if one fails: each call owns memory.
             RuntimeException problem = anyConfigured ? configuredAreLaunched() : null;
             while (!deferred.isEmpty()) {
                 try {
@@ -361,7 +361,7 @@ final class Batch {
         }
     }
 
-    /** What a rank sends to itself it receives in the same group: other ranks have no part in it. */
+    /** Checks that each rank receives in this group what it sends to itself. */
     private void checkToSelf() {
         for (CommunicatorCore communicator : communicators) {
             int send = nextToSelf(Operations.SEND, communicator, 0);
@@ -384,7 +384,7 @@ final class Batch {
         }
     }
 
-    /** The place of the next operation of a kind with oneself, or {@link #used}. */
+    /** The index of the next send or receive whose peer is the rank itself, or {@link #used}. */
     private int nextToSelf(int operation, CommunicatorCore communicator, int from) {
         int at = from;
         while (at < used
@@ -427,7 +427,7 @@ final class Batch {
         return deferred.get((int) words[at + SEND]);
     }
 
-    /** All of it, before NCCL is called: a call with results may not return. */
+    /** Records all operations before NCCL is called, since a call with results may not return. */
     private void record() {
         for (int at = 0; at < used; at += WORDS) {
             long head = words[at + HEAD];
@@ -459,7 +459,7 @@ final class Batch {
         }
     }
 
-    /** Compares the collectives of each communicator, all at once, with those of its other ranks. */
+    /** Compares the collectives of each communicator across its ranks, in one exchange. */
     private void compare() {
         for (int i = 0; i < communicators.size(); i++) {
             CallCheck check = communicators.get(i).check();
@@ -513,7 +513,7 @@ final class Batch {
         }
         CommunicatorCore first = communicators.get(0);
         int result;
-        // Calls with results wait for other ranks within the C call, so that a deadline needs a thread of its own.
+        // The C calls with results wait for other ranks, so the deadline needs a separate thread.
         if (first.isBlocking() && waitsForOtherRanks()) {
             try {
                 result = BlockingCall.run("group", longestDeadline(), () -> first.onDevice(this::callAll), late -> {});
@@ -537,7 +537,7 @@ final class Batch {
         }
     }
 
-    /** In its default stream the host engine waits for the other ranks within the call. */
+    /** True if an operation uses the default stream, in which the host engine waits for other ranks within the call. */
     private boolean usesDefaultStream() {
         for (int at = 0; at < used; at += WORDS) {
             if (words[at + STREAM] == 0) {
@@ -571,7 +571,7 @@ final class Batch {
         }
     }
 
-    /** What was launched goes on in all communicators, and nobody waits for it any more. */
+    /** Marks all communicators as interrupted: the launched operations continue without a waiting thread. */
     private RuntimeException interrupted() {
         RuntimeException first = null;
         for (CommunicatorCore communicator : communicators) {
@@ -581,14 +581,14 @@ final class Batch {
         return first;
     }
 
-    /** What NCCL has said to the call of a group that it has refused, else {@code ncclSuccess}. */
+    /** The error of the call that NCCL has refused, else {@code ncclSuccess}. */
     private int refusal;
 
     private String failedName;
     private String failedDescription;
     private int failedCommunicator;
 
-    /** One that another thread has ended meanwhile, else the one whose call has failed. */
+    /** The communicator to which a failure belongs: one that another thread has ended, else the one whose call failed. */
     private CommunicatorCore culprit() {
         for (CommunicatorCore communicator : communicators) {
             if (communicator.state() != Communicator.State.OPEN) {
@@ -621,7 +621,7 @@ final class Batch {
         try {
             problem = callEach(deferred.isEmpty());
         } finally {
-            // Always, or this thread would stay in the group; after an error NCCL drops what it has.
+            // Always ends the group, else this thread stays in it. After an error NCCL discards the operations.
             end = nccl.ncclGroupEnd();
         }
         if (problem != nccl.ncclSuccess) {
@@ -645,7 +645,7 @@ final class Batch {
         return result;
     }
 
-    /** Of each communicator the call that is its so-and-so-many'th that must be alone. */
+    /** For each communicator, the call with index {@code round} among its calls that must be alone. */
     private List<Deferred> alone(int round) {
         int[] seen = new int[communicators.size()];
         List<Deferred> calls = new ArrayList<>();
@@ -685,15 +685,15 @@ final class Batch {
     }
 
     /**
-     * Hands over one after the other, up to one that NCCL refuses.
+     * Makes the calls in order, up to the first call that NCCL refuses.
      *
-     * @param recording whether they are recorded on the way
-     * @return what NCCL has said to the one that it has refused, else {@code ncclSuccess}
+     * @param recording true to record each operation before its call
+     * @return the error of the refused call, else {@code ncclSuccess}
      */
     private int callEach(boolean recording) {
         int at = 0;
         refusal = nccl.ncclSuccess;
-        // Looks again at what there is: an interceptor may have added to it.
+        // Reads `used` in each round, since an interceptor may add operations.
         while (at < used && refusal == nccl.ncclSuccess) {
             if (operation(words[at + HEAD]) != DEFERRED) {
                 at = callRun(at, recording);
@@ -708,10 +708,10 @@ final class Batch {
     }
 
     /**
-     * Hands over operations of one communicator that follow each other. What all of them need is at hand: behind each call of
-     * C a field would be read again.
+     * Makes the calls of consecutive operations of one communicator. Holds common values in local variables, since the
+     * JVM reads fields again after each native call.
      *
-     * @return where they end
+     * @return the index behind the last operation of the run
      */
     private int callRun(int from, boolean recording) {
         long[] all = words;
@@ -750,7 +750,7 @@ final class Batch {
         return end;
     }
 
-    /** Looks at what NCCL has said to a call. */
+    /** Checks the result of a call; records a refusal. */
     private void look(int result, int at) {
         if (result == nccl.ncclSuccess || result == nccl.ncclInProgress) {
             return;
@@ -764,7 +764,7 @@ final class Batch {
                 + " operations";
     }
 
-    /** Asks NCCL how long it would take, in microseconds, and gives the batch up. */
+    /** Returns NCCL's estimate of the batch's duration in microseconds, and discards the batch. */
     double simulate(Group group) {
         inLibrary = true;
         try {

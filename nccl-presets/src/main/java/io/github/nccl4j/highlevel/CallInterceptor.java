@@ -1,9 +1,10 @@
 package io.github.nccl4j.highlevel;
 
 /**
- * Sees every call of NCCL in this process, of this package and of {@link io.github.nccl4j.global.nccl}: for profilers, metrics
- * and tests. {@link NcclLibrary#intercept} installs one. While there is none, calls go to the library as ever, and cost
- * nothing more; with one, each costs some hundred nanoseconds and what the interceptor does.
+ * Observes every call of NCCL by this package and by {@link io.github.nccl4j.global.nccl} in this process, for
+ * profilers, metrics and tests. {@link NcclLibrary#intercept} installs an interceptor. Without an interceptor, calls
+ * have no additional cost. With an interceptor, each call costs some hundred nanoseconds more, plus the time of the
+ * interceptor itself.
  *
  * <pre>{@code
  * CallInterceptor printer = new CallInterceptor() {
@@ -16,36 +17,37 @@ package io.github.nccl4j.highlevel;
  * }
  * }</pre>
  *
- * <p>The time is that of the call on the host: an operation on a GPU has only been put into its stream. The calls of a {@link
- * Group} are made when it is launched, and wait for its {@code ncclGroupEnd}. Calls of other code in the
- * process are not seen.
+ * <p>The time of a call is its time on the host; an operation on a GPU has only been put into its stream by then. The
+ * calls of a {@link Group} are made when the group is launched, and take effect at its {@code ncclGroupEnd}. Calls of
+ * NCCL by other code in the process are not observed.
  *
- * <p>Both methods are called by the thread that makes the call, in any thread, several at a time. They must not call NCCL
- * other than by the {@code pnccl} functions of {@link io.github.nccl4j.global.nccl}, which no interceptor sees, and must not wait for
- * other ranks. What they throw is logged, and changes nothing.
+ * <p>The thread that makes the call of NCCL calls both methods; several threads may do so at once. Both methods must
+ * not wait for other ranks, and must not call NCCL except by the {@code pnccl} functions of
+ * {@link io.github.nccl4j.global.nccl}, which are not observed. Exceptions of both methods are logged, and do not
+ * affect the call.
  */
 public interface CallInterceptor {
 
     /**
-     * Before a call.
+     * Called before each call of NCCL.
      *
      * @param call the call
      */
     default void before(Call call) {}
 
     /**
-     * After a call.
+     * Called after each call of NCCL.
      *
-     * @param call the same object as before it
+     * @param call the object that was passed to {@link #before}
      * @param result the value of {@code ncclResult_t} that the function returned
-     * @param nanoseconds how long it took
+     * @param nanoseconds the duration of the call on the host
      */
     default void after(Call call, int result, long nanoseconds) {}
 
-    /** That an interceptor is told of calls. May be closed by any thread. */
+    /** The installation of an interceptor. May be closed by any thread. */
     interface Installed extends AutoCloseable {
 
-        /** Ends it, except for calls that are under way. Does nothing if it has ended. */
+        /** Removes the interceptor, which still observes the end of calls under way. Closing again does nothing. */
         @Override
         void close();
     }
@@ -54,20 +56,21 @@ public interface CallInterceptor {
      * A call. Instances are immutable.
      *
      * @param function the C function: {@code "ncclAllReduce"}
-     * @param communicator the address of its communicator; 0 if it has none
-     * @param rank the rank in that; -1 if this package did not make it
-     * @param communicatorName the communicator's name; empty if it has none or is not known
-     * @param count the number of elements; of {@code ncclAlltoAllv} those that this rank sends; 0 for functions without
-     * @param type the code of their type; -1 for functions without
-     * @param stream the address of the stream; 0 for the default stream and for functions without
+     * @param communicator the address of the communicator; 0 for functions without a communicator
+     * @param rank the rank in the communicator; -1 if this package did not create the communicator
+     * @param communicatorName the communicator's name; empty if the communicator has no name or is not known
+     * @param count the number of elements; for {@code ncclAlltoAllv} the elements that this rank sends; 0 for
+     *     functions without elements
+     * @param type the code of the element type; -1 for functions without elements
+     * @param stream the address of the stream; 0 for the default stream and for functions without a stream
      */
     record Call(
             String function, long communicator, int rank, String communicatorName, long count, int type, long stream) {
 
         /**
-         * How many bytes {@link #count} elements are: those that this rank gives or gets, as the function counts them.
+         * Returns the size of {@link #count} elements, which this rank sends or receives according to the function.
          *
-         * @return the bytes; 0 for functions without elements, and for types that this package does not know
+         * @return the size in bytes; 0 for functions without elements, and for types that this package does not know
          */
         public long bytes() {
             return type < 0 || type >= DataType.values().length

@@ -10,9 +10,9 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * How NCCL carries out single collectives, such as by which algorithm: the last argument of {@link
- * Communicator#allReduce(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream, CollectiveConfig)} and of the seven others. Fields
- * that are not set are left to NCCL and to the communicator's configuration.
+ * Options of a single collective, such as the algorithm; the fields of {@code ncclCollConfig_t}. The last argument of
+ * {@link Communicator#allReduce(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream, CollectiveConfig)} and of the seven other
+ * collectives. Fields that are not set follow the communicator's configuration, or NCCL chooses their values.
  *
  * <pre>{@code
  * CollectiveConfig ring = CollectiveConfig.algorithm("ring");
@@ -24,19 +24,20 @@ import java.util.Objects;
  * communicator.allReduce(send, recv, ReduceOp.SUM, stream, config);
  * }</pre>
  *
- * <p>All ranks of a collective pass equal configurations, but for the event, which is each rank's own; NCCL does not compare
- * them. The host engine and {@link CommunicatorBuilder#check} do, and name the field that differs.
+ * <p>All ranks of a collective must pass equal configurations, except for the event, of which each rank has its own.
+ * NCCL does not compare the configurations. The host engine and {@link CommunicatorBuilder#check} compare them, and
+ * name the field that differs.
  *
- * <p><b>Releases.</b> Configurations need NCCL 2.31.2. A call that the library can't make as it is configured throws a
- * {@link NcclLibraryException} that names the function or the field, the release that has it, and the library; nothing is
- * left out.
+ * <p><b>Releases.</b> Configurations need NCCL 2.31.2. A call with a field that the library does not support throws a
+ * {@link NcclLibraryException} that names the function or the field, the release that added it, and the library. No field is
+ * omitted.
  *
- * <p><b>Memory.</b> NCCL reads a configuration from native memory, which is filled at the first call and used again at all
- * others. It is freed with this object, and kept as long as an open group, a captured graph, or a call that has not returned
- * may read it. Configurations need not be closed, and cost about 150 bytes each.
+ * <p><b>Memory.</b> NCCL reads a configuration from native memory. The first call fills this memory, and later calls
+ * reuse it. The memory is freed with this object, and stays valid as long as an open group, a captured graph, or a
+ * call that has not returned may read it. Configurations need not be closed, and need about 150 bytes each.
  *
- * <p>Instances are immutable and may be used in any number of calls, communicators and threads at once, one with an event in
- * one call at a time; builders are for one thread.
+ * <p>Instances are immutable and may be used in any number of calls, communicators and threads at once; a
+ * configuration with an event may be used in one call at a time. A builder is confined to one thread.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html">NCCL: ncclCollConfig_t</a>
  */
@@ -44,7 +45,7 @@ public final class CollectiveConfig {
     private static final int MOST_VENDOR_ID = (1 << 24) - 1;
 
     private final Map<CollectiveConfigField, Object> values;
-    /** Null if there is none. */
+    /** Null if the configuration has no event. */
     private final CudaEvent event;
 
     /** Null until the first call. */
@@ -56,21 +57,21 @@ public final class CollectiveConfig {
     }
 
     /**
-     * An option that only a vendor's own library reads; NVIDIA's reads none.
+     * An option for the library of another vendor. NVIDIA's library reads no such options.
      *
      * @param vendorId the vendor's number, 1 to 2^24 - 1
-     * @param optionId the option's number, which the vendor chooses
-     * @param value an {@link Integer}, a {@link String}, or a {@link Long} with an address
+     * @param optionId the option's number, which the vendor defines
+     * @param value an {@link Integer}, a {@link String}, or an address as a {@link Long}
      */
     public record VendorOption(int vendorId, int optionId, Object value) {
         /**
-         * Checks the numbers and the value.
+         * Creates an option.
          *
          * @param vendorId the vendor's number
          * @param optionId the option's number
-         * @param value its value
-         * @throws IllegalArgumentException if the vendor's number is out of range, the value has another type, or a text has
-         *     a NUL character
+         * @param value the option's value
+         * @throws IllegalArgumentException if the vendor's number is out of range, the value has another type, or a
+         *     text has a NUL character
          */
         public VendorOption {
             if (vendorId < 1 || vendorId > MOST_VENDOR_ID) {
@@ -93,7 +94,7 @@ public final class CollectiveConfig {
             return vendorId == other.vendorId && optionId == other.optionId;
         }
 
-        /** {@return the key and the value: "7/1=fast"; of an address "7/1=0x7f12"} */
+        /** {@return the key and the value, such as "7/1=fast", or "7/1=0x7f12" for an address} */
         @Override
         public String toString() {
             return vendorId + "/" + optionId + "="
@@ -102,18 +103,18 @@ public final class CollectiveConfig {
     }
 
     /**
-     * Starts a configuration.
+     * Creates a builder.
      *
-     * @return a builder with nothing set
+     * @return a builder without any field set
      */
     public static Builder builder() {
         return new Builder(Map.of());
     }
 
     /**
-     * A configuration that forces an algorithm, and sets nothing else.
+     * Creates a configuration that forces an algorithm, without any other field.
      *
-     * @param selection as {@link AlgorithmSelection#of} takes it: "ring"
+     * @param selection a selection in the syntax of {@link AlgorithmSelection#of}, such as "ring"
      * @return the configuration
      * @throws IllegalArgumentException if the text names no algorithm
      */
@@ -122,7 +123,7 @@ public final class CollectiveConfig {
     }
 
     /**
-     * A builder with what is set here, such as to add the event of one rank.
+     * Creates a builder with the fields of this configuration, for example to add the event of one rank.
      *
      * @return a new builder
      */
@@ -131,10 +132,11 @@ public final class CollectiveConfig {
     }
 
     /**
-     * The fields that were set, by their names in C.
+     * Returns the fields that are set, by their names in C.
      *
-     * @return an immutable map in the order of {@code ncclCollConfig_t}; values are of the types that the builder takes,
-     *     those of {@code forceAlgSelection} Boolean, and those of {@code ext} lists of {@link VendorOption}
+     * @return an immutable map in the order of {@code ncclCollConfig_t}; values have the types of the builder's
+     *     parameters, the value of {@code forceAlgSelection} is a Boolean, and the value of {@code ext} is a list of
+     *     {@link VendorOption}
      */
     public Map<String, Object> values() {
         Map<String, Object> named = new LinkedHashMap<>();
@@ -143,10 +145,12 @@ public final class CollectiveConfig {
     }
 
     /**
-     * Checks that a library takes all fields that were set, as every call does. Loads nothing, and calls nothing.
+     * Checks that a library supports all fields that are set. Every call with the configuration makes this check, too.
+     * Loads no library and calls no function of it.
      *
-     * @param library the library, mostly {@link NcclLibrary#get()}
-     * @throws NcclLibraryException if it does not; the message names the field, the release it needs, and the loaded one
+     * @param library the library, usually {@link NcclLibrary#get()}
+     * @throws NcclLibraryException if the library does not support a field; the message names the field, the release
+     *     that it needs, and the loaded library
      */
     public void requireSupportedBy(NcclLibrary library) {
         Objects.requireNonNull(library, "library");
@@ -159,10 +163,10 @@ public final class CollectiveConfig {
     }
 
     /**
-     * Where NCCL reads it, as long as this object is reachable.
+     * Returns the address of the native struct, which is valid as long as this object is reachable.
      *
-     * @param library that of this process
-     * @throws NcclLibraryException if the library does not know a field
+     * @param library the library of this process
+     * @throws NcclLibraryException if the library does not support a field
      */
     long struct(NcclLibrary library) {
         NativeCollectiveConfig made = struct;
@@ -177,7 +181,7 @@ public final class CollectiveConfig {
         return struct;
     }
 
-    /** Null if there is none. */
+    /** Null if the configuration has no event. */
     CudaEvent launchCompletionEvent() {
         return event;
     }
@@ -187,7 +191,10 @@ public final class CollectiveConfig {
         return (Integer) values.get(CollectiveConfigField.CGA_CLUSTER_SIZE);
     }
 
-    /** The fields that all ranks must agree on: "{maxCTAs=4, algSelection=ring}". Of an event and addresses, that there are. */
+    /**
+     * The fields that must be equal on all ranks, such as "{maxCTAs=4, algSelection=ring}". Contains only the presence
+     * of an event and of addresses, since their values differ between ranks.
+     */
     String signature() {
         Map<String, Object> same = new LinkedHashMap<>(values());
         same.computeIfPresent(CollectiveConfigField.LAUNCH_COMPLETION_EVENT.cName, (name, event) -> "set");
@@ -212,13 +219,13 @@ public final class CollectiveConfig {
         return values.hashCode();
     }
 
-    /** The fields that were set: "CollectiveConfig{maxCTAs=4, algSelection=ring}". */
+    /** {@return the fields that are set, such as "CollectiveConfig{maxCTAs=4, algSelection=ring}"} */
     @Override
     public String toString() {
         return "CollectiveConfig" + values();
     }
 
-    /** Collects the fields of a configuration. A field that is set again has the later value. */
+    /** Builder of a configuration. Setting a field again replaces its value. */
     public static final class Builder {
         private final Map<CollectiveConfigField, Object> values = new EnumMap<>(CollectiveConfigField.class);
 
@@ -227,10 +234,10 @@ public final class CollectiveConfig {
         }
 
         /**
-         * The algorithms that NCCL may choose among. Where it has none of them for a call, because of the operation, the
+         * Restricts NCCL to the given algorithms. If NCCL has none of them for a call, because of the operation, the
          * machine or the buffers, the call fails with {@link Result#INVALID_ARGUMENT}.
          *
-         * <p>Default: NCCL chooses among all. Since NCCL 2.31.2.
+         * <p>Default: NCCL chooses among all algorithms. Since NCCL 2.31.2.
          *
          * @param selection the algorithms
          * @return this builder
@@ -242,9 +249,9 @@ public final class CollectiveConfig {
         }
 
         /**
-         * As {@link #algorithm(AlgorithmSelection)}, with the text of a selection.
+         * As {@link #algorithm(AlgorithmSelection)} with a selection as text.
          *
-         * @param selection as {@link AlgorithmSelection#of} takes it: "ring"
+         * @param selection a selection in the syntax of {@link AlgorithmSelection#of}, such as "ring"
          * @return this builder
          * @throws IllegalArgumentException if the text names no algorithm
          */
@@ -253,9 +260,9 @@ public final class CollectiveConfig {
         }
 
         /**
-         * The algorithms that NCCL chooses among where it can. Where it has none of them for a call, it chooses among all.
+         * Prefers the given algorithms. If NCCL has none of them for a call, it chooses among all algorithms.
          *
-         * <p>Default: NCCL chooses among all. Since NCCL 2.31.2.
+         * <p>Default: NCCL chooses among all algorithms. Since NCCL 2.31.2.
          *
          * @param selection the algorithms
          * @return this builder
@@ -267,9 +274,9 @@ public final class CollectiveConfig {
         }
 
         /**
-         * As {@link #preferAlgorithm(AlgorithmSelection)}, with the text of a selection.
+         * As {@link #preferAlgorithm(AlgorithmSelection)} with a selection as text.
          *
-         * @param selection as {@link AlgorithmSelection#of} takes it: "ring"
+         * @param selection a selection in the syntax of {@link AlgorithmSelection#of}, such as "ring"
          * @return this builder
          * @throws IllegalArgumentException if the text names no algorithm
          */
@@ -278,9 +285,9 @@ public final class CollectiveConfig {
         }
 
         /**
-         * The least number of blocks of threads, and so of the GPU's multiprocessors, that the kernel takes.
+         * Sets the minimum number of thread blocks, and thereby of the GPU's multiprocessors, of the kernel.
          *
-         * <p>Default: as the communicator. Since NCCL 2.31.2.
+         * <p>Default: the communicator's value. Since NCCL 2.31.2.
          *
          * @param count 1 to 64
          * @return this builder
@@ -291,9 +298,9 @@ public final class CollectiveConfig {
         }
 
         /**
-         * The largest number of blocks of threads that the kernel takes; at most the communicator's.
+         * Sets the maximum number of thread blocks of the kernel; at most the communicator's value.
          *
-         * <p>Default: as the communicator. Since NCCL 2.31.2.
+         * <p>Default: the communicator's value. Since NCCL 2.31.2.
          *
          * @param count 1 to 64
          * @return this builder
@@ -304,9 +311,9 @@ public final class CollectiveConfig {
         }
 
         /**
-         * How many blocks of threads the kernel takes if it reduces in the NVLink switch.
+         * Sets the number of thread blocks of a kernel that reduces in the NVLink switch.
          *
-         * <p>Default: as the communicator. Since NCCL 2.31.2.
+         * <p>Default: the communicator's value. Since NCCL 2.31.2.
          *
          * @param count 1 to 64
          * @return this builder
@@ -317,12 +324,12 @@ public final class CollectiveConfig {
         }
 
         /**
-         * How many blocks of threads work as one cluster, on GPUs that have clusters. The same in all collectives of a group:
-         * NCCL does not define what others do.
+         * Sets the number of thread blocks (CTAs) in a cluster, on GPUs that have clusters. All collectives of a group
+         * must have the same size; NCCL does not define the result of different sizes.
          *
-         * <p>Default: as the communicator. Since NCCL 2.31.2.
+         * <p>Default: the communicator's value. Since NCCL 2.31.2.
          *
-         * @param size 0 to 8; 0 is none
+         * @param size 0 to 8; 0 disables clusters
          * @return this builder
          * @throws IllegalArgumentException if the value is out of range
          */
@@ -331,9 +338,9 @@ public final class CollectiveConfig {
         }
 
         /**
-         * How freely NCCL uses the multiprocessors of the GPU.
+         * Sets the policy for NCCL's use of the GPU's multiprocessors.
          *
-         * <p>Default: as the communicator. Since NCCL 2.31.2.
+         * <p>Default: the communicator's value. Since NCCL 2.31.2.
          *
          * @param policy the policy
          * @return this builder
@@ -344,11 +351,12 @@ public final class CollectiveConfig {
         }
 
         /**
-         * A number that a profiler plugin gets with the events of the call, such as that of the training step.
+         * Sets a number that a profiler plugin receives with the events of the call, such as the number of the
+         * training step.
          *
          * <p>Default: 0. Since NCCL 2.31.2.
          *
-         * @param tag from 0: the most significant bit is reserved
+         * @param tag at least 0; the most significant bit is reserved
          * @return this builder
          * @throws IllegalArgumentException if the value is negative
          */
@@ -362,16 +370,17 @@ public final class CollectiveConfig {
         }
 
         /**
-         * An event that NCCL records when the kernel has been launched, not when it is done: work of another stream that
-         * waits for it takes only the multiprocessors that are left. With CUDA before 12.3 it is recorded before the launch.
-         * All ranks pass an event, each its own, or none does; in a group one call of a communicator may have one. An event
-         * that is closed is destroyed when the call and the graph that has captured it are done.
+         * Sets an event that NCCL records when the kernel has been launched, not when the kernel is done. Work of
+         * another stream that waits for the event then uses only the multiprocessors that the kernel leaves free. With
+         * CUDA before 12.3, NCCL records the event before the launch. Either every rank passes an event of its own, or
+         * no rank passes an event. In a group, one call of each communicator may have an event. A closed event is
+         * destroyed when the call and the graph that has captured the call are done.
          *
          * <p>Default: none. Since NCCL 2.32.3.
          *
          * @param event an event of {@link CudaEvent#create} on the communicator's device
          * @return this builder
-         * @throws IllegalArgumentException if it is one that takes the time
+         * @throws IllegalArgumentException if the event records timing
          */
         public Builder launchCompletionEvent(CudaEvent event) {
             Objects.requireNonNull(event, "event");
@@ -384,13 +393,13 @@ public final class CollectiveConfig {
         }
 
         /**
-         * Adds an option with a number for a vendor's library.
+         * Adds an option with an integer for a vendor's library, or replaces the option with the same numbers.
          *
-         * <p>Default: none. Since NCCL 2.31.2, and ignored by NVIDIA's library.
+         * <p>Default: none. Since NCCL 2.31.2. NVIDIA's library ignores the option.
          *
          * @param vendorId the vendor's number, 1 to 2^24 - 1
          * @param optionId the option's number
-         * @param value its value
+         * @param value the option's value
          * @return this builder
          * @throws IllegalArgumentException if the vendor's number is out of range
          */
@@ -399,13 +408,11 @@ public final class CollectiveConfig {
         }
 
         /**
-         * Adds an option with a text for a vendor's library.
-         *
-         * <p>Default: none. Since NCCL 2.31.2, and ignored by NVIDIA's library.
+         * As {@link #vendorOption(int, int, int)} with a text.
          *
          * @param vendorId the vendor's number, 1 to 2^24 - 1
          * @param optionId the option's number
-         * @param value its value, which the library gets in UTF-8
+         * @param value the option's value, passed to the library in UTF-8
          * @return this builder
          * @throws IllegalArgumentException if the vendor's number is out of range, or the text has a NUL character
          */
@@ -414,13 +421,12 @@ public final class CollectiveConfig {
         }
 
         /**
-         * Adds an option with an address for a vendor's library. What is there is the caller's concern.
-         *
-         * <p>Default: none. Since NCCL 2.31.2, and ignored by NVIDIA's library.
+         * As {@link #vendorOption(int, int, int)} with an address. The caller must keep the memory at the address
+         * valid.
          *
          * @param vendorId the vendor's number, 1 to 2^24 - 1
          * @param optionId the option's number
-         * @param address its value
+         * @param address the option's value
          * @return this builder
          * @throws IllegalArgumentException if the vendor's number is out of range
          */
@@ -428,7 +434,7 @@ public final class CollectiveConfig {
             return addOption(new VendorOption(vendorId, optionId, address));
         }
 
-        /** An option that is set again has the later value, too: a list must not have a key twice. */
+        /** Replaces an option with the same key, since a list must not contain a key twice. */
         private Builder addOption(VendorOption option) {
             List<VendorOption> options = new ArrayList<>();
             if (values.get(CollectiveConfigField.EXT) instanceof List<?> earlier) {
@@ -443,10 +449,10 @@ public final class CollectiveConfig {
         }
 
         /**
-         * Makes the configuration. Loads no library.
+         * Builds the configuration. Loads no library.
          *
          * @return the configuration
-         * @throws IllegalArgumentException if minCTAs is over maxCTAs
+         * @throws IllegalArgumentException if minCTAs is greater than maxCTAs
          */
         public CollectiveConfig build() {
             Integer min = (Integer) values.get(CollectiveConfigField.MIN_CTAS);

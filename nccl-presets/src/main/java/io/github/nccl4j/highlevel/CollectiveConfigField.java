@@ -4,8 +4,8 @@ import io.github.nccl4j.nccl.ncclCollConfig_t;
 import java.util.function.ObjIntConsumer;
 
 /**
- * The fields of {@code ncclCollConfig_t}, in its order: names, ranges, and the releases that added them. The only place that
- * knows the releases; a test compares them with {@code nccl.h}.
+ * Fields of {@code ncclCollConfig_t}, in the order of the struct: names, ranges, and the releases that added them. The
+ * only place with these releases; a test compares them with {@code nccl.h}.
  */
 enum CollectiveConfigField {
     EXT("ext"),
@@ -31,7 +31,7 @@ enum CollectiveConfigField {
         this(cName, 0, 0, null);
     }
 
-    /** One of the release that added the struct. */
+    /** Creates a field of the release that added the struct. */
     CollectiveConfigField(String cName, int least, int most, ObjIntConsumer<ncclCollConfig_t> setter) {
         this(cName, new Version(2, 31, 2), least, most, setter);
     }
@@ -54,7 +54,7 @@ enum CollectiveConfigField {
         }
     }
 
-    /** Writes the value of a field that has a range. */
+    /** Writes the value of a field with a range to the struct. */
     void write(ncclCollConfig_t config, int value) {
         setter.accept(config, value);
     }

@@ -12,7 +12,8 @@ import java.util.Objects;
 import java.util.Set;
 
 /**
- * How a communicator is to be. What is not set is left to NCCL, whose environment variables win over all of it.
+ * Options of a communicator, the fields of {@code ncclConfig_t}. NCCL chooses the values of fields that are not set.
+ * NCCL's environment variables take precedence over every field.
  *
  * <pre>{@code
  * CommunicatorConfig config = CommunicatorConfig.builder()
@@ -22,10 +23,10 @@ import java.util.Set;
  *         .build();
  * }</pre>
  *
- * <p>A library ignores fields that are newer than it is, and says nothing. So {@link #requireSupportedBy} refuses a
- * configuration whose fields the library does not know, unless the builder said {@link Builder#ignoreUnsupported}.
+ * <p>NCCL silently ignores fields that are newer than the library. Therefore {@link #requireSupportedBy} refuses a
+ * configuration with fields that the library does not know, unless {@link Builder#ignoreUnsupported} was called.
  *
- * <p>Instances are immutable; builders are for one thread.
+ * <p>Instances are immutable and may be used in any thread; a builder is confined to one thread.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html">NCCL: ncclConfig_t</a>
  */
@@ -39,19 +40,19 @@ public final class CommunicatorConfig {
     }
 
     /**
-     * Starts a configuration.
+     * Creates a builder.
      *
-     * @return a builder with nothing set
+     * @return a builder without any field set
      */
     public static Builder builder() {
         return new Builder();
     }
 
     /**
-     * The fields that were set, by their names in C.
+     * Returns the fields that are set, by their names in C.
      *
-     * @return an immutable map in the order of {@code ncclConfig_t}; values are of the types that the builder takes, or sets
-     *     of them
+     * @return an immutable map in the order of {@code ncclConfig_t}; values have the types of the builder's
+     *     parameters, or are sets of them
      */
     public Map<String, Object> values() {
         Map<String, Object> named = new LinkedHashMap<>();
@@ -60,17 +61,18 @@ public final class CommunicatorConfig {
     }
 
     /**
-     * Checks that a library takes all fields that were set. Where the builder said {@link Builder#ignoreUnsupported},
-     * those that it does not take are logged as warnings instead.
+     * Checks that a library supports all fields that are set. With {@link Builder#ignoreUnsupported}, unsupported
+     * fields are logged as warnings instead.
      *
-     * @param library the library, mostly {@link NcclLibrary#get()}
-     * @throws NcclLibraryException if it does not; the message names the field, the release it needs, and the loaded one
+     * @param library the library, usually {@link NcclLibrary#get()}
+     * @throws NcclLibraryException if the library does not support a field; the message names the field, the release
+     *     that it needs, and the loaded library
      */
     public void requireSupportedBy(NcclLibrary library) {
         supportedBy(library);
     }
 
-    /** The fields that the library takes, after the check. */
+    /** As {@link #requireSupportedBy}; returns the fields that the library supports. */
     Map<ConfigField, Object> supportedBy(NcclLibrary library) {
         Map<ConfigField, Object> supported = new EnumMap<>(ConfigField.class);
         values.forEach((field, value) -> {
@@ -80,7 +82,7 @@ public final class CommunicatorConfig {
                 supported.put(field, value);
                 return;
             }
-            // A newer release for the value than for the field: it is the value that the library does not know.
+            // If the value needs a newer release than the field, the message names the value, too.
             String what = isAlone
                     ? field.cName + " without maxCTAs"
                     : since.equals(field.since()) ? field.cName : field.cName + " " + value;
@@ -106,13 +108,13 @@ public final class CommunicatorConfig {
         return values.hashCode();
     }
 
-    /** The fields that were set: "CommunicatorConfig{blocking=false, maxCTAs=16}". */
+    /** {@return the fields that are set, such as "CommunicatorConfig{blocking=false, maxCTAs=16}"} */
     @Override
     public String toString() {
         return "CommunicatorConfig" + values();
     }
 
-    /** Collects the fields of a configuration. A field that is set again has the later value. */
+    /** Builder of a configuration. Setting a field again replaces its value. */
     public static final class Builder {
         private final Map<ConfigField, Object> values = new EnumMap<>(ConfigField.class);
         private boolean ignoresUnsupported;
@@ -120,12 +122,12 @@ public final class CommunicatorConfig {
         private Builder() {}
 
         /**
-         * Whether calls wait until they have done their work. If not, they may answer {@code ncclInProgress} and go on, which
-         * is what makes deadlines possible.
+         * Sets whether NCCL's calls block until their work is done. A non-blocking call may return
+         * {@code ncclInProgress} and continue in the background, so that nccl4j can apply the deadline by polling.
          *
          * <p>Default: true. Since NCCL 2.14.3.
          *
-         * @param blocking whether calls wait
+         * @param blocking true for blocking calls
          * @return this builder
          */
         public Builder blocking(boolean blocking) {
@@ -133,11 +135,11 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * How many blocks of threads work as one cluster, on GPUs that have clusters.
+         * Sets the number of thread blocks (CTAs) in a cluster, on GPUs that have clusters.
          *
-         * <p>Default: NCCL chooses by the GPU, mostly 4. Since NCCL 2.17.1.
+         * <p>Default: NCCL chooses by the GPU, usually 4. Since NCCL 2.17.1.
          *
-         * @param size 0 to 8; 0 is none
+         * @param size 0 to 8; 0 disables clusters
          * @return this builder
          * @throws IllegalArgumentException if the value is out of range
          */
@@ -146,12 +148,12 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * The least number of blocks of threads, and so of the GPU's multiprocessors, that a kernel of NCCL takes. Without
-         * {@link #maxCtas} it needs NCCL 2.31.2.
+         * Sets the minimum number of thread blocks, and thereby of the GPU's multiprocessors, of a kernel of NCCL.
+         * Without {@link #maxCtas} this field needs NCCL 2.31.2.
          *
          * <p>Default: 1. Since NCCL 2.17.1.
          *
-         * @param count from 1
+         * @param count at least 1
          * @return this builder
          * @throws IllegalArgumentException if the value is out of range
          */
@@ -160,11 +162,12 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * The largest number of blocks of threads that a kernel of NCCL takes; what is left can compute.
+         * Sets the maximum number of thread blocks of a kernel of NCCL. The GPU's other multiprocessors are free for
+         * computation.
          *
          * <p>Default: 64. Since NCCL 2.17.1.
          *
-         * @param count from 1; NCCL takes numbers over 64 for 64
+         * @param count at least 1; NCCL treats numbers above 64 as 64
          * @return this builder
          * @throws IllegalArgumentException if the value is out of range
          */
@@ -173,9 +176,9 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * The network to be used, by the name that NCCL gives it, such as "IB" or "Socket", or that of a plugin.
+         * Sets the network by its name in NCCL, such as "IB" or "Socket", or by the name of a plugin.
          *
-         * <p>Default: the first that works. Since NCCL 2.17.1.
+         * <p>Default: the first network that works. Since NCCL 2.17.1.
          *
          * @param name the name
          * @return this builder
@@ -186,12 +189,12 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * Whether communicators that are split off share connections and buffers with this one: less memory and a faster
-         * start, but what they do is not independent any more.
+         * Sets whether communicators that are split from this communicator share its connections and buffers. Sharing
+         * needs less memory and makes creation faster, but the operations of both are no longer independent.
          *
          * <p>Default: false. Since NCCL 2.18.1.
          *
-         * @param share whether they share
+         * @param share true to share
          * @return this builder
          */
         public Builder splitShare(boolean share) {
@@ -199,11 +202,11 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * The class of service in the network. What the numbers mean is up to the network.
+         * Sets the class of service in the network. The network defines the meaning of the numbers.
          *
-         * <p>Default: that of the network. Since NCCL 2.26.2.
+         * <p>Default: the network's default. Since NCCL 2.26.2.
          *
-         * @param trafficClass any number but the smallest int, which NCCL takes for "not set"
+         * @param trafficClass any number except the smallest int, which NCCL reads as "not set"
          * @return this builder
          * @throws IllegalArgumentException if the value is out of range
          */
@@ -212,8 +215,8 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * The communicator's name in logs, profilers and exceptions. NCCL keeps the address of the text, for all descendants
-         * of the communicator too, so nccl4j never frees it: take names from a limited set.
+         * Sets the communicator's name in logs, profilers and exceptions. NCCL keeps the address of the text, also in
+         * all descendants of the communicator, so nccl4j never frees the text: choose names from a limited set.
          *
          * <p>Default: none. Since NCCL 2.27.3.
          *
@@ -226,11 +229,11 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * Whether switches that can reduce, such as those with SHARP, do so.
+         * Sets whether network switches that can reduce, such as switches with SHARP, perform reductions.
          *
          * <p>Default: false. Since NCCL 2.27.3.
          *
-         * @param enable whether they do
+         * @param enable true to reduce in the switches
          * @return this builder
          */
         public Builder collnetEnable(boolean enable) {
@@ -238,7 +241,7 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * How freely NCCL uses the multiprocessors of the GPU. {@link CtaPolicy#ZERO} needs NCCL 2.28.3.
+         * Sets the policy for NCCL's use of the GPU's multiprocessors. {@link CtaPolicy#ZERO} needs NCCL 2.28.3.
          *
          * <p>Default: {@link CtaPolicy#DEFAULT}. Since NCCL 2.27.3.
          *
@@ -250,11 +253,11 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * Whether communicators that are shrunk from this one share connections and buffers with it.
+         * Sets whether communicators that are shrunk from this communicator share its connections and buffers.
          *
          * <p>Default: false. Since NCCL 2.27.3.
          *
-         * @param share whether they share
+         * @param share true to share
          * @return this builder
          */
         public Builder shrinkShare(boolean share) {
@@ -262,11 +265,11 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * How many blocks of threads a kernel takes that reduces in the NVLink switch.
+         * Sets the number of thread blocks of a kernel that reduces in the NVLink switch.
          *
          * <p>Default: NCCL chooses. Since NCCL 2.27.3.
          *
-         * @param count from 1
+         * @param count at least 1
          * @return this builder
          * @throws IllegalArgumentException if the value is out of range
          */
@@ -275,9 +278,10 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * How many channels send and receive use for each peer in the network. NCCL rounds up to a power of two.
+         * Sets the number of channels that send and receive use for each peer in the network. NCCL rounds up to a
+         * power of two.
          *
-         * <p>Default: NCCL chooses what suits all-to-all. Since NCCL 2.28.3.
+         * <p>Default: NCCL chooses a number for all-to-all. Since NCCL 2.28.3.
          *
          * @param count 1 to 64
          * @return this builder
@@ -288,11 +292,11 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * Whether work is laid out for the best use of NVLink.
+         * Sets whether NCCL schedules work for the best use of NVLink.
          *
          * <p>Default: false. Since NCCL 2.28.3.
          *
-         * @param enable whether it is
+         * @param enable true to schedule for NVLink
          * @return this builder
          */
         public Builder nvlinkCentricSched(boolean enable) {
@@ -300,8 +304,9 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * How the communicator is used with CUDA graphs: 0 not at all, 1 in one graph only, 2 in several graphs or in graphs
-         * and outside. The less is promised, the more NCCL does to keep the order.
+         * Sets how the program uses the communicator with CUDA graphs: 0 in no graph, 1 in one graph only, 2 in
+         * several graphs or both in graphs and outside of graphs. A higher mode makes NCCL do more work to keep
+         * operations in order.
          *
          * <p>Default: 2. Since NCCL 2.29.2.
          *
@@ -314,11 +319,11 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * How many contexts there are for put and signal. 0 turns them off, and needs NCCL 2.30.7.
+         * Sets the number of contexts for put and signal. 0 disables put and signal, and needs NCCL 2.30.7.
          *
          * <p>Default: 1. Since NCCL 2.29.2.
          *
-         * @param count from 0
+         * @param count at least 0
          * @return this builder
          * @throws IllegalArgumentException if the value is out of range
          */
@@ -327,11 +332,12 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * With how many peers this rank exchanges data by send and receive at most; fewer peers need less memory.
+         * Sets the maximum number of peers with which this rank exchanges data by send and receive. Fewer peers need
+         * less memory.
          *
          * <p>Default: all ranks. Since NCCL 2.30.3.
          *
-         * @param count from 1
+         * @param count at least 1
          * @return this builder
          * @throws IllegalArgumentException if the value is out of range
          */
@@ -340,12 +346,12 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * Whether NCCL keeps its kernels in order while a graph is captured. If not, the program does, and
-         * {@link #graphUsageMode} must be 0 or 1.
+         * Sets whether NCCL keeps its kernels in order while a graph is captured. With false, the program must keep
+         * the order, and {@link #graphUsageMode} must be 0 or 1.
          *
          * <p>Default: true. Since NCCL 2.30.7.
          *
-         * @param enable whether NCCL keeps the order
+         * @param enable true if NCCL keeps the order
          * @return this builder
          */
         public Builder graphStreamOrdering(boolean enable) {
@@ -353,12 +359,13 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * Whether kernels of this communicator may run beside those of others that have it too, in the order in which this
-         * process launches them. They must not run beside those of communicators that do without.
+         * Sets whether kernels of this communicator may run concurrently with kernels of other communicators that have
+         * this option, in the order in which this process launches them. They must not run concurrently with kernels of
+         * communicators without this option.
          *
          * <p>Default: false. Since NCCL 2.31.2.
          *
-         * @param enable whether the order of launches counts
+         * @param enable true for the order of launches
          * @return this builder
          */
         public Builder launchOrderImplicit(boolean enable) {
@@ -366,11 +373,11 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * How many signals for put and wait each context has. 0 is none.
+         * Sets the number of signals for put and wait in each context. 0 disables signals.
          *
          * <p>Default: 1. Since NCCL 2.31.2.
          *
-         * @param count from 0
+         * @param count at least 0
          * @return this builder
          * @throws IllegalArgumentException if the value is out of range
          */
@@ -379,12 +386,12 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * Whether signals are set up with the communicator. If not, they are with its first window, and cannot be used
-         * before.
+         * Sets whether NCCL sets signals up when it creates the communicator. With false, NCCL sets them up with the
+         * first window, and they can't be used before.
          *
          * <p>Default: false. Since NCCL 2.31.2.
          *
-         * @param enable whether it is done at once
+         * @param enable true to set signals up at creation
          * @return this builder
          */
         public Builder rmaEagerInit(boolean enable) {
@@ -392,7 +399,7 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * Whether the endpoints of NVIDIA's compute fabric can be asked for on the host. The same on every rank.
+         * Sets whether the host can query the endpoints of NVIDIA's compute fabric. All ranks must pass the same mode.
          *
          * <p>Default: NCCL chooses. Since NCCL 2.31.2.
          *
@@ -404,14 +411,14 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * For what the communicator does without reductions and multicast in the NVLink switch.
+         * Sets for which purposes the communicator does not use reductions and multicast in the NVLink switch.
          *
          * <p>Default: {@link NvlsHostMode#ENABLE}. Since NCCL 2.32.3.
          *
          * @param mode the mode
-         * @param more further ones, which come on top of it
+         * @param more modes that are combined with it
          * @return this builder
-         * @throws IllegalArgumentException if {@link NvlsHostMode#ENABLE} is among several
+         * @throws IllegalArgumentException if {@link NvlsHostMode#ENABLE} is combined with another mode
          */
         public Builder nvlsHostMode(NvlsHostMode mode, NvlsHostMode... more) {
             Set<NvlsHostMode> modes = Collections.unmodifiableSet(EnumSet.of(mode, more));
@@ -422,7 +429,8 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * Lets libraries that are too old for a field do without it: a warning is logged, and the field is left out.
+         * Omits fields that the library does not support, and logs a warning for each, instead of refusing the
+         * configuration.
          *
          * @return this builder
          */
@@ -432,11 +440,11 @@ public final class CommunicatorConfig {
         }
 
         /**
-         * Makes the configuration. Loads no library.
+         * Builds the configuration. Loads no library.
          *
          * @return the configuration
-         * @throws IllegalArgumentException if fields do not go together: minCTAs over maxCTAs, or graphStreamOrdering off
-         *     while graphUsageMode is 2
+         * @throws IllegalArgumentException if minCTAs is greater than maxCTAs, or graphStreamOrdering is false while
+         *     graphUsageMode is 2
          */
         public CommunicatorConfig build() {
             Integer min = (Integer) values.get(ConfigField.MIN_CTAS);

@@ -24,11 +24,12 @@ import java.util.function.Supplier;
 import org.bytedeco.javacpp.Loader;
 
 /**
- * The native communicator behind a {@link Communicator}: its handle and state, who may call it when, and how calls that
- * take long are waited for.
+ * The native communicator behind a {@link Communicator}: its handle, its state, exclusive access to it, and the
+ * deadline of calls that wait.
  *
- * <p>Operations go through the gate, which is open in state OPEN only. Changes of state go through it, too, whether it is
- * open or not. {@link #abort} alone does not wait for who is inside.
+ * <p>Operations enter the gate, which is open in state OPEN only. Changes of state also enter the gate, whether it is
+ * open or barred. Only {@link #revoke} and {@link #abort} do not enter the gate, so that they can run during another
+ * thread's call.
  */
 final class CommunicatorCore {
     private static final Set<State> ENDED = EnumSet.of(State.ABORTED, State.CLOSED);
@@ -48,31 +49,34 @@ final class CommunicatorCore {
     private int rank;
     private int size;
 
-    /** Plain: written before the gate is opened for the first time. */
+    /** Not volatile: written before the gate opens for the first time. */
     private long handle;
 
     private final Gate gate = new Gate(this::inUse, this::giveThreadADevice);
     private volatile State state;
-    /** A call that was given up is still in NCCL. */
+    /** True after a call was abandoned that is still in NCCL. */
     private volatile boolean stuck;
 
     private final Failures failures;
 
-    /** Where NCCL writes the handle, and the asynchronous error. */
+    /** Memory to which NCCL writes the handle and the asynchronous error. */
     private final NativeMemory cells = new NativeMemory(2 * Long.BYTES);
 
-    /** Guards the cells, and the handle against being freed while its asynchronous error is asked for. */
+    /** Guards the cells, and prevents that the handle is freed while its asynchronous error is queried. */
     private final ReentrantLock polling = new ReentrantLock();
 
     private boolean released;
 
-    /** Calls that may wait, besides operations. Written by the thread that is in the gate. */
+    /** Number of calls that may wait, except operations. Written by the holder of the pass. */
     private long calls;
 
-    /** When the last of them began, or it came to be; in milliseconds since 1970. Not volatile: readers may see changes late. */
+    /**
+     * Start of the last such call, or time of creation, in milliseconds since 1970. Not volatile: readers may see
+     * changes late.
+     */
     private long lastCall = System.currentTimeMillis();
 
-    /** The batch that this takes part in, its place there, and the pass until the batch has ended. */
+    /** The open batch of this communicator, its index in the batch, and the pass that it holds until the batch ends. */
     volatile Batch batch;
 
     int batchIndex;
@@ -80,19 +84,19 @@ final class CommunicatorCore {
     /** The batch's number among the groups of this communicator, or 0. */
     private int batchGroup;
 
-    /** Compares calls with other ranks; null if nobody does. Plain, as the handle is. */
+    /** Compares collective calls across ranks; null if the check is off. Not volatile, like the handle. */
     private CallCheck check;
 
-    /** Asks the other ranks when something is late; null where that can't be. Plain, as the handle is. */
+    /** Queries the other ranks when an operation is late; null if that is impossible. Not volatile, like the handle. */
     private RankStatusQuery statusQuery;
 
-    /** What names this communicator in the process; null if it is not known. */
+    /** Identifies this communicator in the process; null if unknown. */
     private Object communicatorKey;
 
-    /** The ranks of it in this process, on CUDA devices. */
+    /** The communicator's ranks in this process, on CUDA devices. */
     private ProcessRanks processRanks;
 
-    /** How many communicators were made from it, by calls of all ranks. */
+    /** Number of communicators that were derived from this communicator by collective calls. */
     private int derived;
 
     private UniqueId growId;
@@ -100,14 +104,14 @@ final class CommunicatorCore {
     private final Thread creator = Thread.currentThread();
 
     private final List<AutoCloseable> owned = new ArrayList<>();
-    /** What calls that were given up may still use. */
+    /** Releases of resources that abandoned calls may still use. */
     private final List<Runnable> kept = new ArrayList<>();
 
-    /** Guarded by the list. */
+    /** True after {@link #kept} was released. Guarded by that list. */
     private boolean keepsNothing;
 
     private final Set<CudaGraph> graphs = new HashSet<>();
-    /** Where it was asked for: in a group it comes to be somewhere else. */
+    /** Stack of the request for the communicator: a group creates the communicator at its launch. */
     private final Throwable creation = new Throwable("created here");
 
     private Leaks.Watch watch;
@@ -165,7 +169,7 @@ final class CommunicatorCore {
         return name;
     }
 
-    /** Known from the start, or when it has come to be. */
+    /** The rank; throws if it is not known before the communicator is created. */
     int rank() {
         State seen = state;
         if (size == 0) {
@@ -174,17 +178,17 @@ final class CommunicatorCore {
         return rank;
     }
 
-    /** The rank, or what it is to be; 0 as long as that is not known. */
+    /** The rank, also before the communicator is created; 0 if not known yet. */
     int expectedRank() {
         return rank;
     }
 
-    /** The size, or what it is to be; 0 as long as that is not known. */
+    /** The size, also before the communicator is created; 0 if not known yet. */
     int expectedSize() {
         return size;
     }
 
-    /** What all of its ranks know it by, for records: neither the id nor a way to find it. */
+    /** A text that identifies the communicator on all its ranks, for records. Does not reveal the unique id. */
     String identity() {
         return ProcessRanks.text(communicatorKey);
     }
@@ -222,14 +226,14 @@ final class CommunicatorCore {
         library.require(function);
     }
 
-    /* Becoming open. */
+    /* Creation. */
 
-    /** The library has made it: {@link #handleCell} holds its handle. */
+    /** Opens the communicator after NCCL has written its handle to {@link #handleCell}. */
     void created(int rank, int size) {
         opened(cells.buffer().getLong(0), rank, size);
     }
 
-    /** As {@link #created(int, int)}, where NCCL knows rank and size. */
+    /** As {@link #created(int, int)} with the rank and the size from NCCL. */
     void created() {
         long made = cells.buffer().getLong(0);
         int[] answer = new int[1];
@@ -247,7 +251,7 @@ final class CommunicatorCore {
             processRanks = ProcessRanks.join(communicatorKey, this);
         }
         KnownCommunicators.add(handle, rank, name, device);
-        // What NCCL warned of until now is no reason of a later failure.
+        // Earlier warnings of NCCL are not the cause of later failures.
         LastError.observe(library);
         lastCall = System.currentTimeMillis();
         giveThreadADevice();
@@ -266,7 +270,7 @@ final class CommunicatorCore {
         }
     }
 
-    /** Where its ranks can be asked what they are at, if that is a place of these ranks; or null. */
+    /** Enables status queries by a rendezvous, if the rendezvous has the same ranks; null disables them. */
     void enableStatusQuery(Rendezvous where) {
         boolean named = communicatorKey != null && communicatorKey != ProcessRanks.UNKNOWN;
         if (named && owner && where != null && where.rank() == rank && where.size() == size && size > 1) {
@@ -274,30 +278,30 @@ final class CommunicatorCore {
         }
     }
 
-    /** Null where ranks can't be asked. */
+    /** Null if the ranks can't be queried. */
     RankStatusQuery statusQuery() {
         return statusQuery;
     }
 
-    /** What it will be, for messages about its creation. */
+    /** Sets rank and size before the creation, for messages about it. */
     void expect(int rank, int size) {
         this.rank = rank;
         this.size = size;
     }
 
-    /** What all of its ranks know it by. */
+    /** Sets the key that identifies the communicator on all its ranks. */
     void isNamed(Object key) {
         communicatorKey = key;
     }
 
-    /** The name of a communicator that all ranks, or all of a color, make from this by their next such call. */
+    /** The key of the next communicator that all ranks, or all ranks of a color, derive from this communicator. */
     Object nameOfChild(int color) {
         return communicatorKey == null || communicatorKey == ProcessRanks.UNKNOWN
                 ? communicatorKey
                 : new ProcessRanks.Child(communicatorKey, derived++, color);
     }
 
-    /** The thread that was in last. */
+    /** The last holder of the pass, or the creator before the first pass. */
     Thread user() {
         Thread last = gate.lastHolder();
         return last != null ? last : creator;
@@ -307,7 +311,7 @@ final class CommunicatorCore {
         return check;
     }
 
-    /** Waits until one that does not block has come to be. */
+    /** Waits until a non-blocking communicator is created; checks that a blocking communicator has a handle. */
     void awaitCreation(String function) {
         if (!blocking) {
             awaitReady(function, function);
@@ -317,9 +321,9 @@ final class CommunicatorCore {
     }
 
     /**
-     * It does not come to be.
+     * Closes the communicator after its creation has failed.
      *
-     * @param late whether the call goes on, and will write to the cells
+     * @param late true if the call continues, and will write to the cells
      */
     void creationFailed(boolean late) {
         if (state == State.CLOSED) {
@@ -331,14 +335,14 @@ final class CommunicatorCore {
         }
         long made = cells.buffer().getLong(0);
         end(false, () -> {
-            // What was to block, NCCL has freed itself.
+            // NCCL has already freed a blocking communicator whose creation failed.
             if (!blocking && made != 0) {
                 abortHandle(made);
             }
         });
     }
 
-    /** It has come to be, but nobody waits for it any more. */
+    /** Aborts a communicator that was created after the caller gave up. */
     void abortLate() {
         long made = cells.buffer().getLong(0);
         end(false, () -> {
@@ -365,7 +369,7 @@ final class CommunicatorCore {
                 this + " is in use by thread '" + other.getName() + "': a communicator serves one thread at a time");
     }
 
-    /** NCCL's calls leave a thread with the device that it had before; one that has none must not get another's. */
+    /** Sets the device of a thread that has none; else NCCL's calls would leave the thread with device 0. */
     private void giveThreadADevice() {
         if (device.isCuda()) {
             Cuda.giveThread(device);
@@ -380,7 +384,7 @@ final class CommunicatorCore {
         return wrongState(seen, "used", EnumSet.of(State.OPEN));
     }
 
-    /** The state as it was seen: another thread may have changed it meanwhile. */
+    /** The exception for the state that the caller has read; another thread may have changed the state since then. */
     private IllegalStateException wrongState(State seen, String what, Set<State> allowed) {
         String text =
                 switch (seen) {
@@ -405,7 +409,7 @@ final class CommunicatorCore {
         }
     }
 
-    /** What is suspended can't give anything back. */
+    /** Resources of a suspended communicator can't be released. */
     void requireNotSuspended() {
         State seen = state;
         if (seen == State.SUSPENDED) {
@@ -413,12 +417,12 @@ final class CommunicatorCore {
         }
     }
 
-    /** The pass of the batch that this takes part in. */
+    /** The pass that the open batch holds. */
     Gate.Pass batchPass() {
         return batchPass;
     }
 
-    /** The number of the batch among the groups of this communicator: from when one of its operations is recorded. */
+    /** The batch's number among the groups of this communicator. Assigned when its first operation is recorded. */
     int batchGroup() {
         if (batchGroup == 0) {
             batchGroup = communicator.operationLog().beginGroup();
@@ -440,7 +444,7 @@ final class CommunicatorCore {
         pass.leave();
     }
 
-    /** Does something that changes the state, or that needs one other than OPEN; alone. */
+    /** Runs an action with exclusive access in one of the given states. For changes of state, and for states except OPEN. */
     <R> R exclusively(String what, Set<State> allowed, Supplier<R> body) {
         Gate.Pass pass = gate.enterBarred();
         try {
@@ -454,7 +458,7 @@ final class CommunicatorCore {
         }
     }
 
-    /** Changes the state unless it has ended meanwhile. */
+    /** Changes the state, unless another thread has closed or aborted the communicator; returns true if changed. */
     private synchronized boolean become(State next) {
         if (ENDED.contains(state)) {
             return false;
@@ -467,7 +471,7 @@ final class CommunicatorCore {
         return true;
     }
 
-    /** Changes the state to one that operations are refused in; the state and the gate at once for who is refused. */
+    /** Changes to a state that refuses operations. State and gate change atomically for callers that are refused. */
     private Gate.Pass barAs(State next) {
         return gate.bar(this::notOpen, () -> state = next);
     }
@@ -477,10 +481,9 @@ final class CommunicatorCore {
     }
 
     /**
-     * Makes a C call that is collective or may take long for another reason, and waits until it has done its work, but not
-     * longer than the deadline.
+     * Makes a C call that is collective or may take long, and waits for its completion up to the deadline.
      *
-     * @param late what to do if the call has worked, but nobody waits any more
+     * @param late the action if the call succeeds after the caller gave up
      */
     void hostCall(String function, IntSupplier call, Runnable late) {
         begin();
@@ -497,14 +500,13 @@ final class CommunicatorCore {
             }
         } else {
             int returned = onDevice(call::getAsInt);
-            // Some functions say that they have succeeded when they have only begun; the state of the communicator is
-            // true.
+            // Some functions return success when they have only begun. The asynchronous error is reliable.
             result = returned == nccl.ncclSuccess ? nccl.ncclInProgress : returned;
         }
         settle(result, function, function);
     }
 
-    /** Makes communicators of this process in one native group; this is the first of them. */
+    /** Creates several communicators of this process in one native group. This communicator is the first of them. */
     void createTogether(List<Creation> creations) {
         String function = "ncclGroupEnd";
         IntSupplier call = () -> {
@@ -553,7 +555,7 @@ final class CommunicatorCore {
         Suppressed.rethrow(problem);
     }
 
-    /** Makes a short C call of a resource of this communicator, in any state that has a native communicator. */
+    /** Makes a short C call for a resource of this communicator, in any state with a native communicator. */
     void callAlone(String function, LongToIntFunction call) {
         alone(() -> {
             if (!hasEnded()) {
@@ -563,7 +565,7 @@ final class CommunicatorCore {
         });
     }
 
-    /** Does something that needs the communicator for itself, in any state; also if this thread is inside already. */
+    /** Runs an action with exclusive access in any state. The caller may already hold the pass. */
     void alone(Runnable body) {
         if (gate.isInside()) {
             Batch open = batch;
@@ -583,8 +585,8 @@ final class CommunicatorCore {
     }
 
     /**
-     * Makes a C call after which memory is no longer NCCL's, for who is alone. Waits for the device, which may still use
-     * the memory, and may need other ranks to be done.
+     * Makes a C call that takes memory back from NCCL. The caller must have exclusive access. Waits for the device,
+     * which may still use the memory and may depend on other ranks.
      */
     void deregister(String function, LongToIntFunction call) {
         begin();
@@ -611,7 +613,7 @@ final class CommunicatorCore {
         return how.isInterrupted() ? failures.interrupted(function) : timedOut(function, function, deadline);
     }
 
-    /** A call of this communicator was given up. */
+    /** Marks the communicator as stuck after a call was abandoned. */
     void isStuck() {
         stuck = true;
         if (state != State.PENDING) {
@@ -619,7 +621,7 @@ final class CommunicatorCore {
         }
     }
 
-    /** Turns what a call has returned into success or an exception; waits for what is in progress. */
+    /** Checks the result of a call; waits if the call is in progress. */
     void settle(int result, String function, String description) {
         if (result == nccl.ncclInProgress) {
             awaitReady(function, description);
@@ -628,12 +630,12 @@ final class CommunicatorCore {
         }
     }
 
-    /** Waits until a communicator that does not block has done what it was told. */
+    /** Waits until a non-blocking communicator has completed its calls. */
     void awaitReady(String function, String description) {
         int result = pollUntilReady(deadline);
         if (result == nccl.ncclInProgress) {
             if (state != State.PENDING) {
-                // It goes on, and will write its results.
+                // The call continues and will write its results.
                 isStuck();
             }
             throw Thread.currentThread().isInterrupted()
@@ -645,7 +647,7 @@ final class CommunicatorCore {
         }
     }
 
-    /** Ends at the limit, or when the thread is interrupted. */
+    /** Polls until the result is final, the limit has passed, or the thread is interrupted. */
     private int pollUntilReady(Duration limit) {
         begin();
         long nanoseconds = Waiting.nanoseconds(limit);
@@ -663,7 +665,7 @@ final class CommunicatorCore {
         }
     }
 
-    /** The asynchronous error, from any thread. */
+    /** Queries the asynchronous error. May be called from any thread. */
     int poll() {
         polling.lock();
         try {
@@ -676,7 +678,7 @@ final class CommunicatorCore {
         }
     }
 
-    /** As {@link #poll}, but never waits, and says that all is well where it can't tell. */
+    /** As {@link #poll}, but never waits, and returns success if the error can't be queried now. */
     int tryPoll() {
         if (!polling.tryLock()) {
             return nccl.ncclSuccess;
@@ -710,15 +712,15 @@ final class CommunicatorCore {
         }
     }
 
-    /** A thread of its own ends a call whose thread was interrupted. */
+    /** Ends a call of an interrupted thread. Runs on a thread of its own. */
     void endInterruptedCall() {
         Watchdog.handle("interrupt", failures::endInterruptedCall);
     }
 
     /**
-     * What NCCL says of a failure of this communicator.
+     * The library's messages about a failure of this communicator.
      *
-     * @param call the call that returned an error, and the error; null if none did
+     * @param call the call that returned an error, and the error; null if no call did
      */
     LastError.Messages libraryMessages(String call) {
         long began = failureBegan();
@@ -741,7 +743,7 @@ final class CommunicatorCore {
         }
     }
 
-    /** When what fails now was called: the oldest operation that was not seen done, or the last call that waits. */
+    /** Start of the failed work: of the oldest operation that is not known to be done, else of the last call that waits. */
     private long failureBegan() {
         if (state == State.PENDING) {
             return lastCall;
@@ -758,22 +760,22 @@ final class CommunicatorCore {
         return failures;
     }
 
-    /** The exception for an error, after the policy was asked. */
+    /** The exception for an error; applies the failure policy. */
     RuntimeException failed(int result, String function, String description) {
         return failures.failed(result, function, description);
     }
 
-    /** The exception for what was not done in time, after the policy was asked. */
+    /** The exception for a timeout; applies the failure policy. */
     NcclException timedOut(String function, String description, Duration limit) {
         return failures.timedOut(function, description, limit);
     }
 
-    /** Whether NCCL or the device may never be done with what it was told, so that nothing may wait for it. */
+    /** True if NCCL or the device may never complete its work. Then nothing may wait for it. */
     boolean mayNeverEnd() {
         return stuck || failures.isStalled();
     }
 
-    /* What it owns. */
+    /* Owned resources. */
 
     void own(AutoCloseable resource) {
         synchronized (owned) {
@@ -787,7 +789,7 @@ final class CommunicatorCore {
         }
     }
 
-    /** Has something released when the native communicator is gone; at once if that has happened. */
+    /** Runs a release after the native communicator has ended; immediately if it has already ended. */
     void keepUntilEnded(Runnable release) {
         synchronized (kept) {
             if (!keepsNothing) {
@@ -808,7 +810,7 @@ final class CommunicatorCore {
         all.forEach(InFlight::release);
     }
 
-    /** The newest first. */
+    /** The owned resources, newest first. */
     private List<AutoCloseable> ownedNow() {
         synchronized (owned) {
             List<AutoCloseable> all = new ArrayList<>(owned);
@@ -817,7 +819,7 @@ final class CommunicatorCore {
         }
     }
 
-    /** A graph has captured operations: NCCL does not end before it was destroyed. */
+    /** Registers a graph that has captured operations: NCCL does not free the communicator before the graph is destroyed. */
     void isUsedBy(CudaGraph graph) {
         synchronized (graphs) {
             if (graphs.add(graph)) {
@@ -866,9 +868,9 @@ final class CommunicatorCore {
         return problem;
     }
 
-    /* Making others. */
+    /* Derived communicators. */
 
-    /** Makes another communicator, now or with the group that is open. */
+    /** Creates another communicator, immediately or at the launch of the open group. */
     void make(Creation creation, boolean alsoRevoked) {
         Batch open = Batch.current();
         if (open != null) {
@@ -900,7 +902,7 @@ final class CommunicatorCore {
         }
     }
 
-    /** Makes a call with results, now or with the group that is open. */
+    /** Makes a call with results, immediately or at the launch of the open group. */
     void callWithResults(Deferred call, Set<State> allowed) {
         boolean done = false;
         try {
@@ -924,7 +926,7 @@ final class CommunicatorCore {
         }
     }
 
-    /** Takes part in a split, and gets no communicator. */
+    /** Takes part in a split without a communicator for this rank. */
     void splitNone() {
         NativeMemory cell = new NativeMemory(Long.BYTES);
         Deferred call = new Deferred() {
@@ -940,7 +942,7 @@ final class CommunicatorCore {
 
             @Override
             public void discarded() {
-                // A call that was given up may still write to it.
+                // An abandoned call may still write to the cell.
                 if (!stuck) {
                     cell.close();
                 }
@@ -966,7 +968,7 @@ final class CommunicatorCore {
         });
     }
 
-    /** The id that this rank has made and that was not used yet: NCCL wants it back from this rank. */
+    /** The unused id that this rank has created, if any: NCCL requires that this rank passes the id itself. */
     List<UniqueId> unusedGrowId() {
         return growId == null ? List.of() : List.of(growId);
     }
@@ -1025,7 +1027,7 @@ final class CommunicatorCore {
         });
     }
 
-    /** From any thread, also while another is in a call. */
+    /** Revokes the communicator. May be called from any thread, also during another thread's call. */
     void revoke(int flags) {
         require("ncclCommRevoke");
         requireRevocable();
@@ -1040,7 +1042,7 @@ final class CommunicatorCore {
             polling.unlock();
         }
         if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
-            // As it was: who is inside must stay there alone.
+            // The state stays as it was: the holder of the pass must keep exclusive access.
             throw failed(result, "ncclCommRevoke", "ncclCommRevoke");
         }
         Gate.Pass inside;
@@ -1067,7 +1069,7 @@ final class CommunicatorCore {
         }
     }
 
-    /** Whether another thread may be in NCCL: who only has an open group learns of the new state at its launch. */
+    /** True if another thread may be in NCCL. A thread with an open group checks the new state at the launch. */
     private boolean isInLibrary(Gate.Pass inside) {
         return inside.isHeld() && inside.holder() != Thread.currentThread() && isBatchInLibrary();
     }
@@ -1077,24 +1079,24 @@ final class CommunicatorCore {
         return open == null || open.isInLibrary();
     }
 
-    /** The pass of a thread that may be in NCCL, else null; for the watchdog. */
+    /** The pass of a thread that may be in NCCL, else null. For the watchdog. */
     Gate.Pass inLibrary() {
         Gate.Pass inside = gate.inside();
         return inside != null && isBatchInLibrary() ? inside : null;
     }
 
-    /** A number that changes with every call of NCCL that may wait; for the watchdog. */
+    /** A count that changes with every call of NCCL that may wait. For the watchdog. */
     long calls() {
         return communicator.operationLog().recorded() + calls;
     }
 
-    /** A call begins that may wait. */
+    /** Records the start of a call that may wait. */
     void begin() {
         calls++;
         lastCall = System.currentTimeMillis();
     }
 
-    /** From any thread, also while another is in a call. */
+    /** Aborts the communicator. May be called from any thread, also during another thread's call. */
     void abort() {
         Gate.Pass inside;
         synchronized (this) {
@@ -1120,8 +1122,8 @@ final class CommunicatorCore {
     }
 
     /**
-     * Makes a thread leave its call before the communicator is freed. With the host engine, whose handles are numbers that
-     * it looks up, freeing is safe and does it.
+     * Makes a thread leave its call before the communicator is freed. Not needed with the host engine: its handles are
+     * looked up, so freeing is safe during a call, and ends the call.
      */
     private void getOut(Gate.Pass inside) {
         if (library.provides("ncclCommRevoke")) {
@@ -1130,7 +1132,7 @@ final class CommunicatorCore {
         awaitLeft(inside, ABORT_GRACE);
     }
 
-    /** Closing children would wait for other ranks. */
+    /** Aborts child communicators, since closing them waits for other ranks. */
     private void abortChildren() {
         for (AutoCloseable one : ownedNow()) {
             if (one instanceof Communicator child) {
@@ -1139,7 +1141,10 @@ final class CommunicatorCore {
         }
     }
 
-    /** What goes with the native communicator. Memory is not freed before, since the device may wait for an abort. */
+    /**
+     * Releases the resources that end with the native communicator. Must run after the native communicator has ended,
+     * since the device may use memory until an abort.
+     */
     private void abandonOwned() {
         for (AutoCloseable one : ownedNow()) {
             disown(one);
@@ -1170,8 +1175,8 @@ final class CommunicatorCore {
     }
 
     /**
-     * Closes what is owned and destroys the native communicator, in any state. One that has failed is aborted: destroying
-     * it would wait for what never comes.
+     * Closes the owned resources and destroys the native communicator, in any state. Aborts a failed communicator,
+     * since its destruction may never complete.
      */
     void close() {
         if (ENDED.contains(state)) {
@@ -1273,13 +1278,13 @@ final class CommunicatorCore {
     }
 
     /**
-     * Frees the native communicator, and what belongs to it here whether that works or not.
+     * Frees the native communicator, and then its resources in Java even if that fails.
      *
-     * @param waits whether to wait for other ranks of this process
+     * @param waits true to wait for other ranks of this process
      */
     private void end(boolean waits, Runnable free) {
         polling.lock();
-        // From here on nobody asks the handle for errors.
+        // From here on no thread queries the handle for errors.
         released = true;
         polling.unlock();
         Leaks.closed(watch);

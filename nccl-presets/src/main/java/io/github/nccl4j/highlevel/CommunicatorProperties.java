@@ -13,7 +13,7 @@ import java.util.OptionalLong;
 import java.util.Set;
 
 /**
- * What NCCL tells of a communicator: its place, and what kernels and windows can do in it.
+ * Properties of a communicator: its rank, size and device, and its capabilities for kernels and windows.
  *
  * <pre>{@code
  * CommunicatorProperties properties = communicator.properties();
@@ -22,9 +22,9 @@ import java.util.Set;
  * }
  * }</pre>
  *
- * <p>What a release does not tell yet is empty with it, or with an older nccl4j.
+ * <p>A property that the release of NCCL, or this nccl4j, does not have is empty.
  *
- * <p>Instances are immutable, and may be used in any thread.
+ * <p>Instances are immutable and may be used in any thread.
  *
  * @see Communicator#properties
  */
@@ -32,7 +32,7 @@ public final class CommunicatorProperties {
     private static final Version SECOND = new Version(2, 29, 7);
     private static final Version THIRD = new Version(2, 31, 2);
     private static final Version FOURTH = new Version(2, 32, 3);
-    /** Of the one byte that the type has before {@link #SECOND}. */
+    /** Offset of the GIN type before {@link #SECOND}, where it is a single byte. */
     private static final int OFFSET_OF_EARLY_TYPE = 34;
 
     private static final int GIN_TYPES = 64;
@@ -57,10 +57,10 @@ public final class CommunicatorProperties {
     private final Optional<Boolean> cftCounted;
 
     /**
-     * Copies what a library has written.
+     * Copies the properties that a library has written.
      *
-     * @param told the structure; its version is that of the release whose layout it has
-     * @param bytes its memory
+     * @param told the struct; its version is the release that defines its layout
+     * @param bytes the memory of the struct
      */
     CommunicatorProperties(ncclCommProperties_t told, ByteBuffer bytes) {
         Version version = Version.of(told.version());
@@ -102,7 +102,7 @@ public final class CommunicatorProperties {
         return Collections.unmodifiableSet(types);
     }
 
-    /** The version to ask a library for: a library refuses what is newer than itself. */
+    /** The version of the struct to request: a library refuses a version newer than its own. */
     static int versionFor(int libraryCode) {
         return Math.min(libraryCode, nccl.NCCL_VERSION_CODE);
     }
@@ -117,96 +117,101 @@ public final class CommunicatorProperties {
         return size;
     }
 
-    /** {@return the number of the device in CUDA; with the host engine that of the host's device} */
+    /** {@return the CUDA device number; with the host engine the number of the host's device} */
     public int cudaDevice() {
         return cudaDevice;
     }
 
-    /** {@return the number of the device in the whole machine, which CUDA_VISIBLE_DEVICES does not change} */
+    /** {@return the device number in the whole machine, independent of CUDA_VISIBLE_DEVICES} */
     public int nvmlDevice() {
         return nvmlDevice;
     }
 
-    /** {@return whether kernels can communicate: a device communicator can be made} */
+    /** {@return true if a device communicator can be created, so that kernels can communicate} */
     public boolean supportsDeviceApi() {
         return deviceApi;
     }
 
-    /** {@return whether there can be an address for the memory of several GPUs, see {@link Window#multimemAddress}} */
+    /** {@return true if one address can refer to the memory of several GPUs, see {@link Window#multimemAddress}} */
     public boolean supportsMultimem() {
         return multimem;
     }
 
-    /** {@return how kernels reach all ranks over the network} */
+    /** {@return the type of networking by which kernels reach all ranks} */
     public GinType ginType() {
         return ginType;
     }
 
     /**
-     * How many teams there are whose GPUs reach each other's windows by loads and stores; see {@link Window#peerAddress}. All
-     * are of the same size, and have consecutive ranks.
+     * Returns the number of LSA teams. The GPUs of an LSA team access each other's windows by loads and stores; see
+     * {@link Window#peerAddress}. All teams have the same size and consist of consecutive ranks.
      *
-     * @return their number; empty before NCCL 2.29.7
+     * @return the number of teams; empty before NCCL 2.29.7
      */
     public OptionalInt lsaTeams() {
         return lsaTeams;
     }
 
-    /** {@return whether {@link Communicator#putSignal} and its companions work; empty before NCCL 2.29.7} */
+    /** {@return true if {@link Communicator#putSignal}, signals and waiting for signals work; empty before NCCL 2.29.7} */
     public Optional<Boolean> supportsHostRma() {
         return hostRma;
     }
 
-    /** {@return how kernels reach the ranks at the same place of other teams; empty before NCCL 2.29.7} */
+    /** {@return the type of networking to the ranks with the same index in other teams; empty before NCCL 2.29.7} */
     public Optional<GinType> railedGinType() {
         return railedGinType;
     }
 
-    /** {@return a number that is the same on all ranks, and mostly another one for other communicators; empty before NCCL 2.31.2} */
+    /** {@return a hash that is equal on all ranks and usually differs between communicators; empty before NCCL 2.31.2} */
     public OptionalLong hash() {
         return hash;
     }
 
-    /** {@return the least stride of ranks that kernels reach over the network; empty before NCCL 2.31.2} */
+    /** {@return the minimum stride of the ranks that kernels reach over the network; empty before NCCL 2.31.2} */
     public OptionalInt ginMinStride() {
         return ginMinStride;
     }
 
-    /** {@return which ranks kernels reach over the network; empty before NCCL 2.31.2} */
+    /** {@return the set of ranks that kernels reach over the network; empty before NCCL 2.31.2} */
     public Optional<GinConnection> ginConnection() {
         return ginConnection;
     }
 
-    /** {@return all ways in which kernels can reach ranks over the network, an immutable set; empty before NCCL 2.31.2} */
+    /** {@return all types of networking by which kernels can reach ranks, an immutable set; empty before NCCL 2.31.2} */
     public Optional<Set<GinType>> ginTypes() {
         return ginTypes;
     }
 
     /**
-     * The size of a device communicator for kernels that are compiled at run time with the library's own header.
+     * Returns the size of a device communicator for kernels that are compiled at run time with the library's own
+     * header.
      *
-     * @return bytes; empty before NCCL 2.31.2
+     * @return the size in bytes; empty before NCCL 2.31.2
      */
     public OptionalLong runtimeDeviceCommunicatorBytes() {
         return runtimeDeviceCommunicatorBytes;
     }
 
-    /** {@return whether NVIDIA's compute fabric connects ranks; empty before NCCL 2.32.3} */
+    /** {@return true if NVIDIA's compute fabric connects ranks; empty before NCCL 2.32.3} */
     public Optional<Boolean> supportsCft() {
         return cft;
     }
 
-    /** {@return whether it can write to several ranks at once; empty before NCCL 2.32.3} */
+    /** {@return true if the compute fabric can write to several ranks at once; empty before NCCL 2.32.3} */
     public Optional<Boolean> supportsCftMulticast() {
         return cftMulticast;
     }
 
-    /** {@return whether it counts what arrives, for windows with {@code NCCL_WIN_CFT_COUNTED}; empty before NCCL 2.32.3} */
+    /**
+     * Returns whether the compute fabric counts arriving data, for windows with {@code NCCL_WIN_CFT_COUNTED}.
+     *
+     * @return true if it does; empty before NCCL 2.32.3
+     */
     public Optional<Boolean> supportsCftCounted() {
         return cftCounted;
     }
 
-    /** {@return all that is told, such as "rank=0, size=2, cudaDevice=0, ..."} */
+    /** {@return the properties that are not empty, such as "rank=0, size=2, cudaDevice=0, ..."} */
     @Override
     public String toString() {
         Map<String, Object> all = new LinkedHashMap<>();

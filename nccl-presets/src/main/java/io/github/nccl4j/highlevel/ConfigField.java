@@ -5,8 +5,8 @@ import java.util.Set;
 import java.util.function.ObjIntConsumer;
 
 /**
- * The fields of {@code ncclConfig_t}, in its order: names, ranges, and the releases that added them. The only place that
- * knows the releases; a test compares them with {@code nccl.h}.
+ * Fields of {@code ncclConfig_t}, in the order of the struct: names, ranges, and the releases that added them. The
+ * only place with these releases; a test compares them with {@code nccl.h}.
  */
 enum ConfigField {
     BLOCKING("blocking", new Version(2, 14, 3), 0, 1, ncclConfig_t::blocking),
@@ -38,7 +38,7 @@ enum ConfigField {
     HOST_CFT_MODE("hostCftMode", new Version(2, 31, 2), 1, 3, ncclConfig_t::hostCftMode),
     NVLS_HOST_MODE("nvlsHostMode", new Version(2, 32, 3), 0, Integer.MAX_VALUE, ncclConfig_t::nvlsHostMode);
 
-    /** The release from which on the library takes minCTAs where maxCTAs is not set. */
+    /** First release that accepts minCTAs without maxCTAs. */
     static final Version MIN_CTAS_ALONE = new Version(2, 31, 2);
 
     /** The name in C. */
@@ -65,12 +65,12 @@ enum ConfigField {
         return since;
     }
 
-    /** The release from which on the library takes the field with this value. */
+    /** First release that accepts the field with this value. */
     Version since(Object value) {
         if (value instanceof CtaPolicy policy) {
             return policy.since();
         }
-        // Before, the number had to be positive.
+        // Earlier releases require a positive number of contexts.
         return this == NUM_RMA_CTX && value.equals(0) ? new Version(2, 30, 7) : since;
     }
 
@@ -83,7 +83,7 @@ enum ConfigField {
         }
     }
 
-    /** Writes a value that is no text. */
+    /** Writes a value to the struct. The value must not be a text. */
     void write(ncclConfig_t config, Object value) {
         int number;
         if (value instanceof Boolean flag) {

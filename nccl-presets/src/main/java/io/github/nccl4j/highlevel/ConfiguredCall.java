@@ -3,17 +3,18 @@ package io.github.nccl4j.highlevel;
 import java.lang.ref.Reference;
 
 /**
- * What a call with a {@link CollectiveConfig} keeps alive: the configuration, which NCCL may read until it has launched the
- * call, and the event in it, which is the device's until the call and the graph that has captured it are done.
+ * Keeps the resources of a call with a {@link CollectiveConfig} alive: the configuration, which NCCL may read until it
+ * has launched the call, and its event, which the device uses until the call and the graph that has captured the call
+ * are done.
  *
- * <p>For one thread, that of the call or of the group.
+ * <p>Confined to the thread of the call or of the group.
  */
 final class ConfiguredCall implements AutoCloseable {
     private final CommunicatorCore core;
     private final CollectiveConfig config;
     private final long struct;
     private final CudaStream stream;
-    /** Null if there is none. Pinned, as the stream is then, until the call has been launched. */
+    /** Null if the configuration has no event. The event and then also the stream are pinned until the call is launched. */
     private final CudaEvent event;
 
     private boolean isOver;
@@ -27,7 +28,7 @@ final class ConfiguredCall implements AutoCloseable {
         this.event = event;
     }
 
-    /** Begins a call in an open stream of the communicator's device. */
+    /** Begins a call. The stream must be open and on the communicator's device. */
     static ConfiguredCall begin(CommunicatorCore core, CollectiveConfig config, CudaStream stream) {
         long struct = config.struct(core.library());
         CudaEvent event = config.launchCompletionEvent();
@@ -58,17 +59,17 @@ final class ConfiguredCall implements AutoCloseable {
         return config;
     }
 
-    /** Where NCCL reads the configuration. */
+    /** The address of the native configuration. */
     long struct() {
         return struct;
     }
 
-    /** Null if there is none. */
+    /** Null if the configuration has no event. */
     CudaEvent event() {
         return event;
     }
 
-    /** NCCL has put the call into the stream. */
+    /** Must be called after NCCL has put the call into the stream. */
     void launched() {
         isOver = true;
         CudaGraph graph = CudaGraph.capturing(stream);
@@ -86,7 +87,7 @@ final class ConfiguredCall implements AutoCloseable {
         keepReachable();
     }
 
-    /** Ends what was not launched, or is still being launched by a call that was given up. */
+    /** Releases the resources of a call that was not launched; later, if an abandoned call may still launch it. */
     @Override
     public void close() {
         if (!isOver) {

@@ -1,19 +1,20 @@
 package io.github.nccl4j.highlevel;
 
-/** A call within a group whose results are known when the group has been launched. */
+/** A call within a group that has results after the launch of the group. */
 interface Deferred {
-    /** Whether the C call waits for other ranks, so that it needs a deadline. */
+    /** True if the C call waits for other ranks and therefore needs a deadline. */
     default boolean waitsForOtherRanks() {
         return true;
     }
 
-    /** Makes a C call that must be launched before the group; 0 if there is none. */
+    /** Makes a C call that must be launched before the group, and returns its result; returns 0 without such a call. */
     default int prepare() {
         return 0;
     }
 
     /**
-     * Whether no other operation of its communicator may be in the native group; then it comes before them.
+     * True if the native group must contain no other operation of the communicator. Such calls precede the other
+     * operations.
      */
     default boolean mustBeAlone() {
         return false;
@@ -26,7 +27,7 @@ interface Deferred {
         return false;
     }
 
-    /** Tells the record of its communicator about an operation on data, if it is one. */
+    /** Adds the call to the communicator's record if it is an operation on data. */
     default void record(Gate.Pass pass, int group) {}
 
     /** The C function, for messages. */
@@ -37,9 +38,9 @@ interface Deferred {
     /** Makes the C call, between the start and the end of the native group if there is one. */
     int call();
 
-    /** The group has ended well. */
+    /** Called after the group has succeeded. */
     void completed();
 
-    /** The group was given up before or while it was launched: nothing came of the call. */
+    /** Called if the group is discarded, or its launch fails: the call has no results. */
     void discarded();
 }

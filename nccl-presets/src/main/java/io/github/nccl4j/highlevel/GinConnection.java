@@ -3,23 +3,23 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl_device;
 
 /**
- * Which ranks kernels on a GPU reach over the network.
+ * Sets of ranks that kernels on a GPU reach over the network.
  *
  * <p>Constants are immutable and may be used in any thread.
  *
  * @see CommunicatorProperties#ginConnection
  */
 public enum GinConnection {
-    /** None. */
+    /** No ranks. */
     NONE(nccl_device.NCCL_GIN_CONNECTION_NONE),
 
-    /** All. */
+    /** All ranks. */
     FULL(nccl_device.NCCL_GIN_CONNECTION_FULL),
 
-    /** Those at the same place of other teams with shared memory. */
+    /** The ranks with the same index in other teams with shared memory. */
     RAIL(nccl_device.NCCL_GIN_CONNECTION_RAIL),
 
-    /** Those at a stride, {@link CommunicatorProperties#ginMinStride} or a multiple of it. */
+    /** The ranks at a stride of {@link CommunicatorProperties#ginMinStride} or a multiple of it. */
     CUSTOM_STRIDE(nccl_device.NCCL_GIN_CONNECTION_CUSTOM_STRIDE),
 
     /** A set of ranks that nccl4j does not know. */
@@ -32,7 +32,7 @@ public enum GinConnection {
     }
 
     /**
-     * The value in {@code nccl_device.h}.
+     * Returns the value in {@code nccl_device.h}.
      *
      * @return the code; -1 for {@link #UNKNOWN}
      */

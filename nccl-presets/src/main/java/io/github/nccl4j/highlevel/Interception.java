@@ -11,7 +11,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.bytedeco.javacpp.LongPointer;
 
-/** Hands the calls that native code tells of to the interceptors that are installed. */
+/** Passes the calls that native code reports to the installed interceptors. */
 final class Interception implements CallHook.Listener {
     private static final int COMMUNICATOR = 1;
     private static final int COUNT = 2;
@@ -20,13 +20,13 @@ final class Interception implements CallHook.Listener {
 
     private static final List<CallInterceptor> INSTALLED = new CopyOnWriteArrayList<>();
 
-    /** Kept for ever: a call that is under way may still tell of its end. */
+    /** Never released: native code may still report the end of a call under way. */
     private static Interception callback;
 
-    /** The call that a thread is in. */
+    /** The current call of a thread. */
     private final ThreadLocal<UnderWay> underWay = new ThreadLocal<>();
 
-    /** A call, who was told of its beginning, and when that was. */
+    /** A call under way, the interceptors that were notified of its start, and the start time. */
     private record UnderWay(Call call, List<CallInterceptor> told, long start) {}
 
     private Interception() {}
@@ -75,7 +75,7 @@ final class Interception implements CallHook.Listener {
                 }
             }
         } catch (RuntimeException | Error e) {
-            // An exception would go through the library's caller, in the middle of a call.
+            // An exception must not propagate through native code into the call.
             warn(e);
         }
     }
@@ -113,13 +113,13 @@ final class Interception implements CallHook.Listener {
                 communicator,
                 member.map(KnownCommunicators.Member::rank).orElse(-1),
                 member.map(KnownCommunicators.Member::name).orElse(""),
-                // ncclMemAlloc and others have a size, which is no count of elements.
+                // Functions such as ncclMemAlloc have a size in bytes, not a count of elements.
                 type < 0 ? 0 : function.equals("ncclAlltoAllv") ? sentByThisRank(communicator, arguments) : elements,
                 type,
                 stream);
     }
 
-    /** The elements that a rank sends by ncclAlltoAllv, from the counts of all ranks for VCCL, of this rank for RCCL. */
+    /** The elements that this rank sends by ncclAlltoAllv. VCCL takes the counts of all ranks, RCCL of this rank. */
     private static long sentByThisRank(long communicator, long[] arguments) {
         int[] rank = new int[1];
         int[] size = new int[1];

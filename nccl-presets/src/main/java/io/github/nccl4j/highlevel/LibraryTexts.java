@@ -10,10 +10,10 @@ import java.nio.file.Path;
 import java.util.Optional;
 
 /**
- * The texts among the constants of a library's file. A library has hundreds of megabytes of GPU code; only its read-only data,
- * the section .rodata, is looked through.
+ * Searches the texts among the constants of a library's file. Reads only the read-only data, the section .rodata,
+ * since a library has hundreds of megabytes of GPU code.
  *
- * <p>Not for several threads.
+ * <p>Not thread-safe.
  */
 final class LibraryTexts {
     private static final int FILE_HEADER_SIZE = 64;
@@ -25,7 +25,7 @@ final class LibraryTexts {
         this.data = data;
     }
 
-    /** The texts of a file; empty if it is no 64-bit ELF file, or has no read-only data. */
+    /** The texts of a file; empty if the file is not a 64-bit ELF file, or has no read-only data. */
     static Optional<LibraryTexts> of(Path library) throws IOException {
         try (FileChannel file = FileChannel.open(library)) {
             return readOnlyData(file).map(LibraryTexts::new);
@@ -36,7 +36,7 @@ final class LibraryTexts {
         return indexOf(text, 0) >= 0;
     }
 
-    /** Where a text is from a place on, or -1. */
+    /** The first index of a text, not before {@code from}; -1 if there is none. */
     int indexOf(String text, int from) {
         byte[] bytes = text.getBytes(StandardCharsets.US_ASCII);
         for (int i = from; i + bytes.length <= data.limit(); i++) {
@@ -47,7 +47,7 @@ final class LibraryTexts {
         return -1;
     }
 
-    /** The characters from a place on, at most so many. */
+    /** The characters from an index on, at most {@code longest}. */
     String at(int place, int longest) {
         byte[] text = new byte[Math.min(longest, data.limit() - place)];
         data.get(place, text);
@@ -63,7 +63,7 @@ final class LibraryTexts {
         return true;
     }
 
-    /** The section .rodata. */
+    /** Maps the section .rodata. */
     private static Optional<ByteBuffer> readOnlyData(FileChannel file) throws IOException {
         if (file.size() < FILE_HEADER_SIZE) {
             return Optional.empty();

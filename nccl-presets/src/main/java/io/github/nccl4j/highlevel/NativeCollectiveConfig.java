@@ -12,11 +12,12 @@ import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.Loader;
 
 /**
- * A {@code ncclCollConfig_t} with its texts and its list of options, in one block of memory. Nothing in it changes once it is
- * filled, so that any number of calls may read it at once.
+ * A {@code ncclCollConfig_t} with its texts and its list of options, in one block of native memory. Immutable after
+ * construction, so that any number of calls may read it at once.
  *
- * <p>The block is a direct buffer, which the JVM frees when nothing refers to it any more: a call keeps the configuration
- * reachable as long as NCCL may read the block. A program may have any number of configurations, such as one for each tag.
+ * <p>The block is a direct buffer, which the JVM frees when the buffer is unreachable: a call keeps the configuration
+ * reachable as long as NCCL may read the block. A program may have any number of configurations, such as one for each
+ * tag.
  */
 final class NativeCollectiveConfig {
     private static final int ALIGNMENT = Long.BYTES;
@@ -73,7 +74,7 @@ final class NativeCollectiveConfig {
         return new BytePointer(new Address(at));
     }
 
-    /** The address of a part of the block, all zeros. */
+    /** Reserves a part of the block, filled with zeros, and returns its address. */
     private long take(int bytes) {
         long at = address + used;
         used += aligned(bytes);
@@ -103,7 +104,7 @@ final class NativeCollectiveConfig {
         return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
 
-    /** Where the struct is. */
+    /** The address of the struct. */
     long address() {
         return address;
     }

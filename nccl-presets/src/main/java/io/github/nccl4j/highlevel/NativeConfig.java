@@ -10,13 +10,13 @@ import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.Loader;
 
 /**
- * A {@code ncclConfig_t} in native memory, to be handed to NCCL. Who creates one closes it, when the call that took it
- * has returned: NCCL copies it, netName included, before it returns.
+ * A {@code ncclConfig_t} in native memory, as an argument for NCCL. The creator must close it after the call of NCCL
+ * has returned: NCCL copies the struct and netName within the call.
  *
- * <p>commName is what NCCL does not copy. It keeps the address in the communicator and hands it on to all that are split,
- * shrunk or grown from it, so each name is put into native memory once and stays there.
+ * <p>NCCL does not copy commName. NCCL keeps its address in the communicator and in all communicators that are split,
+ * shrunk or grown from it. Therefore each name is written to native memory once and never freed.
  *
- * <p>Not for several threads.
+ * <p>Not thread-safe.
  */
 final class NativeConfig implements AutoCloseable {
     private static final Map<String, NativeMemory> COMMUNICATOR_NAMES = new ConcurrentHashMap<>();
@@ -26,12 +26,12 @@ final class NativeConfig implements AutoCloseable {
     private NativeMemory netName;
 
     /**
-     * Fills a new one.
+     * Creates a struct from a configuration.
      *
-     * @throws NcclLibraryException if the library does not take a field, and the configuration does not allow that
+     * @throws NcclLibraryException if the library does not support a field, and the configuration does not ignore that
      */
     NativeConfig(CommunicatorConfig source, NcclLibrary library) {
-        // The check comes before the first allocation, so that nothing is left behind when it throws.
+        // The check precedes the first allocation, so that no memory leaks if the check throws.
         Map<ConfigField, Object> values = source.supportedBy(library);
         memory = new NativeMemory(Loader.sizeof(ncclConfig_t.class));
         StructInitializers.config(memory.address());

@@ -23,21 +23,21 @@ import org.bytedeco.javacpp.Loader;
  * }
  * }</pre>
  *
- * <p><b>What is encrypted.</b> The connections by which ranks find each other, and data that goes over NCCL's own socket
- * network. Nothing else: InfiniBand and RoCE, NVLink, shared memory, and networks of plugins stay as they are. A unique id is
- * handed over by the program; the store of {@link io.github.nccl4j.launch.TcpStore} encrypts with a secret of its own.
+ * <p><b>Scope.</b> NCCL encrypts the connections by which ranks find each other, and data on its own socket network.
+ * NCCL does not encrypt data on InfiniBand and RoCE, NVLink, shared memory, and networks of plugins. The program
+ * transfers the unique id; the store of {@link io.github.nccl4j.launch.TcpStore} encrypts with a secret of its own.
  *
- * <p><b>Builds without TLS.</b> NCCL has TLS only if it was built with OpenSSL 3. A build without it takes the key as well, and
- * fails when the first connection is made. {@link #enable(byte[])} therefore looks into the library's file, and refuses a
- * library that was built without TLS or that does not show how it was built. NVIDIA's package nvidia-nccl-cu13 2.32.3 was
- * built without it.
+ * <p><b>Builds without TLS.</b> NCCL has TLS only if it was built with OpenSSL 3. A build without TLS also accepts the
+ * key, and fails at the first connection. Therefore {@link #enable(byte[])} reads the library's file, and refuses a
+ * library that was built without TLS or whose file does not show it. NVIDIA's package nvidia-nccl-cu13 2.32.3 was
+ * built without TLS.
  *
- * <p><b>The key.</b> At least {@value #SHORTEST_KEY} bytes, and no zero byte, since C takes it as a string. It is in no
- * message, log or record of nccl4j. The arrays and the native memory that nccl4j has it in are filled with zeros before {@code
- * enable} returns, also when it throws; NCCL keeps a copy for the life of the process.
+ * <p><b>The key.</b> A key has at least {@value #SHORTEST_KEY} bytes and no zero byte, since C reads it as a string.
+ * No message, log or record of nccl4j contains the key. {@code enable} fills the arrays and the native memory with the
+ * key with zeros before it returns, also when it throws. NCCL keeps a copy for the life of the process.
  *
- * <p><b>Threads.</b> All methods may be called from any thread. A program calls {@code enable} once, before other threads use
- * NCCL.
+ * <p><b>Threads.</b> All methods may be called from any thread. A program must call {@code enable} once, before other
+ * threads use NCCL.
  *
  * <p>Since NCCL 2.32.3.
  *
@@ -49,13 +49,13 @@ public final class NcclEncryption {
 
     private static final String FUNCTION = "ncclSetEncryption";
 
-    /** In messages of NCCL's that a build without TLS has, and no other. */
+    /** Part of messages that only a build without TLS contains. */
     private static final String WITHOUT_TLS = "without TLS support";
 
-    /** The library that a build with TLS opens when it makes the first connection. */
+    /** The library that a build with TLS opens at the first connection. */
     private static final String WITH_TLS = "libssl.so";
 
-    /** The functions by which networking begins; NCCL does not look at the key before. */
+    /** The functions that start networking; NCCL reads the key only then. */
     private static final List<String> FIRST_CALLS = List.of(
             "ncclGetUniqueId",
             "ncclCommInitRank",
@@ -65,28 +65,28 @@ public final class NcclEncryption {
 
     private static boolean enabled;
 
-    /** Whether a library can encrypt its connections. */
+    /** States of a library's support for encryption. */
     public enum Support {
         /** The library was built with TLS. */
         TLS,
 
-        /** The library takes a key, but was built without TLS. */
+        /** The library accepts a key, but was built without TLS. */
         BUILT_WITHOUT_TLS,
 
-        /** The library takes a key; its file does not show whether it was built with TLS. */
+        /** The library accepts a key; its file does not show whether it was built with TLS. */
         UNKNOWN,
 
-        /** The library has no ncclSetEncryption, which NCCL has since 2.32.3. */
+        /** The library lacks ncclSetEncryption, which NCCL 2.32.3 added. */
         NO_FUNCTION
     }
 
     private NcclEncryption() {}
 
     /**
-     * Whether the library of this process can encrypt its connections. Loads the library; reads about a megabyte of its file,
-     * and calls nothing.
+     * Returns whether the library of this process can encrypt its connections. Loads the library and reads about a
+     * megabyte of its file. Calls no function of NCCL for encryption.
      *
-     * @return what is known
+     * @return the state of the support
      * @throws NcclLibraryException if no library can be loaded
      */
     public static Support support() {
@@ -100,7 +100,7 @@ public final class NcclEncryption {
         try {
             return LibraryTexts.of(library.path()).map(NcclEncryption::shownBy).orElse(Support.UNKNOWN);
         } catch (IOException unreadable) {
-            // The file may be gone since it was loaded.
+            // The file may have been removed after it was loaded.
             return Support.UNKNOWN;
         }
     }
@@ -113,18 +113,19 @@ public final class NcclEncryption {
     }
 
     /**
-     * Encrypts all connections of this process from now on. Not collective, but all processes of a job must do it, with the
-     * same key: a connection between one that does and one that does not fails.
+     * Encrypts all future connections of this process. Not collective, but all processes of a job must call it with
+     * the same key: a connection between a process with a key and a process without fails.
      *
-     * <p>Whether OpenSSL 3 is there ({@code libssl.so.3}, {@code libcrypto.so.3}) NCCL finds out at the first connection; if
-     * not, creating a communicator fails.
+     * <p>NCCL loads OpenSSL 3 ({@code libssl.so.3}, {@code libcrypto.so.3}) at the first connection. Without OpenSSL
+     * 3, the creation of a communicator fails.
      *
      * <p>C function: {@code ncclSetEncryption}, since NCCL 2.32.3.
      *
-     * @param key the key; filled with zeros, whatever the outcome
+     * @param key the key; filled with zeros, also if this method throws
      * @throws IllegalArgumentException if the key is shorter than {@value #SHORTEST_KEY} bytes, or has a zero byte
-     * @throws IllegalStateException if the process has created a unique id or a communicator, or has a key
-     * @throws NcclLibraryException if the library lacks the function, was built without TLS, or does not show whether it was
+     * @throws IllegalStateException if the process has created a unique id or a communicator, or already has a key
+     * @throws NcclLibraryException if the library lacks the function, was built without TLS, or does not show how it
+     *     was built
      * @throws NcclResultException if NCCL refuses the key
      */
     public static void enable(byte[] key) {
@@ -138,10 +139,10 @@ public final class NcclEncryption {
     }
 
     /**
-     * As {@link #enable(byte[])} with the bytes of a file, without line ends at its end. The file stays as it is.
+     * As {@link #enable(byte[])} with the bytes of a file, without trailing line ends. Does not change the file.
      *
-     * @param file the file, which others should not be able to read
-     * @throws IOException if it can't be read
+     * @param file the file, which other users should not be able to read
+     * @throws IOException if the file can't be read
      */
     public static void enable(Path file) throws IOException {
         byte[] bytes = Files.readAllBytes(file);
@@ -174,7 +175,7 @@ public final class NcclEncryption {
         }
         for (int i = 0; i < key.length; i++) {
             if (key[i] == 0) {
-                // NCCL would take the bytes before it as the whole key.
+                // NCCL would read only the bytes before the zero byte.
                 throw new IllegalArgumentException(name + " must not have a zero byte: byte " + i + " is one");
             }
         }

@@ -12,11 +12,11 @@ import java.util.Objects;
 import java.util.Optional;
 
 /**
- * The library that this process uses: what it is, where it lies, and what it can do.
+ * The NCCL library of this process: its kind, version, path, and functions.
  *
- * <p>A process has one, for its whole life. It is loaded when it is first needed, and found by the settings
- * {@code nccl4j.library} and {@code nccl4j.engine} (or {@code NCCL4J_LIBRARY} and {@code NCCL4J_ENGINE}), unless
- * {@link #load(Path)} or {@link #load(Engine)} has chosen it before.
+ * <p>A process uses one library for its whole life. The library is loaded at its first use. The system properties
+ * {@code nccl4j.library} and {@code nccl4j.engine} (or the environment variables {@code NCCL4J_LIBRARY} and
+ * {@code NCCL4J_ENGINE}) choose it, unless {@link #load(Path)} or {@link #load(Engine)} was called before.
  *
  * <pre>{@code
  * NcclLibrary library = NcclLibrary.get();
@@ -34,23 +34,23 @@ public final class NcclLibrary {
     private final Version version;
     private final Engine engine;
     private final Flavor flavor;
-    // Null until it was asked for, which may call the library.
+    // Lazy, since determining the form may call the library.
     private volatile AlltoAllvForm alltoAllvForm;
-    // Null until it was asked for: reading it takes time.
+    // Lazy, since reading the file takes time.
     private Optional<String> cudaVersion;
 
-    /** Whose library it is. */
+    /** Kinds of libraries with NCCL's functions. */
     public enum Flavor {
         /** NVIDIA's NCCL. */
         NCCL("NCCL"),
 
-        /** VCCL: NCCL with changes, some versions with {@code ncclAlltoAllv}. */
+        /** VCCL: a modified NCCL, of which some versions have {@code ncclAlltoAllv}. */
         VCCL("VCCL"),
 
         /** AMD's RCCL. */
         RCCL("RCCL"),
 
-        /** The host engine of nccl4j; its version is that of the NCCL whose functions it has. */
+        /** The host engine of nccl4j; its version is the NCCL release whose functions it provides. */
         HOST("host engine");
 
         private final String text;
@@ -86,8 +86,8 @@ public final class NcclLibrary {
     }
 
     /**
-     * What the library's last error says of the program's calls; empty if it says nothing. Telling VCCL's forms of
-     * ncclAlltoAllv apart leaves an error of its own.
+     * The library's last error, if a call of the program caused it; else empty. The call that determines VCCL's form of
+     * ncclAlltoAllv leaves an error, which is removed here.
      */
     String news(String lastError) {
         String text = lastError == null ? "" : lastError.strip();
@@ -95,7 +95,7 @@ public final class NcclLibrary {
         return isOurs ? "" : text;
     }
 
-    /** What the library says of what went wrong last, of a communicator or of all; empty if it says nothing. */
+    /** The library's last error of a communicator, or of all communicators for 0; empty if there is none. */
     String lastError(long communicator) {
         return provides("ncclGetLastError") ? news(nccl.ncclGetLastError(communicator)) : "";
     }
@@ -109,10 +109,10 @@ public final class NcclLibrary {
     }
 
     /**
-     * The library of this process; loads it at the first call.
+     * Returns the library of this process. The first call loads it.
      *
-     * @return the library, always the same
-     * @throws NcclLibraryException if none can be loaded; a later call tries again
+     * @return the library, the same object for every call
+     * @throws NcclLibraryException if no library can be loaded; a later call tries again
      */
     public static NcclLibrary get() {
         synchronized (NcclLibrary.class) {
@@ -124,12 +124,12 @@ public final class NcclLibrary {
     }
 
     /**
-     * Loads a library, over all settings. Call it before everything else that uses NCCL.
+     * Loads a library; takes precedence over all settings. Must be called before any other use of NCCL.
      *
      * @param file the library
      * @return the library
-     * @throws NcclLibraryException if one is loaded already, be it this one, or if this one cannot be loaded; then
-     *     another may be
+     * @throws NcclLibraryException if a library is loaded already, even the same one, or if the library can't be
+     *     loaded; after a failure to load, another library can be loaded
      */
     public static NcclLibrary load(Path file) {
         NativeLibrary.use(SystemText.text(file.toAbsolutePath()));
@@ -137,14 +137,13 @@ public final class NcclLibrary {
     }
 
     /**
-     * Loads the library of an engine, over all settings: the host engine in a program's own tests, for example. Call it
-     * before everything else that uses NCCL.
+     * As {@link #load(Path)} with the library of an engine, for example the host engine in a program's tests.
      *
      * @param engine the engine
      * @return the library
-     * @throws NcclLibraryException if one is loaded already, be it this one, or if none of this engine can be loaded;
-     *     then another may be
-     * @throws IllegalArgumentException if it is the host engine and that is not on the class path
+     * @throws NcclLibraryException if a library is loaded already, even one of this engine, or if no library of the
+     *     engine can be loaded; after a failure to load, another library can be loaded
+     * @throws IllegalArgumentException if the engine is the host engine, and the host engine is not on the class path
      */
     public static NcclLibrary load(Engine engine) {
         NativeLibrary.use(Objects.requireNonNull(engine, "engine"));
@@ -152,25 +151,25 @@ public final class NcclLibrary {
     }
 
     /**
-     * Whether the process has its library. Loads nothing.
+     * Returns whether the library of this process is loaded. Loads nothing.
      *
-     * @return whether the choice is final
+     * @return true if the choice of the library is final
      */
     public static boolean isLoaded() {
         return NativeLibrary.isLoaded();
     }
 
     /**
-     * Where the library lies.
+     * Returns the path of the library.
      *
-     * @return the path that the dynamic linker found
+     * @return the path that the dynamic linker has found
      */
     public Path path() {
         return path;
     }
 
     /**
-     * The release of the library.
+     * Returns the release of the library.
      *
      * @return the version
      * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html">ncclGetVersion</a>
@@ -184,7 +183,7 @@ public final class NcclLibrary {
     }
 
     /**
-     * The engine that the library is.
+     * Returns the engine of the library.
      *
      * @return the engine
      */
@@ -193,7 +192,7 @@ public final class NcclLibrary {
     }
 
     /**
-     * Whose library it is.
+     * Returns the kind of the library.
      *
      * @return the flavor
      */
@@ -202,8 +201,8 @@ public final class NcclLibrary {
     }
 
     /**
-     * The form of {@code ncclAlltoAllv}. The first call of this method, or the first use of the function, tells VCCL's two
-     * forms apart by a call that either form refuses.
+     * Returns the form of {@code ncclAlltoAllv}. For VCCL, which has two forms, the first call of this method or the
+     * first use of the function determines the form by a call that both forms refuse.
      *
      * @return the form
      */
@@ -217,9 +216,10 @@ public final class NcclLibrary {
     }
 
     /**
-     * The release of CUDA that the library was built for. Reads the library's file at the first call, some megabytes.
+     * Returns the CUDA release for which the library was built. The first call reads some megabytes of the library's
+     * file.
      *
-     * @return such as "13.0"; empty if the file does not tell or cannot be read
+     * @return the release, such as "13.0"; empty if the file does not contain it or can't be read
      */
     public Optional<String> cudaVersion() {
         synchronized (this) {
@@ -227,7 +227,7 @@ public final class NcclLibrary {
                 try {
                     cudaVersion = CudaBanner.read(path);
                 } catch (IOException unreadable) {
-                    // The file may be gone since it was loaded; nothing depends on what it would tell.
+                    // The file may have been removed after it was loaded. The release is informational only.
                     cudaVersion = Optional.empty();
                 }
             }
@@ -236,10 +236,10 @@ public final class NcclLibrary {
     }
 
     /**
-     * Whether the library has a function.
+     * Returns whether the library has a function.
      *
      * @param function a C name, such as "ncclCommGrow"
-     * @return whether it can be called
+     * @return true if the function can be called
      */
     public boolean provides(String function) {
         return NativeLibrary.provides(Objects.requireNonNull(function, "function"));
@@ -249,7 +249,8 @@ public final class NcclLibrary {
      * Checks that the library has a function.
      *
      * @param function a C name, such as "ncclCommGrow"
-     * @throws NcclLibraryException if not; the message names the release that added the function and the loaded one
+     * @throws NcclLibraryException if the library lacks the function; the message names the release that added the
+     *     function and the loaded library
      */
     public void require(String function) {
         if (!provides(function)) {
@@ -262,17 +263,17 @@ public final class NcclLibrary {
     }
 
     /**
-     * Shows every call of NCCL to an interceptor, from now on until what this returns is closed. Several see the calls in the
-     * order in which they were installed. Loads nothing.
+     * Installs an interceptor, which observes every call of NCCL until the returned installation is closed.
+     * Interceptors are called in the order of their installation. Loads nothing.
      *
-     * @param interceptor what is told of the calls
-     * @return what ends it; closing it once more does nothing
+     * @param interceptor the interceptor
+     * @return the installation; closing it again does nothing
      */
     public static CallInterceptor.Installed intercept(CallInterceptor interceptor) {
         return Interception.install(Objects.requireNonNull(interceptor, "interceptor"));
     }
 
-    /** As in messages: "NCCL 2.28.3 from /usr/lib/x86_64-linux-gnu/libnccl.so.2". */
+    /** {@return the flavor, version and path, such as "NCCL 2.28.3 from /usr/lib/x86_64-linux-gnu/libnccl.so.2"} */
     @Override
     public String toString() {
         return flavor.text + " " + version + " from " + SystemText.text(path);

@@ -3,8 +3,8 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * The operations that transfer data, with one form for all: so that a group can keep them and a message can name them.
- * Numbers instead of an enumeration, since a compiled switch over a constant number costs nothing.
+ * The operations that transfer data, in one form for all, so that a group can store them and a message can name them.
+ * Numbers instead of an enum, since the compiler resolves a switch over a constant number.
  */
 final class Operations {
     static final int ALL_REDUCE = 0;
@@ -20,11 +20,11 @@ final class Operations {
     static final int PUT_SIGNAL = 10;
     static final int SIGNAL = 11;
     static final int WAIT_SIGNAL = 12;
-    /** VCCL's, which goes another way. */
+    /** Not callable by {@link #call}, since the libraries have different forms. */
     static final int ALL_TO_ALLV = 13;
-    /** Before the first one. */
+    /** No operation, before the first one of a communicator. */
     static final int NONE = 14;
-    /** From here on the first eight again, with a configuration. */
+    /** The first of the eight collectives with a configuration, in the order of the operations from 0. */
     private static final int FIRST_CONFIGURED = 15;
 
     private static final String[] NAMES = {
@@ -55,12 +55,12 @@ final class Operations {
 
     private Operations() {}
 
-    /** The C function. */
+    /** The name of the C function. */
     static String name(int operation) {
         return NAMES[operation];
     }
 
-    /** A collective of all ranks, with a configuration. */
+    /** The form of a collective with a configuration. */
     static int configured(int collective) {
         return collective + FIRST_CONFIGURED;
     }
@@ -69,7 +69,7 @@ final class Operations {
         return operation >= FIRST_CONFIGURED;
     }
 
-    /** The same without a configuration. */
+    /** The form of an operation without a configuration. */
     private static int plain(int operation) {
         return isConfigured(operation) ? operation - FIRST_CONFIGURED : operation;
     }
@@ -83,7 +83,7 @@ final class Operations {
         return plain == ALL_REDUCE || plain == REDUCE || plain == REDUCE_SCATTER;
     }
 
-    /** Whether there is a root or another rank. */
+    /** True if the operation has a root or a peer. */
     static boolean hasPeer(int operation) {
         return switch (plain(operation)) {
             case REDUCE, BROADCAST, GATHER, SCATTER, SEND, RECV, PUT_SIGNAL, SIGNAL, WAIT_SIGNAL -> true;
@@ -91,7 +91,7 @@ final class Operations {
         };
     }
 
-    /** What an operation did, for people: "ncclReduce of 1024 float32 to rank 3". */
+    /** A description for messages, such as "ncclReduce of 1024 float32 to rank 3". */
     static String describe(int operation, long count, int type, int peer) {
         String text = name(operation);
         if (operation == NONE) {
@@ -113,9 +113,10 @@ final class Operations {
     }
 
     /**
-     * What all ranks of a collective must agree on: "ncclReduce of 1024 float32 to rank 3, SUM"; null for all else.
+     * The arguments that must be equal on all ranks of a collective, such as "ncclReduce of 1024 float32 to rank 3,
+     * SUM"; null for other operations.
      *
-     * @param config null if there is none
+     * @param config null if the call has no configuration
      */
     static String signature(int operation, long count, int type, int op, int peer, CollectiveConfig config) {
         if (plain(operation) > SCATTER) {
@@ -131,10 +132,11 @@ final class Operations {
      *
      * @param send the send buffer; for WAIT_SIGNAL the descriptors
      * @param recv the receive buffer; for PUT_SIGNAL the window
-     * @param count the number of elements; for WAIT_SIGNAL that of the signals, for people only
-     * @param op the reduction; for PUT_SIGNAL and SIGNAL the index of the signal; for WAIT_SIGNAL the number of descriptors
-     * @param peer root or peer; for WAIT_SIGNAL for people only
-     * @param offset for PUT_SIGNAL in bytes; the address of the configuration, if the operation has one
+     * @param count the number of elements; for WAIT_SIGNAL the number of signals, for messages only
+     * @param op the reduction; for PUT_SIGNAL and SIGNAL the index of the signal; for WAIT_SIGNAL the number of
+     *     descriptors
+     * @param peer the root or peer; for WAIT_SIGNAL for messages only
+     * @param offset the offset of PUT_SIGNAL in bytes; for a configured operation the address of the configuration
      */
     static int call(
             int operation,
@@ -148,8 +150,7 @@ final class Operations {
             long communicator,
             long stream) {
         if (operation == ALL_REDUCE) {
-            // By itself: the compiler puts a small method into its callers always, a large one only if it sees it in
-            // time.
+            // Separate from the other operations: the compiler always inlines a small method, a large one not always.
             return nccl.ncclAllReduce(send, recv, count, type, op, communicator, stream);
         }
         return callOther(operation, send, recv, count, type, op, peer, offset, communicator, stream);

@@ -5,25 +5,28 @@ import java.lang.System.Logger.Level;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * What NCCL is known to get wrong with memory in windows and registrations. Calls that its kernels for symmetric windows would
- * answer with wrong elements, or not at all, are refused; what no single call shows is told once, in the log.
+ * Known faults of NCCL with memory in windows and with registered memory. Refuses calls for which NCCL's kernels for
+ * symmetric windows return wrong elements or fail. Logs one warning about faults that depend on several calls.
  *
- * <p>Seen with 2.28.3, 2.28.9 and 2.30.7, and gone from the sources of the releases that are named here.
+ * <p>Observed with 2.28.3, 2.28.9 and 2.30.7. The sources of the releases in the constants have the corrections.
  */
 final class RegisteredMemory {
     private static final Version FIRST = new Version(2, 27, 3);
-    /** From here on blocks of any size are copied, and several operations of a group are told from each other. */
+    /** First release that copies blocks of any size, and distinguishes the operations of a group. */
     private static final Version ANY_SIZE = new Version(2, 28, 7);
-    /** Ranks read from a null address between these, in a collective on memory that was sent from or received into first. */
+    /**
+     * First release in which a collective reads from a null address if its memory was used by send or receive before.
+     * {@link #DIRECT_FOR_ALL} corrects this.
+     */
     private static final Version DIRECT = new Version(2, 23, 4);
 
     private static final Version DIRECT_FOR_ALL = new Version(2, 29, 2);
-    /** From here on these kernels are used if only one of the buffers is in a window. */
+    /** First release that uses these kernels if only one of the buffers is in a window. */
     private static final Version ONE_WINDOW = new Version(2, 29, 2);
-    /** From here on elements are read from any place. */
+    /** First release that reads elements at any alignment. */
     private static final Version ANY_PLACE = new Version(2, 30, 3);
 
-    /** From here on, up to 2.30.7 at least, kernels that all-reduce averages are chosen but were not built. */
+    /** First release, up to 2.30.7 at least, that chooses kernels for all-reduce with AVG which were not built. */
     private static final Version NO_AVERAGE = new Version(2, 30, 3);
 
     private static final int WORD = 4;
@@ -41,7 +44,7 @@ final class RegisteredMemory {
         return version.isAtLeast(FIRST) && !version.isAtLeast(ANY_PLACE);
     }
 
-    /** Says, once in a process, what can't be refused since no single call shows it. */
+    /** Logs, once in a process, a warning about faults that no single call shows and that therefore can't be refused. */
     static void warnOnce(NcclLibrary library) {
         String warning = library.engine() == Engine.HOST ? null : warning(library.version());
         if (warning != null && WARNED.compareAndSet(false, true)) {
@@ -69,13 +72,13 @@ final class RegisteredMemory {
     }
 
     /**
-     * Why an operation brings wrong elements, or null.
+     * The reason why an operation returns wrong elements, or null.
      *
-     * @param version one that has faults
-     * @param operation one of {@link Operations}
-     * @param send where the send buffer begins
-     * @param count of elements as the C function has it
-     * @param size of an element, in bytes
+     * @param version a version with faults
+     * @param operation an operation of {@link Operations}
+     * @param send the address of the send buffer
+     * @param count the number of elements as in the C function
+     * @param size the size of an element in bytes
      */
     static String problem(Version version, int operation, long send, long count, int size) {
         boolean scatters = operation == Operations.REDUCE_SCATTER;
@@ -100,9 +103,9 @@ final class RegisteredMemory {
     }
 
     /**
-     * Why an all-reduce with AVG fails, and leaves the communicator useless, or null.
+     * The reason why an all-reduce with AVG fails and makes the communicator unusable, or null.
      *
-     * @param type of the elements
+     * @param type the type of the elements
      */
     static String problemOfAverage(Version version, DataType type) {
         boolean isChosen =

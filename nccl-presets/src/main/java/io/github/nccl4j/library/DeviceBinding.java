@@ -4,16 +4,16 @@ import org.bytedeco.javacpp.Pointer;
 
 /**
  * Superclass of {@link io.github.nccl4j.global.nccl_device}, as {@link LibraryBinding} is of {@link
- * io.github.nccl4j.global.nccl}. Not for programs.
+ * io.github.nccl4j.global.nccl}. Internal; not for use by programs.
  *
- * <p>Has static methods only, which any thread may call.
+ * <p>All methods are static and may be called from any thread.
  */
 public class DeviceBinding extends io.github.nccl4j.presets.nccl_device {
     static {
         NativeLibrary.initialize();
     }
 
-    /** Not for programs. */
+    /** For the generated subclass only. */
     protected DeviceBinding() {}
 
     /**

@@ -13,12 +13,12 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Where a library may lie when the program does not say so. Places are names for the dynamic linker or paths.
+ * Default places of libraries, for programs that do not name one. A place is a name for the dynamic linker or a path.
  *
  * <p>Instances are immutable and may be used in any thread.
  */
 public final class LibrarySearch {
-    /** In a place that was skipped: between the place and the reason. */
+    /** Separates a skipped place from the reason. */
     static final char SKIPPED = '\u001f';
 
     private final Map<String, String> environment;
@@ -26,15 +26,15 @@ public final class LibrarySearch {
     /**
      * Creates a search.
      *
-     * @param environment the environment variables that it follows, usually {@link SystemText#environment()}
+     * @param environment the environment variables that define places, usually {@link SystemText#environment()}
      */
     public LibrarySearch(Map<String, String> environment) {
         this.environment = environment;
     }
 
     /**
-     * Places of libnccl, best first. Of the fixed folders all are listed, so that a failure can name them. A folder that
-     * cannot be looked at is a place with {@link #SKIPPED} and the reason.
+     * Places of libnccl, in order of precedence. All fixed folders are listed, so that a failure can name them. A
+     * folder that can't be searched is a place with {@link #SKIPPED} and the reason.
      */
     List<String> nccl() {
         Collection<String> places = new LinkedHashSet<>();
@@ -57,7 +57,7 @@ public final class LibrarySearch {
         return List.copyOf(places);
     }
 
-    /** Places of librccl, best first. */
+    /** Places of librccl, in order of precedence. */
     List<String> rccl() {
         List<String> places = new ArrayList<>(List.of("librccl.so.1", "librccl.so"));
         String home = environment.getOrDefault("ROCM_PATH", "");
@@ -66,11 +66,10 @@ public final class LibrarySearch {
     }
 
     /**
-     * Places of a library of CUDA's toolkit, best first. Of the fixed folders all are listed, so that a failure can name
-     * them.
+     * Returns the places of a library of CUDA's toolkit. All fixed folders are listed, so that a failure can name them.
      *
-     * @param name its file name, with the version that programs link against: "libcudart.so.13"
-     * @return the places
+     * @param name the file name with the version against which programs link, such as "libcudart.so.13"
+     * @return the places, in order of precedence
      */
     public List<String> cuda(String name) {
         String major = name.substring(name.lastIndexOf('.') + 1);
@@ -89,10 +88,10 @@ public final class LibrarySearch {
                 places.add(version.resolve("lib64").resolve(name).toString());
             }
         } catch (IOException noSuchFolder) {
-            // Then no toolkit is there.
+            // No toolkit is installed.
         }
         for (Path packages : sitePackages(new ArrayList<>())) {
-            // pip's packages for CUDA 13 share a folder; before, each had its own.
+            // pip's packages for CUDA 13 share a folder; packages for earlier releases have a folder each.
             for (String folder : List.of("cu" + major, "cuda_runtime")) {
                 places.add(SystemText.text(packages.resolve("nvidia")
                         .resolve(folder)
@@ -104,9 +103,10 @@ public final class LibrarySearch {
     }
 
     /**
-     * The folders into which pip installs packages, of the environments and interpreters that can be seen from here.
+     * The folders into which pip installs packages, for the environments and interpreters that the environment
+     * variables name.
      *
-     * @param skipped gets the folders that cannot be looked at
+     * @param skipped receives the folders that can't be searched
      */
     private Collection<Path> sitePackages(List<String> skipped) {
         Collection<Path> found = new LinkedHashSet<>();
@@ -120,12 +120,12 @@ public final class LibrarySearch {
             Path bin = folder(folder, skipped);
             if (bin != null && Files.isExecutable(bin.resolve("python3"))) {
                 Path python = bin.resolve("python3");
-                // bin/python3 of a virtual environment is a link; the environment is the folder above it.
+                // bin/python3 of a virtual environment is a link; its packages are in the environment, not at the target.
                 addPackagesOf(python.toAbsolutePath().getParent().getParent(), found);
                 try {
                     addPackagesOf(python.toRealPath().getParent().getParent(), found);
                 } catch (IOException unreadable) {
-                    // An interpreter that cannot be followed has no packages for us either.
+                    // The link can't be resolved, so the packages of its interpreter can't be found.
                 }
             }
         }
@@ -138,7 +138,7 @@ public final class LibrarySearch {
         return found;
     }
 
-    /** A folder by its name; null if there is no name, or none that the system can be asked for. */
+    /** The folder with a name; null if the name is empty or can't be encoded for the system. */
     private static Path folder(String name, List<String> skipped) {
         try {
             return name.isEmpty() ? null : SystemText.path(name);

@@ -19,12 +19,13 @@ import org.bytedeco.javacpp.annotation.Properties;
 import org.bytedeco.javacpp.annotation.StdString;
 
 /**
- * The library behind {@link io.github.nccl4j.global.nccl}: which one is or will be loaded, and what it provides.
+ * The native library behind {@link io.github.nccl4j.global.nccl}: its choice, its version, and its functions.
  *
- * <p>A process has one, chosen when it is first needed: by the system property {@code nccl4j.library} or the environment
- * variable {@code NCCL4J_LIBRARY} (a path, or a name for the dynamic linker), else by the engine in {@code nccl4j.engine}
- * or {@code NCCL4J_ENGINE}: {@code nccl} (the default), {@code rccl}, {@code host}, or {@code auto}, which takes NCCL
- * where a library and a GPU are there and else the host engine, with a warning. A property wins over a variable.
+ * <p>A process uses one library, which is chosen at its first use: by the system property {@code nccl4j.library} or the
+ * environment variable {@code NCCL4J_LIBRARY} (a path, or a name for the dynamic linker), else by the engine in
+ * {@code nccl4j.engine} or {@code NCCL4J_ENGINE}: {@code nccl} (the default), {@code rccl}, {@code host}, or {@code auto}. The
+ * engine {@code auto} is NCCL if a library and a GPU are found, else the host engine, with a warning. A system
+ * property takes precedence over an environment variable.
  *
  * <pre>{@code
  * System.out.println(NativeLibrary.path() + ", NCCL " + NativeLibrary.version());
@@ -33,8 +34,8 @@ import org.bytedeco.javacpp.annotation.StdString;
  * }
  * }</pre>
  *
- * <p>Methods that need the library load it, and throw {@link NcclLibraryException} with every place that was tried when
- * that fails; a later call tries again. All methods may be called from any thread.
+ * <p>Methods that need the library load it. If no library can be loaded, they throw {@link NcclLibraryException},
+ * which lists every place that was tried; a later call tries again. All methods may be called from any thread.
  */
 @Properties(inherit = io.github.nccl4j.presets.nccl.class)
 public final class NativeLibrary {
@@ -48,8 +49,8 @@ public final class NativeLibrary {
 
     static {
         avoidUnspellableHome();
-        // Before the loader's lock is taken: who initialises this class at the same time in another thread has its lock
-        // and waits for the loader's.
+        // Initialises Pointer before this thread takes the loader's lock. Else a deadlock is possible with a thread that
+        // initialises Pointer, holds the lock of that class, and waits for the loader's lock.
         Pointer.isNull(null);
         try {
             loadJavaCpp();
@@ -65,25 +66,28 @@ public final class NativeLibrary {
     private NativeLibrary() {}
 
     /**
-     * An engine and why it was chosen.
+     * An engine and the reason for its choice.
      *
      * @param engine the engine
-     * @param reason why, as a clause: "no GPU was found"
+     * @param reason the reason as a clause, such as "no GPU was found"
      */
     public record EngineChoice(Engine engine, String reason) {}
 
     /**
-     * A place where the library is looked for, and what came of it.
+     * A place that was searched for the library, with the result.
      *
      * @param place a path, or a name for the dynamic linker
-     * @param problem why the library can't be loaded from there; empty if it can
+     * @param problem the reason why the library can't be loaded from the place; empty if it can be loaded
      */
     public record Candidate(String place, String problem) {}
 
     /** Initialises this class. */
     static void initialize() {}
 
-    /** JavaCPP would make a folder with question marks in its name, where it may. Its third choice is this one. */
+    /**
+     * Sets JavaCPP's cache folder if the home folder's name can't be encoded: JavaCPP would create a folder with
+     * question marks in its name. The folder here is JavaCPP's third choice.
+     */
     private static void avoidUnspellableHome() {
         String property = "org.bytedeco.javacpp.cachedir";
         if (System.getProperty(property) == null
@@ -93,7 +97,7 @@ public final class NativeLibrary {
         }
     }
 
-    /** JavaCPP's class keeps silent when its own native code cannot be loaded; this throws the reason. */
+    /** Loads JavaCPP's native code and throws the reason of a failure, which the initialiser of JavaCPP's class hides. */
     private static void loadJavaCpp() {
         try {
             Pointer.totalPhysicalBytes();
@@ -118,7 +122,7 @@ public final class NativeLibrary {
         return "nccl4j's native code cannot be loaded: " + reason.getMessage() + ". " + cacheAdvice();
     }
 
-    /** Where JavaCPP extracts native code to, and what to do if it can't. */
+    /** Part of a message that names JavaCPP's cache folder, its requirements, and the property that changes it. */
     private static String cacheAdvice() {
         String folder;
         try {
@@ -131,9 +135,9 @@ public final class NativeLibrary {
     }
 
     /**
-     * The path of the loaded library, as the dynamic linker has it.
+     * Returns the path of the loaded library, as the dynamic linker reports it.
      *
-     * @return an absolute path, mostly
+     * @return the path, usually absolute
      * @throws NcclLibraryException if no library can be loaded
      */
     public static String path() {
@@ -142,7 +146,7 @@ public final class NativeLibrary {
     }
 
     /**
-     * What {@code ncclGetVersion} gives: 22803 for 2.28.3.
+     * Returns the version code of {@code ncclGetVersion}, such as 22803 for 2.28.3.
      *
      * @return the version code
      * @throws NcclLibraryException if no library can be loaded
@@ -151,7 +155,7 @@ public final class NativeLibrary {
     public static native int versionCode() throws NcclLibraryException;
 
     /**
-     * The version of the loaded library as people write it.
+     * Returns the version of the loaded library in the usual notation.
      *
      * @return the version, such as "2.28.3"
      * @throws NcclLibraryException if no library can be loaded
@@ -164,9 +168,9 @@ public final class NativeLibrary {
     }
 
     /**
-     * Which engine the loaded library is.
+     * Returns the engine of the loaded library.
      *
-     * @return the engine, never an unresolved {@code auto}
+     * @return the engine; {@code auto} is resolved
      * @throws NcclLibraryException if no library can be loaded
      */
     public static Engine engine() {
@@ -177,33 +181,33 @@ public final class NativeLibrary {
     }
 
     /**
-     * Whether the loaded library has a function.
+     * Returns whether the loaded library has a function.
      *
      * @param function a C name, such as {@code "ncclCommGrow"}
-     * @return whether a call of it reaches the library
+     * @return true if the library has the function
      * @throws NcclLibraryException if no library can be loaded
      */
     @Namespace("nccl4j")
     public static native boolean provides(@Cast("const char*") String function) throws NcclLibraryException;
 
     /**
-     * What added a function. Loads nothing.
+     * Returns the release or library that added a function. Loads nothing.
      *
      * @param function a C name, such as {@code "ncclCommGrow"}
-     * @return such as "NCCL 2.29.2" or "RCCL"; empty for a name that is not in the header
+     * @return the release or library, such as "NCCL 2.29.2" or "RCCL"; empty for a name that is not in the header
      */
     @Namespace("nccl4j")
     @Name("releaseOf")
     public static native String release(@Cast("const char*") String function);
 
     /**
-     * The form of {@code ncclAlltoAllv} in the loaded library: VCCL has had two and RCCL has a third, under one symbol. RCCL
-     * is recognized by its file name and symbols, VCCL by its version or its texts. VCCL's forms are told apart when this
-     * method or the function is called first, by a call that either form refuses; no other library is called. The system
-     * property {@code nccl4j.vccl.alltoallv} or the environment variable {@code NCCL4J_VCCL_ALLTOALLV} declares the form
-     * of a library that is neither RCCL nor the host engine.
+     * Returns the form of {@code ncclAlltoAllv} in the loaded library. VCCL has two forms and RCCL has a third form,
+     * under the same symbol. RCCL is recognized by its file name and symbols, VCCL by its version or its texts. For
+     * VCCL, the first call of this method or of the function determines the form by a call that both forms refuse; no
+     * other library is called for this purpose. The system property {@code nccl4j.vccl.alltoallv} or the environment
+     * variable {@code NCCL4J_VCCL_ALLTOALLV} declares the form of a library that is neither RCCL nor the host engine.
      *
-     * @return 9, 10 or 11, its number of arguments; 0 if the library lacks the function; -1 if its form is not known
+     * @return the number of arguments, 9, 10 or 11; 0 if the library lacks the function; -1 if the form is not known
      * @throws NcclLibraryException if no library can be loaded
      */
     @Namespace("nccl4j")
@@ -211,10 +215,10 @@ public final class NativeLibrary {
     public static native int alltoAllvArguments() throws NcclLibraryException;
 
     /**
-     * True if the loaded library is VCCL: by its version, its texts, or a declared form of {@code ncclAlltoAllv} with 10 or
-     * 11 arguments. Calls nothing in the library but {@code ncclGetVersion}.
+     * Returns whether the loaded library is VCCL, according to its version, its texts, or a declared form of
+     * {@code ncclAlltoAllv} with 10 or 11 arguments. Calls no function of the library except {@code ncclGetVersion}.
      *
-     * @return whether it is VCCL
+     * @return true if the library is VCCL
      * @throws NcclLibraryException if no library can be loaded
      */
     @Namespace("nccl4j")
@@ -224,10 +228,10 @@ public final class NativeLibrary {
     private static native boolean isRccl() throws NcclLibraryException;
 
     /**
-     * The other copies of NCCL or RCCL that are in this process now, such as PyTorch's. Each copy has its own communicators,
-     * groups and errors: a handle of one must not be passed to another.
+     * Returns the other copies of NCCL or RCCL that are loaded in this process, such as PyTorch's. Each copy has its
+     * own communicators, groups and errors: a handle of one copy must not be passed to another.
      *
-     * @return their paths; mostly none
+     * @return the paths of the copies; usually empty
      * @throws NcclLibraryException if no library can be loaded
      */
     public static List<String> otherCopies() {
@@ -235,25 +239,26 @@ public final class NativeLibrary {
     }
 
     /**
-     * True if this process has called a function by the bindings. Loads nothing.
+     * Returns whether this process has called a function by the bindings. Loads nothing.
      *
      * @param function a C name, such as "ncclGetUniqueId"
-     * @return whether it was called; false for a name that is not in the header
+     * @return true if the function was called; false for a name that is not in the header
      */
     @Namespace("nccl4j")
     public static native boolean wasCalled(@Cast("const char*") String function);
 
     /**
-     * Whether the library is loaded already. Loads nothing.
+     * Returns whether the library is loaded. Loads nothing.
      *
-     * @return whether the choice of library is final
+     * @return true if the choice of the library is final
      */
     @Namespace("nccl4j")
     public static native boolean isLoaded();
 
     /**
-     * Where the library is looked for by the settings, best first: every place up to the one from which it can be loaded,
-     * or all if it can't. For diagnosis: libraries are opened, which stay open, but none is chosen.
+     * Returns the places of the library according to the settings, in order of precedence: every place up to the first
+     * from which the library can be loaded, or all places if there is none. For diagnosis: this opens libraries, which
+     * stay open, but chooses none.
      *
      * @return the places that were tried
      * @throws NcclLibraryException if a setting is wrong
@@ -273,10 +278,10 @@ public final class NativeLibrary {
     }
 
     /**
-     * Chooses the library for this process, over all settings. It is loaded when it is first needed.
+     * Chooses the library for this process; takes precedence over all settings. The library is loaded at its first use.
      *
      * @param library a path, or a name for the dynamic linker
-     * @throws NcclLibraryException if one is loaded already
+     * @throws NcclLibraryException if a library is loaded already
      */
     public static void use(String library) {
         Objects.requireNonNull(library, "library");
@@ -287,11 +292,12 @@ public final class NativeLibrary {
     }
 
     /**
-     * Chooses the engine for this process, over all settings. Its library is loaded when it is first needed.
+     * Chooses the engine for this process; takes precedence over all settings. The engine's library is loaded at its
+     * first use.
      *
-     * @param engine the engine, such as {@link #automaticEngine} proposes it
+     * @param engine the engine, for example the engine of {@link #automaticEngine}
      * @throws NcclLibraryException if a library is loaded already
-     * @throws IllegalArgumentException if it is the host engine and that is not on the class path
+     * @throws IllegalArgumentException if the engine is the host engine, and the host engine is not on the class path
      */
     public static void use(Engine engine) {
         String candidates = lines(candidatesOf(engine.toString()));
@@ -299,14 +305,14 @@ public final class NativeLibrary {
     }
 
     /**
-     * Sets an environment variable of this process for NCCL, which Java can't do otherwise: NCCL_SOCKET_IFNAME, for example.
-     * NCCL reads most variables once, when it needs them first, so set them before anything else of NCCL is called, and
-     * while no other thread calls native code that reads the environment. {@link System#getenv} does not
-     * see it.
+     * Sets an environment variable of this process for NCCL, such as NCCL_SOCKET_IFNAME; the JDK has no method for
+     * this. NCCL reads most variables once, at their first use. Therefore call this method before any function of
+     * NCCL, and while no other thread calls native code that reads the environment. {@link System#getenv} does not
+     * return the new value.
      *
-     * @param name the variable, which begins with "NCCL_"
-     * @param value its value
-     * @throws IllegalArgumentException if it is another variable
+     * @param name the name of the variable, which begins with "NCCL_"
+     * @param value the value
+     * @throws IllegalArgumentException if the name is not the name of a variable of NCCL
      */
     public static void setVariable(String name, String value) {
         Objects.requireNonNull(value, "value");
@@ -317,19 +323,20 @@ public final class NativeLibrary {
     }
 
     /**
-     * How many GPUs the CUDA driver shows to this process. Initialises the driver, but creates no context.
+     * Returns the number of GPUs that the CUDA driver shows to this process. Initialises the driver, but creates no
+     * context.
      *
-     * @return the number of GPUs, 0 where there is no driver
+     * @return the number of GPUs; 0 without a driver
      */
     @Namespace("nccl4j")
     public static native int gpuCount();
 
     /**
-     * What the engine {@code auto} is on this machine. A launcher asks once and hands the answer to its ranks, which
-     * could come to different ones. Sets nothing.
+     * Resolves the engine {@code auto} on this machine. A launcher should call this method once and pass the result to
+     * its ranks, which could otherwise choose different engines. Chooses no engine.
      *
-     * @param gpus how many GPUs are needed
-     * @return {@link Engine#NCCL} if so many GPUs and a library are there, else {@link Engine#HOST}
+     * @param gpus the number of GPUs that are needed
+     * @return {@link Engine#NCCL} if at least this number of GPUs and a library are found, else {@link Engine#HOST}
      */
     public static EngineChoice automaticEngine(int gpus) {
         int found = gpuCount();
@@ -362,13 +369,13 @@ public final class NativeLibrary {
                         "It was chosen by the system property nccl4j.library or the environment variable NCCL4J_LIBRARY.";
             }
         } catch (IllegalArgumentException | UncheckedIOException e) {
-            // Not thrown here, where it would make the class unusable and be seen once: every call will say it.
+            // An exception here would make the class unusable and appear only once. Every later call throws the problem.
             problem = e.getMessage();
         }
         configure(SystemText.toC(candidates), problem, advice, form);
     }
 
-    /** Where a library is to be had, and the verb. */
+    /** The packages that contain the engine's library, with the verb of the sentence. */
     private static String packagesOf(String engine) {
         return engine.equals("rccl")
                 ? "ROCm's package rccl (Debian and Ubuntu: librccl1) has"
@@ -402,10 +409,10 @@ public final class NativeLibrary {
         }
     }
 
-    /** The path of the host engine, which JavaCPP extracts from its jar into its cache. */
+    /** Extracts the host engine from its jar into JavaCPP's cache and returns its path. */
     private static String hostEngine() {
         String resource = String.format(Locale.ROOT, HOST_RESOURCE, Loader.getPlatform());
-        // By the loader, which looks into the modules of other jars, too.
+        // The class loader also searches the modules of other jars; the class does not.
         URL url = NativeLibrary.class.getClassLoader().getResource(resource);
         if (url == null) {
             throw new IllegalArgumentException("The host engine was chosen, but is not on the class path: add"
@@ -439,7 +446,7 @@ public final class NativeLibrary {
         }
     }
 
-    /** A system property, else the environment variable of the same meaning, else "". */
+    /** The value of a system property, else of the corresponding environment variable, else "". */
     private static String setting(String property) {
         String value = SystemText.property(property);
         if (value == null) {
@@ -449,13 +456,13 @@ public final class NativeLibrary {
         return value == null ? "" : value.strip();
     }
 
-    /** A library that the system cannot be asked for is not tried. */
+    /** Marks a library whose name can't be passed to the system as skipped. */
     private static String withProblem(String library) {
         String problem = SystemText.problem(library);
         return problem.isEmpty() ? library : library + LibrarySearch.SKIPPED + problem;
     }
 
-    /** JavaCPP makes null of an empty text. */
+    /** The lines of a text; JavaCPP returns null for an empty text. */
     private static List<String> lines(BytePointer text) {
         if (text == null) {
             return List.of();

@@ -15,33 +15,34 @@ import org.bytedeco.javacpp.tools.InfoMap;
 import org.bytedeco.javacpp.tools.InfoMapper;
 
 /**
- * How JavaCPP turns {@code nccl.h} into Java: the global class {@link io.github.nccl4j.global.nccl} with every function
- * and constant, and a class for each struct in {@code io.github.nccl4j.nccl}.
+ * JavaCPP preset of {@code nccl.h}. JavaCPP generates the global class {@link io.github.nccl4j.global.nccl} with every
+ * function and constant, and a class for each struct in {@code io.github.nccl4j.nccl}.
  *
- * <p>JavaCPP makes one Java overload for each alternative that is listed for a type, and takes the same alternative, by
- * its place in the list, for all parameters of a function. Even places hold the Pointer form, odd places the raw-address
- * form, in which every pointer and handle is a {@code long}. A type with fewer alternatives starts over.
+ * <p>JavaCPP generates one Java overload for each alternative that is listed for a type. An overload uses the
+ * alternative with the same index for all parameters of a function. Even indexes have the Pointer form, odd indexes
+ * the raw-address form, in which every pointer and handle is a {@code long}. For a type with fewer alternatives the
+ * index wraps around.
  *
- * <p>Not inherited from JavaCPP's CUDA presets, whose headers would then be needed to build; not {@code @NoException},
- * because a missing library or function arrives as an exception.
+ * <p>The preset does not inherit JavaCPP's CUDA presets, since the build would then need CUDA's headers. It is not
+ * {@code @NoException}, since a missing library or function raises an exception.
  */
 @Properties(
         value =
                 @Platform(
                         value = {"linux-x86_64", "linux-arm64"},
                         compiler = "cpp17",
-                        // The default, jninccl, is in the jar of JavaCPP Presets CUDA, and only one of a name is
-                        // loaded.
+                        // Not the default jninccl, which is a library of JavaCPP Presets CUDA: JavaCPP loads only one
+                        // library of a name.
                         library = "jninccl4j",
                         include = {"<nccl.h>", "nccl4j_library.h", "nccl4j_dlpack.h", "alltoallv.h"},
-                        // Parsed, but not compiled: C knows one ncclAlltoAllv only.
+                        // Parsed, but not compiled: C permits only one declaration of ncclAlltoAllv.
                         exclude = "alltoallv.h"),
         target = "io.github.nccl4j.nccl",
         global = "io.github.nccl4j.global.nccl",
         helper = "io.github.nccl4j.library.LibraryBinding")
 public class nccl implements InfoMapper {
 
-    /** Creates the preset; JavaCPP's parser does. */
+    /** Creates the preset. Called by JavaCPP's parser. */
     public nccl() {}
 
     @Override
@@ -58,17 +59,17 @@ public class nccl implements InfoMapper {
     private static void sources(InfoMap map) {
         // Compiled, but not parsed.
         map.put(new Info("nccl4j_library.h", "nccl4j_dlpack.h").skip());
-        // Since 2.30.3 some functions hide behind this macro, which only NCCL's own build defines.
+        // Since 2.30.3 some functions depend on this macro, which only NCCL's own build defines.
         map.put(new Info("NCCL_OS_LINUX").define(true));
-        // Stock headers: attributes and include guards that say nothing to Java.
+        // Attributes and macros of NVIDIA's header that have no meaning in Java.
         map.put(new Info("__attribute__", "deprecated").annotations().skip());
         map.put(new Info("__cplusplus").define(true));
         map.put(new Info("defined(__CUDA_BF16_TYPES_EXIST__)").define(true));
     }
 
-    /** Handles are classes of their own, or raw addresses. Handles that NCCL writes are cells that the caller owns. */
+    /** Maps handles to classes and raw addresses. NCCL writes a new handle to a cell that the caller owns. */
     private static void handles(InfoMap map) {
-        // The class is that of JavaCPP Presets CUDA, so that streams made with it can be passed.
+        // The classes of JavaCPP Presets CUDA, so that programs can pass streams and events of those presets.
         map.put(new Info().javaText("import org.bytedeco.cuda.cudart.*;"));
         map.put(new Info("CUstream_st").skip());
         map.put(new Info("cudaStream_t")
@@ -83,7 +84,7 @@ public class nccl implements InfoMapper {
     private static void handle(InfoMap map, String type, String javaClass) {
         map.put(new Info(type)
                 .valueTypes(javaClass, "@Cast(\"" + type + "\") long")
-                // No @ByPtrPtr: it would pass the address of a stack local, and NCCL may write long after the call.
+                // Not @ByPtrPtr: it passes the address of a local variable, and NCCL may write after the call returns.
                 .pointerTypes("@Cast(\"" + type + "*\") PointerPointer", "@Cast(\"" + type + "*\") long"));
     }
 
@@ -108,11 +109,11 @@ public class nccl implements InfoMapper {
         number(map, "unsigned int", "int", "Int");
         number(map, "float", "float", "Float");
         number(map, "double", "double", "Double");
-        // No arrays or buffers: VCCL reads the matrices of ncclAlltoAllv after the call has returned.
+        // No arrays or buffers: VCCL reads the matrices of ncclAlltoAllv after the call returns.
         map.put(new Info("size_t", "const size_t").cast().valueTypes("long").pointerTypes("SizeTPointer", "long"));
     }
 
-    /** A number that is passed by value, or written by the library before the call returns. */
+    /** Maps a number that is passed by value, or that the library writes before the call returns. */
     private static void number(InfoMap map, String type, String java, String name) {
         for (String qualified : new String[] {type, "const " + type}) {
             map.put(new Info(qualified)
@@ -133,7 +134,7 @@ public class nccl implements InfoMapper {
         derived(map, "/nccl_rules.txt");
     }
 
-    /** What follows from a header that the build parses: its types, and the functions that alternatives can't express. */
+    /** Maps a header's types, and functions that alternatives can't express, by rules that the build derives from it. */
     static void derived(InfoMap map, String resource) {
         Map<String, String> functions = new LinkedHashMap<>();
         for (String rule : rules(resource)) {
@@ -143,12 +144,12 @@ public class nccl implements InfoMapper {
                 case "handle" -> handle(map, name, parts[2]);
                 case "opaque" -> map.put(new Info(name).pointerTypes(parts[2], "@Cast(\"" + name + "*\") long"));
                 case "class" -> map.put(new Info(name).pointerTypes(parts[2]));
-                // The cast, because a struct's name stands for a type of our own in C++, and pointers in structs don't.
+                // With a cast, since the struct's name denotes a type of nccl4j in C++, but pointers in structs do not.
                 case "struct" ->
                     map.put(new Info(name)
                             .pointerTypes(
                                     "@Cast(\"" + parts[2] + "*\") " + parts[2], "@Cast(\"" + parts[2] + "*\") long"));
-                // C enums are ints: libraries may return codes that no enum lists, and programs create operators.
+                // C enums are ints: libraries may return codes that no enum contains, and programs create operators.
                 case "enum" -> number(map, name, "int", "Int");
                 case "number" -> {
                     if (!parts[2].equals("uint32_t")) {
@@ -164,7 +165,7 @@ public class nccl implements InfoMapper {
         functions.forEach((name, text) -> map.put(new Info(name).javaText(text)));
     }
 
-    /** The lines that SymbolList has written; they are on the class path of JavaCPP's parser alone. */
+    /** The rules that SymbolList has written, a line each. The file is only on the class path of JavaCPP's parser. */
     private static List<String> rules(String name) {
         try (InputStream rules = nccl.class.getResourceAsStream(name)) {
             return new String(Objects.requireNonNull(rules, name).readAllBytes(), StandardCharsets.UTF_8)

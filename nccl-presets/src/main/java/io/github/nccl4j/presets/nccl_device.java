@@ -7,11 +7,11 @@ import org.bytedeco.javacpp.tools.InfoMap;
 import org.bytedeco.javacpp.tools.InfoMapper;
 
 /**
- * How JavaCPP turns {@code nccl_device.h}, the host side of NCCL's device API, into Java: the global class
+ * JavaCPP preset of {@code nccl_device.h}, the host side of NCCL's device API. JavaCPP generates the global class
  * {@link io.github.nccl4j.global.nccl_device} with every function and constant, and a class for each struct in
- * {@code io.github.nccl4j.nccl_device}. They are in the native library of {@link nccl}, and forms are as there.
+ * {@code io.github.nccl4j.nccl_device}. They use the native library of {@link nccl} and the same forms of parameters.
  *
- * <p>Always from nccl4j's own header: NVIDIA's is C++ with templates for kernels, which needs CUDA's headers.
+ * <p>The header is always nccl4j's own: NVIDIA's header is C++ with templates for kernels, and needs CUDA's headers.
  */
 @Properties(
         inherit = nccl.class,
@@ -21,7 +21,7 @@ import org.bytedeco.javacpp.tools.InfoMapper;
         helper = "io.github.nccl4j.library.DeviceBinding")
 public class nccl_device implements InfoMapper {
 
-    /** Creates the preset; JavaCPP's parser does. */
+    /** Creates the preset. Called by JavaCPP's parser. */
     public nccl_device() {}
 
     @Override
