@@ -727,10 +727,10 @@ final class CommunicatorCore {
         String ofCall = BlockingCall.takeLastError();
         String text = ofCall != null ? ofCall : lastError();
         String quoted = LastError.quote(library, text, began, handle, call);
-        // The host engine keeps a text for each failed communicator; an equal text of an earlier failure does not matter.
+        // The host engine keeps a text for each failed communicator; an equal text of an earlier failure does not
+        // matter.
         boolean isOwn = ofCall != null || library.engine() == Engine.HOST && hasAsyncError();
-        return new LastError.Messages(
-                isOwn ? text : quoted, NcclLog.warningsOf(expectedRank(), name, handle, began));
+        return new LastError.Messages(isOwn ? text : quoted, NcclLog.warningsOf(expectedRank(), name, handle, began));
     }
 
     private boolean hasAsyncError() {

@@ -120,7 +120,8 @@ public final class LibrarySearch {
             Path bin = folder(folder, skipped);
             if (bin != null && Files.isExecutable(bin.resolve("python3"))) {
                 Path python = bin.resolve("python3");
-                // bin/python3 of a virtual environment is a link; its packages are in the environment, not at the target.
+                // bin/python3 of a virtual environment is a link; its packages are in the environment, not at the
+                // target.
                 addPackagesOf(python.toAbsolutePath().getParent().getParent(), found);
                 try {
                     addPackagesOf(python.toRealPath().getParent().getParent(), found);

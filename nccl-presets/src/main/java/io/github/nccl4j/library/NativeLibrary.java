@@ -49,7 +49,8 @@ public final class NativeLibrary {
 
     static {
         avoidUnspellableHome();
-        // Initialises Pointer before this thread takes the loader's lock. Else a deadlock is possible with a thread that
+        // Initialises Pointer before this thread takes the loader's lock. Else a deadlock is possible with a thread
+        // that
         // initialises Pointer, holds the lock of that class, and waits for the loader's lock.
         Pointer.isNull(null);
         try {
@@ -369,7 +370,8 @@ public final class NativeLibrary {
                         "It was chosen by the system property nccl4j.library or the environment variable NCCL4J_LIBRARY.";
             }
         } catch (IllegalArgumentException | UncheckedIOException e) {
-            // An exception here would make the class unusable and appear only once. Every later call throws the problem.
+            // An exception here would make the class unusable and appear only once. Every later call throws the
+            // problem.
             problem = e.getMessage();
         }
         configure(SystemText.toC(candidates), problem, advice, form);
