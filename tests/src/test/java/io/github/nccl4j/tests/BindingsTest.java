@@ -13,7 +13,6 @@ import io.github.nccl4j.header.Function;
 import io.github.nccl4j.header.Header;
 import io.github.nccl4j.header.Layout;
 import io.github.nccl4j.header.Parameter;
-import io.github.nccl4j.header.StructType;
 import io.github.nccl4j.library.NcclLibraryException;
 import io.github.nccl4j.nccl.ncclCollConfig_t;
 import io.github.nccl4j.nccl.ncclConfigExt_t;
@@ -257,26 +256,7 @@ class BindingsTest {
                         "ncclUniqueId",
                         "ncclWaitSignalDesc_t"),
                 header.structs().keySet());
-        for (StructType struct : header.structs().values()) {
-            Class<?> type = Class.forName("io.github.nccl4j.nccl." + struct.name());
-            try (Pointer instance = (Pointer) type.getConstructor().newInstance()) {
-                assertEquals(layout.get("sizeof " + struct.name()), Long.toString(instance.sizeof()), struct.name());
-                Set<String> accessors = new TreeSet<>();
-                for (Field field : struct.fields()) {
-                    assertEquals(
-                            layout.get("offset " + struct.name() + "." + field.name()),
-                            Long.toString(instance.offsetof(field.name())),
-                            struct.name() + "." + field.name());
-                    accessors.add(accessor(field));
-                }
-                Set<String> bound = Arrays.stream(type.getDeclaredMethods())
-                        .filter(method ->
-                                Modifier.isNative(method.getModifiers()) && Modifier.isPublic(method.getModifiers()))
-                        .map(Method::getName)
-                        .collect(Collectors.toCollection(TreeSet::new));
-                assertEquals(accessors, bound, struct.name());
-            }
-        }
+        StructLayouts.assertLikeC("io.github.nccl4j.nccl", header, layout);
         assertEquals("120", layout.get("sizeof ncclConfig_t"));
         assertEquals("72", layout.get("sizeof ncclCollConfig_t"));
         assertEquals("24", layout.get("sizeof ncclConfigExt_t"));
@@ -284,11 +264,6 @@ class BindingsTest {
         assertEquals("24", layout.get("sizeof ncclSimInfo_t"));
         assertEquals("16", layout.get("sizeof ncclWaitSignalDesc_t"));
         assertEquals("128", layout.get("sizeof ncclUniqueId"));
-    }
-
-    /** The name of a field in Java; that of one in a structure inside has a dot in C. */
-    private static String accessor(Field field) {
-        return field.name().replace('.', '_');
     }
 
     @Test

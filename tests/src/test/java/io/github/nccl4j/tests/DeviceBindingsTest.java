@@ -8,12 +8,10 @@ import static org.junit.jupiter.api.Assertions.fail;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.global.nccl_device;
-import io.github.nccl4j.header.Field;
 import io.github.nccl4j.header.Function;
 import io.github.nccl4j.header.Header;
 import io.github.nccl4j.header.Layout;
 import io.github.nccl4j.header.Parameter;
-import io.github.nccl4j.header.StructType;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclLibraryException;
 import io.github.nccl4j.nccl_device.ncclCommProperties_t;
@@ -34,7 +32,6 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
-import org.bytedeco.javacpp.Pointer;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -156,26 +153,7 @@ class DeviceBindingsTest {
 
     @Test
     void structsHaveTheLayoutOfC() throws ReflectiveOperationException {
-        for (StructType struct : header.structs().values()) {
-            Class<?> type = Class.forName("io.github.nccl4j.nccl_device." + struct.name());
-            try (Pointer instance = (Pointer) type.getConstructor().newInstance()) {
-                assertEquals(layout.get("sizeof " + struct.name()), Long.toString(instance.sizeof()), struct.name());
-                Set<String> accessors = new TreeSet<>();
-                for (Field field : struct.fields()) {
-                    assertEquals(
-                            layout.get("offset " + struct.name() + "." + field.name()),
-                            Long.toString(instance.offsetof(field.name())),
-                            struct.name() + "." + field.name());
-                    accessors.add(field.name());
-                }
-                Set<String> bound = Arrays.stream(type.getDeclaredMethods())
-                        .filter(method ->
-                                Modifier.isNative(method.getModifiers()) && Modifier.isPublic(method.getModifiers()))
-                        .map(Method::getName)
-                        .collect(Collectors.toCollection(TreeSet::new));
-                assertEquals(accessors, bound, struct.name());
-            }
-        }
+        StructLayouts.assertLikeC("io.github.nccl4j.nccl_device", header, layout);
         assertEquals(12, header.structs().size());
         assertEquals("152", layout.get("sizeof ncclCommProperties_t"));
         assertEquals("120", layout.get("sizeof ncclDevCommRequirements_t"));
