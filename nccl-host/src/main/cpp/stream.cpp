@@ -58,7 +58,7 @@ Scheduler& scheduler() {
 
 using Lock = std::unique_lock<std::mutex>;
 
-/** Adds those communicators of a list whose failure is unanswered. */
+/** Adds those communicators of a list whose failure is unhandled. */
 void addFailed(Item& item, const std::vector<std::weak_ptr<Comm>>& failed) {
   for (const std::weak_ptr<Comm>& one : failed) {
     CommRef comm = one.lock();
@@ -183,7 +183,7 @@ void waitAsCaller(const ItemRef& item, Lock& lock, Condition&& condition) {
   all.erase(std::find(all.begin(), all.end(), item.get()));
 }
 
-/** Returns ncclSuccess, ncclInProgress, or the unanswered failure of an operation. */
+/** Returns ncclSuccess, ncclInProgress, or the unhandled failure of an operation. */
 ncclResult_t stateOf(const Item& item) {
   if (!item.done) return ncclInProgress;
   for (const std::weak_ptr<Comm>& one : item.failed) {
