@@ -211,7 +211,7 @@ final class Cuda {
         return isDone(on(device, () -> cudart.cudaStreamQuery(stream(stream))), "cudaStreamQuery");
     }
 
-    static void streamWaits(Device device, long stream, long event) {
+    static void waitForEvent(Device device, long stream, long event) {
         run(device, () -> cudart.cudaStreamWaitEvent(stream(stream), event(event), 0), "cudaStreamWaitEvent");
     }
 

@@ -138,9 +138,9 @@ public final class CudaEvent implements AutoCloseable {
         acquireRecorded();
         try {
             if (device.isCuda()) {
-                Cuda.streamWaits(stream.device(), stream.nativeHandle(), handle);
+                Cuda.waitForEvent(stream.device(), stream.nativeHandle(), handle);
             } else {
-                HostStreams.streamWaits(stream.nativeHandle(), handle);
+                HostStreams.waitForEvent(stream.nativeHandle(), handle);
             }
         } finally {
             lifetime.release();

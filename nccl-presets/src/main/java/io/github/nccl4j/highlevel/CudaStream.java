@@ -186,7 +186,7 @@ public final class CudaStream implements AutoCloseable {
     public void synchronize() {
         if (VirtualThreads.isCurrent()) {
             Waiting.until(this::isDone, this, Waiting.FOREVER);
-            InFlight.poll();
+            PendingReleases.poll();
             return;
         }
         lifetime.acquire();
@@ -199,7 +199,7 @@ public final class CudaStream implements AutoCloseable {
         } finally {
             lifetime.release();
         }
-        InFlight.poll();
+        PendingReleases.poll();
     }
 
     /**
@@ -292,7 +292,7 @@ public final class CudaStream implements AutoCloseable {
                 HostStreams.destroyStream(handle);
             }
         });
-        InFlight.poll();
+        PendingReleases.poll();
     }
 
     /** {@return a description: "CudaStream 0x7f12 on CUDA device 0"} */

@@ -124,7 +124,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
 
     static <T extends Element> DeviceBuffer<T> allocate(Device device, ElementType<T> type, long length) {
         long bytes = allocatedBytes(type, length);
-        InFlight.poll();
+        PendingReleases.poll();
         if (device.isCuda()) {
             long address = Cuda.allocate(device, bytes);
             return new DeviceBuffer<>(
@@ -153,7 +153,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
             return allocate(device, type, length);
         }
         long bytes = allocatedBytes(type, length);
-        InFlight.poll();
+        PendingReleases.poll();
         long address = Cuda.allocateHost(device, bytes);
         Runnable free = () -> StalledDevices.free(device, () -> {
             // Unlike cudaFree, cudaFreeHost does not wait for work that uses the memory.
@@ -1162,7 +1162,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
                 }
                 if (release != null) {
                     kept = true;
-                    InFlight.keep(stream, bytes, release);
+                    PendingReleases.add(stream, bytes, release);
                 }
             } finally {
                 stream.unpin();
@@ -1279,7 +1279,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     public void close() {
         closed = Lifetime.CLOSED;
         lifetime.close(free == null ? () -> {} : free);
-        InFlight.poll();
+        PendingReleases.poll();
     }
 
     /** {@return a description: "DeviceBuffer of 1024 float32 on CUDA device 0"} */

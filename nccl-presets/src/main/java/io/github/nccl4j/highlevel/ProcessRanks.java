@@ -80,13 +80,13 @@ final class ProcessRanks {
             background = key == UNKNOWN || members > 1 && (last && waitWasInVain || !waits);
         }
         if (background) {
-            inBackground(member, free);
+            freeInBackground(member, free);
             return;
         }
         try {
             free.run();
         } finally {
-            left();
+            markLeft();
         }
         if (waits) {
             // The last rank waits, too: another thread may still be freeing its rank.
@@ -94,7 +94,7 @@ final class ProcessRanks {
         }
     }
 
-    private void left() {
+    private void markLeft() {
         synchronized (ALL) {
             left++;
             if (left == members) {
@@ -142,7 +142,7 @@ final class ProcessRanks {
         return false;
     }
 
-    private void inBackground(CommunicatorCore member, Runnable free) {
+    private void freeInBackground(CommunicatorCore member, Runnable free) {
         Thread thread = new Thread(
                 () -> {
                     try {
@@ -150,7 +150,7 @@ final class ProcessRanks {
                     } catch (RuntimeException e) {
                         System.getLogger("io.github.nccl4j").log(Level.WARNING, member + " could not be freed", e);
                     } finally {
-                        left();
+                        markLeft();
                         synchronized (FREEING) {
                             FREEING.remove(Thread.currentThread());
                         }
