@@ -529,12 +529,12 @@ public final class Communicator implements AutoCloseable {
         int[] ranks =
                 new TreeSet<>(excluded).stream().mapToInt(Integer::intValue).toArray();
         if (ranks.length == 0) {
-            throw new IllegalArgumentException("excluded must have at least 1 rank: 0");
+            throw new IllegalArgumentException("excluded must not be empty");
         }
         for (int excludedRank : ranks) {
             requirePeer("an excluded rank", excludedRank);
             if (excludedRank == rank()) {
-                throw new IllegalArgumentException("this rank is excluded, and does not call this: " + excludedRank);
+                throw new IllegalArgumentException("a rank must not exclude itself: " + excludedRank);
             }
         }
         core.require("ncclCommShrink");
@@ -2439,8 +2439,8 @@ public final class Communicator implements AutoCloseable {
     }
 
     private static IllegalArgumentException overlapping(long a, long aBytes, long b, long bBytes) {
-        return new IllegalArgumentException("buffers must not overlap but in place: 0x" + Long.toHexString(a) + " with "
-                + aBytes + " bytes, 0x" + Long.toHexString(b) + " with " + bBytes);
+        return new IllegalArgumentException("buffers overlap without being in place: " + Bounds.range(a, aBytes)
+                + " and " + Bounds.range(b, bBytes));
     }
 
     private void requireElements(long count, DataType type, int times) {

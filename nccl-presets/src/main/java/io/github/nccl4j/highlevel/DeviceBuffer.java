@@ -595,7 +595,8 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         if (device.equals(source.device)
                 && address != source.address
                 && Math.abs(address - source.address) < sizeInBytes()) {
-            throw new IllegalArgumentException("source must not overlap this buffer: " + source + ", " + this);
+            throw new IllegalArgumentException("buffers overlap without being the same: "
+                    + Bounds.range(source.address, bytes) + " and " + Bounds.range(address, bytes));
         }
     }
 

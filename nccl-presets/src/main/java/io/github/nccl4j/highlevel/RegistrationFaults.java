@@ -63,7 +63,7 @@ final class RegistrationFaults {
         return version.isAtLeast(ANY_SIZE) || !version.isAtLeast(FIRST)
                 ? text
                 : text
-                        + "; it may bring wrong elements where a group has several small operations on symmetric windows; "
+                        + "; it may return wrong elements where a group has several small operations on symmetric windows; "
                         + ANY_SIZE + " does not";
     }
 
@@ -122,6 +122,6 @@ final class RegistrationFaults {
     }
 
     private static String wrongUntil(Version version, Version fixed) {
-        return "NCCL " + version + " would bring wrong elements, " + fixed + " does not";
+        return "NCCL " + version + " returns wrong elements, " + fixed + " does not";
     }
 }

@@ -33,7 +33,7 @@ class RegistrationFaultsTest {
             assertNull(problem(NEWER, operation, PLACE + 4, 8, 2));
             assertEquals(
                     "in symmetric windows, the send buffer must begin at a multiple of 4 bytes, not at 0x1002:"
-                            + " NCCL 2.28.9 would bring wrong elements, 2.30.3 does not",
+                            + " NCCL 2.28.9 returns wrong elements, 2.30.3 does not",
                     problem(NEWER, operation, PLACE + 2, 8, 2));
             assertNotNull(problem(NEWER, operation, PLACE + 1, 8, 1));
             assertNull(problem(NEWER, operation, PLACE + 4, 8, 8));
@@ -49,7 +49,7 @@ class RegistrationFaultsTest {
         assertNull(problem(NEWER, Operations.ALL_REDUCE, PLACE, 7, 2));
         assertEquals(
                 "in symmetric windows, the block of a rank must have a multiple of 4 bytes, not 14 (7 elements):"
-                        + " NCCL 2.28.9 would bring wrong elements, 2.30.3 does not",
+                        + " NCCL 2.28.9 returns wrong elements, 2.30.3 does not",
                 problem(NEWER, Operations.REDUCE_SCATTER, PLACE, 7, 2));
     }
 
@@ -57,7 +57,7 @@ class RegistrationFaultsTest {
     void blocksHaveMultiplesOfEightBytesBeforeRelease2287() {
         assertEquals(
                 "in symmetric windows, the block of a rank must have a multiple of 8 bytes, not 4100 (1025 elements):"
-                        + " NCCL 2.28.3 would bring wrong elements, 2.28.7 does not",
+                        + " NCCL 2.28.3 returns wrong elements, 2.28.7 does not",
                 problem(OLD, Operations.ALL_GATHER, PLACE, 1025, 4));
         assertNotNull(problem(OLD, Operations.REDUCE_SCATTER, PLACE, 1025, 4));
         assertNull(problem(OLD, Operations.ALL_GATHER, PLACE, 1026, 4));

@@ -349,7 +349,7 @@ final class BufferSuite {
             checks.fails(
                     IllegalArgumentException.class,
                     () -> one.slice(0, 4).copyFrom(one.slice(1, 4)),
-                    "source must not overlap");
+                    "buffers overlap without being the same");
             checks.fails(
                     IllegalArgumentException.class, () -> one.copyFrom(two.slice(0, 5)), "source.length()", "5 != 6");
             checks.fails(NullPointerException.class, () -> one.copyFrom((DeviceBuffer<Int32>) null), "source");

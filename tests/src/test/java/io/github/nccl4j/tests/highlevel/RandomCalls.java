@@ -50,7 +50,7 @@ final class RandomCalls {
     private static final Pattern DISTURBED = Pattern.compile("has (revoked|suspended|finalized) this communicator"
             + "|was ended (by an abort or revoke|at rank)|has not been used by ncclCommGrow|is still being made"
             // That a stream stays open is the caller's concern.
-            + "|is none of the host engine");
+            + "|is not a stream of the host engine|the stream was destroyed during the call");
 
     /** In a group the first only: the others don't go with operations of the parent that come after. */
     private static final CommunicatorConfig[] CONFIGS = {
