@@ -21,6 +21,7 @@ import io.github.nccl4j.highlevel.ShrinkFlag;
 import io.github.nccl4j.highlevel.StreamTimeoutException;
 import io.github.nccl4j.highlevel.SuspendFlag;
 import io.github.nccl4j.highlevel.UniqueId;
+import java.nio.FloatBuffer;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -517,7 +518,7 @@ final class RandomCalls {
         calls.put("fill a fraction", () -> buffer().fill(0.5));
         calls.put("copy from an array", () -> buffer().copyFrom(orNull(new float[random.nextInt(20)])));
         calls.put("copy to a part", () -> buffer().copyTo(
-                        orNull(new float[8]), random.nextInt(10) - 1, random.nextInt(10) - 1, random.nextInt(10) - 1));
+                        orNull(FloatBuffer.allocate(random.nextInt(10))), random.nextInt(10) - 1));
         calls.put("copy of a buffer", () -> {
             DeviceBuffer<Float32> target = buffer();
             if (target != null) {
