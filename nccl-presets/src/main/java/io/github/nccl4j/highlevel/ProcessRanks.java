@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.threads.DaemonThreads;
 import java.lang.System.Logger.Level;
 import java.lang.ref.WeakReference;
 import java.time.Duration;
@@ -143,21 +144,18 @@ final class ProcessRanks {
     }
 
     private void freeInBackground(CommunicatorCore member, Runnable free) {
-        Thread thread = new Thread(
-                () -> {
-                    try {
-                        free.run();
-                    } catch (RuntimeException e) {
-                        System.getLogger("io.github.nccl4j").log(Level.WARNING, member + " could not be freed", e);
-                    } finally {
-                        markLeft();
-                        synchronized (FREEING) {
-                            FREEING.remove(Thread.currentThread());
-                        }
-                    }
-                },
-                "nccl4j end");
-        thread.setDaemon(true);
+        Thread thread = DaemonThreads.create("nccl4j end", () -> {
+            try {
+                free.run();
+            } catch (RuntimeException e) {
+                System.getLogger("io.github.nccl4j").log(Level.WARNING, member + " could not be freed", e);
+            } finally {
+                markLeft();
+                synchronized (FREEING) {
+                    FREEING.remove(Thread.currentThread());
+                }
+            }
+        });
         synchronized (FREEING) {
             FREEING.add(thread);
             if (!hooked) {
