@@ -318,6 +318,6 @@ public final class CudaGraph implements AutoCloseable {
     /** {@return a description: "CudaGraph 0x7f12 on CUDA device 0"} */
     @Override
     public String toString() {
-        return (executable == 0 ? "CudaGraph" : "CudaGraph 0x" + Long.toHexString(executable)) + " on " + device;
+        return DeviceStreams.describe("CudaGraph", executable, device);
     }
 }

@@ -34,17 +34,10 @@ final class PendingReleases {
         }
 
         void add(CudaStream stream, Runnable release) {
-            if (device.isHost()) {
-                if (event == 0) {
-                    event = HostStreams.createEvent();
-                }
-                HostStreams.recordEvent(event, stream.handle);
-            } else {
-                if (event == 0) {
-                    event = Cuda.createEvent(device, false);
-                }
-                Cuda.recordEvent(device, event, stream.handle);
+            if (event == 0) {
+                event = DeviceStreams.createEvent(device, false);
             }
+            DeviceStreams.recordEvent(device, event, stream.handle);
             releases.add(release);
         }
 
@@ -70,12 +63,8 @@ final class PendingReleases {
             if (event == 0) {
                 return;
             }
-            if (device.isHost()) {
-                HostStreams.destroyEvent(event);
-                return;
-            }
             try {
-                Cuda.destroyEvent(device, event);
+                DeviceStreams.destroyEvent(device, event);
             } catch (CudaException lost) {
                 // An error of the work: reported to the threads that wait for it.
             }
@@ -248,11 +237,7 @@ final class PendingReleases {
     /** Waits for the work, because there is no event to query. */
     private static void awaitWork(CudaStream stream, RuntimeException failure) {
         try {
-            if (stream.device.isHost()) {
-                HostStreams.synchronizeStream(stream.handle);
-            } else {
-                Cuda.synchronizeStream(stream.device, stream.handle);
-            }
+            DeviceStreams.synchronizeStream(stream.device, stream.handle);
         } catch (RuntimeException another) {
             failure.addSuppressed(another);
         }
