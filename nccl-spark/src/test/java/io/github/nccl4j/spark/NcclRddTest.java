@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.Communicator.State;
+import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.RendezvousTimeoutException;
@@ -267,6 +268,22 @@ class NcclRddTest {
                 })
                 .collect();
         assertEquals(List.of("0 of 2: 10 11 7", "1 of 2: 10 11 7"), results);
+    }
+
+    @Test
+    void callsOfCommunicatorsCanBeCompared() {
+        System.setProperty("nccl4j.check", "true");
+        try {
+            JavaRDD<Integer> results = NcclRdd.of(twoPartitions()).mapPartitions((communicator, rows) -> {
+                RankSum.of(communicator, 1);
+                return List.of(RankSum.of(communicator, communicator.rank() == 0 ? ReduceOp.SUM : ReduceOp.MAX, 1))
+                        .iterator();
+            });
+            Exception failure = assertThrows(SparkException.class, results::collect);
+            assertTrue(failure.getMessage().contains("CallMismatchException"), failure.getMessage());
+        } finally {
+            System.clearProperty("nccl4j.check");
+        }
     }
 
     @Test
