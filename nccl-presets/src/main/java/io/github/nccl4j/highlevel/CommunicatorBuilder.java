@@ -317,7 +317,7 @@ public final class CommunicatorBuilder {
         Communicator communicator = empty(library, on);
         CommunicatorCore core = communicator.core();
         core.expect(rank, size);
-        core.isNamed(ids.get(0));
+        core.setKey(ids.get(0));
         new Creation(
                         initFunction(ids),
                         core,
@@ -325,7 +325,7 @@ public final class CommunicatorBuilder {
                         arguments,
                         () -> init(core, arguments, ids.size(), rank, size),
                         () -> core.created(rank, size))
-                .now();
+                .callNow();
         return communicator;
     }
 
@@ -397,7 +397,7 @@ public final class CommunicatorBuilder {
             Communicator communicator = empty(library, devices.get(i));
             CommunicatorCore core = communicator.core();
             core.expect(rank, size);
-            core.isNamed(id);
+            core.setKey(id);
             all.add(communicator);
             creations.add(new Creation(
                     initFunction(ids),
@@ -456,7 +456,7 @@ public final class CommunicatorBuilder {
                         arguments,
                         () -> nccl.ncclCommGrow(0, size, arguments.ids(), rank, core.handleCell(), arguments.config()),
                         () -> core.created(rank, size))
-                .now();
+                .callNow();
         return communicator;
     }
 
