@@ -75,15 +75,15 @@ final class RegistrationFaults {
      * The reason why an operation returns wrong elements, or null.
      *
      * @param version a version with faults
-     * @param operation an operation of {@link Operations}
+     * @param operation the operation
      * @param send the address of the send buffer
      * @param count the number of elements as in the C function
      * @param size the size of an element in bytes
      */
-    static String wrongResult(Version version, int operation, long send, long count, int size) {
-        boolean scatters = operation == Operations.REDUCE_SCATTER;
-        boolean inBlocks = scatters || operation == Operations.ALL_GATHER;
-        if (!inBlocks && operation != Operations.ALL_REDUCE) {
+    static String wrongResult(Version version, OperationKind operation, long send, long count, int size) {
+        boolean scatters = operation == OperationKind.REDUCE_SCATTER;
+        boolean inBlocks = scatters || operation == OperationKind.ALL_GATHER;
+        if (!inBlocks && operation != OperationKind.ALL_REDUCE) {
             return null;
         }
         long block = count * size;
