@@ -67,7 +67,7 @@ final class OperationChecks {
                 disjointOrPart(recv, send, core.rank());
             }
         }
-        if (kind.reduces() && op.mayBeRefused()) {
+        if (kind.reduces() && op.isScaled()) {
             operator(kind, op, send.address, recv.address, send.type.dataType());
         }
         return count;
@@ -113,7 +113,7 @@ final class OperationChecks {
                 disjoint(part, bytes, whole, size * bytes);
             }
         }
-        if (kind.reduces() && op.mayBeRefused()) {
+        if (kind.reduces() && op.isScaled()) {
             operator(kind, op, send, recv, type);
         }
         if (kind.hasPeer()) {
