@@ -1,12 +1,13 @@
 package io.github.nccl4j.launch;
 
+import io.github.nccl4j.launch.wire.Arguments;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Supplier;
 
 /** Default scope of a rendezvous: adds a prefix to the keys. */
-final class Scope implements Rendezvous {
+public final class Scope implements Rendezvous {
     private final Rendezvous whole;
     private final String prefix;
 
