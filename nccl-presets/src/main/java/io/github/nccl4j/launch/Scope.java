@@ -7,7 +7,7 @@ import java.util.Optional;
 import java.util.function.Supplier;
 
 /** Default scope of a rendezvous: adds a prefix to the keys. */
-public final class Scope implements Rendezvous {
+final class Scope implements Rendezvous {
     private final Rendezvous whole;
     private final String prefix;
 
