@@ -1,6 +1,8 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.threads.Suppressed;
+import io.github.nccl4j.internal.threads.Waiting;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

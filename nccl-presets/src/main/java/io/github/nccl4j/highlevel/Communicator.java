@@ -1,6 +1,12 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.memory.Bounds;
+import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.operation.BlockLayout;
+import io.github.nccl4j.internal.threads.Gate;
+import io.github.nccl4j.internal.threads.SlowPath;
+import io.github.nccl4j.internal.threads.VirtualThreads;
 import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.library.NcclLibraryException;
 import java.lang.ref.Reference;

@@ -1,5 +1,8 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.memory.Lifetime;
+import io.github.nccl4j.internal.threads.VirtualThreads;
+import io.github.nccl4j.internal.threads.Waiting;
 import java.time.Duration;
 import java.util.Objects;
 

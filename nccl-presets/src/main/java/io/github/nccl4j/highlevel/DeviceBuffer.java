@@ -1,5 +1,10 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.memory.Address;
+import io.github.nccl4j.internal.memory.Bounds;
+import io.github.nccl4j.internal.memory.Lifetime;
+import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.memory.Segments;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
 import java.lang.ref.Reference;

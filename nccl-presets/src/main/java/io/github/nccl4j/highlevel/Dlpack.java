@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.memory.Address;
 import io.github.nccl4j.library.DlpackTensors;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.threads.Waiting;
 import java.lang.System.Logger.Level;
 import java.lang.ref.WeakReference;
 import java.time.Duration;

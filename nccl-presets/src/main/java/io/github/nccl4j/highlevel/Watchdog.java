@@ -1,6 +1,8 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.threads.Gate;
+import io.github.nccl4j.internal.threads.Waiting;
 import java.lang.System.Logger.Level;
 import java.lang.ref.WeakReference;
 import java.util.ArrayList;

@@ -3,6 +3,8 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.global.nccl_device;
 import io.github.nccl4j.highlevel.Communicator.State;
+import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.operation.Deferred;
 import io.github.nccl4j.library.NcclLibraryException;
 import java.util.Collections;
 import java.util.EnumSet;

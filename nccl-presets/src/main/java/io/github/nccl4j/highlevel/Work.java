@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.threads.Waiting;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;

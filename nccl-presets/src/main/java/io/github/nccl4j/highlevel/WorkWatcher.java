@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.threads.Waiting;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Iterator;

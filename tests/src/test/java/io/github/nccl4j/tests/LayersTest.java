@@ -58,6 +58,9 @@ class LayersTest {
             Set.of("launch.Rendezvous", "launch.Scope"),
             Set.of("launch.store"),
             Set.of("launch"),
+            Set.of("highlevel.CudaLibraryException", "highlevel.StreamTimeoutException"),
+            Set.of("internal.cuda", "internal.log", "internal.memory", "internal.threads"),
+            Set.of("internal.operation"),
             Set.of("highlevel"));
 
     private static Collection<JavaClass> classes;
