@@ -23,6 +23,9 @@ final class BlockingCall {
      */
     private static final ThreadLocal<String> LAST_ERROR = new ThreadLocal<>();
 
+    /** Nanoseconds from an interrupt of the caller to the end of the call, as those of the watchdog. */
+    private static final long INTERRUPT_PATIENCE = 100_000_000;
+
     private int result;
     private String lastError = "";
     private Throwable thrown;
@@ -129,7 +132,7 @@ final class BlockingCall {
                 interrupted.run();
             } catch (InterruptedException e) {
                 // Delayed, as the watchdog does for platform threads.
-                patience = isInterrupted ? patience : Watchdog.LONGEST_PAUSE;
+                patience = isInterrupted ? patience : INTERRUPT_PATIENCE;
                 isInterrupted = true;
             }
         }

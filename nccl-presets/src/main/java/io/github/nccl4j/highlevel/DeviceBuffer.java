@@ -5,6 +5,7 @@ import io.github.nccl4j.internal.memory.Bounds;
 import io.github.nccl4j.internal.memory.Lifetime;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.memory.Segments;
+import io.github.nccl4j.internal.memory.StalledDevices;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
 import java.lang.ref.Reference;
@@ -88,7 +89,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * A batch that has a pin; used in roots only. Not volatile: a batch compares this with itself only, and clears it
      * before it ends its pin. A batch that was overwritten here pins once more.
      */
-    private Batch pinnedBy;
+    private Object pinnedBy;
 
     private DeviceBuffer(
             Device device,
@@ -455,12 +456,12 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /** Returns true if a batch has a pin of {@link #pinFor}. May return false although it has one. */
-    boolean isPinnedFor(Batch batch) {
+    boolean isPinnedFor(Object batch) {
         return root.pinnedBy == batch;
     }
 
     /** As {@link #pin}, but records the batch, which need not pin again for each of its operations. */
-    void pinFor(Batch batch) {
+    void pinFor(Object batch) {
         pin();
         root.pinnedBy = batch;
     }

@@ -61,6 +61,10 @@ public enum Dlpack {
 
     private static volatile boolean anyExport;
 
+    static {
+        InFlight.pollAlso(Dlpack::poll);
+    }
+
     private final int tensorOffset;
     private final int flagsOffset;
 

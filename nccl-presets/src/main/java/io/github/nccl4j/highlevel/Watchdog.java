@@ -19,7 +19,7 @@ import java.util.concurrent.locks.LockSupport;
  * since that may take long.
  */
 final class Watchdog {
-    static final long LONGEST_PAUSE = 100_000_000;
+    private static final long LONGEST_PAUSE = 100_000_000;
     private static final long ACTIVE_PAUSE = 10_000_000;
     private static final long SHORTEST_PAUSE = 1_000_000;
     /** Number of checks within a deadline. */

@@ -119,7 +119,8 @@ public final class Window implements AutoCloseable {
             cell.close();
             if (made == 0) {
                 resource.cancel();
-                throw NoWindowException.of(communicator.core(), System.getenv());
+                CommunicatorCore core = communicator.core();
+                throw NoWindowException.of(core.toString(), core.library(), System.getenv());
             }
             handle = made;
             communicator.add(Window.this);

@@ -1,4 +1,4 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.memory;
 
 import java.lang.System.Logger.Level;
 import java.util.ArrayList;
@@ -13,14 +13,23 @@ import java.util.Set;
  * would hang as well: it is deferred until the communicator was aborted. Otherwise a program that closes its buffers
  * before its communicator, as try-with-resources does, would hang instead of throwing.
  */
-final class StalledDevices {
-    private static final Map<Device, Set<CommunicatorCore>> STALLED = new HashMap<>();
-    private static final Map<Device, List<Runnable>> DEFERRED = new HashMap<>();
+public final class StalledDevices {
+    /** A communicator with work that may never end. Equal to itself only. */
+    public interface StalledWork {
+        /** The device, as a key. */
+        Object device();
+
+        /** Checks again whether the work has ended; then {@link StalledDevices#remove} has been called. */
+        boolean mayNeverEnd();
+    }
+
+    private static final Map<Object, Set<StalledWork>> STALLED = new HashMap<>();
+    private static final Map<Object, List<Runnable>> DEFERRED = new HashMap<>();
 
     private StalledDevices() {}
 
     /** Adds a communicator whose work timed out or failed. */
-    static void add(CommunicatorCore communicator) {
+    public static void add(StalledWork communicator) {
         synchronized (STALLED) {
             STALLED.computeIfAbsent(communicator.device(), device -> new HashSet<>())
                     .add(communicator);
@@ -31,10 +40,10 @@ final class StalledDevices {
      * Removes a communicator whose work has ended after all, or that was aborted; frees the deferred memory of its
      * device if it was the last one there.
      */
-    static void remove(CommunicatorCore communicator) {
+    public static void remove(StalledWork communicator) {
         List<Runnable> due;
         synchronized (STALLED) {
-            Set<CommunicatorCore> others = STALLED.get(communicator.device());
+            Set<StalledWork> others = STALLED.get(communicator.device());
             if (others == null || !others.remove(communicator) || !others.isEmpty()) {
                 return;
             }
@@ -46,7 +55,7 @@ final class StalledDevices {
         }
     }
 
-    private static List<CommunicatorCore> stalledOn(Device device) {
+    private static List<StalledWork> stalledOn(Object device) {
         synchronized (STALLED) {
             return List.copyOf(STALLED.getOrDefault(device, Set.of()));
         }
@@ -62,8 +71,8 @@ final class StalledDevices {
     }
 
     /** Frees memory of a device now, or later if the device is stalled. */
-    static void free(Device device, Runnable free) {
-        for (CommunicatorCore communicator : stalledOn(device)) {
+    public static void free(Object device, Runnable free) {
+        for (StalledWork communicator : stalledOn(device)) {
             // Checks again whether the late work has ended.
             communicator.mayNeverEnd();
         }

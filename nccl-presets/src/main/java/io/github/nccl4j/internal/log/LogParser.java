@@ -1,7 +1,5 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.log;
 
-import io.github.nccl4j.highlevel.NcclLog.Level;
-import io.github.nccl4j.highlevel.NcclLog.Line;
 import java.util.Optional;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -10,7 +8,7 @@ import java.util.regex.Pattern;
  * Parser for lines of NCCL's log. Up to 2.23: "host:pid:thread [device] file:line NCCL WARN text"; later also a time at
  * the beginning, in a format that a variable sets, and the function after the file and line.
  */
-final class LogParser {
+public final class LogParser {
     private static final Pattern LINE = Pattern.compile("(?<time>.*?)(?<host>[^\\s:]+):(?<pid>\\d+):(?<thread>\\d+)"
             + " (?:\\[(?<device>-?\\d+)] )?(?:[\\d.]+ )?(?:(?<place>[^\\s:]+:\\d+(?: \\([^)]*\\))?) )?"
             + "NCCL (?<level>WARN|INFO|TRACE|CALL) ?(?<text>.*)");
@@ -23,15 +21,28 @@ final class LogParser {
     private LogParser() {}
 
     /**
+     * A line of the log.
+     *
+     * @param level WARN, INFO or TRACE
+     * @param thread the operating system's id of the thread that wrote it; -1 if unknown
+     * @param device the CUDA device of that thread; -1 if unknown
+     * @param place the position in NCCL's sources; empty if unknown
+     * @param rank the rank that the line is about; -1 if unknown
+     * @param communicator the name of its communicator; empty if it has none or is unknown
+     */
+    public record Parsed(
+            String level, long thread, int device, String place, String text, int rank, String communicator) {}
+
+    /**
      * Parses a line. A line without this form, such as the version at the start or the second line of a text, gets
      * level INFO.
      *
      * @return the line; empty if another process wrote it
      */
-    static Optional<Line> parse(String line, long pid) {
+    public static Optional<Parsed> parse(String line, long pid) {
         Matcher parts = LINE.matcher(line);
         if (!parts.matches()) {
-            return Optional.of(new Line(Level.INFO, -1, -1, "", line, -1, ""));
+            return Optional.of(new Parsed("INFO", -1, -1, "", line, -1, ""));
         }
         if (Long.parseLong(parts.group("pid")) != pid) {
             return Optional.empty();
@@ -39,7 +50,7 @@ final class LogParser {
         String text = parts.group("text");
         int device = parts.group("device") == null ? -1 : Integer.parseInt(parts.group("device"));
         Optional<KnownCommunicators.Member> member = member(text, device);
-        return Optional.of(new Line(
+        return Optional.of(new Parsed(
                 level(parts.group("level")),
                 Long.parseLong(parts.group("thread")),
                 device,
@@ -50,17 +61,13 @@ final class LogParser {
     }
 
     /** Returns true if a text names a communicator other than this one. */
-    static boolean namesAnother(String text, long communicator) {
+    public static boolean namesAnother(String text, long communicator) {
         Matcher named = COMMUNICATOR.matcher(text);
         return communicator != 0 && named.find() && Long.parseUnsignedLong(named.group(1), 16) != communicator;
     }
 
-    private static Level level(String word) {
-        return switch (word) {
-            case "WARN" -> Level.WARN;
-            case "INFO" -> Level.INFO;
-            default -> Level.TRACE;
-        };
+    private static String level(String word) {
+        return word.equals("CALL") ? "TRACE" : word;
     }
 
     /** Returns the communicator that the text names, else the only one on the device. */

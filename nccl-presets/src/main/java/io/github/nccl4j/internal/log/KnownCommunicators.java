@@ -1,4 +1,4 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.log;
 
 import java.util.ArrayList;
 import java.util.Collection;
@@ -11,7 +11,7 @@ import java.util.Optional;
  * Communicators of this process by their handles, by which NCCL's log names them. Some ended communicators are kept,
  * because the log is read later than it is written.
  */
-final class KnownCommunicators {
+public final class KnownCommunicators {
     private static final int ENDED_KEPT = 64;
 
     private static final Map<Long, Member> OPEN = new LinkedHashMap<>();
@@ -33,26 +33,22 @@ final class KnownCommunicators {
      * @param name the communicator's name, or empty
      * @param device the number of its CUDA device, or -1
      */
-    record Member(int rank, String name, int device) {}
+    public record Member(int rank, String name, int device) {}
 
-    static void add(long handle, int rank, String name, Device device) {
-        add(handle, new Member(rank, name, device.isCuda() ? device.index() : -1));
-    }
-
-    static synchronized void add(long handle, Member member) {
+    public static synchronized void add(long handle, Member member) {
         // NCCL may reuse the address of an ended communicator.
         ENDED.remove(handle);
         OPEN.put(handle, member);
     }
 
-    static synchronized void remove(long handle) {
+    public static synchronized void remove(long handle) {
         Member member = OPEN.remove(handle);
         if (member != null) {
             ENDED.put(handle, member);
         }
     }
 
-    static synchronized Optional<Member> of(long handle) {
+    public static synchronized Optional<Member> of(long handle) {
         return Optional.ofNullable(OPEN.getOrDefault(handle, ENDED.get(handle)));
     }
 
