@@ -70,7 +70,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     private RuntimeException problem;
 
     /** Memory of the exchange; null after its evaluation. */
-    private Scratch.Rows rows;
+    private ExchangeBuffers.Rows rows;
 
     /** The form of ncclAlltoAllv that the ranks have agreed to call; null if sends and receives are grouped. */
     private AlltoAllvForm form;

@@ -138,7 +138,7 @@ final class Batch {
         }
         CudaGraph graph = CudaGraph.ofThread();
         if (graph != null) {
-            communicator.isUsedBy(graph);
+            communicator.registerGraph(graph);
         }
         int at = next(communicator, type << 16 | operation);
         toSelf |= (operation == Operations.SEND || operation == Operations.RECV) && peer == communicator.rank();
@@ -525,7 +525,7 @@ final class Batch {
             try {
                 result = BlockingCall.run("group", longestDeadline(), () -> first.onDevice(this::callAll), late -> {});
             } catch (BlockingCall.AbandonedException e) {
-                communicators.forEach(CommunicatorCore::isStuck);
+                communicators.forEach(CommunicatorCore::markStuck);
                 if (e.isInterrupted()) {
                     throw interrupted();
                 }

@@ -138,8 +138,8 @@ public final class Communicator implements AutoCloseable {
 
     private final DirectCallGroup direct;
     private final FlightRecorder recorder;
-    private final Streams streams;
-    private final Scratch scratch;
+    private final CommunicatorStreams streams;
+    private final ExchangeBuffers scratch;
 
     /** Open windows; copy-on-write. */
     private volatile Window[] windows = {};
@@ -190,7 +190,7 @@ public final class Communicator implements AutoCloseable {
         recorder = new FlightRecorder(this, operationLog);
         onHost = core.isOnHost();
         special = onHost || checked ? SPECIAL : 0;
-        Jfr.look();
+        Jfr.initialize();
         lastType = library.version().isAtLeast(DataType.FLOAT8_E4M3.since())
                 ? DataType.values().length - 1
                 : DataType.FLOAT8_E4M3.code() - 1;
@@ -199,8 +199,8 @@ public final class Communicator implements AutoCloseable {
         hasAllToAll = library.provides("ncclAlltoAll");
         hasGather = library.provides("ncclGather");
         hasScatter = library.provides("ncclScatter");
-        streams = new Streams(this);
-        scratch = new Scratch(device);
+        streams = new CommunicatorStreams(this);
+        scratch = new ExchangeBuffers(device);
     }
 
     /**
@@ -328,7 +328,7 @@ public final class Communicator implements AutoCloseable {
         }
         Communicator communicator = new Communicator(library, device, true, owner, Settings.DEFAULT, "");
         // Other ranks may be in this process; this cannot be known here.
-        communicator.core.isNamed(ProcessRanks.UNKNOWN);
+        communicator.core.setKey(ProcessRanks.UNKNOWN);
         communicator.core.opened(handle, rank, size);
         return communicator;
     }
@@ -535,12 +535,12 @@ public final class Communicator implements AutoCloseable {
         int[] ranks =
                 new TreeSet<>(excluded).stream().mapToInt(Integer::intValue).toArray();
         if (ranks.length == 0) {
-            throw new IllegalArgumentException("excluded must have at least 1 rank: 0");
+            throw new IllegalArgumentException("excluded must not be empty");
         }
         for (int excludedRank : ranks) {
             requirePeer("an excluded rank", excludedRank);
             if (excludedRank == rank()) {
-                throw new IllegalArgumentException("this rank is excluded, and does not call this: " + excludedRank);
+                throw new IllegalArgumentException("a rank must not exclude itself: " + excludedRank);
             }
         }
         core.require("ncclCommShrink");
@@ -593,7 +593,7 @@ public final class Communicator implements AutoCloseable {
                 false,
                 arguments,
                 (handle, cell, settings) -> nccl.ncclCommGrow(handle, newSize, address, -1, cell, settings));
-        core.growIdIsUsed();
+        core.markGrowIdUsed();
         return grown;
     }
 
@@ -622,7 +622,7 @@ public final class Communicator implements AutoCloseable {
         Object name = config == null ? null : config.values().get("commName");
         Communicator made = new Communicator(
                 library, device, (Boolean) blocking, true, core.settings(), name == null ? "" : (String) name);
-        made.core.isNamed(core.nameOfChild(color));
+        made.core.setKey(core.nameOfChild(color));
         Creation creation = new Creation(
                 function,
                 made.core,
@@ -756,7 +756,7 @@ public final class Communicator implements AutoCloseable {
      * lost.
      */
     void ending() {
-        streams.look();
+        streams.pollPending();
     }
 
     /** Called after the end of the native communicator. */
@@ -769,7 +769,7 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    Scratch scratch() {
+    ExchangeBuffers scratch() {
         return scratch;
     }
 
@@ -784,7 +784,7 @@ public final class Communicator implements AutoCloseable {
      */
     public CudaStream stream() {
         core.requireOpen();
-        return streams.own();
+        return streams.ownStream();
     }
 
     /**
@@ -933,8 +933,8 @@ public final class Communicator implements AutoCloseable {
         Window[] more = Arrays.copyOf(windows, windows.length + 1);
         more[windows.length] = window;
         windows = more;
-        RegisteredMemory.warnOnce(core.library());
-        if (window.isSymmetric() && RegisteredMemory.haveFaults(core.library())) {
+        RegistrationFaults.warnOnce(core.library());
+        if (window.isSymmetric() && RegistrationFaults.affect(core.library())) {
             faultyWindows = true;
             special = SPECIAL;
         }
@@ -964,7 +964,8 @@ public final class Communicator implements AutoCloseable {
 
     private void checkForFaults(int operation, long send, long recv, long count, int bytesOfElement) {
         Version version = core.library().version();
-        refuseInWindows(RegisteredMemory.problem(version, operation, send, count, bytesOfElement), version, send, recv);
+        refuseInWindows(
+                RegistrationFaults.wrongResult(version, operation, send, count, bytesOfElement), version, send, recv);
     }
 
     /**
@@ -975,14 +976,14 @@ public final class Communicator implements AutoCloseable {
         check(op, type);
         if (op == ReduceOp.AVG && windows.length > 0 && !onHost) {
             Version version = core.library().version();
-            refuseInWindows(RegisteredMemory.problemOfAverage(version, type), version, send, recv);
+            refuseInWindows(RegistrationFaults.missingAverage(version, type), version, send, recv);
         }
     }
 
     private void refuseInWindows(String problem, Version version, long send, long recv) {
         if (problem != null
                 && size() > 1
-                && RegisteredMemory.mayBeUsed(
+                && RegistrationFaults.usesKernels(
                         version, symmetricWindowOf(send, 0) != null, symmetricWindowOf(recv, 0) != null)) {
             throw new IllegalArgumentException(problem);
         }
@@ -1005,7 +1006,7 @@ public final class Communicator implements AutoCloseable {
         if (buffer.length == 0) {
             throw new IllegalArgumentException("buffer must have at least 1 element: " + buffer);
         }
-        RegisteredMemory.warnOnce(core.library());
+        RegistrationFaults.warnOnce(core.library());
         buffer.pin();
         boolean made = false;
         // NCCL leaves the cell unchanged if it registers nothing.
@@ -1855,7 +1856,7 @@ public final class Communicator implements AutoCloseable {
             long[] recvDisplacements) {
         core.requireOpen();
         AllToAllvPlan<T> plan = AllToAllvPlan.of(
-                this, send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements, streams.own());
+                this, send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements, streams.ownStream());
         plan.exchange();
         return plan;
     }
@@ -2444,8 +2445,8 @@ public final class Communicator implements AutoCloseable {
     }
 
     private static IllegalArgumentException overlapping(long a, long aBytes, long b, long bBytes) {
-        return new IllegalArgumentException("buffers must not overlap but in place: 0x" + Long.toHexString(a) + " with "
-                + aBytes + " bytes, 0x" + Long.toHexString(b) + " with " + bBytes);
+        return new IllegalArgumentException("buffers overlap without being in place: " + Bounds.range(a, aBytes)
+                + " and " + Bounds.range(b, bBytes));
     }
 
     private void requireElements(long count, DataType type, int times) {
@@ -2630,7 +2631,7 @@ public final class Communicator implements AutoCloseable {
             CudaStream stream) {
         CudaGraph graph = CudaGraph.capturing(stream);
         if (graph != null) {
-            core.isUsedBy(graph);
+            core.registerGraph(graph);
             graph.keep(send);
             graph.keep(recv);
         }
@@ -2718,7 +2719,7 @@ public final class Communicator implements AutoCloseable {
         }
         CudaGraph graph = CudaGraph.capturing(stream);
         if (graph != null) {
-            core.isUsedBy(graph);
+            core.registerGraph(graph);
             keepFor(graph, send);
             keepFor(graph, recv);
         }
@@ -2782,7 +2783,7 @@ public final class Communicator implements AutoCloseable {
         if (CudaGraph.anyCapturing()) {
             CudaGraph graph = CudaGraph.capturing(stream);
             if (graph != null) {
-                core.isUsedBy(graph);
+                core.registerGraph(graph);
             }
         }
         Batch batch = Batch.currentFor(core);

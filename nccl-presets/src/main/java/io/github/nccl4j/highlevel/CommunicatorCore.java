@@ -11,7 +11,6 @@ import io.github.nccl4j.internal.memory.StalledDevices;
 import io.github.nccl4j.internal.operation.Deferred;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.internal.threads.Suppressed;
-import io.github.nccl4j.internal.threads.Waiting;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
@@ -302,7 +301,7 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
     }
 
     /** Sets the key that identifies the communicator on all its ranks. */
-    void isNamed(Object key) {
+    void setKey(Object key) {
         communicatorKey = key;
     }
 
@@ -548,7 +547,7 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
                         result, creations.get(0).toString(), creations.get(0).toString());
             }
         } catch (BlockingCall.AbandonedException e) {
-            creations.forEach(Creation::isStuck);
+            creations.forEach(Creation::markStuck);
             String description = creations.get(0).toString();
             problem = e.isInterrupted() ? failures.interrupted(description) : timedOut(function, description, deadline);
         } catch (RuntimeException e) {
@@ -622,12 +621,12 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
     }
 
     private RuntimeException givenUp(BlockingCall.AbandonedException how, String function) {
-        isStuck();
+        markStuck();
         return how.isInterrupted() ? failures.interrupted(function) : timedOut(function, function, deadline);
     }
 
     /** Marks the communicator as stuck after a call was abandoned. */
-    void isStuck() {
+    void markStuck() {
         stuck = true;
         if (state != State.PENDING) {
             become(State.FAILED);
@@ -649,7 +648,7 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
         if (result == nccl.ncclInProgress) {
             if (state != State.PENDING) {
                 // The call continues and will write its results.
-                isStuck();
+                markStuck();
             }
             throw Thread.currentThread().isInterrupted()
                     ? failures.interrupted(description)
@@ -821,7 +820,7 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
             all = List.copyOf(kept);
             kept.clear();
         }
-        all.forEach(InFlight::release);
+        all.forEach(PendingReleases::release);
     }
 
     /** The owned resources, newest first. */
@@ -834,7 +833,7 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
     }
 
     /** Registers a graph that has captured operations: NCCL does not free the communicator before the graph is destroyed. */
-    void isUsedBy(CudaGraph graph) {
+    void registerGraph(CudaGraph graph) {
         synchronized (graphs) {
             if (graphs.add(graph)) {
                 graph.onClose(() -> {
@@ -907,7 +906,7 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
                 throw notOpen(seen);
             }
             begun = true;
-            creation.now();
+            creation.callNow();
         } finally {
             pass.leave();
             if (!begun) {
@@ -987,7 +986,7 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
         return growId == null ? List.of() : List.of(growId);
     }
 
-    void growIdIsUsed() {
+    void markGrowIdUsed() {
         growId = null;
     }
 
@@ -1301,7 +1300,7 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
         // From here on no thread queries the handle for errors.
         released = true;
         polling.unlock();
-        Leaks.closed(watch);
+        Leaks.endWatch(watch);
         KnownCommunicators.remove(handle);
         if (processRanks == null) {
             endNow(free);

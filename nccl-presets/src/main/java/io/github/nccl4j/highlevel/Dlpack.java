@@ -62,7 +62,7 @@ public enum Dlpack {
     private static volatile boolean anyExport;
 
     static {
-        InFlight.pollAlso(Dlpack::poll);
+        PendingReleases.pollAlso(Dlpack::poll);
     }
 
     private final int tensorOffset;

@@ -322,7 +322,7 @@ final class Failures {
 
     private synchronized void remember(NcclException failure) {
         if (Jfr.recording) {
-            JfrEvents.failure(core, failure);
+            JfrEvents.recordFailure(core, failure);
         }
         if (first == null) {
             first = failure;

@@ -13,13 +13,7 @@ public final class StreamTimeoutException extends NcclException {
     /** The limit. */
     private final Duration timeout;
 
-    /**
-     * Creates an exception. For the layers of nccl4j; programs only catch it.
-     *
-     * @param what the stream or event
-     * @param timeout the limit that passed
-     */
-    public StreamTimeoutException(String what, Duration timeout) {
+    StreamTimeoutException(String what, Duration timeout) {
         super(what + " was not done after " + timeout);
         this.timeout = timeout;
     }

@@ -104,11 +104,7 @@ public final class Window implements AutoCloseable {
         @Override
         public int call() {
             CommunicatorCore core = communicator.core();
-            int code = 0;
-            for (WindowFlag flag : flags) {
-                code |= flag.code();
-            }
-            int bits = code;
+            int bits = NativeConstant.combine(flags);
             return core.onDevice(() -> nccl.ncclCommWindowRegister(
                     core.handle(), buffer.address, buffer.sizeInBytes(), cell.address(), bits));
         }

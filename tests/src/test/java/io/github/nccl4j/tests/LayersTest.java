@@ -52,14 +52,15 @@ class LayersTest {
             Set.of("presets"),
             Set.of("library"),
             GENERATED,
+            Set.of("internal.log", "internal.memory", "internal.threads"),
             Set.of("launch.RendezvousException", "launch.RendezvousTimeoutException", "launch.Inquiry"),
             Set.of("launch.env"),
             Set.of("launch.RankInfo", "launch.wire"),
             Set.of("launch.Rendezvous", "launch.Scope"),
             Set.of("launch.store"),
             Set.of("launch"),
-            Set.of("highlevel.CudaLibraryException", "highlevel.StreamTimeoutException"),
-            Set.of("internal.cuda", "internal.log", "internal.memory", "internal.threads"),
+            Set.of("highlevel.CudaLibraryException"),
+            Set.of("internal.cuda"),
             Set.of("internal.operation"),
             Set.of("highlevel"));
 

@@ -59,7 +59,7 @@ public final class Leaks {
     }
 
     /** Ends the watch, because the object was closed. */
-    public static void closed(Watch watch) {
+    public static void endWatch(Watch watch) {
         if (watch != null) {
             watch.record.closed = true;
             watch.cleanable.clean();

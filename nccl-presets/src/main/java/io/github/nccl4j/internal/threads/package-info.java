@@ -1,2 +1,2 @@
-/** The gate of a communicator, waits with a timeout, and support of virtual threads. */
+/** The gate of a communicator, daemon threads, and support of virtual threads. */
 package io.github.nccl4j.internal.threads;

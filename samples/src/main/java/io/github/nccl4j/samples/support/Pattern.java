@@ -2,6 +2,7 @@ package io.github.nccl4j.samples.support;
 
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Float32;
+import java.nio.FloatBuffer;
 
 /**
  * Test data: small integers that depend on the index and a seed, with a prime period. Immutable.
@@ -74,7 +75,7 @@ public final class Pattern {
         for (long at = 0; at < buffer.length(); at += chunk.length) {
             int count = (int) Math.min(chunk.length, buffer.length() - at);
             fill(chunk, count, at);
-            buffer.copyFrom(chunk, 0, at, count);
+            buffer.copyFrom(FloatBuffer.wrap(chunk, 0, count), at);
         }
     }
 
@@ -89,7 +90,7 @@ public final class Pattern {
         Mismatch result = Mismatch.NONE;
         for (long at = 0; at < buffer.length(); at += chunk.length) {
             int count = (int) Math.min(chunk.length, buffer.length() - at);
-            buffer.copyTo(chunk, 0, at, count);
+            buffer.copyTo(FloatBuffer.wrap(chunk, 0, count), at);
             result = result.and(compare(chunk, count, at, at));
         }
         return result;

@@ -82,7 +82,7 @@ final class FaultyLibraryMisuses {
                 "NCCL 2.28.3 in a window: " + what,
                 false,
                 w -> w.refuses(
-                        IllegalArgumentException.class, inAWindow(w, code), words, "NCCL 2.28.3 would bring wrong")));
+                        IllegalArgumentException.class, inAWindow(w, code), words, "NCCL 2.28.3 returns wrong")));
     }
 
     private static Checks.Code inAWindow(MisuseWorld w, BiConsumer<MisuseWorld, DeviceBuffer<Float16>> code) {

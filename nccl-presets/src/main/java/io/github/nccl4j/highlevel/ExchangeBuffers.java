@@ -11,13 +11,13 @@ import java.util.List;
  * Small device memory for a communicator's own exchanges. It is kept until the communicator is closed, because
  * allocating and freeing wait for the device, and so, in a process with several ranks, possibly for each other.
  */
-final class Scratch {
+final class ExchangeBuffers {
     private final Device device;
     private final Deque<Rows> free = new ArrayDeque<>();
     private final List<Rows> all = new ArrayList<>();
     private DeviceBuffer<Int8> barrier;
 
-    Scratch(Device device) {
+    ExchangeBuffers(Device device) {
         this.device = device;
     }
 

@@ -9,21 +9,21 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import org.junit.jupiter.api.Test;
 
 /** What is refused in symmetric windows and what is told of registered memory, by release. */
-class RegisteredMemoryTest {
+class RegistrationFaultsTest {
     private static final Version OLD = new Version(2, 28, 3);
     private static final Version NEWER = new Version(2, 28, 9);
     private static final int PLACE = 0x1000;
 
     private static String problem(Version version, int operation, long send, long count, int size) {
-        return RegisteredMemory.problem(version, operation, send, count, size);
+        return RegistrationFaults.wrongResult(version, operation, send, count, size);
     }
 
     @Test
     void faultsOfSingleCallsBeginAndEndWithARelease() {
-        assertFalse(RegisteredMemory.haveFaults(new Version(2, 26, 5)));
-        assertTrue(RegisteredMemory.haveFaults(new Version(2, 27, 3)));
-        assertTrue(RegisteredMemory.haveFaults(new Version(2, 30, 2)));
-        assertFalse(RegisteredMemory.haveFaults(new Version(2, 30, 3)));
+        assertFalse(RegistrationFaults.affect(new Version(2, 26, 5)));
+        assertTrue(RegistrationFaults.affect(new Version(2, 27, 3)));
+        assertTrue(RegistrationFaults.affect(new Version(2, 30, 2)));
+        assertFalse(RegistrationFaults.affect(new Version(2, 30, 3)));
     }
 
     @Test
@@ -33,7 +33,7 @@ class RegisteredMemoryTest {
             assertNull(problem(NEWER, operation, PLACE + 4, 8, 2));
             assertEquals(
                     "in symmetric windows, the send buffer must begin at a multiple of 4 bytes, not at 0x1002:"
-                            + " NCCL 2.28.9 would bring wrong elements, 2.30.3 does not",
+                            + " NCCL 2.28.9 returns wrong elements, 2.30.3 does not",
                     problem(NEWER, operation, PLACE + 2, 8, 2));
             assertNotNull(problem(NEWER, operation, PLACE + 1, 8, 1));
             assertNull(problem(NEWER, operation, PLACE + 4, 8, 8));
@@ -49,7 +49,7 @@ class RegisteredMemoryTest {
         assertNull(problem(NEWER, Operations.ALL_REDUCE, PLACE, 7, 2));
         assertEquals(
                 "in symmetric windows, the block of a rank must have a multiple of 4 bytes, not 14 (7 elements):"
-                        + " NCCL 2.28.9 would bring wrong elements, 2.30.3 does not",
+                        + " NCCL 2.28.9 returns wrong elements, 2.30.3 does not",
                 problem(NEWER, Operations.REDUCE_SCATTER, PLACE, 7, 2));
     }
 
@@ -57,7 +57,7 @@ class RegisteredMemoryTest {
     void blocksHaveMultiplesOfEightBytesBeforeRelease2287() {
         assertEquals(
                 "in symmetric windows, the block of a rank must have a multiple of 8 bytes, not 4100 (1025 elements):"
-                        + " NCCL 2.28.3 would bring wrong elements, 2.28.7 does not",
+                        + " NCCL 2.28.3 returns wrong elements, 2.28.7 does not",
                 problem(OLD, Operations.ALL_GATHER, PLACE, 1025, 4));
         assertNotNull(problem(OLD, Operations.REDUCE_SCATTER, PLACE, 1025, 4));
         assertNull(problem(OLD, Operations.ALL_GATHER, PLACE, 1026, 4));
@@ -73,38 +73,38 @@ class RegisteredMemoryTest {
         assertEquals(
                 "in symmetric windows, all-reduce has no AVG of float32: NCCL 2.30.7 has no kernel for it; use memory outside of"
                         + " windows, or SUM and a scale",
-                RegisteredMemory.problemOfAverage(newest, DataType.FLOAT32));
+                RegistrationFaults.missingAverage(newest, DataType.FLOAT32));
         for (ElementType<?> type : ElementType.values()) {
             boolean lacks = type.isFloat() && type != ElementType.FLOAT64;
-            assertEquals(lacks, RegisteredMemory.problemOfAverage(newest, type.dataType()) != null, type.toString());
+            assertEquals(lacks, RegistrationFaults.missingAverage(newest, type.dataType()) != null, type.toString());
             assertEquals(
                     lacks,
-                    RegisteredMemory.problemOfAverage(new Version(2, 30, 3), type.dataType()) != null,
+                    RegistrationFaults.missingAverage(new Version(2, 30, 3), type.dataType()) != null,
                     type.toString());
-            assertNull(RegisteredMemory.problemOfAverage(before, type.dataType()));
+            assertNull(RegistrationFaults.missingAverage(before, type.dataType()));
         }
     }
 
     @Test
     void theseKernelsNeedBothWindowsBeforeRelease2292AndOneLater() {
-        assertTrue(RegisteredMemory.mayBeUsed(NEWER, true, true));
-        assertFalse(RegisteredMemory.mayBeUsed(NEWER, true, false));
-        assertFalse(RegisteredMemory.mayBeUsed(NEWER, false, true));
+        assertTrue(RegistrationFaults.usesKernels(NEWER, true, true));
+        assertFalse(RegistrationFaults.usesKernels(NEWER, true, false));
+        assertFalse(RegistrationFaults.usesKernels(NEWER, false, true));
         Version later = new Version(2, 29, 2);
-        assertTrue(RegisteredMemory.mayBeUsed(later, true, false));
-        assertTrue(RegisteredMemory.mayBeUsed(later, false, true));
-        assertFalse(RegisteredMemory.mayBeUsed(later, false, false));
+        assertTrue(RegistrationFaults.usesKernels(later, true, false));
+        assertTrue(RegistrationFaults.usesKernels(later, false, true));
+        assertFalse(RegistrationFaults.usesKernels(later, false, false));
     }
 
     @Test
     void warnsOfFaultsOfSeveralCalls() {
-        assertNull(RegisteredMemory.warning(new Version(2, 22, 3)));
-        String both = RegisteredMemory.warning(OLD);
+        assertNull(RegistrationFaults.warning(new Version(2, 22, 3)));
+        String both = RegistrationFaults.warning(OLD);
         assertTrue(both.startsWith("NCCL 2.28.3 makes GPUs read from a null address in a large collective"), both);
         assertTrue(both.contains("NCCL_LOCAL_REGISTER=0") && both.endsWith("2.28.7 does not"), both);
-        String one = RegisteredMemory.warning(NEWER);
+        String one = RegistrationFaults.warning(NEWER);
         assertTrue(one.endsWith("or use NCCL 2.29.2"), one);
-        assertEquals(one.replace("2.28.9", "2.26.2"), RegisteredMemory.warning(new Version(2, 26, 2)));
-        assertNull(RegisteredMemory.warning(new Version(2, 29, 2)));
+        assertEquals(one.replace("2.28.9", "2.26.2"), RegistrationFaults.warning(new Version(2, 26, 2)));
+        assertNull(RegistrationFaults.warning(new Version(2, 29, 2)));
     }
 }

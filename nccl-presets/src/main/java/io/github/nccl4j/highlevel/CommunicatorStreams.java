@@ -8,8 +8,8 @@ import java.util.Deque;
  * Stream that belongs to a communicator, and the events that mark its work. Events are reused once their work is done;
  * all are closed with the communicator.
  */
-final class Streams {
-    private static final int LOOKED_AT = 64;
+final class CommunicatorStreams {
+    private static final int POLLED_AT_ONCE = 64;
 
     private final Communicator communicator;
     private CudaStream own;
@@ -21,11 +21,11 @@ final class Streams {
 
     private boolean closed;
 
-    Streams(Communicator communicator) {
+    CommunicatorStreams(Communicator communicator) {
         this.communicator = communicator;
     }
 
-    synchronized CudaStream own() {
+    synchronized CudaStream ownStream() {
         if (own == null) {
             own = CudaStream.nonBlocking(communicator.device());
             order = CudaEvent.create(communicator.device());
@@ -34,14 +34,14 @@ final class Streams {
     }
 
     synchronized void letDefaultStreamWait() {
-        order(own(), CudaStream.defaultOf(communicator.device()));
+        chain(ownStream(), CudaStream.defaultOf(communicator.device()));
     }
 
     synchronized void waitForDefaultStream() {
-        order(CudaStream.defaultOf(communicator.device()), own());
+        chain(CudaStream.defaultOf(communicator.device()), ownStream());
     }
 
-    private void order(CudaStream first, CudaStream then) {
+    private void chain(CudaStream first, CudaStream then) {
         order.record(first);
         then.waitFor(order);
     }
@@ -71,7 +71,7 @@ final class Streams {
     }
 
     /** Checks all pending work before the communicator is aborted. */
-    synchronized void look() {
+    synchronized void pollPending() {
         for (Work work : pending) {
             try {
                 work.isDone();
@@ -83,12 +83,12 @@ final class Streams {
 
     /** Returns work that has been pending for longer than a limit, or null. For the watchdog. */
     synchronized Work overdue(long now, long limit) {
-        int asked = 0;
+        int polled = 0;
         for (Work work : pending) {
             if (work.isOverdue(now, limit)) {
                 return work;
             }
-            if (++asked == LOOKED_AT) {
+            if (++polled == POLLED_AT_ONCE) {
                 // The oldest work comes first, and threads that add work wait for this lock.
                 break;
             }

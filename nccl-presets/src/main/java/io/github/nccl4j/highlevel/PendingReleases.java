@@ -15,36 +15,29 @@ import java.util.concurrent.locks.ReentrantLock;
  * <p>To create, query and destroy an event takes CUDA longer than to enqueue a copy. So each stream has two events: the
  * later one is recorded again behind each addition and is queried once the earlier work is done.
  */
-final class InFlight {
+final class PendingReleases {
     /** Number of additions to a stream, or of bytes of work, after which an addition checks what is done. */
-    private static final int ADDED_BETWEEN_LOOKS = 16;
+    private static final int ADDITIONS_BETWEEN_POLLS = 16;
 
-    private static final long BYTES_BETWEEN_LOOKS = 16 << 20;
+    private static final long BYTES_BETWEEN_POLLS = 16 << 20;
 
     /** An event, and the resources that are released when it is done. */
-    private static final class Marked {
+    private static final class MarkedReleases {
         private final Device device;
         /** 0 before the first addition, and if the host engine has no events. */
         private long event;
 
         private List<Runnable> releases = new ArrayList<>();
 
-        Marked(Device device) {
+        MarkedReleases(Device device) {
             this.device = device;
         }
 
         void add(CudaStream stream, Runnable release) {
-            if (device.isHost()) {
-                if (event == 0) {
-                    event = HostStreams.createEvent();
-                }
-                HostStreams.recordEvent(event, stream.handle);
-            } else {
-                if (event == 0) {
-                    event = Cuda.createEvent(device, false);
-                }
-                Cuda.recordEvent(device, event, stream.handle);
+            if (event == 0) {
+                event = DeviceStreams.createEvent(device, false);
             }
+            DeviceStreams.recordEvent(device, event, stream.handle);
             releases.add(release);
         }
 
@@ -70,12 +63,8 @@ final class InFlight {
             if (event == 0) {
                 return;
             }
-            if (device.isHost()) {
-                HostStreams.destroyEvent(event);
-                return;
-            }
             try {
-                Cuda.destroyEvent(device, event);
+                DeviceStreams.destroyEvent(device, event);
             } catch (CudaException lost) {
                 // An error of the work: reported to the threads that wait for it.
             }
@@ -88,16 +77,16 @@ final class InFlight {
      */
     private static final class Queue {
         private final ReentrantLock lock = new ReentrantLock();
-        private Marked first;
-        private Marked last;
+        private MarkedReleases first;
+        private MarkedReleases last;
         private int added;
         private long bytes;
         /** Also written with the lock of QUEUES held. */
         private boolean removed;
 
         Queue(Device device) {
-            first = new Marked(device);
-            last = new Marked(device);
+            first = new MarkedReleases(device);
+            last = new MarkedReleases(device);
         }
 
         /**
@@ -113,8 +102,8 @@ final class InFlight {
                 last.add(stream, release);
                 added++;
                 bytes += of;
-                boolean looks = added >= ADDED_BETWEEN_LOOKS || bytes >= BYTES_BETWEEN_LOOKS;
-                if (looks && !CudaGraph.isThreadCapturing()) {
+                boolean polls = added >= ADDITIONS_BETWEEN_POLLS || bytes >= BYTES_BETWEEN_POLLS;
+                if (polls && !CudaGraph.isThreadCapturing()) {
                     takeDone(done);
                 }
                 return true;
@@ -127,7 +116,7 @@ final class InFlight {
          * Takes out the resources that are no longer used. Returns true if none is left, and then the queue is removed.
          * Returns false if another thread is adding.
          */
-        boolean end(List<Runnable> done) {
+        boolean closeIfIdle(List<Runnable> done) {
             if (!lock.tryLock()) {
                 return false;
             }
@@ -149,7 +138,7 @@ final class InFlight {
             bytes = 0;
             for (int i = 0; i < 2; i++) {
                 if (first.releases.isEmpty()) {
-                    Marked empty = first;
+                    MarkedReleases empty = first;
                     first = last;
                     last = empty;
                 }
@@ -168,14 +157,14 @@ final class InFlight {
     private static final Map<CudaStream, Queue> QUEUES = new IdentityHashMap<>();
 
     /** Entries whose event was recorded by the caller. */
-    private static final List<Marked> SINGLE = new ArrayList<>();
+    private static final List<MarkedReleases> SINGLE_EVENTS = new ArrayList<>();
 
     private static volatile boolean empty = true;
 
     /** Releases other resources, or null. */
     private static volatile Runnable alsoPolled;
 
-    private InFlight() {}
+    private PendingReleases() {}
 
     /**
      * Releases a resource when all work that is in a stream now is done, or, if the stream is being captured, when the
@@ -183,7 +172,7 @@ final class InFlight {
      *
      * @param bytes the amount of memory that the work uses
      */
-    static void keep(CudaStream stream, long bytes, Runnable release) {
+    static void add(CudaStream stream, long bytes, Runnable release) {
         List<Runnable> done = new ArrayList<>();
         boolean capturing;
         try {
@@ -192,14 +181,14 @@ final class InFlight {
                 // Another thread removed the queue meanwhile; the next attempt creates one.
             }
         } catch (RuntimeException failure) {
-            giveUp(stream, failure);
+            awaitWork(stream, failure);
             release.run();
             throw failure;
         }
         if (capturing) {
             keepForGraph(CudaGraph.capturing(stream), release);
         }
-        done.forEach(InFlight::release);
+        done.forEach(PendingReleases::release);
     }
 
     private static Queue queue(CudaStream stream) {
@@ -219,13 +208,13 @@ final class InFlight {
     }
 
     /** Releases a resource when an event that was recorded in a stream is done, and destroys the event. */
-    static void keep(Device device, long event, Runnable release) {
-        Marked marked = new Marked(device);
+    static void add(Device device, long event, Runnable release) {
+        MarkedReleases marked = new MarkedReleases(device);
         marked.event = event;
         marked.releases.add(release);
         synchronized (QUEUES) {
             empty = false;
-            SINGLE.add(marked);
+            SINGLE_EVENTS.add(marked);
         }
     }
 
@@ -249,13 +238,9 @@ final class InFlight {
     }
 
     /** Waits for the work, because there is no event to query. */
-    private static void giveUp(CudaStream stream, RuntimeException failure) {
+    private static void awaitWork(CudaStream stream, RuntimeException failure) {
         try {
-            if (stream.device.isHost()) {
-                HostStreams.synchronizeStream(stream.handle);
-            } else {
-                Cuda.synchronizeStream(stream.device, stream.handle);
-            }
+            DeviceStreams.synchronizeStream(stream.device, stream.handle);
         } catch (RuntimeException another) {
             failure.addSuppressed(another);
         }
@@ -280,8 +265,8 @@ final class InFlight {
         }
         List<Runnable> done = new ArrayList<>();
         synchronized (QUEUES) {
-            QUEUES.values().removeIf(queue -> queue.end(done));
-            SINGLE.removeIf(marked -> {
+            QUEUES.values().removeIf(queue -> queue.closeIfIdle(done));
+            SINGLE_EVENTS.removeIf(marked -> {
                 boolean isDone = marked.isDone();
                 if (isDone) {
                     done.addAll(marked.takeAll());
@@ -289,8 +274,8 @@ final class InFlight {
                 }
                 return isDone;
             });
-            empty = QUEUES.isEmpty() && SINGLE.isEmpty();
+            empty = QUEUES.isEmpty() && SINGLE_EVENTS.isEmpty();
         }
-        done.forEach(InFlight::release);
+        done.forEach(PendingReleases::release);
     }
 }

@@ -10,7 +10,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
  *
  * <p>Observed with 2.28.3, 2.28.9 and 2.30.7. The sources of the releases in the constants have the corrections.
  */
-final class RegisteredMemory {
+final class RegistrationFaults {
     private static final Version FIRST = new Version(2, 27, 3);
     /** First release that copies blocks of any size, and distinguishes the operations of a group. */
     private static final Version ANY_SIZE = new Version(2, 28, 7);
@@ -34,13 +34,13 @@ final class RegisteredMemory {
 
     private static final AtomicBoolean WARNED = new AtomicBoolean();
 
-    private RegisteredMemory() {}
+    private RegistrationFaults() {}
 
-    static boolean haveFaults(NcclLibrary library) {
-        return library.engine() != Engine.HOST && haveFaults(library.version());
+    static boolean affect(NcclLibrary library) {
+        return library.engine() != Engine.HOST && affect(library.version());
     }
 
-    static boolean haveFaults(Version version) {
+    static boolean affect(Version version) {
         return version.isAtLeast(FIRST) && !version.isAtLeast(ANY_PLACE);
     }
 
@@ -63,11 +63,11 @@ final class RegisteredMemory {
         return version.isAtLeast(ANY_SIZE) || !version.isAtLeast(FIRST)
                 ? text
                 : text
-                        + "; it may bring wrong elements where a group has several small operations on symmetric windows; "
+                        + "; it may return wrong elements where a group has several small operations on symmetric windows; "
                         + ANY_SIZE + " does not";
     }
 
-    static boolean mayBeUsed(Version version, boolean sendInWindow, boolean recvInWindow) {
+    static boolean usesKernels(Version version, boolean sendInWindow, boolean recvInWindow) {
         return version.isAtLeast(ONE_WINDOW) ? sendInWindow || recvInWindow : sendInWindow && recvInWindow;
     }
 
@@ -80,7 +80,7 @@ final class RegisteredMemory {
      * @param count the number of elements as in the C function
      * @param size the size of an element in bytes
      */
-    static String problem(Version version, int operation, long send, long count, int size) {
+    static String wrongResult(Version version, int operation, long send, long count, int size) {
         boolean scatters = operation == Operations.REDUCE_SCATTER;
         boolean inBlocks = scatters || operation == Operations.ALL_GATHER;
         if (!inBlocks && operation != Operations.ALL_REDUCE) {
@@ -107,7 +107,7 @@ final class RegisteredMemory {
      *
      * @param type the type of the elements
      */
-    static String problemOfAverage(Version version, DataType type) {
+    static String missingAverage(Version version, DataType type) {
         boolean isChosen =
                 switch (type) {
                     case FLOAT16, FLOAT32, BFLOAT16, FLOAT8_E4M3, FLOAT8_E5M2 -> true;
@@ -122,6 +122,6 @@ final class RegisteredMemory {
     }
 
     private static String wrongUntil(Version version, Version fixed) {
-        return "NCCL " + version + " would bring wrong elements, " + fixed + " does not";
+        return "NCCL " + version + " returns wrong elements, " + fixed + " does not";
     }
 }

@@ -1,22 +1,21 @@
-package io.github.nccl4j.internal.threads;
+package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.highlevel.StreamTimeoutException;
 import java.time.Duration;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 
 /** Waits for a condition by polling. */
-public final class Waiting {
+final class Waiting {
     private static final int SPINS = 100;
     private static final long FIRST_PAUSE = 10_000;
     private static final long LONGEST_PAUSE = 1_000_000;
 
-    public static final Duration FOREVER = Duration.ofNanos(Long.MAX_VALUE);
+    static final Duration FOREVER = Duration.ofNanos(Long.MAX_VALUE);
 
     private Waiting() {}
 
     /** Returns a timeout in nanoseconds, at most {@link Long#MAX_VALUE}, which is 292 years. */
-    public static long nanoseconds(Duration timeout) {
+    static long nanoseconds(Duration timeout) {
         if (timeout.isNegative()) {
             throw new IllegalArgumentException("timeout must be >= 0: " + timeout);
         }
@@ -31,7 +30,7 @@ public final class Waiting {
      * Polls until the condition is true, with growing pauses. An interrupt does not end the wait; the interrupt status
      * is restored.
      */
-    public static void until(BooleanSupplier done, Object what, Duration timeout) {
+    static void until(BooleanSupplier done, Object what, Duration timeout) {
         long limit = nanoseconds(timeout);
         long start = System.nanoTime();
         long pause = FIRST_PAUSE;
