@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.highlevel.OperationKind.Shape;
+import io.github.nccl4j.internal.memory.Bounds;
 import io.github.nccl4j.library.NcclLibraryException;
 
 /**

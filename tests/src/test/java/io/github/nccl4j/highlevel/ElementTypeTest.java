@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.internal.memory.SmallFloatFormat;
 import io.github.nccl4j.tests.oracle.SmallFloat;
 import io.github.nccl4j.tests.oracle.SmallFloat.Top;
 import org.junit.jupiter.api.Test;

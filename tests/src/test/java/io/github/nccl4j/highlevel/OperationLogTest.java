@@ -3,6 +3,7 @@ package io.github.nccl4j.highlevel;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.tests.Threads;
 import java.time.Duration;
 import java.util.List;
