@@ -69,7 +69,7 @@ class JarContentsTest {
                     "nccl-micrometer",
                     2,
                     OURS + "micrometer/" + NAME + "\\.(class|java)"),
-            new Rule(".*-sources\\.jar", "[a-z0-9_.-]+", 5, OURS + "(header|spark|samples)/.*\\.(java|py|sh)"),
+            new Rule(".*-sources\\.jar", "[a-z0-9_.-]+", 5, OURS + "(header|spark|tools)/.*\\.(java|py|sh)"),
             new Rule(
                     "nccl-" + VERSION + "\\.jar",
                     "nccl",
@@ -79,12 +79,12 @@ class JarContentsTest {
                     "META-INF/native-image/io\\.github\\.nccl4j/(nccl|highlevel)/(jni|reflect|resource)-config\\.json",
                     "module-info\\.class"),
             new Rule("nccl-header-" + VERSION + "\\.jar", "nccl-header", 20, OURS + "header/" + NAME + "\\.class"),
-            new Rule("nccl-samples-" + VERSION + "\\.jar", "nccl-samples", 20, OURS + "samples/.*\\.(class|py|sh)"),
+            new Rule("nccl-tools-" + VERSION + "\\.jar", "nccl-tools", 20, OURS + "tools/.*\\.(class|py|sh)"),
             new Rule(
-                    "nccl-samples-" + VERSION + "-tests\\.jar",
-                    "nccl-samples",
+                    "nccl-tools-" + VERSION + "-tests\\.jar",
+                    "nccl-tools",
                     3,
-                    OURS + "samples/support/.*\\.class",
+                    OURS + "tools/support/.*\\.class",
                     "META-INF/services/org\\.junit\\.jupiter\\.api\\.extension\\.Extension"),
             new Rule(
                     "nccl-spark_2\\.13-" + VERSION + "\\.jar",
@@ -92,7 +92,7 @@ class JarContentsTest {
                     5,
                     OURS + "spark/" + NAME + "\\.class"),
             new Rule(
-                    "nccl4j-samples\\.jar",
+                    "nccl4j-tools\\.jar",
                     "[a-z-]+",
                     100,
                     OURS + ".*\\.(class|h|so|py|sh)",
@@ -114,7 +114,7 @@ class JarContentsTest {
                 "nccl-platform",
                 "nccl-micrometer",
                 "nccl-spark",
-                "samples")) {
+                "nccl-tools")) {
             Path target = Path.of("..", module, "target");
             if (Files.isDirectory(target)) {
                 try (Stream<Path> files = Files.list(target)) {

@@ -2,7 +2,7 @@ package io.github.nccl4j.tests.endurance;
 
 import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.ElementType;
-import io.github.nccl4j.samples.support.GpuMemory;
+import io.github.nccl4j.tools.support.GpuMemory;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
