@@ -28,7 +28,7 @@ final class ListCommand implements Runnable {
                 CommandLine.Help.defaultColorScheme(CommandLine.Help.Ansi.OFF),
                 new Column(nameWidth, 0, Column.Overflow.SPAN),
                 new Column(spec.usageMessage().width() - nameWidth, 0, Column.Overflow.WRAP));
-        for (Sample sample : Main.samples()) {
+        for (Samples.Sample sample : Samples.all()) {
             table.addRowValues(sample.name(), sample.summary());
         }
         table.toString().lines().forEach(spec.commandLine().getOut()::println);

@@ -6,7 +6,6 @@ import io.github.nccl4j.tools.launch.OutputWatch;
 import io.github.nccl4j.tools.perf.PerfCommand;
 import io.github.nccl4j.tools.perf.PlotCommand;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.Callable;
@@ -24,7 +23,7 @@ import picocli.CommandLine.Spec;
         name = "nccl4j",
         mixinStandardHelpOptions = true,
         versionProvider = Main.Version.class,
-        description = "Runs nccl4j's samples, one JVM per rank, measures collectives, and examines NCCL installations.",
+        description = "Runs samples, one JVM per rank, measures collectives, and examines NCCL installations.",
         synopsisSubcommandLabel = "COMMAND",
         footer = {
             "",
@@ -65,7 +64,7 @@ public final class Main implements Callable<Integer> {
      */
     static CommandLine commandLine(String... args) {
         Map<String, Supplier<Object>> commands = new LinkedHashMap<>();
-        commands.put("run", Main::runWithSamples);
+        commands.put("run", RunCommand::withSamples);
         commands.put("list", ListCommand::new);
         commands.put("check-header", CheckHeaderCommand::new);
         commands.put("doctor", DoctorCommand::new);
@@ -82,37 +81,11 @@ public final class Main implements Callable<Integer> {
         return CommandErrors.install(nccl4j);
     }
 
-    private static CommandLine runWithSamples() {
-        CommandLine run = new CommandLine(new RunCommand());
-        samples().forEach(run::addSubcommand);
-        return run;
-    }
-
-    /** All samples, in the order of their numbers. */
-    static List<Sample> samples() {
-        return List.of(
-                new AllReduce(),
-                new SendRecv(),
-                new AllToAllV(),
-                new MultiCommunicator(),
-                new DataParallelTraining(),
-                new CudaGraphs(),
-                new Windows(),
-                new SurviveAFailure(),
-                new Grow(),
-                new WithPython());
-    }
-
     /** Without a command, prints the help. */
     @Override
     public Integer call() {
         spec.commandLine().usage(spec.commandLine().getOut());
         return CommandLine.ExitCode.OK;
-    }
-
-    /** The names of all samples, separated by commas. */
-    static String names() {
-        return String.join(", ", samples().stream().map(Sample::name).toList());
     }
 
     /** The version in the manifest of the jar. */

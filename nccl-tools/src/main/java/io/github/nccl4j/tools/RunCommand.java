@@ -2,6 +2,7 @@ package io.github.nccl4j.tools;
 
 import io.github.nccl4j.tools.launch.LaunchOptions;
 import java.util.concurrent.Callable;
+import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
@@ -41,11 +42,14 @@ final class RunCommand implements Callable<Integer> {
     /** Called without a sample. */
     @Override
     public Integer call() {
-        throw new ParameterException(spec.commandLine(), "which sample? There are " + Main.names());
+        throw new ParameterException(spec.commandLine(), "which sample? There are " + Samples.names());
     }
 
-    /** Launches the ranks of a sample, or runs one if this process is a rank. */
-    int run(Sample sample) throws Exception {
-        return launch.run(Main.class, sample::runAs, sample::expendableRanks);
+    /** Creates the command with a subcommand for each sample. */
+    static CommandLine withSamples() {
+        RunCommand command = new RunCommand();
+        CommandLine run = new CommandLine(command);
+        Samples.all().forEach(sample -> run.addSubcommand(SampleCommand.of(sample, command.launch)));
+        return run;
     }
 }

@@ -19,6 +19,7 @@ public final class SharedClasses {
             "io/github/nccl4j/launch/",
             "io/github/nccl4j/nccl/",
             "io/github/nccl4j/global/",
+            "io/github/nccl4j/samples/",
             "io/github/nccl4j/tools/",
             "org/bytedeco/javacpp/",
             "org/bytedeco/cuda/cudart/",

@@ -36,7 +36,7 @@ final class StartupRank {
             float[] sum = new float[1];
             data.copyTo(sum);
             if (sum[0] != communicator.size()) {
-                throw new Sample.Failure("the sum must be " + communicator.size() + ": " + sum[0]);
+                throw new IllegalStateException("the sum must be " + communicator.size() + ": " + sum[0]);
             }
             System.out.println("FIRST " + (TimeUnit.SECONDS.toNanos(now.getEpochSecond()) + now.getNano()));
         }

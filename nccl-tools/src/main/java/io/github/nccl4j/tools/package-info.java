@@ -1,7 +1,6 @@
 /**
- * The {@code nccl4j} command and the numbered, self-verifying samples that it runs.
+ * The {@code nccl4j} command: it launches programs with one JVM per rank, measures collectives, and examines installations.
  *
- * <p>Each sample demonstrates one feature of the high-level API in its {@code run} method. Every rank calls it with the
- * communicator that {@code Sample} creates. Samples are short, so that you can copy from them.
+ * <p>The samples that {@code run} starts are in a jar of their own, which lists them; nothing here is compiled against them.
  */
 package io.github.nccl4j.tools;

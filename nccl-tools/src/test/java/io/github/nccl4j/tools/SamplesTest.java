@@ -19,13 +19,16 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
 import java.util.zip.ZipFile;
 import org.bytedeco.javacpp.Loader;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Runs the samples as users do, from the jar with all dependencies, on the host engine. */
@@ -65,7 +68,7 @@ class SamplesTest {
                 "run 03-all-to-all-v -n 4",
                 "run 03 -n 3 -c 5 --window",
                 "run 04-multi-communicator -n 4",
-                "run 04 -n 3 --rows 3 -c 1000",
+                "run 04 -n 3 -r 3 -c 1000",
                 "run 05-data-parallel-training -n 3",
                 "run 07-windows -n 3",
                 "run 07 -n 2 -c 1000",
@@ -137,6 +140,50 @@ class SamplesTest {
         }
     }
 
+    /** Each rank reports it, before the communicator is created. */
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "run 01 -n 2 -e x | 01-all-reduce: For input string: \"x\"",
+                "run 01 -n 2 -b 1K -e 8 | 01-all-reduce: -b must be from 4 to -e, -f at least 2, -w 0 and -i 1: -b 1K -e 8",
+                "run 04 -n 3 -r 2 | 04-multi-communicator: -r must divide the number of ranks: 3 ranks, 2 rows",
+            })
+    void wrongValuesAreReportedByTheSample(String arguments, String message) throws Exception {
+        Process process = start(arguments + " --engine host");
+        List<String> output = output(process);
+        assertEquals(2, process.waitFor(), output::toString);
+        assertTrue(
+                output.stream().anyMatch(line -> line.matches("\\[\\d] " + Pattern.quote(message))), output::toString);
+        assertTrue(output.stream().noneMatch(line -> line.contains("\tat ")), output::toString);
+    }
+
+    /** {@code -Dnccl4j.engine} chooses the library of the ranks, as {@code --engine} does. */
+    @Test
+    void samplesTakeTheEngineOfTheProperty() throws Exception {
+        ProcessBuilder builder = command("run 02 -n 2 -e 4K");
+        builder.command().add(1, "-Dnccl4j.engine=host");
+        Process process = ChildProcesses.start(builder);
+        List<String> output = output(process);
+        assertEquals(0, process.waitFor(), output::toString);
+        assertEveryRankChecked("run 02 -n 2", output);
+        assertTrue(output.stream().noneMatch(line -> line.contains("warning")), output::toString);
+    }
+
+    /** A rank that never comes ends the wait of the others. */
+    @Test
+    void initTimeoutLimitsTheWaitForOtherRanks() throws Exception {
+        ProcessBuilder builder = command("run 02 --engine host --init-timeout 1");
+        builder.environment()
+                .putAll(Map.of("RANK", "0", "WORLD_SIZE", "2", "LOCAL_RANK", "0", "LOCAL_WORLD_SIZE", "2"));
+        builder.environment().putAll(Map.of("MASTER_ADDR", "127.0.0.1", "MASTER_PORT", "" + freePort()));
+        Process process = ChildProcesses.start(builder);
+        List<String> output = output(process);
+        assertEquals(1, process.waitFor(), output::toString);
+        assertTrue(output.get(0).startsWith("02-send-recv: "), output::toString);
+        assertTrue(output.get(0).contains("1 s"), output::toString);
+    }
+
     @Test
     void growIsSkippedWithoutNcclCommGrow(@TempDir Path folder) throws Exception {
         Path library = libraryWithout("ncclCommGrow", folder);
@@ -201,10 +248,7 @@ class SamplesTest {
     }
 
     private static List<Process> startAsOuterLauncher(String variables, String command) throws IOException {
-        int port;
-        try (ServerSocket socket = new ServerSocket(0)) {
-            port = socket.getLocalPort();
-        }
+        int port = freePort();
         List<Process> ranks = new ArrayList<>();
         for (int rank = 0; rank < 2; rank++) {
             ProcessBuilder builder = command(command);
@@ -215,6 +259,12 @@ class SamplesTest {
             ranks.add(ChildProcesses.start(builder));
         }
         return ranks;
+    }
+
+    private static int freePort() throws IOException {
+        try (ServerSocket socket = new ServerSocket(0)) {
+            return socket.getLocalPort();
+        }
     }
 
     @Test

@@ -64,16 +64,13 @@ class WithPythonTest {
     @Test
     void missingPythonIsReported() throws Exception {
         String output = outputOf(RUN + folder.resolve("python3"), 1);
-        assertContains(
-                "[1] 10-with-python: rank 1: can't start Python 3 (choose one with --python): Cannot run program \""
-                        + folder.resolve("python3") + "\"",
-                output);
+        assertContains("[1] 10-with-python: Cannot run program \"" + folder.resolve("python3") + "\"", output);
     }
 
     @Test
     void killsPythonAtTheDeadline() throws Exception {
         String output = outputOf(RUN + program("exec sleep 1000") + " -d 1", 1);
-        Matcher message = Pattern.compile("\\[1] 10-with-python: rank 1: \\S+ \\(pid (\\d+)\\) did not end within 1 s")
+        Matcher message = Pattern.compile("\\[1] 10-with-python: rank 1: \\S+ \\(pid (\\d+)\\) was killed after 1 s")
                 .matcher(output);
         assertTrue(message.find(), output);
         assertFalse(ProcessHandle.of(Long.parseLong(message.group(1)))
@@ -127,7 +124,7 @@ class WithPythonTest {
         String output = String.join("\n", output(process));
         assertEquals(1, process.waitFor(), output);
         assertContains(
-                "10-with-python: rank 1: each rank needs its own GPU, including the rank in Python: 2 ranks, 0 GPUs;"
+                "10-with-python: rank 1: each rank needs its own GPU, also that in Python: 2 ranks, 0 GPUs;"
                         + " --engine host needs none",
                 output);
     }

@@ -76,6 +76,9 @@ public abstract class LaunchOptions {
 
     private EngineSetting decided;
 
+    /** The arguments of the ranks; null for those of this command. */
+    private List<String> rankArguments;
+
     /** By the number of ranks. */
     private IntFunction<IntPredicate> expendableRanks = size -> rank -> false;
 
@@ -168,15 +171,19 @@ public abstract class LaunchOptions {
     }
 
     /**
-     * As {@link #run(Class, RankBody)}, with ranks that may be killed without ending the run.
+     * As {@link #run(Class, RankBody)}, with other arguments for the ranks, and with ranks that may be killed without ending the
+     * run.
      *
      * @param main the class whose main method a rank's JVM runs
+     * @param arguments its arguments
      * @param rank the work of a rank
      * @param expendableRanks gives for a number of ranks the ranks that may be killed
      * @return the exit code
      * @throws Exception as {@link #run(Class, RankBody)}
      */
-    public int run(Class<?> main, RankBody rank, IntFunction<IntPredicate> expendableRanks) throws Exception {
+    public int run(Class<?> main, List<String> arguments, RankBody rank, IntFunction<IntPredicate> expendableRanks)
+            throws Exception {
+        rankArguments = arguments;
         this.expendableRanks = expendableRanks;
         return run(main, rank);
     }
@@ -200,7 +207,7 @@ public abstract class LaunchOptions {
      * @throws Exception if {@code rank} throws it
      */
     public int runRank(RankBody rank, RankInfo self) throws Exception {
-        Duration timeout = Duration.ofSeconds(initTimeout);
+        Duration timeout = initTimeout();
         RankInfo located =
                 self.hasLocalRank() ? self : TcpStore.ofProcess(self, timeout).locate(self, timeout);
         if (!LauncherWatch.isLaunched()) {
@@ -256,7 +263,9 @@ public abstract class LaunchOptions {
         EngineSetting setting = decide(count, true);
         List<String> options = new ArrayList<>(jvmOptions());
         options.addAll(additionalOptions);
-        List<String> arguments = spec.root().commandLine().getParseResult().originalArgs();
+        List<String> arguments = rankArguments == null
+                ? spec.root().commandLine().getParseResult().originalArgs()
+                : rankArguments;
         return new Launcher(
                         JavaCommand.of(options, main.getName(), arguments),
                         count,
@@ -291,6 +300,11 @@ public abstract class LaunchOptions {
         int gpus = setting().isHost() ? 0 : EngineSetting.gpus();
         int least = ranksPerProcess() > 1 ? 1 : DEFAULT_RANKS;
         return gpus > 0 ? Math.max(1, gpus / ranksPerProcess()) : least;
+    }
+
+    /** {@return the time that the ranks wait for each other at the start} */
+    public Duration initTimeout() {
+        return Duration.ofSeconds(initTimeout);
     }
 
     /** {@return the time limit of the run, or null for none} */

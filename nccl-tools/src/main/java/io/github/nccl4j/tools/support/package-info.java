@@ -1,4 +1,4 @@
 /**
- * Support for the samples: choice of the engine, test data and their checks. Not an API.
+ * What several commands use: choice of the engine, sizes, test data and their checks, the table of nccl-tests. Not an API.
  */
 package io.github.nccl4j.tools.support;

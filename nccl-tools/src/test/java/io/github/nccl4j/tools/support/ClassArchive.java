@@ -47,12 +47,9 @@ public final class ClassArchive {
                     "-cp",
                     classPath,
                     "io.github.nccl4j.tools.Main",
-                    "run",
-                    "01-all-reduce",
+                    "startup",
                     "--engine",
-                    "host",
-                    "-e",
-                    "8"));
+                    "host"));
             rank.environment().keySet().removeIf(name -> name.startsWith("NCCL"));
             rank.environment()
                     .putAll(Map.of(

@@ -4,7 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -23,41 +22,5 @@ class NumbersTest {
         assertTrue(assertThrows(IllegalArgumentException.class, () -> ByteSize.parse(text))
                 .getMessage()
                 .contains("'" + text + "'"));
-    }
-
-    /** Formula of nccl-tests' doc/PERFORMANCE.md: busbw = S/t * 2(n-1)/n. */
-    @Test
-    void computesBusBandwidthOfAllReduce() {
-        assertEquals(100, Bandwidth.algorithm(1_000_000_000L, 10_000), 1e-9);
-        assertEquals(100, Bandwidth.allReduceBus(1_000_000_000L, 10_000, 2), 1e-9);
-        assertEquals(150, Bandwidth.allReduceBus(1_000_000_000L, 10_000, 4), 1e-9);
-        assertEquals(0, Bandwidth.allReduceBus(1_000_000_000L, 10_000, 1), 1e-9);
-    }
-
-    @Test
-    void compareFindsWrongElements() {
-        Pattern pattern = Pattern.of(3).plus(Pattern.of(4));
-        float[] data = new float[5000];
-        pattern.fill(data, data.length, 77);
-        assertTrue(pattern.compare(data, data.length, 77, 0).isEmpty());
-        data[4000]++;
-        data[4500] = Float.NaN;
-        Mismatch mismatch = pattern.compare(data, data.length, 77, 100);
-        assertEquals(new Mismatch(2, 4100, pattern.at(4077), pattern.at(4077) + 1), mismatch);
-    }
-
-    @Test
-    void patternsOfOtherRanksAndIndicesDiffer() {
-        float[] data = new float[64];
-        Pattern.of(0).fill(data, data.length, 0);
-        for (int other = 1; other < 64; other++) {
-            assertTrue(Pattern.of(other).compare(data, data.length, 0, 0).count() > 32, "seed " + other);
-            assertTrue(
-                    Pattern.of(0)
-                                    .compare(data, data.length, 1L << (other % 32), 0)
-                                    .count()
-                            > 32,
-                    "shift " + other);
-        }
     }
 }

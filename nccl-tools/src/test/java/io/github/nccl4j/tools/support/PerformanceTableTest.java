@@ -4,10 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.github.nccl4j.highlevel.Device;
-import io.github.nccl4j.highlevel.DeviceBuffer;
-import io.github.nccl4j.highlevel.Element.Float32;
-import io.github.nccl4j.highlevel.ElementType;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -78,37 +74,5 @@ class PerformanceTableTest {
                 "size too large: '" + larger + "'",
                 assertThrows(IllegalArgumentException.class, () -> ByteSize.parse(larger))
                         .getMessage());
-    }
-
-    /** The buffer has more elements than one copy transfers. */
-    @Test
-    void comparesLargeBuffersToTheEnd() {
-        int count = 3 * (1 << 18) + 5;
-        Pattern pattern = Pattern.of(7);
-        try (DeviceBuffer<Float32> buffer = Device.host().allocate(ElementType.FLOAT32, count)) {
-            pattern.write(buffer);
-            assertTrue(pattern.compare(buffer).isEmpty());
-            float[] all = new float[count];
-            buffer.copyTo(all);
-            for (int i = 0; i < count; i++) {
-                assertEquals(pattern.at(i), all[i]);
-            }
-            int[] wrong = {1 << 18, count - 1};
-            for (int at : wrong) {
-                buffer.copyFrom(new float[] {-1}, 0, at, 1);
-            }
-            assertEquals(new Mismatch(2, wrong[0], pattern.at(wrong[0]), -1), pattern.compare(buffer));
-            assertEquals(0, Pattern.of(8).compare(buffer).index());
-        }
-    }
-
-    @Test
-    void patternDependsOnTheSeed() {
-        assertEquals(
-                List.of(32f, 64f, 98f),
-                List.of(Pattern.of(1).at(0), Pattern.of(1).at(1), Pattern.of(1).at(2)));
-        assertEquals(Pattern.of(1).at(5), Pattern.of(1).at(5 + 1009));
-        assertEquals(Pattern.of(1).at(5), Pattern.of(1 - 1009).at(5));
-        assertEquals(64, Pattern.of(1).plus(Pattern.of(1)).at(0));
     }
 }
