@@ -1,10 +1,12 @@
 package io.github.nccl4j.tools;
 
+import io.github.nccl4j.tools.conformance.ConformanceCommand;
 import io.github.nccl4j.tools.launch.CommandErrors;
 import io.github.nccl4j.tools.launch.LauncherWatch;
 import io.github.nccl4j.tools.launch.OutputWatch;
 import io.github.nccl4j.tools.perf.PerfCommand;
 import io.github.nccl4j.tools.perf.PlotCommand;
+import io.github.nccl4j.tools.survival.SurvivalCommand;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
@@ -71,6 +73,8 @@ public final class Main implements Callable<Integer> {
         commands.put("perf", PerfCommand::new);
         commands.put("plot", PlotCommand::new);
         commands.put("startup", StartupCommand::new);
+        commands.put("conformance", ConformanceCommand::new);
+        commands.put("survival", SurvivalCommand::new);
         if (args.length > 0 && commands.containsKey(args[0])) {
             commands.keySet().retainAll(Set.of(args[0]));
         }

@@ -80,7 +80,9 @@ class MainTest {
         assertEquals(
                 "nccl4j: "
                         + message.replace("NAMES", Samples.names())
-                                .replace("COMMANDS", "run, list, check-header, doctor, perf, plot, startup")
+                                .replace(
+                                        "COMMANDS",
+                                        "run, list, check-header, doctor, perf, plot, startup, conformance, survival")
                                 .replace("RANKS", tooManyRanks()),
                 err.toString().lines().findFirst().orElse(""));
         assertEquals("", out.toString());
