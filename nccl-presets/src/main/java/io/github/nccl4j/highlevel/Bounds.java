@@ -27,8 +27,14 @@ final class Bounds {
      */
     static void checkAddress(String what, long address, long bytes) {
         if (bytes > 0 && address < FIRST_ADDRESS || address < 0 || bytes > Long.MAX_VALUE - address) {
-            throw new IllegalArgumentException(what + " and what is there must be from 0x1000 to 0x7fffffffffffffff: 0x"
-                    + Long.toHexString(address) + " with " + bytes + " bytes");
+            throw new IllegalArgumentException(
+                    what + " must be the start of memory within 0x1000 to 0x7fffffffffffffff: 0x"
+                            + Long.toHexString(address) + " with " + bytes + " bytes");
         }
+    }
+
+    /** Returns the range of addresses of memory, for messages: "[0x1000, 0x1040)". */
+    static String range(long address, long bytes) {
+        return "[0x" + Long.toHexString(address) + ", 0x" + Long.toHexString(address + bytes) + ")";
     }
 }

@@ -317,7 +317,7 @@ public final class CommunicatorBuilder {
         Communicator communicator = empty(library, on);
         CommunicatorCore core = communicator.core();
         core.expect(rank, size);
-        core.isNamed(ids.get(0));
+        core.setKey(ids.get(0));
         new Creation(
                         initFunction(ids),
                         core,
@@ -325,7 +325,7 @@ public final class CommunicatorBuilder {
                         arguments,
                         () -> init(core, arguments, ids.size(), rank, size),
                         () -> core.created(rank, size))
-                .now();
+                .callNow();
         return communicator;
     }
 
@@ -352,7 +352,8 @@ public final class CommunicatorBuilder {
      *
      * @param devices the device of each rank; only host memory may occur several times
      * @return the communicators by rank, each to be closed by the caller
-     * @throws IllegalArgumentException if there is no device, or the same CUDA device twice
+     * @throws IllegalArgumentException if there is no device, or the same CUDA device twice without
+     *     {@code NCCL_MULTI_RANK_GPU_ENABLE=1}
      * @throws NcclResultException if NCCL fails
      */
     public List<Communicator> createAll(List<Device> devices) {
@@ -372,7 +373,8 @@ public final class CommunicatorBuilder {
      * @param size the number of all ranks
      * @param devices the devices of this process; only host memory may occur several times
      * @return the communicators of this process by rank, each to be closed by the caller
-     * @throws IllegalArgumentException if there is no device, the same CUDA device twice, or a rank is out of range
+     * @throws IllegalArgumentException if there is no device, the same CUDA device twice without
+     *     {@code NCCL_MULTI_RANK_GPU_ENABLE=1}, or a rank is out of range
      * @throws NcclTimeoutException if not all ranks have joined by the deadline
      * @throws NcclResultException if NCCL fails
      */
@@ -395,7 +397,7 @@ public final class CommunicatorBuilder {
             Communicator communicator = empty(library, devices.get(i));
             CommunicatorCore core = communicator.core();
             core.expect(rank, size);
-            core.isNamed(id);
+            core.setKey(id);
             all.add(communicator);
             creations.add(new Creation(
                     initFunction(ids),
@@ -416,7 +418,7 @@ public final class CommunicatorBuilder {
         Set<Device> different = new HashSet<>();
         for (Device one : devices) {
             requireUsable(library, one);
-            if (one.isCuda() && !different.add(one)) {
+            if (one.isCuda() && !different.add(one) && !SharedGpus.areAllowed(library)) {
                 throw new IllegalArgumentException("a device can have one rank only, " + one + " was given twice");
             }
         }
@@ -454,7 +456,7 @@ public final class CommunicatorBuilder {
                         arguments,
                         () -> nccl.ncclCommGrow(0, size, arguments.ids(), rank, core.handleCell(), arguments.config()),
                         () -> core.created(rank, size))
-                .now();
+                .callNow();
         return communicator;
     }
 

@@ -290,7 +290,7 @@ final class CommunicatorCore {
     }
 
     /** Sets the key that identifies the communicator on all its ranks. */
-    void isNamed(Object key) {
+    void setKey(Object key) {
         communicatorKey = key;
     }
 
@@ -535,7 +535,7 @@ final class CommunicatorCore {
                         result, creations.get(0).toString(), creations.get(0).toString());
             }
         } catch (BlockingCall.AbandonedException e) {
-            creations.forEach(Creation::isStuck);
+            creations.forEach(Creation::markStuck);
             String description = creations.get(0).toString();
             problem = e.isInterrupted() ? failures.interrupted(description) : timedOut(function, description, deadline);
         } catch (RuntimeException e) {
@@ -609,12 +609,12 @@ final class CommunicatorCore {
     }
 
     private RuntimeException givenUp(BlockingCall.AbandonedException how, String function) {
-        isStuck();
+        markStuck();
         return how.isInterrupted() ? failures.interrupted(function) : timedOut(function, function, deadline);
     }
 
     /** Marks the communicator as stuck after a call was abandoned. */
-    void isStuck() {
+    void markStuck() {
         stuck = true;
         if (state != State.PENDING) {
             become(State.FAILED);
@@ -636,7 +636,7 @@ final class CommunicatorCore {
         if (result == nccl.ncclInProgress) {
             if (state != State.PENDING) {
                 // The call continues and will write its results.
-                isStuck();
+                markStuck();
             }
             throw Thread.currentThread().isInterrupted()
                     ? failures.interrupted(description)
@@ -807,7 +807,7 @@ final class CommunicatorCore {
             all = List.copyOf(kept);
             kept.clear();
         }
-        all.forEach(InFlight::release);
+        all.forEach(PendingReleases::release);
     }
 
     /** The owned resources, newest first. */
@@ -820,7 +820,7 @@ final class CommunicatorCore {
     }
 
     /** Registers a graph that has captured operations: NCCL does not free the communicator before the graph is destroyed. */
-    void isUsedBy(CudaGraph graph) {
+    void registerGraph(CudaGraph graph) {
         synchronized (graphs) {
             if (graphs.add(graph)) {
                 graph.onClose(() -> {
@@ -893,7 +893,7 @@ final class CommunicatorCore {
                 throw notOpen(seen);
             }
             begun = true;
-            creation.now();
+            creation.callNow();
         } finally {
             pass.leave();
             if (!begun) {
@@ -973,7 +973,7 @@ final class CommunicatorCore {
         return growId == null ? List.of() : List.of(growId);
     }
 
-    void growIdIsUsed() {
+    void markGrowIdUsed() {
         growId = null;
     }
 
@@ -1287,7 +1287,7 @@ final class CommunicatorCore {
         // From here on no thread queries the handle for errors.
         released = true;
         polling.unlock();
-        Leaks.closed(watch);
+        Leaks.endWatch(watch);
         KnownCommunicators.remove(handle);
         if (processRanks == null) {
             endNow(free);

@@ -36,7 +36,7 @@ final class Creation implements Deferred {
     }
 
     /** Makes the call outside a group. */
-    void now() {
+    void callNow() {
         JfrEvents.CreationEvent event = Jfr.recording ? JfrEvents.creation(function) : null;
         boolean done = false;
         try {
@@ -79,8 +79,8 @@ final class Creation implements Deferred {
         made.abortLate();
     }
 
-    void isStuck() {
-        made.isStuck();
+    void markStuck() {
+        made.markStuck();
     }
 
     private void await() {

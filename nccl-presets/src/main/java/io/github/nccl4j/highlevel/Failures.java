@@ -218,7 +218,7 @@ final class Failures {
     void endLateCall() {
         ending = Ending.LATE;
         OperationLog.Entry last = core.communicator().operationLog().last();
-        report(timeout(Operations.name(last.operation()), last.describe(), core.deadline()));
+        report(timeout(last.function(), last.describe(), core.deadline()));
         endCall(false);
     }
 
@@ -319,7 +319,7 @@ final class Failures {
 
     private synchronized void remember(NcclException failure) {
         if (Jfr.recording) {
-            JfrEvents.failure(core, failure);
+            JfrEvents.recordFailure(core, failure);
         }
         if (first == null) {
             first = failure;

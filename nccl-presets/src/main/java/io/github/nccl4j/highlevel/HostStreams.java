@@ -65,7 +65,7 @@ final class HostStreams {
         synchronizeStream(0);
     }
 
-    static void streamWaits(long stream, long event) {
+    static void waitForEvent(long stream, long event) {
         if (event != 0) {
             Status.check(HostEngine.streamWaitEvent(stream, event), "nccl4jHostStreamWaitEvent");
         }

@@ -20,7 +20,7 @@ final class Jfr {
     private Jfr() {}
 
     /** Registers the listener, by initialising this class. */
-    static void look() {}
+    static void initialize() {}
 
     static synchronized void set(boolean now) {
         if (now != recording) {

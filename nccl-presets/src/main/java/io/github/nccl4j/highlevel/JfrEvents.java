@@ -105,13 +105,13 @@ final class JfrEvents {
         jdk.jfr.FlightRecorder.addListener(new FlightRecorderListener() {
             @Override
             public void recordingStateChanged(Recording recording) {
-                look();
+                updateRecording();
             }
         });
-        look();
+        updateRecording();
     }
 
-    private static void look() {
+    private static void updateRecording() {
         Jfr.set(jdk.jfr.FlightRecorder.isInitialized()
                 && jdk.jfr.FlightRecorder.getFlightRecorder().getRecordings().stream()
                         .anyMatch(each -> each.getState() == RecordingState.RUNNING));
@@ -131,17 +131,17 @@ final class JfrEvents {
         }
         OperationLog.Entry entry = core.communicator().operationLog().last();
         event.of(core);
-        event.function = Operations.name(entry.operation());
+        event.function = entry.function();
         event.sequence = entry.sequence();
         event.group = entry.group();
         event.count = entry.count();
-        if (Operations.hasElements(entry.operation())) {
+        if (entry.kind().hasElements()) {
             event.type = ElementType.values().get(entry.type()).toString();
         }
-        if (Operations.reduces(entry.operation())) {
+        if (entry.kind().reduces()) {
             event.op = ReduceOp.name(entry.op());
         }
-        event.peer = Operations.hasPeer(entry.operation()) ? entry.peer() : -1;
+        event.peer = entry.kind().hasPeer() ? entry.peer() : -1;
         event.stream = entry.stream();
         event.commit();
     }
@@ -184,7 +184,7 @@ final class JfrEvents {
         }
     }
 
-    static void failure(CommunicatorCore core, Throwable failure) {
+    static void recordFailure(CommunicatorCore core, Throwable failure) {
         FailureEvent event = new FailureEvent();
         if (event.shouldCommit()) {
             event.of(core);

@@ -59,7 +59,7 @@ final class Leaks {
     }
 
     /** Ends the watch, because the object was closed. */
-    static void closed(Watch watch) {
+    static void endWatch(Watch watch) {
         if (watch != null) {
             watch.record.closed = true;
             watch.cleanable.clean();

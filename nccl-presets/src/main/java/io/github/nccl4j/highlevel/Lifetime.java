@@ -126,7 +126,7 @@ final class Lifetime {
                 // Stored before the state changes: the last pin may end right after.
                 this.free = free;
                 int pins = (int) STATE.getAndAdd(this, CLOSED);
-                Leaks.closed(watch);
+                Leaks.endWatch(watch);
                 if (pins == 0) {
                     free.run();
                 }

@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.threads.DaemonThreads;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.SystemText;
 import java.io.IOException;
@@ -270,9 +271,7 @@ public final class NcclLog {
     }
 
     private void follow() {
-        Thread thread = new Thread(this::readForever, "nccl4j log");
-        thread.setDaemon(true);
-        thread.start();
+        DaemonThreads.start("nccl4j log", this::readForever);
     }
 
     private void readForever() {

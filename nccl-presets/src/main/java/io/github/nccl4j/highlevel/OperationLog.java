@@ -79,7 +79,7 @@ final class OperationLog {
     record Entry(
             long sequence,
             int group,
-            int operation,
+            int code,
             long count,
             int type,
             int op,
@@ -87,9 +87,23 @@ final class OperationLog {
             long stream,
             long enqueued,
             long done) {
+        OperationKind kind() {
+            return OperationKind.of(code);
+        }
+
+        /** The name of the C function. */
+        String function() {
+            return OperationKind.function(code);
+        }
+
+        /** As {@link OperationKind#describe}. */
+        String call() {
+            return OperationKind.describe(code, count, type, peer);
+        }
+
         /** {@return a description for messages: "ncclAllReduce of 1024 float32 (operation 17)"} */
         String describe() {
-            return Operations.describe(operation, count, type, peer) + " (operation " + sequence + ")";
+            return call() + " (operation " + sequence + ")";
         }
     }
 
@@ -113,11 +127,11 @@ final class OperationLog {
     }
 
     /** Records the next operation. The caller holds the gate and counts the operation afterwards. */
-    void record(long sequence, int operation, long count, int type, int peer, int op, int group, long stream) {
+    void record(long sequence, int code, long count, int type, int peer, int op, int group, long stream) {
         long[] target = words;
         int at = at(sequence);
         long before = sequence - 1;
-        int details = operation << OPERATION | type << TYPE;
+        int details = code << OPERATION | type << TYPE;
         // Orders these stores after those of the previous operation.
         VarHandle.storeStoreFence();
         target[at + COUNT] = count;
@@ -138,7 +152,7 @@ final class OperationLog {
     Entry last() {
         long sequence = recorded();
         return sequence == 0
-                ? new Entry(0, 0, Operations.NONE, 0, 0, 0, 0, 0, 0, 0)
+                ? new Entry(0, 0, OperationKind.NONE.code(), 0, 0, 0, 0, 0, 0, 0)
                 : entry(words, sequence, enqueuedTime(sequence), doneTime(sequence));
     }
 
@@ -184,7 +198,7 @@ final class OperationLog {
     }
 
     /** Marks all operations of a stream up to a sequence number as completed. May be called from any thread. */
-    synchronized void seenDone(long stream, long sequence, long time) {
+    synchronized void markDone(long stream, long sequence, long time) {
         long first = Math.max(1, recorded() - doneSequence.length + 1);
         for (long earlier = sequence; earlier >= first; earlier--) {
             if (words[at(earlier) + STREAM] != stream) {

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.threads.DaemonThreads;
 import java.lang.System.Logger.Level;
 import java.lang.ref.WeakReference;
 import java.time.Duration;
@@ -80,13 +81,13 @@ final class ProcessRanks {
             background = key == UNKNOWN || members > 1 && (last && waitWasInVain || !waits);
         }
         if (background) {
-            inBackground(member, free);
+            freeInBackground(member, free);
             return;
         }
         try {
             free.run();
         } finally {
-            left();
+            markLeft();
         }
         if (waits) {
             // The last rank waits, too: another thread may still be freeing its rank.
@@ -94,7 +95,7 @@ final class ProcessRanks {
         }
     }
 
-    private void left() {
+    private void markLeft() {
         synchronized (ALL) {
             left++;
             if (left == members) {
@@ -142,22 +143,19 @@ final class ProcessRanks {
         return false;
     }
 
-    private void inBackground(CommunicatorCore member, Runnable free) {
-        Thread thread = new Thread(
-                () -> {
-                    try {
-                        free.run();
-                    } catch (RuntimeException e) {
-                        System.getLogger("io.github.nccl4j").log(Level.WARNING, member + " could not be freed", e);
-                    } finally {
-                        left();
-                        synchronized (FREEING) {
-                            FREEING.remove(Thread.currentThread());
-                        }
-                    }
-                },
-                "nccl4j end");
-        thread.setDaemon(true);
+    private void freeInBackground(CommunicatorCore member, Runnable free) {
+        Thread thread = DaemonThreads.create("nccl4j end", () -> {
+            try {
+                free.run();
+            } catch (RuntimeException e) {
+                System.getLogger("io.github.nccl4j").log(Level.WARNING, member + " could not be freed", e);
+            } finally {
+                markLeft();
+                synchronized (FREEING) {
+                    FREEING.remove(Thread.currentThread());
+                }
+            }
+        });
         synchronized (FREEING) {
             FREEING.add(thread);
             if (!hooked) {

@@ -31,7 +31,7 @@ public final class Registration implements AutoCloseable {
     private final Resource resource;
 
     /** Creates the registration of a buffer that was pinned for it. */
-    Registration(CommunicatorCore core, DeviceBuffer<?> buffer, long handle) {
+    private Registration(CommunicatorCore core, DeviceBuffer<?> buffer, long handle) {
         this.buffer = buffer;
         this.handle = handle;
         resource = new Resource(
@@ -39,6 +39,33 @@ public final class Registration implements AutoCloseable {
                 this,
                 () -> core.deregister("ncclCommDeregister", comm -> nccl.ncclCommDeregister(comm, handle)),
                 buffer::unpin);
+    }
+
+    static Registration of(Communicator communicator, DeviceBuffer<?> buffer) {
+        CommunicatorCore core = communicator.core();
+        core.require("ncclCommRegister");
+        communicator.checks().buffer(buffer);
+        if (buffer.length == 0) {
+            throw new IllegalArgumentException("buffer must have at least 1 element: " + buffer);
+        }
+        RegistrationFaults.warnOnce(core.library());
+        buffer.pin();
+        boolean made = false;
+        // NCCL leaves the cell unchanged if it registers nothing.
+        try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
+            core.alone(() -> {
+                core.requireOpen();
+                core.callAlone(
+                        "ncclCommRegister",
+                        handle -> nccl.ncclCommRegister(handle, buffer.address, buffer.sizeInBytes(), cell.address()));
+            });
+            made = true;
+            return new Registration(core, buffer, cell.buffer().getLong(0));
+        } finally {
+            if (!made) {
+                buffer.unpin();
+            }
+        }
     }
 
     /** {@return the buffer that is registered} */

@@ -49,6 +49,14 @@ final class Transfer {
         return buffer.remaining();
     }
 
+    /** Bytes of larger elements are passed in a ByteBuffer. */
+    static void requireByteElements(ElementType<?> type) {
+        if (type.sizeInBytes() != 1) {
+            throw new IllegalArgumentException("elements of " + type + " are " + type.carrier()
+                    + " in Java: byte; their bytes can be copied by a ByteBuffer");
+        }
+    }
+
     private static String bits(ElementType<?> type) {
         return type.sizeInBytes() == Short.BYTES ? "short or bytes" : "byte";
     }

@@ -72,7 +72,7 @@ public final class Window implements AutoCloseable {
             }
             all.add(flag);
         }
-        communicator.check(buffer);
+        communicator.checks().buffer(buffer);
         if (buffer.length == 0) {
             throw new IllegalArgumentException("buffer must have at least 1 element: " + buffer);
         }
@@ -102,11 +102,7 @@ public final class Window implements AutoCloseable {
         @Override
         public int call() {
             CommunicatorCore core = communicator.core();
-            int code = 0;
-            for (WindowFlag flag : flags) {
-                code |= flag.code();
-            }
-            int bits = code;
+            int bits = NativeConstant.combine(flags);
             return core.onDevice(() -> nccl.ncclCommWindowRegister(
                     core.handle(), buffer.address, buffer.sizeInBytes(), cell.address(), bits));
         }
@@ -241,7 +237,7 @@ public final class Window implements AutoCloseable {
         String function = "ncclGetPeerDevicePointer";
         CommunicatorCore core = communicator.core();
         core.require(function);
-        communicator.requirePeer("peer", peer);
+        communicator.checks().peer("peer", peer);
         try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
             core.alone(() -> {
                 check();
@@ -328,7 +324,7 @@ public final class Window implements AutoCloseable {
     }
 
     private void deregister() {
-        communicator.remove(this);
+        communicator.windows().remove(this);
         communicator.core().deregister("ncclCommWindowDeregister", comm -> nccl.ncclCommWindowDeregister(comm, handle));
     }
 

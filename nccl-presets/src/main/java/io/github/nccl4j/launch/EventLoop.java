@@ -1,5 +1,6 @@
 package io.github.nccl4j.launch;
 
+import io.github.nccl4j.internal.threads.DaemonThreads;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.System.Logger.Level;
@@ -66,8 +67,7 @@ final class EventLoop implements Executor {
 
     EventLoop(String name) throws IOException {
         selector = Selector.open();
-        thread = new Thread(this::run, name);
-        thread.setDaemon(true);
+        thread = DaemonThreads.create(name, this::run);
         thread.start();
     }
 

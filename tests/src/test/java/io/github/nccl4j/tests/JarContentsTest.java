@@ -61,7 +61,8 @@ class JarContentsTest {
                     "nccl-" + VERSION + "-sources\\.jar",
                     "nccl",
                     50,
-                    OURS + "(global|highlevel|launch|library|nccl|nccl_device|presets)/" + NAME + "\\.java",
+                    OURS + "(global|highlevel|internal/[a-z]+|launch(/[a-z]+)?|library|nccl|nccl_device|presets)/"
+                            + NAME + "\\.java",
                     OURS + "(include|shim)/" + NAME + "\\.h",
                     "META-INF/native-image/.*\\.json"),
             new Rule(
@@ -74,7 +75,8 @@ class JarContentsTest {
                     "nccl-" + VERSION + "\\.jar",
                     "nccl",
                     100,
-                    OURS + "(global|highlevel|launch|library|nccl|nccl_device|presets)/" + NAME + "\\.class",
+                    OURS + "(global|highlevel|internal/[a-z]+|launch(/[a-z]+)?|library|nccl|nccl_device|presets)/"
+                            + NAME + "\\.class",
                     OURS + "(include|shim)/" + NAME + "\\.h",
                     "META-INF/native-image/io\\.github\\.nccl4j/(nccl|highlevel)/(jni|reflect|resource)-config\\.json",
                     "module-info\\.class"),

@@ -29,6 +29,7 @@ enum Operation {
                 t.communicator().allReduce(t.recv(), t.op(), t.stream());
             } else if (t.form().byAddress()) {
                 t.communicator()
+                        .onAddresses()
                         .allReduce(t.sendAddress(), t.recvAddress(), t.count(), t.dataType(), t.op(), t.stream());
             } else {
                 t.communicator().allReduce(t.send(), t.recv(), t.op(), t.stream());
@@ -52,6 +53,7 @@ enum Operation {
                 t.communicator().reduce(t.recv(), t.op(), t.root(), t.stream());
             } else if (t.form().byAddress()) {
                 t.communicator()
+                        .onAddresses()
                         .reduce(
                                 t.sendAddress(),
                                 t.recvAddress(),
@@ -92,6 +94,7 @@ enum Operation {
             }
             if (t.form().byAddress()) {
                 t.communicator()
+                        .onAddresses()
                         .reduceScatter(t.sendAddress(), t.recvAddress(), t.count(), t.dataType(), t.op(), t.stream());
             } else {
                 t.communicator().reduceScatter(t.send(), t.recv(), t.op(), t.stream());
@@ -115,6 +118,7 @@ enum Operation {
                 t.communicator().broadcast(t.recv(), t.root(), t.stream());
             } else if (t.form().byAddress()) {
                 t.communicator()
+                        .onAddresses()
                         .broadcast(t.sendAddress(), t.recvAddress(), t.count(), t.dataType(), t.root(), t.stream());
             } else {
                 t.communicator().broadcast(t.send(), t.recv(), t.root(), t.stream());
@@ -145,7 +149,9 @@ enum Operation {
                 return;
             }
             if (t.form().byAddress()) {
-                t.communicator().allGather(t.sendAddress(), t.recvAddress(), t.count(), t.dataType(), t.stream());
+                t.communicator()
+                        .onAddresses()
+                        .allGather(t.sendAddress(), t.recvAddress(), t.count(), t.dataType(), t.stream());
             } else {
                 t.communicator().allGather(t.send(), t.recv(), t.stream());
             }
@@ -663,9 +669,9 @@ enum Operation {
         DeviceBuffer<T> part = (send ? t.send() : t.recv()).slice(from, count);
         if (t.form().byAddress()) {
             if (send) {
-                t.communicator().send(part.address(), count, t.dataType(), peer, t.stream());
+                t.communicator().onAddresses().send(part.address(), count, t.dataType(), peer, t.stream());
             } else {
-                t.communicator().recv(part.address(), count, t.dataType(), peer, t.stream());
+                t.communicator().onAddresses().recv(part.address(), count, t.dataType(), peer, t.stream());
             }
         } else if (send) {
             t.communicator().send(part, peer, t.stream());

@@ -43,7 +43,7 @@ final class DataCheck {
     private static void write(DeviceBuffer<Uint8> target, byte[] period, int phase) {
         long total = target.length();
         long done = Math.min(total, period.length / 2);
-        target.copyFrom(period, phase, 0, (int) done);
+        target.copyFrom(ByteBuffer.wrap(period, phase, (int) done));
         // Copy the rest on the device: the part that is already written is a whole number of periods.
         while (done < total) {
             long more = Math.min(done, total - done);

@@ -301,9 +301,9 @@ class DataTest {
         try (DeviceBuffer<Uint8> buffer = Device.host().allocate(ElementType.UINT8, 40)) {
             check.write(buffer, parts, 0);
             ByteBuffer element = ByteBuffer.allocate(4).order(ByteOrder.nativeOrder());
-            buffer.copyTo(element.array(), 0, 36, 4);
+            buffer.slice(36, 4).copyTo(element.array());
             element.putInt(0, element.getInt(0) + places);
-            buffer.copyFrom(element.array(), 0, 36, 4);
+            buffer.slice(36, 4).copyFrom(element.array());
             assertEquals(Math.abs(places) > 3 ? 1 : 0, check.wrong(buffer, parts, 0));
         }
     }
@@ -322,13 +322,13 @@ class DataTest {
             assertEquals(0, check.wrong(buffer, parts, 1));
             for (int at : new int[] {0, 99, 100, 149}) {
                 byte[] element = new byte[size];
-                buffer.copyTo(element, 0, (long) at * size, size);
+                buffer.slice((long) at * size, size).copyTo(element);
                 byte right = element[size - 1];
                 element[size - 1] ^= 1;
-                buffer.copyFrom(element, 0, (long) at * size, size);
+                buffer.slice((long) at * size, size).copyFrom(element);
                 assertEquals(1, check.wrong(buffer, parts, 1), "element " + at);
                 element[size - 1] = right;
-                buffer.copyFrom(element, 0, (long) at * size, size);
+                buffer.slice((long) at * size, size).copyFrom(element);
             }
         }
     }
@@ -343,9 +343,9 @@ class DataTest {
             assertEquals(0, check.wrong(buffer, parts, 0));
             for (long at : new long[] {(16L << 20) - 1, 17L << 20, count - 1}) {
                 byte[] element = new byte[1];
-                buffer.copyTo(element, 0, at, 1);
+                buffer.slice(at, 1).copyTo(element);
                 element[0] ^= 1;
-                buffer.copyFrom(element, 0, at, 1);
+                buffer.slice(at, 1).copyFrom(element);
             }
             assertEquals(3, check.wrong(buffer, parts, 0));
         }

@@ -144,9 +144,9 @@ class PerfTest {
             assertEquals(0, check.wrong(buffer, parts, 5));
             assertTrue(check.wrong(buffer, parts, 6) > 75_000, "data of another repetition");
             byte[] element = new byte[2];
-            buffer.copyTo(element, 0, 2L * wrong, 2);
+            buffer.slice(2L * wrong, 2).copyTo(element);
             element[0] ^= 1;
-            buffer.copyFrom(element, 0, 2L * wrong, 2);
+            buffer.slice(2L * wrong, 2).copyFrom(element);
             assertEquals(1, check.wrong(buffer, parts, 5));
         }
     }

@@ -106,8 +106,14 @@ class CallCheckTest {
         oddOneIsNamed(
                 "ncclAllReduce of 12 uint32, SUM",
                 "ncclAllReduce of 12 int32, SUM",
-                (c, numbers) -> c.allReduce(
-                        numbers.address(), numbers.address(), 12, ElementType.UINT32.dataType(), ReduceOp.SUM, STREAM),
+                (c, numbers) -> c.onAddresses()
+                        .allReduce(
+                                numbers.address(),
+                                numbers.address(),
+                                12,
+                                ElementType.UINT32.dataType(),
+                                ReduceOp.SUM,
+                                STREAM),
                 (c, numbers) -> c.allReduce(numbers, ReduceOp.SUM, STREAM));
     }
 

@@ -28,11 +28,9 @@ final class FaultyLibraryMisuses {
         FaultyLibraryMisuses table = new FaultyLibraryMisuses();
         String odd = "must begin at a multiple of 4 bytes, not at 0x";
         table.wrong("allReduce", odd, (w, half) -> w.first.allReduce(half.slice(1, 3), ReduceOp.SUM, w.stream));
-        table.wrong(
-                "allReduce of addresses",
-                odd,
-                (w, half) -> w.first.allReduce(
-                        half.address() + 2, half.address() + 32, 3, DataType.FLOAT16, ReduceOp.SUM, w.stream));
+        table.wrong("allReduce of addresses", odd, (w, half) -> w.first
+                .onAddresses()
+                .allReduce(half.address() + 2, half.address() + 32, 3, DataType.FLOAT16, ReduceOp.SUM, w.stream));
         table.wrong("allGather", odd, (w, half) -> w.first.allGather(half.slice(1, 4), half.slice(8, 8), w.stream));
         table.wrong(
                 "allGather of a small block",
@@ -54,10 +52,9 @@ final class FaultyLibraryMisuses {
                 w.first.allReduce(elsewhere, half.slice(0, 8), ReduceOp.AVG, w.stream);
             }
         });
-        table.average(
-                "allReduce of addresses",
-                (w, half) ->
-                        w.first.allReduce(half.address(), half.address(), 8, DataType.FLOAT16, ReduceOp.AVG, w.stream));
+        table.average("allReduce of addresses", (w, half) -> w.first
+                .onAddresses()
+                .allReduce(half.address(), half.address(), 8, DataType.FLOAT16, ReduceOp.AVG, w.stream));
         table.average("allReduce in a group", (w, half) -> {
             try (Group group = Group.open()) {
                 w.first.allReduce(half, ReduceOp.AVG, w.stream);
@@ -83,7 +80,7 @@ final class FaultyLibraryMisuses {
                 "NCCL 2.28.3 in a window: " + what,
                 false,
                 w -> w.refuses(
-                        IllegalArgumentException.class, inAWindow(w, code), words, "NCCL 2.28.3 would bring wrong")));
+                        IllegalArgumentException.class, inAWindow(w, code), words, "NCCL 2.28.3 returns wrong")));
     }
 
     private static Checks.Code inAWindow(MisuseWorld w, BiConsumer<MisuseWorld, DeviceBuffer<Float16>> code) {

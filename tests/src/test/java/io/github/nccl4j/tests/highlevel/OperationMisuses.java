@@ -19,6 +19,7 @@ import java.util.function.BiFunction;
 /** Wrong arguments of every operation on data. */
 final class OperationMisuses {
     private static final int PART = 4;
+    private static final String OVERLAP = "buffers overlap without being in place: ";
 
     private final List<Misuse> all = new ArrayList<>();
 
@@ -65,19 +66,20 @@ final class OperationMisuses {
                 onHost, "sendRecv", 1, 1, false, "to", (c, s, r, op, root, st) -> c.sendRecv(s, root, r, root, st));
         table.buffers(onHost, "send", 1, 0, false, "peer", (c, s, r, op, root, st) -> c.send(s, root, st));
         table.buffers(onHost, "recv", 0, 1, false, "peer", (c, s, r, op, root, st) -> c.recv(r, root, st));
-        table.addresses(
-                "allReduce", true, null, (c, s, r, n, type, op, root, st) -> c.allReduce(s, r, n, type, op, st));
-        table.addresses("reduce", true, "root", Communicator::reduce);
-        table.addresses(
-                "broadcast", false, "root", (c, s, r, n, type, op, root, st) -> c.broadcast(s, r, n, type, root, st));
-        table.addresses("allGather", false, null, (c, s, r, n, type, op, root, st) -> c.allGather(s, r, n, type, st));
-        table.addresses(
-                "reduceScatter",
-                true,
-                null,
-                (c, s, r, n, type, op, root, st) -> c.reduceScatter(s, r, n, type, op, st));
-        table.addresses("send", false, "peer", (c, s, r, n, type, op, root, st) -> c.send(s, n, type, root, st));
-        table.addresses("recv", false, "peer", (c, s, r, n, type, op, root, st) -> c.recv(r, n, type, root, st));
+        table.addresses("allReduce", true, null, (c, s, r, n, type, op, root, st) -> c.onAddresses()
+                .allReduce(s, r, n, type, op, st));
+        table.addresses("reduce", true, "root", (c, s, r, n, type, op, root, st) -> c.onAddresses()
+                .reduce(s, r, n, type, op, root, st));
+        table.addresses("broadcast", false, "root", (c, s, r, n, type, op, root, st) -> c.onAddresses()
+                .broadcast(s, r, n, type, root, st));
+        table.addresses("allGather", false, null, (c, s, r, n, type, op, root, st) -> c.onAddresses()
+                .allGather(s, r, n, type, st));
+        table.addresses("reduceScatter", true, null, (c, s, r, n, type, op, root, st) -> c.onAddresses()
+                .reduceScatter(s, r, n, type, op, st));
+        table.addresses("send", false, "peer", (c, s, r, n, type, op, root, st) -> c.onAddresses()
+                .send(s, n, type, root, st));
+        table.addresses("recv", false, "peer", (c, s, r, n, type, op, root, st) -> c.onAddresses()
+                .recv(r, n, type, root, st));
         table.single();
         return table.all;
     }
@@ -276,6 +278,11 @@ final class OperationMisuses {
         }
     }
 
+    private static String addresses(DeviceBuffer<?> buffer) {
+        return "[0x" + Long.toHexString(buffer.address()) + ", 0x"
+                + Long.toHexString(buffer.address() + buffer.sizeInBytes()) + ")";
+    }
+
     /** Buffers of which each would be right, but not both. */
     private static void pairs(Form form, String name, int sendLength, int recvLength) {
         form.refuses(
@@ -292,9 +299,8 @@ final class OperationMisuses {
                     a.send = whole.slice(0, sendLength);
                     a.recv = whole.slice(sendLength - 1, recvLength);
                 },
-                "must not overlap",
-                " with " + 4 * sendLength,
-                " with " + 4 * recvLength);
+                OVERLAP,
+                ") and [0x");
         if (!name.equals("sendRecv")) {
             form.refuses(
                     "a wrong length",
@@ -426,8 +432,8 @@ final class OperationMisuses {
                     a.recvAddress = w.send.address();
                     a.count = 4;
                 },
-                "must not overlap",
-                " 16 ");
+                OVERLAP,
+                ") and [0x");
         form.refuses(
                 "memory to receive whose last byte is the first to send",
                 IllegalArgumentException.class,
@@ -436,7 +442,7 @@ final class OperationMisuses {
                     a.count = 4;
                     a.type = DataType.INT8;
                 },
-                "must not overlap");
+                OVERLAP);
         form.refuses(
                 "memory to send whose last byte is the first to receive",
                 IllegalArgumentException.class,
@@ -445,7 +451,7 @@ final class OperationMisuses {
                     a.count = 4;
                     a.type = DataType.INT8;
                 },
-                "must not overlap");
+                OVERLAP);
     }
 
     private void single() {
@@ -460,19 +466,19 @@ final class OperationMisuses {
                 w -> w.refuses(
                         IllegalArgumentException.class,
                         () -> w.first.allToAll(w.send, w.send, w.stream),
-                        "must not overlap"));
+                        OVERLAP + addresses(w.send) + " and " + addresses(w.send)));
         add(
                 "allGather in place: another rank's part",
                 w -> w.refuses(
                         IllegalArgumentException.class,
                         () -> w.first.allGather(w.recv.slice(4, 4), w.recv, w.stream),
-                        "must not overlap"));
+                        OVERLAP));
         add(
                 "reduceScatter in place: another rank's part",
                 w -> w.refuses(
                         IllegalArgumentException.class,
                         () -> w.first.reduceScatter(w.send, w.send.slice(4, 4), ReduceOp.SUM, w.stream),
-                        "must not overlap"));
+                        OVERLAP));
         add(
                 "gather without a buffer to receive: as root",
                 w -> w.refuses(
@@ -519,13 +525,13 @@ final class OperationMisuses {
                 "send of an address to oneself outside a group",
                 w -> w.refuses(
                         IllegalStateException.class,
-                        () -> w.first.send(w.send.address(), 1, DataType.INT8, 0, w.stream),
+                        () -> w.first.onAddresses().send(w.send.address(), 1, DataType.INT8, 0, w.stream),
                         "peer 0, rank 0"));
         add(
                 "recv at an address from oneself outside a group",
                 w -> w.refuses(
                         IllegalStateException.class,
-                        () -> w.first.recv(w.recv.address(), 1, DataType.INT8, 0, w.stream),
+                        () -> w.first.onAddresses().recv(w.recv.address(), 1, DataType.INT8, 0, w.stream),
                         "peer 0, rank 0"));
     }
 }

@@ -22,6 +22,7 @@ import io.github.nccl4j.highlevel.StreamTimeoutException;
 import io.github.nccl4j.highlevel.SuspendFlag;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.tools.support.Checks;
+import java.nio.FloatBuffer;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -51,7 +52,7 @@ final class RandomCalls {
     private static final Pattern DISTURBED = Pattern.compile("has (revoked|suspended|finalized) this communicator"
             + "|was ended (by an abort or revoke|at rank)|has not been used by ncclCommGrow|is still being made"
             // That a stream stays open is the caller's concern.
-            + "|is none of the host engine");
+            + "|is not a stream of the host engine|the stream was destroyed during the call");
 
     /** In a group the first only: the others don't go with operations of the parent that come after. */
     private static final CommunicatorConfig[] CONFIGS = {
@@ -302,18 +303,27 @@ final class RandomCalls {
     }
 
     private void addresses() {
-        calls.put("allReduce of addresses", () -> communicator()
-                .allReduce(address(), address(), count(), type(), op(), stream()));
+        calls.put(
+                "allReduce of addresses",
+                () -> communicator().onAddresses().allReduce(address(), address(), count(), type(), op(), stream()));
         calls.put("reduce of addresses", () -> communicator()
+                .onAddresses()
                 .reduce(address(), address(), count(), type(), op(), rank(), stream()));
-        calls.put("broadcast of addresses", () -> communicator()
-                .broadcast(address(), address(), count(), type(), rank(), stream()));
-        calls.put("allGather of addresses", () -> communicator()
-                .allGather(address(), address(), count(), type(), stream()));
+        calls.put(
+                "broadcast of addresses",
+                () -> communicator().onAddresses().broadcast(address(), address(), count(), type(), rank(), stream()));
+        calls.put(
+                "allGather of addresses",
+                () -> communicator().onAddresses().allGather(address(), address(), count(), type(), stream()));
         calls.put("reduceScatter of addresses", () -> communicator()
+                .onAddresses()
                 .reduceScatter(address(), address(), count(), type(), op(), stream()));
-        calls.put("send of an address", () -> communicator().send(address(), count(), type(), rank(), stream()));
-        calls.put("recv at an address", () -> communicator().recv(address(), count(), type(), rank(), stream()));
+        calls.put(
+                "send of an address",
+                () -> communicator().onAddresses().send(address(), count(), type(), rank(), stream()));
+        calls.put(
+                "recv at an address",
+                () -> communicator().onAddresses().recv(address(), count(), type(), rank(), stream()));
     }
 
     /** Both ranks call the same, or neither is launched: a rank alone would wait for ever, as it should. */
@@ -518,7 +528,7 @@ final class RandomCalls {
         calls.put("fill a fraction", () -> buffer().fill(0.5));
         calls.put("copy from an array", () -> buffer().copyFrom(orNull(new float[random.nextInt(20)])));
         calls.put("copy to a part", () -> buffer().copyTo(
-                        orNull(new float[8]), random.nextInt(10) - 1, random.nextInt(10) - 1, random.nextInt(10) - 1));
+                        orNull(FloatBuffer.allocate(random.nextInt(10))), random.nextInt(10) - 1));
         calls.put("copy of a buffer", () -> {
             DeviceBuffer<Float32> target = buffer();
             if (target != null) {

@@ -80,10 +80,8 @@ class StatesTest {
             }
             c.waitSignal(1 - rankOf(c), STREAM);
         }),
-        ADDRESSES(
-                Column.USE,
-                (c, buffer) ->
-                        c.broadcast(buffer.address(), buffer.address(), 1, ElementType.INT32.dataType(), 0, STREAM)),
+        ADDRESSES(Column.USE, (c, buffer) -> c.onAddresses()
+                .broadcast(buffer.address(), buffer.address(), 1, ElementType.INT32.dataType(), 0, STREAM)),
         PLAN(Column.USE, (c, buffer) -> {
             long[] ones = {1, 1};
             long[] places = {0, 1};
