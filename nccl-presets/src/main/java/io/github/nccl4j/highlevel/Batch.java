@@ -1,5 +1,9 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.operation.Deferred;
+import io.github.nccl4j.internal.threads.SlowPath;
+import io.github.nccl4j.internal.threads.Suppressed;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;

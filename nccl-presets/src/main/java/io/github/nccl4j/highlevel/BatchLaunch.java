@@ -1,6 +1,11 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.memory.Address;
+import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.operation.Deferred;
+import io.github.nccl4j.internal.threads.Gate;
+import io.github.nccl4j.internal.threads.VirtualThreads;
 import io.github.nccl4j.library.StructInitializers;
 import io.github.nccl4j.nccl.ncclSimInfo_t;
 import java.time.Duration;

@@ -2,6 +2,7 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.threads.DaemonThreads;
+import io.github.nccl4j.internal.threads.Suppressed;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -21,6 +22,9 @@ final class BlockingCall {
      * Last error of the library for the failed call that this thread waited for last; taken by {@link #takeLastError}.
      */
     private static final ThreadLocal<String> LAST_ERROR = new ThreadLocal<>();
+
+    /** Nanoseconds from an interrupt of the caller to the end of the call, as those of the watchdog. */
+    private static final long INTERRUPT_PATIENCE = 100_000_000;
 
     private int result;
     private String lastError = "";
@@ -123,7 +127,7 @@ final class BlockingCall {
                 interrupted.run();
             } catch (InterruptedException e) {
                 // Delayed, as the watchdog does for platform threads.
-                patience = isInterrupted ? patience : Watchdog.LONGEST_PAUSE;
+                patience = isInterrupted ? patience : INTERRUPT_PATIENCE;
                 isInterrupted = true;
             }
         }

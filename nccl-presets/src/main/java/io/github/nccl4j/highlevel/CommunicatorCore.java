@@ -3,6 +3,14 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.global.nccl_device;
 import io.github.nccl4j.highlevel.Communicator.State;
+import io.github.nccl4j.internal.log.KnownCommunicators;
+import io.github.nccl4j.internal.memory.Address;
+import io.github.nccl4j.internal.memory.Leaks;
+import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.memory.StalledDevices;
+import io.github.nccl4j.internal.operation.Deferred;
+import io.github.nccl4j.internal.threads.Gate;
+import io.github.nccl4j.internal.threads.Suppressed;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
@@ -31,7 +39,7 @@ import org.bytedeco.javacpp.Loader;
  * open or barred. Only {@link #revoke} and {@link #abort} do not enter the gate, so that they can run during another
  * thread's call.
  */
-final class CommunicatorCore {
+final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks.Member {
     private static final Set<State> ENDED = EnumSet.of(State.ABORTED, State.CLOSED);
     private static final Set<State> ENDED_BY_FAILURE = EnumSet.of(State.REVOKED, State.FAILED, State.ABORTED);
     private static final Duration ABORT_GRACE = Duration.ofSeconds(5);
@@ -141,7 +149,8 @@ final class CommunicatorCore {
         return library;
     }
 
-    Device device() {
+    @Override
+    public Device device() {
         return device;
     }
 
@@ -153,7 +162,8 @@ final class CommunicatorCore {
         return blocking;
     }
 
-    Duration deadline() {
+    @Override
+    public Duration deadline() {
         return deadline;
     }
 
@@ -250,7 +260,8 @@ final class CommunicatorCore {
         if (owner && device.isCuda() && communicatorKey != null) {
             processRanks = ProcessRanks.join(communicatorKey, this);
         }
-        KnownCommunicators.add(handle, rank, name, device);
+        KnownCommunicators.add(
+                handle, new KnownCommunicators.Member(rank, name, device.isCuda() ? device.index() : -1));
         // Earlier warnings of NCCL are not the cause of later failures.
         LastError.observe(library);
         lastCall = System.currentTimeMillis();
@@ -302,7 +313,8 @@ final class CommunicatorCore {
     }
 
     /** The last holder of the pass, or the creator before the first pass. */
-    Thread user() {
+    @Override
+    public Thread user() {
         Thread last = gate.lastHolder();
         return last != null ? last : creator;
     }
@@ -771,7 +783,8 @@ final class CommunicatorCore {
     }
 
     /** True if NCCL or the device may never complete its work. Then nothing may wait for it. */
-    boolean mayNeverEnd() {
+    @Override
+    public boolean mayNeverEnd() {
         return stuck || failures.isStalled();
     }
 

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.threads.Suppressed;
 import java.util.ArrayDeque;
 import java.util.Deque;
 

@@ -66,10 +66,20 @@ final class CommunicatorWindows {
         }
     }
 
-    /** Refuses an all-reduce with AVG that would fail. */
+    /** True if a window has {@link WindowFlag#COLL_SYMMETRIC}. Registering is collective: the same at all ranks. */
+    boolean haveSymmetric() {
+        for (Window window : windows) {
+            if (window.isSymmetric()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Refuses an all-reduce with AVG that would fail, unless the call can exclude the kernels. */
     void checkAverage(long send, long recv, DataType type) {
-        if (windows.length > 0 && !core.isOnHost()) {
-            Version version = core.library().version();
+        Version version = core.library().version();
+        if (windows.length > 0 && !core.isOnHost() && !FaultyAlgorithm.mustBeExcluded(version)) {
             refuse(RegistrationFaults.missingAverage(version, type), version, send, recv);
         }
     }

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.operation.Deferred;
 import java.util.function.IntSupplier;
 
 /** Creation of a communicator: the native call, and the steps after its result, at once or when a group ends. */

@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.memory.Lifetime;
+import io.github.nccl4j.internal.threads.VirtualThreads;
 import java.time.Duration;
 import java.util.Objects;
 

@@ -1,5 +1,8 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.memory.Bounds;
+import io.github.nccl4j.internal.memory.Lifetime;
+import io.github.nccl4j.internal.memory.Segments;
 import java.lang.ref.Reference;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
@@ -71,7 +74,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * A batch that has a pin; used in roots only. Not volatile: a batch compares this with itself only, and clears it
      * before it ends its pin. A batch that was overwritten here pins once more.
      */
-    private Batch pinnedBy;
+    private Object pinnedBy;
 
     private DeviceBuffer(
             Device device,
@@ -344,12 +347,12 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /** Returns true if a batch has a pin of {@link #pinFor}. May return false although it has one. */
-    boolean isPinnedFor(Batch batch) {
+    boolean isPinnedFor(Object batch) {
         return root.pinnedBy == batch;
     }
 
     /** As {@link #pin}, but records the batch, which need not pin again for each of its operations. */
-    void pinFor(Batch batch) {
+    void pinFor(Object batch) {
         pin();
         root.pinnedBy = batch;
     }

@@ -1,5 +1,8 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.memory.Bounds;
+import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.memory.StalledDevices;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
 import java.nio.ByteBuffer;

@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.highlevel.OperationKind.Shape;
+import io.github.nccl4j.internal.memory.Bounds;
 import io.github.nccl4j.library.NcclLibraryException;
 
 /**
@@ -67,7 +68,7 @@ final class OperationChecks {
                 disjointOrPart(recv, send, core.rank());
             }
         }
-        if (kind.reduces() && op.mayBeRefused()) {
+        if (kind.reduces() && op.isScaled()) {
             operator(kind, op, send.address, recv.address, send.type.dataType());
         }
         return count;
@@ -113,7 +114,7 @@ final class OperationChecks {
                 disjoint(part, bytes, whole, size * bytes);
             }
         }
-        if (kind.reduces() && op.mayBeRefused()) {
+        if (kind.reduces() && op.isScaled()) {
             operator(kind, op, send, recv, type);
         }
         if (kind.hasPeer()) {

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.CudaRuntime;
 import io.github.nccl4j.internal.threads.DaemonThreads;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.library.Engine;

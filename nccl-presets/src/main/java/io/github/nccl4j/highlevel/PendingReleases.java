@@ -161,6 +161,9 @@ final class PendingReleases {
 
     private static volatile boolean empty = true;
 
+    /** Releases other resources, or null. */
+    private static volatile Runnable alsoPolled;
+
     private PendingReleases() {}
 
     /**
@@ -243,12 +246,20 @@ final class PendingReleases {
         }
     }
 
+    /** Sets an action that {@link #poll} runs, too. */
+    static void pollAlso(Runnable action) {
+        alsoPolled = action;
+    }
+
     /**
      * Releases the resources that are no longer used. May free memory, and so wait for the device; does nothing during
      * a capture, which that would end.
      */
     static void poll() {
-        Dlpack.poll();
+        Runnable also = alsoPolled;
+        if (also != null) {
+            also.run();
+        }
         if (empty || CudaGraph.isThreadCapturing()) {
             return;
         }

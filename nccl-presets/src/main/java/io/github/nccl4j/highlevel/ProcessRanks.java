@@ -31,9 +31,17 @@ final class ProcessRanks {
 
     private static boolean hooked;
 
+    /** A rank of this process. */
+    interface Member {
+        Duration deadline();
+
+        /** The thread that uses the rank now, or null. */
+        Thread user();
+    }
+
     private final Object key;
     /** Weak, so that a communicator that is dropped without being closed is reported as a leak. */
-    private final List<WeakReference<CommunicatorCore>> open = new ArrayList<>();
+    private final List<WeakReference<Member>> open = new ArrayList<>();
 
     private int members;
     /** Number of ranks that are being destroyed or were destroyed. */
@@ -57,7 +65,7 @@ final class ProcessRanks {
         return key instanceof UniqueId id ? id.fingerprint() : "unknown";
     }
 
-    static ProcessRanks join(Object key, CommunicatorCore member) {
+    static ProcessRanks join(Object key, Member member) {
         synchronized (ALL) {
             ProcessRanks ranks = key == UNKNOWN ? new ProcessRanks(key) : ALL.computeIfAbsent(key, ProcessRanks::new);
             ranks.members++;
@@ -71,7 +79,7 @@ final class ProcessRanks {
      *
      * @param waits true to wait; false for a communicator whose creation failed
      */
-    void leave(CommunicatorCore member, boolean waits, Runnable free) {
+    void leave(Member member, boolean waits, Runnable free) {
         boolean last;
         boolean background;
         synchronized (ALL) {
@@ -133,8 +141,8 @@ final class ProcessRanks {
         if (waitWasInVain) {
             return false;
         }
-        for (WeakReference<CommunicatorCore> reference : open) {
-            CommunicatorCore member = reference.get();
+        for (WeakReference<Member> reference : open) {
+            Member member = reference.get();
             Thread user = member == null ? null : member.user();
             if (user != null && user != Thread.currentThread() && user.isAlive()) {
                 return true;
@@ -143,7 +151,7 @@ final class ProcessRanks {
         return false;
     }
 
-    private void freeInBackground(CommunicatorCore member, Runnable free) {
+    private void freeInBackground(Member member, Runnable free) {
         Thread thread = DaemonThreads.create("nccl4j end", () -> {
             try {
                 free.run();

@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.memory.NativeMemory;
 
 /**
  * Registration of memory that NCCL may use directly in operations of a communicator, instead of copying through its own

@@ -26,7 +26,7 @@ final class RegistrationFaults {
     /** First release that reads elements at any alignment. */
     private static final Version ANY_PLACE = new Version(2, 30, 3);
 
-    /** First release, up to 2.30.7 at least, that chooses kernels for all-reduce with AVG which were not built. */
+    /** First release, up to 2.32.3 at least, that chooses kernels for all-reduce with AVG which were not built. */
     private static final Version NO_AVERAGE = new Version(2, 30, 3);
 
     private static final int WORD = 4;
@@ -102,23 +102,21 @@ final class RegistrationFaults {
         return null;
     }
 
-    /**
-     * The reason why an all-reduce with AVG fails and makes the communicator unusable, or null.
-     *
-     * @param type the type of the elements
-     */
+    /** The reason why an all-reduce with AVG fails and makes the communicator unusable, or null. */
     static String missingAverage(Version version, DataType type) {
-        boolean isChosen =
-                switch (type) {
-                    case FLOAT16, FLOAT32, BFLOAT16, FLOAT8_E4M3, FLOAT8_E5M2 -> true;
-                    default -> false;
-                };
-        if (!isChosen || !version.isAtLeast(NO_AVERAGE)) {
-            return null;
-        }
-        return "in symmetric windows, all-reduce has no AVG of "
-                + ElementType.values().get(type.code()) + ": NCCL " + version
-                + " has no kernel for it; use memory outside of windows, or SUM and a scale";
+        return !lacksAverage(version, type)
+                ? null
+                : "in symmetric windows, all-reduce has no AVG of "
+                        + ElementType.values().get(type.code()) + ": NCCL " + version
+                        + " has no kernel for it; use memory outside of windows, or SUM and a scale";
+    }
+
+    /** True if NCCL chooses a kernel for all-reduce with AVG that it does not have. */
+    static boolean lacksAverage(Version version, DataType type) {
+        return switch (type) {
+            case FLOAT16, FLOAT32, BFLOAT16, FLOAT8_E4M3, FLOAT8_E5M2 -> version.isAtLeast(NO_AVERAGE);
+            default -> false;
+        };
     }
 
     private static String wrongUntil(Version version, Version fixed) {

@@ -3,6 +3,7 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.threads.CheckLoop;
 import io.github.nccl4j.internal.threads.DaemonThreads;
+import io.github.nccl4j.internal.threads.Gate;
 import java.lang.System.Logger.Level;
 import java.lang.ref.WeakReference;
 import java.util.Iterator;
@@ -17,7 +18,7 @@ import java.util.List;
  * since that may take long.
  */
 final class Watchdog {
-    static final long LONGEST_PAUSE = 100_000_000;
+    private static final long LONGEST_PAUSE = 100_000_000;
     private static final long ACTIVE_PAUSE = 10_000_000;
     private static final long SHORTEST_PAUSE = 1_000_000;
     /** Number of checks within a deadline. */

@@ -3,6 +3,8 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.global.nccl_device;
 import io.github.nccl4j.highlevel.Communicator.State;
+import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.operation.Deferred;
 import io.github.nccl4j.library.NcclLibraryException;
 import java.util.Collections;
 import java.util.EnumSet;
@@ -113,7 +115,8 @@ public final class Window implements AutoCloseable {
             cell.close();
             if (made == 0) {
                 resource.cancel();
-                throw NoWindowException.of(communicator.core(), System.getenv());
+                CommunicatorCore core = communicator.core();
+                throw NoWindowException.of(core.toString(), core.library(), System.getenv());
             }
             handle = made;
             communicator.add(Window.this);

@@ -15,6 +15,7 @@ import java.util.zip.ZipFile;
 public final class SharedClasses {
     private static final List<String> PACKAGES = List.of(
             "io/github/nccl4j/highlevel/",
+            "io/github/nccl4j/internal/",
             "io/github/nccl4j/library/",
             "io/github/nccl4j/launch/",
             "io/github/nccl4j/nccl/",

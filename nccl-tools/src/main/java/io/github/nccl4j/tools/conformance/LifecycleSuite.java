@@ -427,7 +427,7 @@ final class LifecycleSuite {
                     works(rest);
                 }
             } else {
-                checks.fails(IllegalArgumentException.class, () -> from.shrink(List.of(0), flag), "excluded");
+                checks.fails(IllegalArgumentException.class, () -> from.shrink(List.of(0), flag), "exclude");
             }
             if (flag == ShrinkFlag.DEFAULT) {
                 works(from);
