@@ -8,6 +8,7 @@ import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.Version;
 import io.github.nccl4j.highlevel.WindowFlag;
+import io.github.nccl4j.tools.support.Checks;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.BiConsumer;

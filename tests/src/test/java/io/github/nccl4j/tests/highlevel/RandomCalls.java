@@ -21,6 +21,7 @@ import io.github.nccl4j.highlevel.ShrinkFlag;
 import io.github.nccl4j.highlevel.StreamTimeoutException;
 import io.github.nccl4j.highlevel.SuspendFlag;
 import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.tools.support.Checks;
 import java.nio.FloatBuffer;
 import java.time.Duration;
 import java.util.ArrayDeque;
