@@ -130,7 +130,7 @@ final class Batch {
         }
         CudaGraph graph = CudaGraph.ofThread();
         if (graph != null) {
-            communicator.isUsedBy(graph);
+            communicator.owned().isUsedBy(graph);
         }
         Operation next = next(communicator);
         toSelf |= (code == OperationKind.Code.SEND || code == OperationKind.Code.RECV) && peer == communicator.rank();

@@ -270,6 +270,21 @@ final class OperationChecks {
         }
     }
 
+    /** Requires that the operations of a stream can be waited for. */
+    void workOf(CudaStream stream) {
+        stream(stream);
+        if (Batch.current() != null) {
+            // The batch holds the gate for this thread: entering would succeed, and leaving would end the batch's hold.
+            throw new IllegalStateException(
+                    "the operations of the open group of this thread are in no stream yet: launch"
+                            + " the group, then ask " + communicator + " for its work");
+        }
+        if (CudaGraph.capturing(stream) != null) {
+            throw new IllegalStateException("what is captured is not done by the stream: launch the graph, then ask "
+                    + communicator + " for the work in " + stream);
+        }
+    }
+
     /* Operators. */
 
     void operator(ReduceOp op, ElementType<?> type) {

@@ -2,6 +2,7 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import java.lang.ref.Reference;
+import java.util.Objects;
 
 /**
  * The way of all operations of a communicator to NCCL, after the checks: at once on the plain path, otherwise into the
@@ -55,11 +56,7 @@ final class OperationSubmitter {
         gate = core.gate();
         direct = new DirectCallGroup(core, gate, log);
         special = core.isOnHost() || compared ? SPECIAL : 0;
-    }
-
-    /** Excludes the plain path from now on. */
-    void leavePlainPath() {
-        special = SPECIAL;
+        windows.onFaults(() -> special = SPECIAL);
     }
 
     /** Negative if an operation can't take the plain path. */
@@ -159,6 +156,19 @@ final class OperationSubmitter {
         }
     }
 
+    /** As the method above with a configuration, which must not be null. */
+    void submitConfigured(
+            OperationKind kind,
+            DeviceBuffer<?> send,
+            DeviceBuffer<?> recv,
+            long count,
+            ReduceOp op,
+            int root,
+            CudaStream stream,
+            CollectiveConfig config) {
+        submit(kind, send, recv, count, op, root, stream, Objects.requireNonNull(config, "config"));
+    }
+
     /** As for buffers, for plain addresses, after {@link OperationChecks#addresses}. */
     void submit(
             OperationKind kind,
@@ -234,7 +244,7 @@ final class OperationSubmitter {
             now(code, send.address, recv.address, count, type, code(op), peer, struct, stream, config);
         } catch (RuntimeException failure) {
             if (core.isStuckNow()) {
-                core.keepUntilEnded(() -> Reference.reachabilityFence(config));
+                core.owned().keepUntilEnded(() -> Reference.reachabilityFence(config));
             }
             throw failure;
         } finally {
@@ -344,7 +354,7 @@ final class OperationSubmitter {
             CollectiveConfig config) {
         CudaGraph graph = CudaGraph.capturing(stream);
         if (graph != null) {
-            core.isUsedBy(graph);
+            core.owned().isUsedBy(graph);
         }
         if (send == null) {
             observed(code, sendAddress, recvAddress, count, type, op, peer, extra, stream, config, null, null);
@@ -438,6 +448,6 @@ final class OperationSubmitter {
      */
     private void settle(int result, CollectiveConfig config) {
         OperationLog.Entry last = log.last();
-        core.settle(result, last.function(), config == null ? last.call() : last.call() + " with " + config);
+        core.calls().settle(result, last.function(), config == null ? last.call() : last.call() + " with " + config);
     }
 }
