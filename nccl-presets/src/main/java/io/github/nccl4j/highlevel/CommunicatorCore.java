@@ -203,7 +203,7 @@ final class CommunicatorCore {
 
     /* Creation. */
 
-    /** Opens the communicator after NCCL has written its handle to {@link #handleCell}. */
+    /** Opens the communicator after NCCL has written its handle to {@link NativeCalls#handleCell}. */
     void created(int rank, int size) {
         opened(calls.writtenHandle(), rank, size);
     }
