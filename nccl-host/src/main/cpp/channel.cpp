@@ -19,10 +19,10 @@ namespace host {
 namespace {
 
 // Small enough for a processor's cache.
-constexpr size_t kMostRing = 1 << 20;
-constexpr size_t kLeastRing = 16 << 10;
+constexpr size_t kMaxRingBytes = 1 << 20;
+constexpr size_t kMinRingBytes = 16 << 10;
 // Limit for all rings that a rank writes, so that many ranks do not exhaust memory.
-constexpr size_t kRingsOfRank = 8 << 20;
+constexpr size_t kMaxRingBytesOfRank = 8 << 20;
 // Maximum size of a copy before the peer can see its bytes.
 constexpr size_t kPiece = 128 << 10;
 // The positions of both rings precede the data.
@@ -46,8 +46,8 @@ static_assert(std::atomic<uint32_t>::is_always_lock_free, "shared between proces
 void Channel::Unmap::operator()(Ring* rings) const { munmap(rings, bytes); }
 
 size_t Channel::ringBytes(int ranks) {
-  size_t bytes = kMostRing;
-  while (bytes > kLeastRing && bytes * static_cast<size_t>(ranks) > kRingsOfRank) bytes /= 2;
+  size_t bytes = kMaxRingBytes;
+  while (bytes > kMinRingBytes && bytes * static_cast<size_t>(ranks) > kMaxRingBytesOfRank) bytes /= 2;
   return bytes;
 }
 
@@ -106,7 +106,7 @@ long Channel::send(iovec* parts, size_t count) {
   for (size_t i = 0; i < count;) {
     size_t room = size_ - filled(*out_);
     if (room == 0) {
-      if (total == 0 && !hearBell()) return -1;
+      if (total == 0 && !readDoorbell()) return -1;
       break;
     }
     uint64_t written = out_->written.load(std::memory_order_relaxed);
@@ -114,7 +114,7 @@ long Channel::send(iovec* parts, size_t count) {
     size_t step = std::min({room, size_ - at, kPiece, parts[i].iov_len});
     memcpy(outData_ + at, parts[i].iov_base, step);
     out_->written = written + step;
-    if (out_->readerWaits.exchange(0) != 0) ring();
+    if (out_->readerWaits.exchange(0) != 0) ringDoorbell();
     total += step;
     parts[i].iov_base = static_cast<char*>(parts[i].iov_base) + step;
     parts[i].iov_len -= step;
@@ -130,7 +130,7 @@ long Channel::receive(void* data, size_t size) {
     size_t there = filled(*in_);
     if (there == 0) {
       if (total > 0) break;
-      bool open = hearBell();
+      bool open = readDoorbell();
       // Bytes that arrived before the end are still valid.
       if (filled(*in_) > 0) continue;
       return open ? 0 : -1;
@@ -140,7 +140,7 @@ long Channel::receive(void* data, size_t size) {
     size_t step = std::min({there, size_ - at, kPiece, size - total});
     memcpy(static_cast<char*>(data) + total, inData_ + at, step);
     in_->read = read + step;
-    if (in_->writerWaits.exchange(0) != 0) ring();
+    if (in_->writerWaits.exchange(0) != 0) ringDoorbell();
     total += step;
   }
   return static_cast<long>(total);
@@ -156,7 +156,7 @@ bool Channel::ready(bool reading, bool writing) {
 }
 
 /** Consumes the doorbell bytes; false if the peer has ended. */
-bool Channel::hearBell() {
+bool Channel::readDoorbell() {
   char bells[64];
   while (!ended_) {
     long got = receiveSome(socket_.get(), bells, sizeof bells);
@@ -166,7 +166,7 @@ bool Channel::hearBell() {
   return !ended_;
 }
 
-void Channel::ring() {
+void Channel::ringDoorbell() {
   char bell = 0;
   // A full socket already holds doorbells; the wait of this side detects the end of the peer.
   sendSome(socket_.get(), &bell, 1);

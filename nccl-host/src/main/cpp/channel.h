@@ -49,8 +49,8 @@ class Channel {
     size_t bytes;
     void operator()(Ring* rings) const;
   };
-  bool hearBell();
-  void ring();
+  bool readDoorbell();
+  void ringDoorbell();
   static size_t filled(const Ring& ring);
 
   Fd socket_;

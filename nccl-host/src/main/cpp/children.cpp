@@ -81,8 +81,8 @@ std::vector<RegroupNote> exchangeForSplit(
   std::vector<ncclUniqueId> ids(ranks);
   Operation exchange;
   exchange.call = call;
-  exchange.told = mine.told;
-  exchange.heard = &pairs;
+  exchange.ownPair = mine.pair;
+  exchange.allPairs = &pairs;
   if (call == Call::CommSplitId) {
     exchange.send = mine.id.internal;
     exchange.recv = ids[0].internal;
@@ -91,7 +91,7 @@ std::vector<RegroupNote> exchangeForSplit(
   runInternal(parent, child, std::move(exchange));
   std::vector<RegroupNote> notes(ranks);
   for (size_t rank = 0; rank < ranks; rank++) {
-    notes[rank].told = pairs[rank];
+    notes[rank].pair = pairs[rank];
     notes[rank].id = ids[rank];
   }
   return notes;
@@ -101,13 +101,13 @@ void connectSplit(const std::shared_ptr<Comm>& parent, int color, int key, Comm&
   std::unique_ptr<Regrouping> regrouping;
   if (parent->revoked) regrouping = std::make_unique<Regrouping>(*parent, child, Call::CommSplit);
   RegroupNote mine;
-  mine.told = {color, key};
+  mine.pair = {color, key};
   std::vector<RegroupNote> colors = exchangeForSplit(parent, child, regrouping.get(), mine, Call::CommSplit);
 
   // Ranks of one color, ordered by key and then by rank in the parent. The first rank serves the rendezvous.
   std::vector<std::pair<int64_t, int>> members;
   for (int rank = 0; rank < parent->ranks; rank++) {
-    auto [otherColor, otherKey] = colors[static_cast<size_t>(rank)].told;
+    auto [otherColor, otherKey] = colors[static_cast<size_t>(rank)].pair;
     if (color >= 0 && otherColor == color) members.emplace_back(otherKey, rank);
   }
   std::sort(members.begin(), members.end());
@@ -212,10 +212,10 @@ extern "C" ncclResult_t ncclCommShrink(
     for (int rank = 0; rank < parent->ranks; rank++) {
       if (excluded.count(rank) == 0) members.push_back(rank);
     }
-    auto place = std::find(members.begin(), members.end(), parent->rank) - members.begin();
+    auto newRank = std::find(members.begin(), members.end(), parent->rank) - members.begin();
     InitJob job;
     job.comm = std::make_shared<Comm>(
-        static_cast<int>(place), static_cast<int>(members.size()), parent->device, settings);
+        static_cast<int>(newRank), static_cast<int>(members.size()), parent->device, settings);
     job.parent = parent;
     job.ordered = !abort && !parent->revoked;
     job.background = !settings.blocking;
@@ -243,7 +243,7 @@ extern "C" ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* uniqu
     }
     known->growId = std::make_unique<ncclUniqueId>(makeUniqueId());
     std::string body(known->growId->internal, sizeof known->growId->internal);
-    for (Peer& peer : known->peers) known->tell(peer, ControlKind::GrowId, 0, body);
+    for (Peer& peer : known->peers) known->sendControl(peer, ControlKind::GrowId, 0, body);
     *uniqueId = *known->growId;
     return ncclSuccess;
   });

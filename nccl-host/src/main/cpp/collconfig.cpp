@@ -71,7 +71,7 @@ uint64_t maskOf(Condition&& condition) {
   return mask;
 }
 
-uint64_t startingWith(const std::string& start) {
+uint64_t algorithmsWithPrefix(const std::string& start) {
   return maskOf([&](const Algorithm& algorithm) {
     return strncasecmp(algorithm.name, start.c_str(), start.size()) == 0;
   });
@@ -109,7 +109,7 @@ bool hasSymmetricKernel(const Operation& operation) {
  * both buffers are in symmetric windows. NCCL refuses other algorithms if hardware or plugins are missing.
  */
 uint64_t available(Comm& comm, const Operation& operation) {
-  uint64_t mask = startingWith("RING") | startingWith("TREE");
+  uint64_t mask = algorithmsWithPrefix("RING") | algorithmsWithPrefix("TREE");
   if (!hasSymmetricKernel(operation)) return mask;
   size_t bytes = operation.count * typeSize(operation.type);
   size_t all = bytes * static_cast<size_t>(comm.ranks);
@@ -153,7 +153,7 @@ uint64_t parse(const char* selection, std::string& problem) {
     for (const std::string& factor : factors) {
       bool negated = factor[0] == '^';
       std::string start = negated ? factor.substr(1) : factor;
-      uint64_t named = start.empty() ? 0 : startingWith(start);
+      uint64_t named = start.empty() ? 0 : algorithmsWithPrefix(start);
       if (named == 0) {
         problem = start.empty() ? "a name is missing" : "no algorithm's name starts with " + start;
         return 0;
@@ -215,7 +215,7 @@ const Field fields[] = {
 };
 enum FieldIndex { kMinCTAs, kMaxCTAs, kNvlsCTAs, kCgaClusterSize, kCTAPolicy, kForce, kEvent, kAlgorithms, kTag };
 
-uint64_t valueIn(const ConfigWords& words, const Field& field) { return words[field.word] >> field.shift & field.mask; }
+uint64_t fieldValue(const ConfigWords& words, const Field& field) { return words[field.word] >> field.shift & field.mask; }
 
 void put(ConfigWords& words, FieldIndex index, uint64_t value) {
   words[fields[index].word] |= (value & fields[index].mask) << fields[index].shift;
@@ -302,8 +302,8 @@ void applyCollConfig(const ncclCollConfig_t& config, Comm& comm, Operation& oper
 
 std::pair<std::string, std::string> configDifference(const ConfigWords& one, const ConfigWords& other) {
   for (size_t i = 0; i < std::size(fields); i++) {
-    uint64_t a = valueIn(one, fields[i]);
-    uint64_t b = valueIn(other, fields[i]);
+    uint64_t a = fieldValue(one, fields[i]);
+    uint64_t b = fieldValue(other, fields[i]);
     auto index = static_cast<FieldIndex>(i);
     if (a != b) return {textOf(index, a), textOf(index, b)};
   }

@@ -100,7 +100,7 @@ class Collective : public Task {
 
   Pair& pairOf(const Peer& peer) { return pairs_[static_cast<size_t>(peer.rank)]; }
   Pair& pairOf(int rank) { return pairs_[static_cast<size_t>(rank)]; }
-  bool iAmRoot() const { return operation_.root == comm_.rank; }
+  bool isRoot() const { return operation_.root == comm_.rank; }
 
   /** Removes const: a send only reads, but shares Space with receives. */
   static Space readable(const char* data, size_t size) { return {const_cast<char*>(data), size}; }
@@ -136,7 +136,7 @@ class Collective : public Task {
         }
         break;
       case Call::Reduce:
-        if (iAmRoot()) {
+        if (isRoot()) {
           foldInto(op.recv, op.send, op.count);
         } else {
           pairOf(op.root).out = readable(op.send, bytes);
@@ -147,7 +147,7 @@ class Collective : public Task {
         foldInto(op.recv, op.send + me * bytes, op.count);
         break;
       case Call::Broadcast:
-        if (iAmRoot()) {
+        if (isRoot()) {
           each([&](size_t, Pair& pair) { pair.out = readable(op.send, bytes); });
           copy(op.recv, op.send, bytes);
         } else {
@@ -176,7 +176,7 @@ class Collective : public Task {
         break;
       }
       case Call::Gather:
-        if (iAmRoot()) {
+        if (isRoot()) {
           each([&](size_t rank, Pair& pair) { pair.in = {op.recv + rank * bytes, bytes}; });
           copy(op.recv + me * bytes, op.send, bytes);
         } else {
@@ -184,7 +184,7 @@ class Collective : public Task {
         }
         break;
       case Call::Scatter:
-        if (iAmRoot()) {
+        if (isRoot()) {
           each([&](size_t rank, Pair& pair) { pair.out = readable(op.send + rank * bytes, bytes); });
           copy(op.recv, op.send + me * bytes, bytes);
         } else {
@@ -204,7 +204,7 @@ class Collective : public Task {
       }
       case Call::CommSplit:
       case Call::CommWindowRegister:
-        (*op.heard)[me] = op.told;
+        (*op.allPairs)[me] = op.ownPair;
         break;
       case Call::Send:
       case Call::Recv:
@@ -305,7 +305,7 @@ class Collective : public Task {
     if (isConfigurable(mine_.call)) verifyConfig(peer);
     if (mine_.call == Call::AlltoAllv) verifyMatrices(peer, frameFor(peer));
     if (exchangesPairs(mine_.call)) {
-      (*operation_.heard)[static_cast<size_t>(peer.rank)] = {
+      (*operation_.allPairs)[static_cast<size_t>(peer.rank)] = {
           static_cast<int64_t>(theirs.extra[0]), static_cast<int64_t>(theirs.extra[1])};
     }
     pairOf(peer).scalar = theirs.scalar;

@@ -109,7 +109,7 @@ std::unique_lock<std::mutex> Comm::interrupt(const char* reason) {
     std::lock_guard<std::mutex> lock(stateMutex_);
     interruptReason_ = reason;
   }
-  answered = true;
+  failureHandled = true;
   interrupts++;
   epoch++;
   raiseEvent(wake);
@@ -135,7 +135,7 @@ void Comm::breakDown(ncclResult_t code, const std::string& text, ncclResult_t co
   for (Peer& peer : peers) {
     peer.out.clear();
     // The end of the stream replaces the unsent reason: a rank that only waits for signals sees nothing else.
-    if (!tell(peer, ControlKind::Fault, codeForOthers, text) && peer.control.valid()) {
+    if (!sendControl(peer, ControlKind::Fault, codeForOthers, text) && peer.control.valid()) {
       shutdown(peer.control.get(), SHUT_WR);
     }
     // This rank sends no more elements; the peer can still read those in transit.
@@ -143,13 +143,13 @@ void Comm::breakDown(ncclResult_t code, const std::string& text, ncclResult_t co
   }
 }
 
-void Comm::badNews(ncclResult_t code, const std::string& text) {
-  if (badNewsCode_ != ncclSuccess) return;
-  badNewsCode_ = code;
-  badNewsText_ = text;
+void Comm::recordPeerFailure(ncclResult_t code, const std::string& text) {
+  if (peerFailureCode_ != ncclSuccess) return;
+  peerFailureCode_ = code;
+  peerFailureText_ = text;
 }
 
-bool Comm::tell(Peer& peer, ControlKind kind, int code, const std::string& text) noexcept {
+bool Comm::sendControl(Peer& peer, ControlKind kind, int code, const std::string& text) noexcept {
   if (!peer.control.valid() || peer.controlEnded) return false;
   Control message;
   message.kind = kind;
@@ -172,8 +172,8 @@ void Comm::readControl(Peer& peer, const char* during) {
     if (got == 0) return;
     if (got < 0) {
       peer.controlEnded = true;
-      if (!peer.saidBye) {
-        badNews(
+      if (!peer.announcedClose) {
+        recordPeerFailure(
             ncclRemoteError, format("rank %d (pid %d) went away %s", peer.rank, static_cast<int>(peer.pid), during));
       }
       return;
@@ -183,15 +183,17 @@ void Comm::readControl(Peer& peer, const char* during) {
     peer.messageBytes = 0;
     peer.message.text[sizeof peer.message.text - 1] = '\0';
     switch (peer.message.kind) {
-      case ControlKind::Bye: peer.saidBye = true; break;
+      case ControlKind::Close: peer.announcedClose = true; break;
       case ControlKind::Abort:
-        peer.saidBye = true;
-        badNews(ncclRemoteError, format("rank %d aborted its communicator %s", peer.rank, during));
+        peer.announcedClose = true;
+        recordPeerFailure(ncclRemoteError, format("rank %d aborted its communicator %s", peer.rank, during));
         break;
-      case ControlKind::Fault: badNews(static_cast<ncclResult_t>(peer.message.code), peer.message.text); break;
+      case ControlKind::Fault:
+        recordPeerFailure(static_cast<ncclResult_t>(peer.message.code), peer.message.text);
+        break;
       case ControlKind::Lane:
         if (!peer.passed.valid()) {
-          badNews(
+          recordPeerFailure(
               ncclSystemError,
               format("rank %d could not take a socket from rank %d: too many open files", rank, peer.rank));
           break;
@@ -200,7 +202,7 @@ void Comm::readControl(Peer& peer, const char* during) {
           openInbox().addLane(peer.rank, std::move(peer.passed));
         } catch (const Failure& failure) {
           // A lost lane is not passed again.
-          badNews(
+          recordPeerFailure(
               failure.code(),
               format("rank %d could not take a socket from rank %d: %s", rank, peer.rank, failure.text().c_str()));
         }
@@ -221,21 +223,22 @@ void Comm::readAllControl(const char* during) {
   for (Peer& peer : peers) readControl(peer, during);
 }
 
-bool Comm::hasBadNews() {
+bool Comm::hasPeerFailure() {
   if (inbox) {
     try {
       inbox->throwIfFaulty();
     } catch (const Failure& failure) {
-      badNews(failure.code(), failure.text());
+      recordPeerFailure(failure.code(), failure.text());
     }
   }
-  return badNewsCode_ != ncclSuccess;
+  return peerFailureCode_ != ncclSuccess;
 }
 
-void Comm::lookForReason(Peer& peer, const char* during) {
+void Comm::readEndReason(Peer& peer, const char* during) {
   readControl(peer, during);
-  if (peer.saidBye) return;
-  badNews(ncclRemoteError, format("rank %d (pid %d) went away %s", peer.rank, static_cast<int>(peer.pid), during));
+  if (peer.announcedClose) return;
+  recordPeerFailure(
+      ncclRemoteError, format("rank %d (pid %d) went away %s", peer.rank, static_cast<int>(peer.pid), during));
 }
 
 Inbox& Comm::openInbox() {
@@ -261,7 +264,7 @@ bool Comm::openLane(Peer& peer) {
     return true;
   }
   if (sent < 0) {
-    lookForReason(peer, "before it took puts");
+    readEndReason(peer, "before it took puts");
     return false;
   }
   if (peer.laneDeadline == 0) peer.laneDeadline = time + initTimeout();
@@ -290,8 +293,8 @@ void Comm::forgetWindow(uint64_t number) {
 }
 
 void Comm::leave(ControlKind kind) {
-  for (Peer& peer : peers) tell(peer, kind, ncclSuccess, "");
-  vanish();
+  for (Peer& peer : peers) sendControl(peer, kind, ncclSuccess, "");
+  closeSockets();
   {
     std::lock_guard<std::mutex> lock(windowsMutex);
     windows.clear();
@@ -303,7 +306,7 @@ void Comm::leave(ControlKind kind) {
   dropScratch();
 }
 
-void Comm::vanish() {
+void Comm::closeSockets() {
   for (Peer& peer : peers) {
     peer.data.reset();
     peer.control.reset();
@@ -318,7 +321,7 @@ void Comm::vanish() {
 
 void Comm::requestAbort() {
   aborted = true;
-  answered = true;
+  failureHandled = true;
   epoch++;
   raiseEvent(wake);
   wakeCallers();

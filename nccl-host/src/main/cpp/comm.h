@@ -71,7 +71,7 @@ struct Peer {
   Fd passed;  // descriptor that came with message
   size_t messageBytes = 0;
   bool controlEnded = false;
-  bool saidBye = false;
+  bool announcedClose = false;
 
   void queue(const Frame& frame);
   void queue(const void* data, size_t size);
@@ -146,8 +146,8 @@ class Comm {
   std::atomic<int> callResult{kNoCall};
   static constexpr int kNoCall = -1;
   /** True after the program reacted to the failure; see stream.h. */
-  std::atomic<bool> answered{false};
-  bool failureStands() const { return !answered && error() != ncclSuccess; }
+  std::atomic<bool> failureHandled{false};
+  bool failureStands() const { return !failureHandled && error() != ncclSuccess; }
   /** Above 0 while a thread waits for the end of another thread's operation. */
   std::atomic<int> interrupts{0};
   /** Ends the running operation, if any. No other operation runs until the returned lock is released. */
@@ -179,17 +179,17 @@ class Comm {
   void readControl(Peer& peer, const char* during);
   void readAllControl(const char* during);
   /** True if a peer reported a failure that is not yet this communicator's error: data in transit is received first. */
-  bool hasBadNews();
-  ncclResult_t badNewsCode() const { return badNewsCode_; }
-  const std::string& badNewsText() const { return badNewsText_; }
-  void badNews(ncclResult_t code, const std::string& text);
+  bool hasPeerFailure();
+  ncclResult_t peerFailureCode() const { return peerFailureCode_; }
+  const std::string& peerFailureText() const { return peerFailureText_; }
+  void recordPeerFailure(ncclResult_t code, const std::string& text);
   /** Call when a stream of the peer ended. Reads the reason from the control stream; without one the rank is dead. */
-  void lookForReason(Peer& peer, const char* during);
+  void readEndReason(Peer& peer, const char* during);
 
   /** Sends a message of this kind to all ranks and closes all sockets. Needs `operation`. */
   void leave(ControlKind kind);
   /** Closes all sockets without a message, as the death of the process would. Needs `operation`. */
-  void vanish();
+  void closeSockets();
   void requestAbort();
 
   char* scratchOf(size_t bytes);
@@ -225,14 +225,14 @@ class Comm {
   std::unique_ptr<ncclUniqueId> growId;
 
   /** Sends a control message; returns false if it was not sent. */
-  bool tell(Peer& peer, ControlKind kind, int code, const std::string& text) noexcept;
+  bool sendControl(Peer& peer, ControlKind kind, int code, const std::string& text) noexcept;
 
  private:
   mutable std::mutex stateMutex_;
   ncclResult_t error_ = ncclSuccess;
   std::string errorText_;
-  ncclResult_t badNewsCode_ = ncclSuccess;
-  std::string badNewsText_;
+  ncclResult_t peerFailureCode_ = ncclSuccess;
+  std::string peerFailureText_;
   std::string interruptReason_;
   bool brokenDown_ = false;
 };

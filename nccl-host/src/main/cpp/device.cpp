@@ -122,26 +122,26 @@ extern "C" ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommPropert
           props->magic);
     }
     checkVersion(props->version);
-    ncclCommProperties_t told{};
-    told.size = props->size;
-    told.magic = props->magic;
-    told.version = props->version;
-    told.rank = known->rank;
-    told.nRanks = known->ranks;
-    told.cudaDev = known->device;
-    told.nvmlDev = known->device;
-    told.ginType = NCCL_GIN_TYPE_NONE;
+    ncclCommProperties_t properties{};
+    properties.size = props->size;
+    properties.magic = props->magic;
+    properties.version = props->version;
+    properties.rank = known->rank;
+    properties.nRanks = known->ranks;
+    properties.cudaDev = known->device;
+    properties.nvmlDev = known->device;
+    properties.ginType = NCCL_GIN_TYPE_NONE;
     if (props->version <= kLastWithSmallType) {
-      memcpy(props, &told, kOffsetOfSmallType);
+      memcpy(props, &properties, kOffsetOfSmallType);
       reinterpret_cast<char*>(props)[kOffsetOfSmallType] = NCCL_GIN_TYPE_NONE;
       return ncclSuccess;
     }
-    told.nLsaTeams = railTeam(*known).nRanks;
-    told.hostRmaSupport = known->settings.rmaContexts > 0;
-    told.railedGinType = NCCL_GIN_TYPE_NONE;
-    told.commHash = known->hash;
-    told.ginConnectionType = NCCL_GIN_CONNECTION_NONE;
-    memcpy(props, &told, propertiesSize(props->version));
+    properties.nLsaTeams = railTeam(*known).nRanks;
+    properties.hostRmaSupport = known->settings.rmaContexts > 0;
+    properties.railedGinType = NCCL_GIN_TYPE_NONE;
+    properties.commHash = known->hash;
+    properties.ginConnectionType = NCCL_GIN_CONNECTION_NONE;
+    memcpy(props, &properties, propertiesSize(props->version));
     return ncclSuccess;
   });
 }

@@ -147,7 +147,7 @@ std::vector<Fault> Faults::at(Call call) {
   return due;
 }
 
-void strike(const Fault& fault, const std::string& what) {
+void injectFault(const Fault& fault, const std::string& what) {
   if (fault.kind == FaultKind::Kill) {
     kill(getpid(), SIGKILL);
     pause();

@@ -58,6 +58,6 @@ class Faults {
 };
 
 /** Performs the fault's action after the delay: ends the process, or throws. */
-void strike(const Fault& fault, const std::string& what);
+void injectFault(const Fault& fault, const std::string& what);
 
 }  // namespace host

@@ -14,7 +14,7 @@ constexpr size_t kTurn = 1 << 20;
 }  // namespace
 
 Inbox::Inbox(int rank, int ranks)
-    : rank_(rank), lanes_(static_cast<size_t>(ranks)), news_(newEvent()), wake_(newEvent()) {}
+    : rank_(rank), lanes_(static_cast<size_t>(ranks)), notification_(newEvent()), wake_(newEvent()) {}
 
 Inbox::~Inbox() {
   if (!thread_.joinable()) return;
@@ -64,7 +64,7 @@ bool Inbox::ended(int from) const {
 void Inbox::raise(const SignalKey& signal) {
   std::lock_guard<std::mutex> lock(mutex_);
   signals_[signal]++;
-  raiseEvent(news_);
+  raiseEvent(notification_);
 }
 
 /** Returns the number of signals with this key. Needs the lock. */
@@ -99,7 +99,7 @@ void Inbox::throwIfFaulty() const {
 
 size_t Inbox::heldBytes() const { return sizeof *this + lanes_.capacity() * sizeof(Lane); }
 
-void Inbox::forgetNews() { clearEvent(news_); }
+void Inbox::clearNotification() { clearEvent(notification_); }
 
 void Inbox::run() {
   try {
@@ -112,7 +112,7 @@ void Inbox::run() {
       lane.ended = true;
       lane.fd.reset();
     }
-    raiseEvent(news_);
+    raiseEvent(notification_);
   }
 }
 
@@ -170,7 +170,7 @@ void Inbox::receive(int from, Lane& lane) {
         noteFault(ncclInvalidUsage, format("rank %d sent something unintelligible in place of a put", from));
       }
       lane.ended = true;
-      raiseEvent(news_);
+      raiseEvent(notification_);
       return;
     }
     total += static_cast<size_t>(got);
@@ -200,7 +200,7 @@ void Inbox::finishPut(int from, Lane& lane) {
   lane.frameBytes = 0;
   lane.received = 0;
   lane.dropped = false;
-  raiseEvent(news_);
+  raiseEvent(notification_);
 }
 
 }  // namespace host

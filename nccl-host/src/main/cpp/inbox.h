@@ -44,8 +44,8 @@ class Inbox {
   size_t heldBytes() const;
 
   /** Descriptor, readable after a signal, the end of a lane, or a fault. */
-  int news() const { return news_.get(); }
-  void forgetNews();
+  int notification() const { return notification_.get(); }
+  void clearNotification();
 
  private:
   struct Lane {
@@ -76,7 +76,7 @@ class Inbox {
   std::map<uint64_t, Window> windows_;
   std::unique_ptr<Failure> fault_;
   bool stopping_ = false;
-  Fd news_;
+  Fd notification_;
   Fd wake_;
   std::thread thread_;
 };

@@ -146,7 +146,7 @@ namespace {
 
 void end(const std::shared_ptr<Comm>& comm, ControlKind farewell) {
   unregisterComm(*comm);
-  comm->answered = true;
+  comm->failureHandled = true;
   if (comm->initializing || farewell == ControlKind::Abort) comm->requestAbort();
   {
     std::lock_guard<std::mutex> lock(comm->initThreadMutex);
@@ -251,7 +251,7 @@ extern "C" ncclResult_t ncclCommDestroy(ncclComm_t comm) {
       if (known->error() == ncclSuccess && !known->revoked) awaitOperations(*known);
       if (hasOperations(*known)) known->requestAbort();
     }
-    end(known, ControlKind::Bye);
+    end(known, ControlKind::Close);
     return ncclSuccess;
   });
 }
@@ -312,7 +312,7 @@ extern "C" ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asy
     std::unique_lock<std::mutex> lock(known->operation, std::try_to_lock);
     if (lock.owns_lock() && !known->revoked && known->error() == ncclSuccess) {
       known->readAllControl("while no operation was running");
-      if (known->hasBadNews()) known->breakDown(known->badNewsCode(), known->badNewsText());
+      if (known->hasPeerFailure()) known->breakDown(known->peerFailureCode(), known->peerFailureText());
     }
     *asyncError = known->error();
     lock = std::unique_lock<std::mutex>();

@@ -22,7 +22,7 @@ void applyFaults(Comm& comm) {
       poll(&wake, 1, static_cast<int>(std::min(until - now(), 1000.0) * 1000) + 1);
     }
     if (comm.aborted) fail(ncclInternalError, "%s was aborted by ncclCommAbort", what.c_str());
-    strike(fault, what);
+    injectFault(fault, what);
   }
 }
 

@@ -21,12 +21,12 @@ constexpr size_t kTurn = 1 << 20;
 
 class Registration : public Task {
  public:
-  Registration(Comm& comm, Operation operation) : Task(comm), heard_(comm.peers.size()) {
+  Registration(Comm& comm, Operation operation) : Task(comm), allPairs_(comm.peers.size()) {
     out_ = operation.windowOut;
     window_.base = operation.recv;
     window_.size = operation.windowBytes;
     window_.flags = operation.windowFlags;
-    operation.heard = &heard_;
+    operation.allPairs = &allPairs_;
     operation_ = std::move(operation);
   }
 
@@ -40,7 +40,7 @@ class Registration : public Task {
     // Before the exchange: the first rank to finish may put at once.
     comm_.openInbox().addWindow(window_.number, window_.base, window_.size);
     openLanes();
-    operation_.told = {static_cast<int64_t>(window_.size), reinterpret_cast<int64_t>(window_.base)};
+    operation_.ownPair = {static_cast<int64_t>(window_.size), reinterpret_cast<int64_t>(window_.base)};
     exchange_ = makeCollective(comm_, operation_);
     exchange_->start();
   }
@@ -54,21 +54,21 @@ class Registration : public Task {
   bool complete() const override {
     if (!lanesOpen_ || !exchange_->complete()) return false;
     for (const Peer& peer : comm_.peers) {
-      if (!laneCame(peer)) return false;
+      if (!laneArrived(peer)) return false;
     }
     return true;
   }
 
   void finish() override {
     finished_ = true;
-    for (const auto& [size, base] : heard_) {
+    for (const auto& [size, base] : allPairs_) {
       window_.sizes.push_back(static_cast<size_t>(size));
       window_.bases.push_back(reinterpret_cast<char*>(base));
     }
     *out_ = comm_.keepWindow(std::move(window_));
   }
 
-  bool needs(Peer& peer) override { return exchange_->needs(peer) || !laneCame(peer); }
+  bool needs(Peer& peer) override { return exchange_->needs(peer) || !laneArrived(peer); }
   std::string name() const override { return callName(operation_.call); }
   std::string description() const override { return name(); }
 
@@ -85,12 +85,12 @@ class Registration : public Task {
     return lanesOpen_;
   }
 
-  bool laneCame(const Peer& peer) const { return peer.rank == comm_.rank || comm_.inbox->hasLane(peer.rank); }
+  bool laneArrived(const Peer& peer) const { return peer.rank == comm_.rank || comm_.inbox->hasLane(peer.rank); }
 
   Operation operation_;
   ncclWindow_t* out_;
   Window window_;
-  std::vector<std::pair<int64_t, int64_t>> heard_;  // size and address of the memory, by rank
+  std::vector<std::pair<int64_t, int64_t>> allPairs_;  // size and address of the memory, by rank
   std::unique_ptr<Task> exchange_;
   bool lanesOpen_ = false;
   double nextLaneTry_ = 0;
@@ -115,7 +115,7 @@ class OneSided : public Task {
       const Operation& operation = operations_[at_];
       bool done;
       if (operation.call == Call::WaitSignal) {
-        comm_.inbox->forgetNews();
+        comm_.inbox->clearNotification();
         done = comm_.inbox->take(operation.signals);
       } else if (operation.root == comm_.rank) {
         if (operation.recv != operation.send && operation.bytes() > 0) {
@@ -140,7 +140,7 @@ class OneSided : public Task {
   void addDescriptors(std::vector<pollfd>& polled) override {
     const Operation& operation = operations_[at_];
     if (operation.call == Call::WaitSignal) {
-      polled.push_back({comm_.inbox->news(), POLLIN, 0});
+      polled.push_back({comm_.inbox->notification(), POLLIN, 0});
     } else if (target().lane.valid() && !target().laneBroken) {
       polled.push_back({target().lane.get(), POLLOUT, 0});
     }
@@ -219,7 +219,7 @@ class OneSided : public Task {
     long sent = sendParts(peer.lane.get(), parts, count);
     if (sent < 0) {
       peer.laneBroken = true;
-      comm_.lookForReason(peer, ("during " + name()).c_str());
+      comm_.readEndReason(peer, ("during " + name()).c_str());
       return false;
     }
     sent_ += static_cast<size_t>(sent);

@@ -1,8 +1,8 @@
 // progress.cpp: the loop that moves bytes for all communicators of a thread's group.
 //
-// Bad news (a rank died, aborted, or failed) does not stop a task at once: the task first receives the data that this
-// rank had sent, and fails only when nothing moves any more. An operation that a rank completed before it left
-// therefore completes at the other ranks in it, too.
+// The failure of a peer (it died, aborted, or failed) does not stop a task at once: the task first receives the data
+// that this rank had sent, and fails only when nothing moves any more. An operation that a rank completed before it
+// left therefore completes at the other ranks in it, too.
 
 #include <math.h>
 #include <poll.h>
@@ -59,8 +59,8 @@ class Runner {
         if (now() < notBefore_) return false;
         begun_ = true;
         for (const Fault& fault : work_.faults) {
-          if (fault.kind == FaultKind::Drop) comm().vanish();
-          strike(fault, what());
+          if (fault.kind == FaultKind::Drop) comm().closeSockets();
+          injectFault(fault, what());
         }
         if (comm().revoked) {
           throw Failure(
@@ -75,8 +75,8 @@ class Runner {
         // A rank that failed or left earlier may have sent its part of this call before. The call fails nevertheless,
         // or some ranks would complete a call that failed at others.
         comm().readAllControl(("during " + what()).c_str());
-        bool news = comm().hasBadNews();
-        if (news && !task().onlyTakes()) throw Failure(comm().badNewsCode(), comm().badNewsText());
+        bool failed = comm().hasPeerFailure();
+        if (failed && !task().onlyTakes()) throw Failure(comm().peerFailureCode(), comm().peerFailureText());
         task().start();
       }
       while (next_ < work_.tasks.size()) {
@@ -86,14 +86,14 @@ class Runner {
         task().finish();
         if (++next_ < work_.tasks.size()) task().start();
       }
-      // Later bad news concerns the next work.
+      // A later failure of a peer concerns the next work.
       release();
       return true;
     });
   }
 
   /** Call when nothing moved: fails if nothing more can arrive. Returns true if the work ended. */
-  bool judge() {
+  bool failIfStuck() {
     return attempt([&] {
       if (!begun_) {
         if (now() < deadline()) return false;
@@ -102,15 +102,15 @@ class Runner {
                              "rank %d waited %.1f s in %s for the end of a fault", comm().rank, now() - started_,
                              task().description().c_str()));
       }
-      if (comm().hasBadNews() && task().settled()) {
+      if (comm().hasPeerFailure() && task().settled()) {
         // Decisive data may have arrived since the last call.
         if (task().advanceOwn()) return true;
-        throw Failure(comm().badNewsCode(), comm().badNewsText());
+        throw Failure(comm().peerFailureCode(), comm().peerFailureText());
       }
       for (Peer& peer : comm().peers) {
-        if (!peer.saidBye || !task().drained(peer) || !(task().needs(peer) || !peer.out.empty())) continue;
+        if (!peer.announcedClose || !task().drained(peer) || !(task().needs(peer) || !peer.out.empty())) continue;
         // Calls of a rank after its reported failure are no misuse.
-        if (comm().hasBadNews()) break;
+        if (comm().hasPeerFailure()) break;
         throw Failure(
             ncclInvalidUsage, format(
                                   "rank %d destroyed its communicator, but rank %d called %s", peer.rank, comm().rank,
@@ -223,7 +223,7 @@ class Runner {
       if (sent < 0) {
         peer.out.clear();
         peer.sendBroken = true;
-        comm().lookForReason(peer, ("during " + what()).c_str());
+        comm().readEndReason(peer, ("during " + what()).c_str());
         return true;
       }
       if (sent == 0) break;
@@ -247,7 +247,7 @@ class Runner {
       long got = peer.data.receive(space.data, space.size);
       if (got < 0) {
         peer.dataEnded = true;
-        comm().lookForReason(peer, ("during " + what()).c_str());
+        comm().readEndReason(peer, ("during " + what()).c_str());
         break;
       }
       if (got == 0) break;
@@ -312,7 +312,7 @@ void runWork(std::vector<Work> work) {
     }
     if (running && !moved) {
       for (auto& runner : runners) {
-        if (!runner->finished()) moved |= runner->judge();
+        if (!runner->finished()) moved |= runner->failIfStuck();
       }
     }
     if (!first) {

@@ -19,7 +19,7 @@ Regrouping::Regrouping(Comm& parent, Comm& child, Call call)
       attempt_(++parent.regroupAttempts) {}
 
 std::vector<RegroupNote> Regrouping::exchange(const std::vector<int>& members, const RegroupNote& mine) {
-  tell(members, mine);
+  sendNote(members, mine);
   for (;;) {
     std::vector<RegroupNote> notes;
     std::vector<int> missing;
@@ -43,7 +43,7 @@ std::vector<RegroupNote> Regrouping::exchange(const std::vector<int>& members, c
       }
       if (note->attempt > attempt_) {
         parent_.regroupAttempts = attempt_ = note->attempt;
-        tell(members, mine);
+        sendNote(members, mine);
         // The notes of the earlier members must be checked again.
         notes.clear();
         break;
@@ -61,13 +61,14 @@ std::vector<RegroupNote> Regrouping::exchange(const std::vector<int>& members, c
   }
 }
 
-void Regrouping::tell(const std::vector<int>& members, const RegroupNote& mine) {
+void Regrouping::sendNote(const std::vector<int>& members, const RegroupNote& mine) {
   RegroupNote note = mine;
   note.attempt = attempt_;
   note.completed = parent_.regroupsCompleted;
   std::string body(reinterpret_cast<const char*>(&note), sizeof note);
   for (int rank : members) {
-    if (rank != parent_.rank) parent_.tell(parent_.peers[static_cast<size_t>(rank)], ControlKind::Regroup, 0, body);
+    if (rank == parent_.rank) continue;
+    parent_.sendControl(parent_.peers[static_cast<size_t>(rank)], ControlKind::Regroup, 0, body);
   }
 }
 
@@ -114,10 +115,10 @@ void Regrouping::waitFor(const std::vector<int>& ranks, const std::string& purpo
     size_t before = peer.regroups.size() + peer.growIds.size();
     parent_.readControl(peer, during.c_str());
     if (peer.regroups.size() + peer.growIds.size() > before) return;
-    if (peer.saidBye || peer.controlEnded || !peer.control.valid()) {
+    if (peer.announcedClose || peer.controlEnded || !peer.control.valid()) {
       fail(
           ncclRemoteError, "rank %d (pid %d) %s %s", rank, static_cast<int>(peer.pid),
-          peer.saidBye ? "closed its communicator" : "went away", during.c_str());
+          peer.announcedClose ? "closed its communicator" : "went away", during.c_str());
     }
     polled.push_back({peer.control.get(), POLLIN, 0});
   }

@@ -38,7 +38,7 @@ class Regrouping {
   ncclUniqueId takeGrowId();
 
  private:
-  void tell(const std::vector<int>& members, const RegroupNote& mine);
+  void sendNote(const std::vector<int>& members, const RegroupNote& mine);
   RegroupNote* newest(Peer& peer);
   void waitFor(const std::vector<int>& ranks, const std::string& purpose);
 

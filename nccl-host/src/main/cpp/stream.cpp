@@ -58,7 +58,7 @@ Scheduler& scheduler() {
 
 using Lock = std::unique_lock<std::mutex>;
 
-/** Adds those communicators of a list whose failure is unanswered. */
+/** Adds those communicators of a list whose failure is unhandled. */
 void addFailed(Item& item, const std::vector<std::weak_ptr<Comm>>& failed) {
   for (const std::weak_ptr<Comm>& one : failed) {
     CommRef comm = one.lock();
@@ -183,7 +183,7 @@ void waitAsCaller(const ItemRef& item, Lock& lock, Condition&& condition) {
   all.erase(std::find(all.begin(), all.end(), item.get()));
 }
 
-/** Returns ncclSuccess, ncclInProgress, or the unanswered failure of an operation. */
+/** Returns ncclSuccess, ncclInProgress, or the unhandled failure of an operation. */
 ncclResult_t stateOf(const Item& item) {
   if (!item.done) return ncclInProgress;
   for (const std::weak_ptr<Comm>& one : item.failed) {
@@ -196,7 +196,7 @@ ncclResult_t stateOf(const Item& item) {
 Event& requireEvent(nccl4jHostEvent_t handle, const char* call, bool recorded) {
   auto found = scheduler().events.find(reinterpret_cast<uintptr_t>(handle));
   if (found == scheduler().events.end()) {
-    fail(ncclInvalidArgument, "%s : %p is no event of the host engine", call, static_cast<void*>(handle));
+    fail(ncclInvalidArgument, "%s : %p is not an event of the host engine", call, static_cast<void*>(handle));
   }
   if (recorded && found->second.recorded == 0) {
     fail(ncclInvalidUsage, "%s : event %p was not recorded yet", call, static_cast<void*>(handle));
@@ -219,7 +219,7 @@ StreamRef requireStream(cudaStream_t handle, const char* call) {
   auto found = scheduler().streams.find(number);
   if (found == scheduler().streams.end()) {
     fail(
-        ncclInvalidArgument, "%s : stream %p is none of the host engine: neither 0 nor made by nccl4jHostStreamCreate",
+        ncclInvalidArgument, "%s : %p is not a stream of the host engine: neither 0 nor made by nccl4jHostStreamCreate",
         call, static_cast<void*>(handle));
   }
   return found->second;
@@ -250,7 +250,7 @@ ItemRef enqueue(
   item->epoch = epochOf(comms);
   Lock lock(scheduler().mutex);
   for (const StreamRef& stream : streams) {
-    if (stream->closed) fail(ncclInvalidArgument, "a stream is none of the host engine any more: it was just destroyed");
+    if (stream->closed) fail(ncclInvalidArgument, "the stream was destroyed during the call");
   }
   if (by == RunBy::Stream && !streams.front()->thread.joinable()) {
     streams.front()->thread = startThread("the thread of a stream", [stream = streams.front()] { serve(stream); });

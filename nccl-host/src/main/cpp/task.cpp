@@ -20,8 +20,8 @@ Frame Operation::frame() const {
     for (size_t i = 0; i < 3; i++) frame.extra[i] = hashes[i];
   }
   if (exchangesPairs(call)) {
-    frame.extra[0] = static_cast<uint64_t>(told.first);
-    frame.extra[1] = static_cast<uint64_t>(told.second);
+    frame.extra[0] = static_cast<uint64_t>(ownPair.first);
+    frame.extra[1] = static_cast<uint64_t>(ownPair.second);
   }
   if (isConfigurable(call)) std::copy(config.begin(), config.end(), frame.extra);
   return frame;

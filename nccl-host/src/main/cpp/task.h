@@ -33,8 +33,8 @@ struct Operation {
   uint64_t hashes[3] = {};
 
   // Two numbers of this rank, and those of all ranks. CommSplit: color and key; CommWindowRegister: size and number.
-  std::pair<int64_t, int64_t> told;
-  std::vector<std::pair<int64_t, int64_t>>* heard = nullptr;
+  std::pair<int64_t, int64_t> ownPair;
+  std::vector<std::pair<int64_t, int64_t>>* allPairs = nullptr;
 
   // CommWindowRegister; the address of the memory is in recv.
   size_t windowBytes = 0;

@@ -1,6 +1,6 @@
 // wire.h: messages between the ranks of a communicator.
 // A pair of ranks has two streams. The data stream carries frames and elements. The control stream carries failure
-// reports and Bye messages, which must arrive even if the data stream is full. Ranks that put have one additional lane
+// reports and Close messages, which must arrive even if the data stream is full. Ranks that put have one additional lane
 // in each direction, since puts arrive at any time. Both ends run on one machine and come from the same build, so plain
 // structs are sent.
 #pragma once
@@ -71,7 +71,7 @@ struct PutFrame {
 static_assert(sizeof(PutFrame) == 40, "no padding in frames");
 
 enum class ControlKind : uint32_t {
-  Bye = 1,
+  Close = 1,
   Fault,
   Abort,
   Lane,     // carries a socket: the lane for the sender's puts
@@ -81,7 +81,7 @@ enum class ControlKind : uint32_t {
 
 /** A message of the control stream. */
 struct Control {
-  ControlKind kind = ControlKind::Bye;
+  ControlKind kind = ControlKind::Close;
   int32_t code = 0;
   char text[504] = {};
 };
@@ -93,7 +93,7 @@ struct RegroupNote {
   uint64_t attempt = 0;  // numbered per parent
   uint64_t completed = 0;  // the last attempt that the sender completed
   uint64_t members = 0;  // hash of the list of ranks
-  std::pair<int64_t, int64_t> told;  // CommSplit: color and key
+  std::pair<int64_t, int64_t> pair;  // CommSplit: color and key
   ncclUniqueId id = {};  // of the rank that serves the rendezvous
 };
 static_assert(sizeof(RegroupNote) < sizeof Control::text, "fits a control message");

@@ -1,7 +1,8 @@
 /**
  * NCCL for Java programs: {@link io.github.nccl4j.highlevel} is what they use, {@link io.github.nccl4j.global},
  * {@link io.github.nccl4j.nccl} and {@link io.github.nccl4j.nccl_device} are the bindings below it, and {@link io.github.nccl4j.library} is the choice of library,
- * whose types both name. {@link io.github.nccl4j.launch} is how the ranks of a program meet.
+ * whose types both name. {@link io.github.nccl4j.launch} is how the ranks of a program meet. {@link io.github.nccl4j.presets} is for
+ * JavaCPP presets that build on these. A test of the layers checks that no exported signature shows a type of another package.
  *
  * <p>The jars with native code are modules that nothing requires: {@code --add-modules ALL-MODULE-PATH} has them found.
  */
@@ -16,4 +17,5 @@ module io.github.nccl4j {
     exports io.github.nccl4j.library;
     exports io.github.nccl4j.nccl;
     exports io.github.nccl4j.nccl_device;
+    exports io.github.nccl4j.presets;
 }

@@ -100,10 +100,10 @@ inline FormFound formByCall(void* function, void* lastError) {
   if (!lastError) return {FORM_UNKNOWN, "it has no ncclGetLastError"};
   // Block 0 is for the arguments 1 to 7, blocks 1 to 4 for the arguments 8 to 11. Each block is larger than any
   // communicator; untouched pages cost nothing.
-  const int blocks = 5, firstPlace = 7;
+  const int blocks = 5, sharedArguments = 7;
   const size_t block = 16 << 20, size = blocks * block, page = (size_t)sysconf(_SC_PAGESIZE);
   void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return {FORM_UNKNOWN, "there was no memory for a call that tells"};
+  if (memory == MAP_FAILED) return {FORM_UNKNOWN, "there was no memory for the probing call"};
   auto unmap = [=](void* start) { munmap(start, size); };
   std::unique_ptr<void, decltype(unmap)> unmapAtEnd(memory, unmap);
   madvise(memory, size, MADV_NOHUGEPAGE);  // A huge page could span two blocks.
@@ -114,7 +114,7 @@ inline FormFound formByCall(void* function, void* lastError) {
       if (resident[i] & 1) mask |= 1 << (i * page / block);
     return mask;
   };
-  if (touched() != 0) return {FORM_UNKNOWN, "this system does not tell which memory a call touches"};
+  if (touched() != 0) return {FORM_UNKNOWN, "the system does not report which memory a call touches"};
 
   typedef uintptr_t W;
   W at[blocks];
@@ -136,12 +136,12 @@ inline FormFound formByCall(void* function, void* lastError) {
       }
     }).join();
   } catch (const std::system_error& e) {
-    return {FORM_UNKNOWN, std::string("there was no thread for a call that tells: ") + e.what()};
+    return {FORM_UNKNOWN, std::string("there was no thread for the probing call: ") + e.what()};
   }
   if (!refused) return {FORM_UNKNOWN, "it answered " + std::to_string(result) + ", '" + answer + "'"};
   for (int form : {FORM_10, FORM_11})
-    if (touched() == 1 << (form - 1 - firstPlace)) return {form, ""};
-  return {FORM_UNKNOWN, "it has its communicator neither at place 9 nor at place 10"};
+    if (touched() == 1 << (form - 1 - sharedArguments)) return {form, ""};
+  return {FORM_UNKNOWN, "its communicator is neither argument 9 nor argument 10"};
 }
 
 }  // namespace nccl4j

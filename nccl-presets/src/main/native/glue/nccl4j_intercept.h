@@ -20,7 +20,7 @@ enum Kind { KIND_OTHER = 0, KIND_COMMUNICATOR = 1, KIND_COUNT = 2, KIND_TYPE = 3
 struct Interceptor {
   JavaVM* vm;
   jclass hook;
-  jmethodID tell;
+  jmethodID notifyListener;
 };
 
 /** NULL while interception is off. Never freed after publication: a call may still use it. */
@@ -31,12 +31,12 @@ inline void* intercepted[SLOT_COUNT];
  * Reports a call; `after` is 0 before the call and 1 after it. Calls come from Java, so the thread is attached. The
  * method throws nothing; an exception that is pending nevertheless, for example a stack overflow, belongs to the call.
  */
-inline void tell(const Interceptor* to, int slot, int after, const long long* arguments, const signed char* kinds,
-    int count, long long result) {
+inline void notifyListener(const Interceptor* to, int slot, int after, const long long* arguments,
+    const signed char* kinds, int count, long long result) {
   JNIEnv* env = nullptr;
   if (to->vm->GetEnv((void**)&env, JNI_VERSION_1_6) != JNI_OK || env->ExceptionCheck()) return;
-  env->CallStaticVoidMethod(to->hook, to->tell, (jint)slot, (jint)after, (jlong)arguments, (jlong)kinds, (jint)count,
-      (jlong)result);
+  env->CallStaticVoidMethod(to->hook, to->notifyListener, (jint)slot, (jint)after, (jlong)arguments, (jlong)kinds,
+      (jint)count, (jlong)result);
 }
 
 template <class A>
@@ -60,13 +60,13 @@ template <int slot, class R, class... A>
 R callAndTell(const Interceptor* to, R (*real)(A...), A... arguments) {
   const long long words[] = {wordOf(arguments)..., 0};
   static constexpr signed char kinds[] = {kindOf<A>()..., KIND_OTHER};
-  tell(to, slot, 0, words, kinds, sizeof...(A), 0);
+  notifyListener(to, slot, 0, words, kinds, sizeof...(A), 0);
   if constexpr (std::is_void_v<R>) {
     real(arguments...);
-    tell(to, slot, 1, words, kinds, sizeof...(A), 0);
+    notifyListener(to, slot, 1, words, kinds, sizeof...(A), 0);
   } else {
     R result = real(arguments...);
-    tell(to, slot, 1, words, kinds, sizeof...(A), wordOf(result));
+    notifyListener(to, slot, 1, words, kinds, sizeof...(A), wordOf(result));
     return result;
   }
 }
@@ -111,16 +111,16 @@ inline void* addressForSlot(int slot, void* address, void* handle) {
   return wrappers[slot];
 }
 
-/** Reports further calls to the class's static method `tell`, or stops. The report of a running call is completed. */
+/** Reports further calls to the class's `notifyListener`, or stops. The report of a running call is completed. */
 inline void intercept(JNIEnv* env, jclass hook, bool on) {
   static const Interceptor* const made = [&] {
     auto* one = new Interceptor{};
     env->GetJavaVM(&one->vm);
     one->hook = (jclass)env->NewGlobalRef(hook);
-    one->tell = env->GetStaticMethodID(hook, "tell", "(IIJJIJ)V");
+    one->notifyListener = env->GetStaticMethodID(hook, "notifyListener", "(IIJJIJ)V");
     return one;
   }();
-  if (!made->tell) return;  // an exception is pending
+  if (!made->notifyListener) return;  // an exception is pending
   Library& l = library();
   std::lock_guard<std::mutex> guard(l.lock);
   interceptor.store(on ? made : nullptr, std::memory_order_release);

@@ -145,6 +145,11 @@ public final class AlgorithmSelection {
         return others.stream().reduce(AlgorithmSelection::and).orElseThrow();
     }
 
+    /** Returns true if every algorithm of this selection has a name with the given beginning. */
+    boolean needs(String prefix) {
+        return alternatives.stream().allMatch(names -> names.stream().anyMatch(name -> name.startsWith(prefix)));
+    }
+
     @Override
     public boolean equals(Object other) {
         return other instanceof AlgorithmSelection selection && alternatives.equals(selection.alternatives);

@@ -2,6 +2,10 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Element.Int8;
+import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.operation.BlockLayout;
+import io.github.nccl4j.internal.operation.Deferred;
+import io.github.nccl4j.internal.threads.Gate;
 import java.io.IOException;
 import java.nio.LongBuffer;
 import java.nio.file.Files;
@@ -66,7 +70,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     private RuntimeException problem;
 
     /** Memory of the exchange; null after its evaluation. */
-    private Scratch.Rows rows;
+    private ExchangeBuffers.Rows rows;
 
     /** The form of ncclAlltoAllv that the ranks have agreed to call; null if sends and receives are grouped. */
     private AlltoAllvForm form;

@@ -1,5 +1,9 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.operation.Deferred;
+import io.github.nccl4j.internal.threads.SlowPath;
+import io.github.nccl4j.internal.threads.Suppressed;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -130,7 +134,7 @@ final class Batch {
         }
         CudaGraph graph = CudaGraph.ofThread();
         if (graph != null) {
-            communicator.owned().isUsedBy(graph);
+            communicator.owned().registerGraph(graph);
         }
         Operation next = next(communicator);
         toSelf |= (code == OperationKind.Code.SEND || code == OperationKind.Code.RECV) && peer == communicator.rank();

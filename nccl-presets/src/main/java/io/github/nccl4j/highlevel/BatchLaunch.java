@@ -1,6 +1,11 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.memory.Address;
+import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.operation.Deferred;
+import io.github.nccl4j.internal.threads.Gate;
+import io.github.nccl4j.internal.threads.VirtualThreads;
 import io.github.nccl4j.library.StructInitializers;
 import io.github.nccl4j.nccl.ncclSimInfo_t;
 import java.time.Duration;
@@ -113,7 +118,7 @@ final class BatchLaunch {
                 result = BlockingCall.run(
                         "group", longestDeadline(), () -> first.calls().onDevice(this::callAll), late -> {});
             } catch (BlockingCall.AbandonedException e) {
-                communicators().forEach(CommunicatorCore::isStuck);
+                communicators().forEach(CommunicatorCore::markStuck);
                 if (e.isInterrupted()) {
                     throw interrupted();
                 }

@@ -1,6 +1,8 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.threads.DaemonThreads;
+import io.github.nccl4j.internal.threads.Suppressed;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -21,6 +23,9 @@ final class BlockingCall {
      */
     private static final ThreadLocal<String> LAST_ERROR = new ThreadLocal<>();
 
+    /** Nanoseconds from an interrupt of the caller to the end of the call, as those of the watchdog. */
+    private static final long INTERRUPT_PATIENCE = 100_000_000;
+
     private int result;
     private String lastError = "";
     private Throwable thrown;
@@ -31,11 +36,8 @@ final class BlockingCall {
 
     /** A class of its own, because most programs have no virtual threads. */
     private static final class CachedThreads {
-        private static final ExecutorService EXECUTOR = Executors.newCachedThreadPool(call -> {
-            Thread thread = new Thread(null, call, "nccl4j call", 0, false);
-            thread.setDaemon(true);
-            return thread;
-        });
+        private static final ExecutorService EXECUTOR =
+                Executors.newCachedThreadPool(DaemonThreads.factory("nccl4j call"));
 
         private CachedThreads() {}
     }
@@ -78,9 +80,7 @@ final class BlockingCall {
             throws AbandonedException {
         LAST_ERROR.remove();
         BlockingCall one = new BlockingCall();
-        Thread thread = new Thread(() -> one.runHere(call, late), "nccl4j " + name);
-        thread.setDaemon(true);
-        thread.start();
+        DaemonThreads.start("nccl4j " + name, () -> one.runHere(call, late));
         if (!one.await(Waiting.nanoseconds(timeout), interruptibly) && one.abandon()) {
             throw new AbandonedException(interruptibly && Thread.currentThread().isInterrupted());
         }
@@ -127,7 +127,7 @@ final class BlockingCall {
                 interrupted.run();
             } catch (InterruptedException e) {
                 // Delayed, as the watchdog does for platform threads.
-                patience = isInterrupted ? patience : Watchdog.LONGEST_PAUSE;
+                patience = isInterrupted ? patience : INTERRUPT_PATIENCE;
                 isInterrupted = true;
             }
         }
@@ -154,18 +154,13 @@ final class BlockingCall {
         List<Thread> threads = new ArrayList<>();
         for (int i = 0; i < problems.length; i++) {
             int index = i;
-            Thread thread = new Thread(
-                    () -> {
-                        try {
-                            actions.get(index).run();
-                        } catch (RuntimeException e) {
-                            problems[index] = e;
-                        }
-                    },
-                    "nccl4j " + name);
-            thread.setDaemon(true);
-            thread.start();
-            threads.add(thread);
+            threads.add(DaemonThreads.start("nccl4j " + name, () -> {
+                try {
+                    actions.get(index).run();
+                } catch (RuntimeException e) {
+                    problems[index] = e;
+                }
+            }));
         }
         boolean interrupted = false;
         for (Thread thread : threads) {

@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.operation.BlockLayout;
+
 /**
  * Group of native calls that make up one operation and are launched together. The caller has checked all arguments.
  * Calls with 0 elements are left out, at both ranks, because NCCL would launch a kernel for them. For the thread that

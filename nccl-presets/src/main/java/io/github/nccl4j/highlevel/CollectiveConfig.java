@@ -50,6 +50,8 @@ public final class CollectiveConfig {
 
     /** Null until the first call. */
     private volatile NativeCollectiveConfig struct;
+    /** The configurations without an algorithm, by the ordinal of {@link FaultyAlgorithm}; null until the first call. */
+    private volatile CollectiveConfig[] restricted;
 
     private CollectiveConfig(Map<CollectiveConfigField, Object> values) {
         this.values = values;
@@ -179,6 +181,34 @@ public final class CollectiveConfig {
             struct = new NativeCollectiveConfig(values);
         }
         return struct;
+    }
+
+    /**
+     * Returns this configuration with an algorithm excluded. A preference would let NCCL fall back to the excluded
+     * algorithm, and is replaced.
+     *
+     * @throws IllegalArgumentException if this configuration forces the algorithm
+     */
+    CollectiveConfig without(FaultyAlgorithm algorithm) {
+        CollectiveConfig[] made = restricted;
+        CollectiveConfig one = made == null ? null : made[algorithm.ordinal()];
+        return one != null ? one : restrict(algorithm);
+    }
+
+    private synchronized CollectiveConfig restrict(FaultyAlgorithm algorithm) {
+        AlgorithmSelection selection = (AlgorithmSelection) values.get(CollectiveConfigField.ALG_SELECTION);
+        boolean isForced = selection != null && !values.containsKey(CollectiveConfigField.FORCE_ALG_SELECTION);
+        if (isForced && selection.needs(algorithm.prefix)) {
+            throw new IllegalArgumentException(algorithm.refusal(selection));
+        }
+        AlgorithmSelection others = AlgorithmSelection.of("^" + algorithm.prefix);
+        CollectiveConfig one =
+                toBuilder().algorithm(isForced ? selection.and(others) : others).build();
+        CollectiveConfig[] made =
+                restricted == null ? new CollectiveConfig[FaultyAlgorithm.values().length] : restricted.clone();
+        made[algorithm.ordinal()] = one;
+        restricted = made;
+        return one;
     }
 
     /** Null if the configuration has no event. */

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.library.NcclLibraryException;
 import java.time.Duration;
@@ -103,8 +104,8 @@ public final class Communicator implements AutoCloseable {
     private final Device device;
     private final OperationLog operationLog;
     private final FlightRecorder recorder;
-    private final Streams streams;
-    private final Scratch scratch;
+    private final CommunicatorStreams streams;
+    private final ExchangeBuffers scratch;
 
     private final CommunicatorWindows windows;
     private final OperationChecks checks;
@@ -144,7 +145,7 @@ public final class Communicator implements AutoCloseable {
         core = new CommunicatorCore(this, library, device, blocking, owner, settings, name);
         operationLog = new OperationLog(settings.recorded(), core.gate());
         recorder = new FlightRecorder(this, operationLog);
-        Jfr.look();
+        Jfr.initialize();
         windows = new CommunicatorWindows(core);
         checks = new OperationChecks(this, core, windows);
         operations = new OperationSubmitter(core, checks, windows, operationLog, settings.check() != null);
@@ -154,8 +155,8 @@ public final class Communicator implements AutoCloseable {
         hasAllToAll = library.provides("ncclAlltoAll");
         hasGather = library.provides("ncclGather");
         hasScatter = library.provides("ncclScatter");
-        streams = new Streams(this);
-        scratch = new Scratch(device);
+        streams = new CommunicatorStreams(this);
+        scratch = new ExchangeBuffers(device);
     }
 
     /** {@return the record of the last operations of this communicator, the same in every call} */
@@ -587,7 +588,7 @@ public final class Communicator implements AutoCloseable {
      * lost.
      */
     void ending() {
-        streams.look();
+        streams.pollPending();
     }
 
     /** Called after the end of the native communicator. */
@@ -600,7 +601,7 @@ public final class Communicator implements AutoCloseable {
         }
     }
 
-    Scratch scratch() {
+    ExchangeBuffers scratch() {
         return scratch;
     }
 
@@ -615,7 +616,7 @@ public final class Communicator implements AutoCloseable {
      */
     public CudaStream stream() {
         core.requireOpen();
-        return streams.own();
+        return streams.ownStream();
     }
 
     /**
@@ -1367,7 +1368,7 @@ public final class Communicator implements AutoCloseable {
             long[] recvDisplacements) {
         core.requireOpen();
         return AllToAllvPlan.agreed(
-                this, send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements, streams.own());
+                this, send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements, streams.ownStream());
     }
 
     /**
@@ -1484,7 +1485,7 @@ public final class Communicator implements AutoCloseable {
         return operationLog;
     }
 
-    Streams streams() {
+    CommunicatorStreams streams() {
         return streams;
     }
 

@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
@@ -317,7 +318,7 @@ public final class CommunicatorBuilder {
         Communicator communicator = empty(library, on);
         CommunicatorCore core = communicator.core();
         core.expect(rank, size);
-        core.isNamed(ids.get(0));
+        core.setKey(ids.get(0));
         new Creation(
                         initFunction(ids),
                         core,
@@ -325,7 +326,7 @@ public final class CommunicatorBuilder {
                         arguments,
                         () -> init(core, arguments, ids.size(), rank, size),
                         () -> core.created(rank, size))
-                .now();
+                .callNow();
         return communicator;
     }
 
@@ -353,7 +354,8 @@ public final class CommunicatorBuilder {
      *
      * @param devices the device of each rank; only host memory may occur several times
      * @return the communicators by rank, each to be closed by the caller
-     * @throws IllegalArgumentException if there is no device, or the same CUDA device twice
+     * @throws IllegalArgumentException if there is no device, or the same CUDA device twice without
+     *     {@code NCCL_MULTI_RANK_GPU_ENABLE=1}
      * @throws NcclResultException if NCCL fails
      */
     public List<Communicator> createAll(List<Device> devices) {
@@ -373,7 +375,8 @@ public final class CommunicatorBuilder {
      * @param size the number of all ranks
      * @param devices the devices of this process; only host memory may occur several times
      * @return the communicators of this process by rank, each to be closed by the caller
-     * @throws IllegalArgumentException if there is no device, the same CUDA device twice, or a rank is out of range
+     * @throws IllegalArgumentException if there is no device, the same CUDA device twice without
+     *     {@code NCCL_MULTI_RANK_GPU_ENABLE=1}, or a rank is out of range
      * @throws NcclTimeoutException if not all ranks have joined by the deadline
      * @throws NcclResultException if NCCL fails
      */
@@ -396,7 +399,7 @@ public final class CommunicatorBuilder {
             Communicator communicator = empty(library, devices.get(i));
             CommunicatorCore core = communicator.core();
             core.expect(rank, size);
-            core.isNamed(id);
+            core.setKey(id);
             all.add(communicator);
             creations.add(new Creation(
                     initFunction(ids),
@@ -417,7 +420,7 @@ public final class CommunicatorBuilder {
         Set<Device> different = new HashSet<>();
         for (Device one : devices) {
             requireUsable(library, one);
-            if (one.isCuda() && !different.add(one)) {
+            if (one.isCuda() && !different.add(one) && !SharedGpus.areAllowed(library)) {
                 throw new IllegalArgumentException("a device can have one rank only, " + one + " was given twice");
             }
         }
@@ -456,7 +459,7 @@ public final class CommunicatorBuilder {
                         () -> nccl.ncclCommGrow(
                                 0, size, arguments.ids(), rank, core.calls().handleCell(), arguments.config()),
                         () -> core.created(rank, size))
-                .now();
+                .callNow();
         return communicator;
     }
 
@@ -504,7 +507,7 @@ public final class CommunicatorBuilder {
         Communicator communicator = new Communicator(library, device, true, owner, Settings.DEFAULT, "");
         CommunicatorCore core = communicator.core();
         // Other ranks may be in this process; this cannot be known here.
-        core.isNamed(ProcessRanks.UNKNOWN);
+        core.setKey(ProcessRanks.UNKNOWN);
         core.opened(handle, rank, size);
         return communicator;
     }

@@ -2,6 +2,11 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Communicator.State;
+import io.github.nccl4j.internal.log.KnownCommunicators;
+import io.github.nccl4j.internal.memory.Leaks;
+import io.github.nccl4j.internal.memory.StalledDevices;
+import io.github.nccl4j.internal.threads.Gate;
+import io.github.nccl4j.internal.threads.Suppressed;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.library.Engine;
 import java.time.Duration;
@@ -18,7 +23,7 @@ import java.util.function.Supplier;
  * open or barred. Only {@link #revoke} and {@link #abort} do not enter the gate, so that they can run during another
  * thread's call.
  */
-final class CommunicatorCore {
+final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks.Member {
     static final Set<State> ENDED = EnumSet.of(State.ABORTED, State.CLOSED);
     private static final Set<State> ENDED_BY_FAILURE = EnumSet.of(State.REVOKED, State.FAILED, State.ABORTED);
     private static final Duration ABORT_GRACE = Duration.ofSeconds(5);
@@ -104,7 +109,8 @@ final class CommunicatorCore {
         return library;
     }
 
-    Device device() {
+    @Override
+    public Device device() {
         return device;
     }
 
@@ -116,7 +122,8 @@ final class CommunicatorCore {
         return blocking;
     }
 
-    Duration deadline() {
+    @Override
+    public Duration deadline() {
         return deadline;
     }
 
@@ -225,7 +232,8 @@ final class CommunicatorCore {
         if (owner && device.isCuda() && communicatorKey != null) {
             processRanks = ProcessRanks.join(communicatorKey, this);
         }
-        KnownCommunicators.add(handle, rank, name, device);
+        KnownCommunicators.add(
+                handle, new KnownCommunicators.Member(rank, name, device.isCuda() ? device.index() : -1));
         // Earlier warnings of NCCL are not the cause of later failures.
         LastError.observe(library);
         calls.begun();
@@ -265,12 +273,13 @@ final class CommunicatorCore {
     }
 
     /** Sets the key that identifies the communicator on all its ranks. */
-    void isNamed(Object key) {
+    void setKey(Object key) {
         communicatorKey = key;
     }
 
     /** The last holder of the pass, or the creator before the first pass. */
-    Thread user() {
+    @Override
+    public Thread user() {
         Thread last = gate.lastHolder();
         return last != null ? last : creator;
     }
@@ -445,7 +454,7 @@ final class CommunicatorCore {
     }
 
     /** Marks the communicator as stuck after a call was abandoned. */
-    void isStuck() {
+    void markStuck() {
         stuck = true;
         if (state != State.PENDING) {
             become(State.FAILED);
@@ -462,7 +471,8 @@ final class CommunicatorCore {
     }
 
     /** True if NCCL or the device may never complete its work. Then nothing may wait for it. */
-    boolean mayNeverEnd() {
+    @Override
+    public boolean mayNeverEnd() {
         return stuck || failures.isStalled();
     }
 
@@ -666,7 +676,7 @@ final class CommunicatorCore {
      */
     private void end(boolean waits, Runnable free) {
         calls.release();
-        Leaks.closed(watch);
+        Leaks.endWatch(watch);
         KnownCommunicators.remove(handle);
         if (processRanks == null) {
             endNow(free);

@@ -33,8 +33,8 @@ final class CommunicatorWindows {
         Window[] more = Arrays.copyOf(windows, windows.length + 1);
         more[windows.length] = window;
         windows = more;
-        RegisteredMemory.warnOnce(core.library());
-        if (window.isSymmetric() && RegisteredMemory.haveFaults(core.library())) {
+        RegistrationFaults.warnOnce(core.library());
+        if (window.isSymmetric() && RegistrationFaults.affect(core.library())) {
             faulty = true;
             checkFaults.run();
         }
@@ -68,22 +68,32 @@ final class CommunicatorWindows {
         if (faulty) {
             Version version = core.library().version();
             int size = ElementType.values().get(type).sizeInBytes();
-            refuse(RegisteredMemory.problem(version, kind, send, count, size), version, send, recv);
+            refuse(RegistrationFaults.wrongResult(version, kind, send, count, size), version, send, recv);
         }
     }
 
-    /** Refuses an all-reduce with AVG that would fail. */
+    /** True if a window has {@link WindowFlag#COLL_SYMMETRIC}. Registering is collective: the same at all ranks. */
+    boolean haveSymmetric() {
+        for (Window window : windows) {
+            if (window.isSymmetric()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Refuses an all-reduce with AVG that would fail, unless the call can exclude the kernels. */
     void checkAverage(long send, long recv, DataType type) {
-        if (windows.length > 0 && !core.isOnHost()) {
-            Version version = core.library().version();
-            refuse(RegisteredMemory.problemOfAverage(version, type), version, send, recv);
+        Version version = core.library().version();
+        if (windows.length > 0 && !core.isOnHost() && !FaultyAlgorithm.mustBeExcluded(version)) {
+            refuse(RegistrationFaults.missingAverage(version, type), version, send, recv);
         }
     }
 
     private void refuse(String problem, Version version, long send, long recv) {
         if (problem != null
                 && core.size() > 1
-                && RegisteredMemory.mayBeUsed(
+                && RegistrationFaults.usesKernels(
                         version, symmetricWindowOf(send, 0) != null, symmetricWindowOf(recv, 0) != null)) {
             throw new IllegalArgumentException(problem);
         }

@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.highlevel.OperationKind.Peer;
+import io.github.nccl4j.internal.operation.BlockLayout;
 
 /**
  * Operations of a communicator that consist of several calls of NCCL, launched together: those for which NCCL has no

@@ -88,14 +88,10 @@ enum ConfigField {
         int number;
         if (value instanceof Boolean flag) {
             number = flag ? 1 : 0;
-        } else if (value instanceof CtaPolicy policy) {
-            number = policy.code();
-        } else if (value instanceof HostCftMode mode) {
-            number = mode.code();
-        } else if (value instanceof Set<?> modes) {
-            number = modes.stream()
-                    .mapToInt(mode -> ((NvlsHostMode) mode).code())
-                    .reduce(0, (a, b) -> a | b);
+        } else if (value instanceof NativeConstant constant) {
+            number = constant.code();
+        } else if (value instanceof Set<?> flags) {
+            number = NativeConstant.combine(flags);
         } else {
             number = (Integer) value;
         }

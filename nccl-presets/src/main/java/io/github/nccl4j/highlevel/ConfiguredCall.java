@@ -79,7 +79,7 @@ final class ConfiguredCall implements AutoCloseable {
         if (event != null) {
             event.markRecorded();
             try {
-                InFlight.keep(stream, 0, event::unpin);
+                PendingReleases.add(stream, 0, event::unpin);
             } finally {
                 stream.unpin();
             }

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.operation.Deferred;
 import java.util.function.IntSupplier;
 
 /** Creation of a communicator: the native call, and the steps after its result, at once or when a group ends. */
@@ -36,7 +37,7 @@ final class Creation implements Deferred {
     }
 
     /** Makes the call outside a group. */
-    void now() {
+    void callNow() {
         JfrEvents.CreationEvent event = Jfr.recording ? JfrEvents.creation(function) : null;
         boolean done = false;
         try {
@@ -79,8 +80,8 @@ final class Creation implements Deferred {
         made.abortLate();
     }
 
-    void isStuck() {
-        made.isStuck();
+    void markStuck() {
+        made.markStuck();
     }
 
     private void await() {

@@ -3,11 +3,12 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * How many of the GPU's multiprocessors, called CTAs, NCCL may use.
+ * How many of the GPU's multiprocessors, called CTAs, NCCL may use. The codes are bits, but there is one policy at a time:
+ * NCCL accepts {@link #EFFICIENCY} and {@link #ZERO} together from 2.29 on, and treats them as {@link #ZERO}.
  *
  * <p>Constants are immutable and may be used in any thread.
  */
-public enum CtaPolicy {
+public enum CtaPolicy implements NativeConstant {
     /** As many as give the best speed. */
     DEFAULT(nccl.NCCL_CTA_POLICY_DEFAULT, new Version(2, 27, 3)),
 
@@ -30,6 +31,7 @@ public enum CtaPolicy {
      *
      * @return the code
      */
+    @Override
     public int code() {
         return code;
     }

@@ -1,5 +1,8 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.CudaRuntime;
+import io.github.nccl4j.internal.memory.Address;
+import io.github.nccl4j.internal.memory.NativeMemory;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.UUID;
@@ -127,11 +130,7 @@ final class Cuda {
     }
 
     static void free(Device device, long address) {
-        int result = on(device, () -> cudart.cudaFree(new Address(address)));
-        // While the process ends, the driver has already freed everything.
-        if (result != UNLOADING) {
-            check(result, "cudaFree");
-        }
+        destroy(device, () -> cudart.cudaFree(new Address(address)), "cudaFree");
     }
 
     /** Allocates host memory that is page-locked for all devices. */
@@ -142,10 +141,7 @@ final class Cuda {
     }
 
     static void freeHost(Device device, long address) {
-        int result = on(device, () -> cudart.cudaFreeHost(new Address(address)));
-        if (result != UNLOADING) {
-            check(result, "cudaFreeHost");
-        }
+        destroy(device, () -> cudart.cudaFreeHost(new Address(address)), "cudaFreeHost");
     }
 
     /** Waits for all work on a device. */
@@ -197,10 +193,7 @@ final class Cuda {
     }
 
     static void destroyStream(Device device, long stream) {
-        int result = on(device, () -> cudart.cudaStreamDestroy(stream(stream)));
-        if (result != UNLOADING) {
-            check(result, "cudaStreamDestroy");
-        }
+        destroy(device, () -> cudart.cudaStreamDestroy(stream(stream)), "cudaStreamDestroy");
     }
 
     static void synchronizeStream(Device device, long stream) {
@@ -211,7 +204,7 @@ final class Cuda {
         return isDone(on(device, () -> cudart.cudaStreamQuery(stream(stream))), "cudaStreamQuery");
     }
 
-    static void streamWaits(Device device, long stream, long event) {
+    static void waitForEvent(Device device, long stream, long event) {
         run(device, () -> cudart.cudaStreamWaitEvent(stream(stream), event(event), 0), "cudaStreamWaitEvent");
     }
 
@@ -276,10 +269,10 @@ final class Cuda {
     }
 
     static void destroyGraph(Device device, long executable) {
-        int result = on(device, () -> cudart.cudaGraphExecDestroy(new CUgraphExec_st(new Address(executable))));
-        if (result != UNLOADING) {
-            check(result, "cudaGraphExecDestroy");
-        }
+        destroy(
+                device,
+                () -> cudart.cudaGraphExecDestroy(new CUgraphExec_st(new Address(executable))),
+                "cudaGraphExecDestroy");
     }
 
     static long createEvent(Device device, boolean timing) {
@@ -290,10 +283,7 @@ final class Cuda {
     }
 
     static void destroyEvent(Device device, long event) {
-        int result = on(device, () -> cudart.cudaEventDestroy(event(event)));
-        if (result != UNLOADING) {
-            check(result, "cudaEventDestroy");
-        }
+        destroy(device, () -> cudart.cudaEventDestroy(event(event)), "cudaEventDestroy");
     }
 
     static void recordEvent(Device device, long event, long stream) {
@@ -349,6 +339,14 @@ final class Cuda {
         }
         check(result, call);
         return true;
+    }
+
+    /** Frees or destroys an object. While the process ends, the driver has already done so. */
+    private static void destroy(Device device, Action<Integer> action, String call) {
+        int result = on(device, action);
+        if (result != UNLOADING) {
+            check(result, call);
+        }
     }
 
     private static void check(int result, String call) {

@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.memory.Lifetime;
+import io.github.nccl4j.internal.threads.VirtualThreads;
 import java.time.Duration;
 import java.util.Objects;
 
@@ -36,7 +38,7 @@ public final class CudaEvent implements AutoCloseable {
     private CudaEvent(Device device, boolean timing) {
         this.device = Objects.requireNonNull(device, "device");
         this.timing = timing;
-        handle = device.isHost() ? HostStreams.createEvent() : Cuda.createEvent(device, timing);
+        handle = DeviceStreams.createEvent(device, timing);
         lifetime.watch(this, toString());
     }
 
@@ -121,10 +123,8 @@ public final class CudaEvent implements AutoCloseable {
     void recordOn(long stream) {
         lifetime.acquire();
         try {
-            if (device.isCuda()) {
-                Cuda.recordEvent(device, handle, stream);
-            } else {
-                HostStreams.recordEvent(handle, stream);
+            DeviceStreams.recordEvent(device, handle, stream);
+            if (device.isHost()) {
                 hostTime = System.nanoTime();
             }
             recorded = true;
@@ -137,11 +137,7 @@ public final class CudaEvent implements AutoCloseable {
     void delay(CudaStream stream) {
         acquireRecorded();
         try {
-            if (device.isCuda()) {
-                Cuda.streamWaits(stream.device(), stream.nativeHandle(), handle);
-            } else {
-                HostStreams.streamWaits(stream.nativeHandle(), handle);
-            }
+            DeviceStreams.waitForEvent(stream.device(), stream.nativeHandle(), handle);
         } finally {
             lifetime.release();
         }
@@ -158,7 +154,7 @@ public final class CudaEvent implements AutoCloseable {
     public boolean isDone() {
         acquireRecorded();
         try {
-            return device.isHost() ? HostStreams.eventIsDone(handle) : Cuda.eventIsDone(device, handle);
+            return DeviceStreams.eventIsDone(device, handle);
         } finally {
             lifetime.release();
         }
@@ -171,9 +167,7 @@ public final class CudaEvent implements AutoCloseable {
     boolean isDoneWhileCapturing() {
         acquireRecorded();
         try {
-            return device.isHost()
-                    ? HostStreams.eventIsDoneWithoutError(handle)
-                    : Cuda.eventIsDoneWhileCapturing(device, handle);
+            return DeviceStreams.eventIsDoneWhileCapturing(device, handle);
         } finally {
             lifetime.release();
         }
@@ -193,11 +187,7 @@ public final class CudaEvent implements AutoCloseable {
         }
         acquireRecorded();
         try {
-            if (device.isCuda()) {
-                Cuda.synchronizeEvent(device, handle);
-            } else {
-                HostStreams.synchronizeEvent(handle);
-            }
+            DeviceStreams.synchronizeEvent(device, handle);
         } finally {
             lifetime.release();
         }
@@ -282,18 +272,12 @@ public final class CudaEvent implements AutoCloseable {
      */
     @Override
     public void close() {
-        lifetime.close(() -> {
-            if (device.isCuda()) {
-                Cuda.destroyEvent(device, handle);
-            } else {
-                HostStreams.destroyEvent(handle);
-            }
-        });
+        lifetime.close(() -> DeviceStreams.destroyEvent(device, handle));
     }
 
     /** {@return a description: "CudaEvent 0x7f12 on CUDA device 0"} */
     @Override
     public String toString() {
-        return (handle == 0 ? "CudaEvent" : "CudaEvent 0x" + Long.toHexString(handle)) + " on " + device;
+        return DeviceStreams.describe("CudaEvent", handle, device);
     }
 }

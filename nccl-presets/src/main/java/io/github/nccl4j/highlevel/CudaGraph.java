@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.memory.Lifetime;
+import io.github.nccl4j.internal.threads.SlowPath;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.HashMap;
@@ -215,7 +217,7 @@ public final class CudaGraph implements AutoCloseable {
     private static void runAll(Deque<Runnable> actions) {
         synchronized (actions) {
             while (!actions.isEmpty()) {
-                InFlight.release(actions.pop());
+                PendingReleases.release(actions.pop());
             }
         }
     }
@@ -295,7 +297,7 @@ public final class CudaGraph implements AutoCloseable {
     @Override
     public void close() {
         lifetime.close(this::destroy);
-        InFlight.poll();
+        PendingReleases.poll();
     }
 
     private synchronized void destroy() {
@@ -310,7 +312,7 @@ public final class CudaGraph implements AutoCloseable {
                     runAll(kept);
                 }
             };
-            launches.values().forEach(event -> InFlight.keep(device, event, done));
+            launches.values().forEach(event -> PendingReleases.add(device, event, done));
             done.run();
         }
     }
@@ -318,6 +320,6 @@ public final class CudaGraph implements AutoCloseable {
     /** {@return a description: "CudaGraph 0x7f12 on CUDA device 0"} */
     @Override
     public String toString() {
-        return (executable == 0 ? "CudaGraph" : "CudaGraph 0x" + Long.toHexString(executable)) + " on " + device;
+        return DeviceStreams.describe("CudaGraph", executable, device);
     }
 }

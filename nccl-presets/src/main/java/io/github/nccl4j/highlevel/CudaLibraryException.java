@@ -10,7 +10,13 @@ import io.github.nccl4j.library.NcclException;
 public final class CudaLibraryException extends NcclException {
     private static final long serialVersionUID = 1L;
 
-    CudaLibraryException(String message, Throwable cause) {
+    /**
+     * Creates an exception. For the layers of nccl4j; programs only catch it.
+     *
+     * @param message what is missing, and a remedy
+     * @param cause the failure to load it, or null
+     */
+    public CudaLibraryException(String message, Throwable cause) {
         super(message, cause);
     }
 }

@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.memory.Lifetime;
+import io.github.nccl4j.internal.threads.VirtualThreads;
 import java.time.Duration;
 import java.util.Objects;
 
@@ -80,9 +82,7 @@ public final class CudaStream implements AutoCloseable {
 
     private static CudaStream create(Device device, boolean nonBlocking) {
         Objects.requireNonNull(device, "device");
-        return device.isHost()
-                ? new CudaStream(device, HostStreams.createStream(), true)
-                : new CudaStream(device, Cuda.createStream(device, nonBlocking), true);
+        return new CudaStream(device, DeviceStreams.createStream(device, nonBlocking), true);
     }
 
     /**
@@ -144,7 +144,7 @@ public final class CudaStream implements AutoCloseable {
     public boolean isDone() {
         lifetime.acquire();
         try {
-            return device.isHost() ? HostStreams.streamIsDone(handle) : Cuda.streamIsDone(device, handle);
+            return DeviceStreams.streamIsDone(device, handle);
         } finally {
             lifetime.release();
         }
@@ -186,20 +186,16 @@ public final class CudaStream implements AutoCloseable {
     public void synchronize() {
         if (VirtualThreads.isCurrent()) {
             Waiting.until(this::isDone, this, Waiting.FOREVER);
-            InFlight.poll();
+            PendingReleases.poll();
             return;
         }
         lifetime.acquire();
         try {
-            if (device.isCuda()) {
-                Cuda.synchronizeStream(device, handle);
-            } else {
-                HostStreams.synchronizeStream(handle);
-            }
+            DeviceStreams.synchronizeStream(device, handle);
         } finally {
             lifetime.release();
         }
-        InFlight.poll();
+        PendingReleases.poll();
     }
 
     /**
@@ -286,18 +282,16 @@ public final class CudaStream implements AutoCloseable {
     public void close() {
         closed = Lifetime.CLOSED;
         lifetime.close(() -> {
-            if (owner && device.isCuda()) {
-                Cuda.destroyStream(device, handle);
-            } else if (owner) {
-                HostStreams.destroyStream(handle);
+            if (owner) {
+                DeviceStreams.destroyStream(device, handle);
             }
         });
-        InFlight.poll();
+        PendingReleases.poll();
     }
 
     /** {@return a description: "CudaStream 0x7f12 on CUDA device 0"} */
     @Override
     public String toString() {
-        return (handle == 0 ? "default CudaStream" : "CudaStream 0x" + Long.toHexString(handle)) + " on " + device;
+        return DeviceStreams.describe(handle == 0 ? "default CudaStream" : "CudaStream", handle, device);
     }
 }

@@ -2,6 +2,9 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Communicator.State;
+import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.operation.Deferred;
+import io.github.nccl4j.internal.threads.Gate;
 import java.util.Collection;
 import java.util.EnumSet;
 import java.util.List;
@@ -90,12 +93,12 @@ final class DerivedCommunicators {
         int[] ranks =
                 new TreeSet<>(excluded).stream().mapToInt(Integer::intValue).toArray();
         if (ranks.length == 0) {
-            throw new IllegalArgumentException("excluded must have at least 1 rank: 0");
+            throw new IllegalArgumentException("excluded must not be empty");
         }
         for (int excludedRank : ranks) {
             core.communicator().checks().peer("an excluded rank", excludedRank);
             if (excludedRank == core.rank()) {
-                throw new IllegalArgumentException("this rank is excluded, and does not call this: " + excludedRank);
+                throw new IllegalArgumentException("a rank must not exclude itself: " + excludedRank);
             }
         }
         core.require("ncclCommShrink");
@@ -168,7 +171,7 @@ final class DerivedCommunicators {
                 core.settings(),
                 name == null ? "" : (String) name);
         CommunicatorCore childCore = child.core();
-        childCore.isNamed(keyOfChild(color));
+        childCore.setKey(keyOfChild(color));
         Creation creation = new Creation(
                 function,
                 childCore,
@@ -211,7 +214,7 @@ final class DerivedCommunicators {
                 throw core.notOpen(seen);
             }
             begun = true;
-            creation.now();
+            creation.callNow();
         } finally {
             pass.leave();
             if (!begun) {

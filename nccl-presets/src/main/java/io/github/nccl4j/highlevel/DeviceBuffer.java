@@ -1,11 +1,11 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.library.Engine;
-import io.github.nccl4j.library.NativeLibrary;
+import io.github.nccl4j.internal.memory.Bounds;
+import io.github.nccl4j.internal.memory.Lifetime;
+import io.github.nccl4j.internal.memory.Segments;
 import java.lang.ref.Reference;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.nio.DoubleBuffer;
 import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
@@ -13,7 +13,6 @@ import java.nio.LongBuffer;
 import java.nio.ReadOnlyBufferException;
 import java.nio.ShortBuffer;
 import java.util.Objects;
-import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.Pointer;
 
 /**
@@ -47,14 +46,6 @@ import org.bytedeco.javacpp.Pointer;
  * @param <T> the type of the elements
  */
 public final class DeviceBuffer<T extends Element> implements AutoCloseable {
-    /** Suffices for the vector loads of every engine. */
-    private static final int HOST_ALIGNMENT = 64;
-
-    /** Size of a chunk of a copy whose elements are converted or staged. */
-    private static final int CHUNK_BYTES = 1 << 20;
-
-    private static final int FILL_BYTES = 1 << 16;
-
     final Device device;
     final ElementType<T> type;
     /** Valid only after {@link #checkOpen()}. */
@@ -83,18 +74,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * A batch that has a pin; used in roots only. Not volatile: a batch compares this with itself only, and clears it
      * before it ends its pin. A batch that was overwritten here pins once more.
      */
-    private Batch pinnedBy;
-
-    private DeviceBuffer(
-            Device device,
-            ElementType<T> type,
-            long address,
-            long length,
-            DeviceBuffer<T> parent,
-            Runnable free,
-            Object keptAlive) {
-        this(device, type, address, length, parent, free, keptAlive, false);
-    }
+    private Object pinnedBy;
 
     private DeviceBuffer(
             Device device,
@@ -123,83 +103,35 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     static <T extends Element> DeviceBuffer<T> allocate(Device device, ElementType<T> type, long length) {
-        long bytes = allocatedBytes(type, length);
-        InFlight.poll();
-        if (device.isCuda()) {
-            long address = Cuda.allocate(device, bytes);
-            return new DeviceBuffer<>(
-                    device,
-                    type,
-                    address,
-                    length,
-                    null,
-                    () -> StalledDevices.free(device, () -> Cuda.free(device, address)),
-                    null);
-        }
-        if (bytes > Long.MAX_VALUE - HOST_ALIGNMENT) {
-            throw new OutOfMemoryError("cannot allocate " + bytes + " bytes of host memory");
-        }
-        NativeMemory.requireJavaCpp();
-        Pointer memory = Pointer.malloc(bytes + HOST_ALIGNMENT);
-        if (memory == null || memory.isNull()) {
-            throw new OutOfMemoryError("cannot allocate " + bytes + " bytes of host memory");
-        }
-        long address = (memory.address() + HOST_ALIGNMENT - 1) & -HOST_ALIGNMENT;
-        return new DeviceBuffer<>(device, type, address, length, null, () -> HostStreams.free(memory), null);
+        return owner(
+                device,
+                type,
+                length,
+                MemoryAllocation.allocate(device, MemoryAllocation.allocatedBytes(type, length)),
+                false);
     }
 
     static <T extends Element> DeviceBuffer<T> allocatePinned(Device device, ElementType<T> type, long length) {
-        if (device.isHost()) {
-            return allocate(device, type, length);
-        }
-        long bytes = allocatedBytes(type, length);
-        InFlight.poll();
-        long address = Cuda.allocateHost(device, bytes);
-        Runnable free = () -> StalledDevices.free(device, () -> {
-            // Unlike cudaFree, cudaFreeHost does not wait for work that uses the memory.
-            Cuda.synchronizeDevice(device);
-            Cuda.freeHost(device, address);
-        });
-        return new DeviceBuffer<>(Device.host(), type, address, length, null, free, null);
+        return owner(
+                Device.host(),
+                type,
+                length,
+                MemoryAllocation.allocatePinned(device, MemoryAllocation.allocatedBytes(type, length)),
+                false);
     }
 
     static <T extends Element> DeviceBuffer<T> allocateForWindow(Device device, ElementType<T> type, long length) {
-        long bytes = allocatedBytes(type, length);
-        if ((NativeLibrary.engine() == Engine.HOST) != device.isHost()) {
-            throw new IllegalStateException("memory for windows on " + device + " can't come from the loaded library, "
-                    + NativeLibrary.path() + (device.isHost() ? ", which is not" : ", which is") + " the host engine");
-        }
-        if (device.isHost()) {
-            long address = NcclMemory.allocate(bytes);
-            return new DeviceBuffer<>(device, type, address, length, null, () -> NcclMemory.free(address), null, true);
-        }
-        long address = Cuda.on(device, () -> NcclMemory.allocate(bytes));
-        Runnable free = () -> StalledDevices.free(device, () -> {
-            // Unlike cudaFree, ncclMemFree does not wait for work that uses the memory.
-            Cuda.synchronizeDevice(device);
-            Cuda.on(device, () -> {
-                NcclMemory.free(address);
-                return null;
-            });
-        });
-        return new DeviceBuffer<>(device, type, address, length, null, free, null, true);
+        return owner(
+                device,
+                type,
+                length,
+                MemoryAllocation.allocateForWindow(device, MemoryAllocation.allocatedBytes(type, length)),
+                true);
     }
 
-    /** At least 1 byte, so that every buffer has an address. */
-    private static long allocatedBytes(ElementType<?> type, long length) {
-        return Math.max(1, bytes(type, length));
-    }
-
-    private static long bytes(ElementType<?> type, long length) {
-        Objects.requireNonNull(type, "type");
-        if (length < 0) {
-            throw new IllegalArgumentException("length must be >= 0: " + length);
-        }
-        if (length > Long.MAX_VALUE / type.sizeInBytes()) {
-            throw new IllegalArgumentException("length * size of " + type + " must be <= " + Long.MAX_VALUE + ": "
-                    + length + " * " + type.sizeInBytes());
-        }
-        return length * type.sizeInBytes();
+    private static <T extends Element> DeviceBuffer<T> owner(
+            Device device, ElementType<T> type, long length, MemoryAllocation memory, boolean windowMemory) {
+        return new DeviceBuffer<>(device, type, memory.address(), length, null, memory.free(), null, windowMemory);
     }
 
     /**
@@ -235,32 +167,14 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     public static <T extends Element> DeviceBuffer<T> wrap(
             Device device, ElementType<T> type, Pointer pointer, long length) {
         Objects.requireNonNull(pointer, "pointer");
-        long bytes = bytes(type, length);
-        if (pointer.isNull()) {
-            throw new IllegalArgumentException("pointer must not be NULL");
-        }
-        long size = pointer.sizeof();
-        if (pointer.limit() > 0 && bytes > (pointer.limit() - pointer.position()) * size) {
-            throw new IndexOutOfBoundsException("length * size of " + type + " must be <= the bytes of the pointer: "
-                    + length + " * " + type.sizeInBytes() + " > "
-                    + (pointer.limit() - pointer.position()) * size);
-        }
-        return wrap(device, type, pointer.address() + pointer.position() * size, length, pointer);
+        return wrap(device, type, MemoryAllocation.addressOf(type, pointer, length), length, pointer);
     }
 
     private static <T extends Element> DeviceBuffer<T> wrap(
             Device device, ElementType<T> type, long address, long length, Object keptAlive) {
         Objects.requireNonNull(device, "device");
-        long bytes = bytes(type, length);
-        if (address == 0) {
-            throw new IllegalArgumentException("address must not be 0");
-        }
-        if (address % type.sizeInBytes() != 0) {
-            throw new IllegalArgumentException("address must be a multiple of the size of " + type + ": 0x"
-                    + Long.toHexString(address) + " % " + type.sizeInBytes() + " != 0");
-        }
-        Bounds.checkAddress("address", address, bytes);
-        return new DeviceBuffer<>(device, type, address, length, null, null, keptAlive);
+        MemoryAllocation.checkWrapped(type, address, length);
+        return new DeviceBuffer<>(device, type, address, length, null, null, keptAlive, false);
     }
 
     /**
@@ -276,32 +190,15 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @throws ReadOnlyBufferException if the NIO buffer is read-only
      */
     public static <T extends Element> DeviceBuffer<T> wrap(ElementType<T> type, ByteBuffer memory) {
-        Objects.requireNonNull(type, "type");
-        if (!memory.isDirect()) {
-            throw new IllegalArgumentException("memory must be direct: " + memory);
-        }
-        if (memory.isReadOnly()) {
-            throw new ReadOnlyBufferException();
-        }
-        if (memory.remaining() % type.sizeInBytes() != 0) {
-            throw new IllegalArgumentException("memory must have a multiple of the size of " + type + ": "
-                    + memory.remaining() + " % " + type.sizeInBytes() + " != 0");
-        }
-        long address = new BytePointer(memory.slice()).address();
+        long address = MemoryAllocation.addressOf(type, memory);
         return wrap(Device.host(), type, address, memory.remaining() / type.sizeInBytes(), memory);
     }
 
     /** Wraps memory that other code frees when this buffer is closed. */
     static <T extends Element> DeviceBuffer<T> take(
             Device device, ElementType<T> type, long address, long length, Runnable free) {
-        Bounds.checkAddress("address", address, bytes(type, length));
-        Runnable freeNow = device.isHost()
-                ? free
-                : () -> StalledDevices.free(device, () -> {
-                    Cuda.synchronizeDevice(device);
-                    free.run();
-                });
-        return new DeviceBuffer<>(device, type, address, length, null, freeNow, null);
+        Bounds.checkAddress("address", address, MemoryAllocation.bytes(type, length));
+        return owner(device, type, length, MemoryAllocation.of(device, address, free), false);
     }
 
     /**
@@ -334,7 +231,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     public DeviceBuffer<T> slice(long offset, long length) {
         checkOpen();
         Bounds.check("offset", offset, length, "length()", this.length);
-        return new DeviceBuffer<>(device, type, address + offset * type.sizeInBytes(), length, this, null, null);
+        return new DeviceBuffer<>(device, type, address + offset * type.sizeInBytes(), length, this, null, null, false);
     }
 
     /** {@return where the memory is} */
@@ -450,12 +347,12 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /** Returns true if a batch has a pin of {@link #pinFor}. May return false although it has one. */
-    boolean isPinnedFor(Batch batch) {
+    boolean isPinnedFor(Object batch) {
         return root.pinnedBy == batch;
     }
 
     /** As {@link #pin}, but records the batch, which need not pin again for each of its operations. */
-    void pinFor(Batch batch) {
+    void pinFor(Object batch) {
         pin();
         root.pinnedBy = batch;
     }
@@ -501,56 +398,9 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     private void fillBits(long bits) {
         DeviceBuffer<T> root = acquire();
         try {
-            int size = type.sizeInBytes();
-            if (length == 0) {
-                return;
-            }
-            if (sameBytes(bits, size)) {
-                set((int) bits & 0xff);
-                return;
-            }
-            int first = (int) Math.min(length, FILL_BYTES / size);
-            ByteBuffer pattern = ByteBuffer.allocateDirect(first * size).order(ByteOrder.nativeOrder());
-            for (int i = 0; i < first; i++) {
-                switch (size) {
-                    case Short.BYTES -> pattern.putShort((short) bits);
-                    case Integer.BYTES -> pattern.putInt((int) bits);
-                    default -> pattern.putLong(bits);
-                }
-            }
-            copyMemory(address, new Pointer(pattern.rewind()).address(), pattern.capacity());
-            Reference.reachabilityFence(pattern);
-            long total = sizeInBytes();
-            for (long done = pattern.capacity(); done < total; done *= 2) {
-                copyMemory(address + done, address, Math.min(done, total - done));
-            }
+            MemoryCopy.fill(device, address, length, type.sizeInBytes(), bits);
         } finally {
             release(root);
-        }
-    }
-
-    private static boolean sameBytes(long bits, int size) {
-        for (int i = 1; i < size; i++) {
-            if ((bits >>> 8 * i & 0xff) != (bits & 0xff)) {
-                return false;
-            }
-        }
-        return true;
-    }
-
-    private void set(int value) {
-        if (device.isCuda()) {
-            Cuda.set(device, address, value, sizeInBytes());
-        } else {
-            Pointer.memset(new Address(address), value, sizeInBytes());
-        }
-    }
-
-    private void copyMemory(long target, long source, long bytes) {
-        if (device.isCuda()) {
-            Cuda.copy(device, target, source, bytes);
-        } else {
-            Pointer.memcpy(new Address(target), new Address(source), bytes);
         }
     }
 
@@ -595,7 +445,8 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         if (device.equals(source.device)
                 && address != source.address
                 && Math.abs(address - source.address) < sizeInBytes()) {
-            throw new IllegalArgumentException("source must not overlap this buffer: " + source + ", " + this);
+            throw new IllegalArgumentException("buffers overlap without being the same: "
+                    + Bounds.range(source.address, bytes) + " and " + Bounds.range(address, bytes));
         }
     }
 
@@ -608,7 +459,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         if (device.isHost() && source.device.isCuda()) {
             Cuda.copy(source.device, address, source.address, bytes);
         } else {
-            copyMemory(address, source.address, bytes);
+            MemoryCopy.copy(device, address, source.address, bytes);
         }
     }
 
@@ -635,7 +486,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      */
     public void copyFrom(Buffer source, long offset) {
         Objects.requireNonNull(source, "source");
-        write(source, offset);
+        transfer(source, offset, true);
         source.position(source.limit());
     }
 
@@ -666,348 +517,140 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         if (target.isReadOnly()) {
             throw new ReadOnlyBufferException();
         }
-        read(target, offset);
+        transfer(target, offset, false);
         target.position(target.limit());
     }
 
     /**
-     * Copies a whole array to the beginning of this buffer: the values of an 8-bit integer type, or the bits of an 8-bit float type. Done when this returns.
+     * Copies a whole array to the beginning of this buffer: the values of a float type of 8, 16 or 32 bits, rounded to
+     * nearest, ties to even, if the type has 8 or 16 bits. Done when this returns. For a part of an array, or another
+     * part of this buffer, use {@link #copyFrom(Buffer, long)} or {@link #slice}.
      *
      * @param source the array
-     * @throws IllegalArgumentException if elements of this type are not {@code byte} in Java
-     * @throws IndexOutOfBoundsException if the array is longer than this buffer
-     */
-    public void copyFrom(byte[] source) {
-        Objects.requireNonNull(source, "source");
-        requireByteElements();
-        write(ByteBuffer.wrap(source), 0);
-    }
-
-    /**
-     * As {@link #copyFrom(byte[])} with a part of an array.
-     *
-     * @param source the array
-     * @param sourceOffset the first element of the array
-     * @param offset the first element of this buffer to write
-     * @param length the number of elements
-     * @throws IllegalArgumentException if elements of this type are not {@code byte} in Java
-     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
-     */
-    public void copyFrom(byte[] source, int sourceOffset, long offset, int length) {
-        Objects.requireNonNull(source, "source");
-        Bounds.check("sourceOffset", sourceOffset, length, "source.length", source.length);
-        requireByteElements();
-        write(ByteBuffer.wrap(source, sourceOffset, length), offset);
-    }
-
-    /**
-     * Copies a whole array to the beginning of this buffer: the bits of a 16-bit float type. Done when this returns.
-     *
-     * @param source the array
-     * @throws IllegalArgumentException if elements of this type are not {@code short} in Java
-     * @throws IndexOutOfBoundsException if the array is longer than this buffer
-     */
-    public void copyFrom(short[] source) {
-        Objects.requireNonNull(source, "source");
-        write(ShortBuffer.wrap(source), 0);
-    }
-
-    /**
-     * As {@link #copyFrom(short[])} with a part of an array.
-     *
-     * @param source the array
-     * @param sourceOffset the first element of the array
-     * @param offset the first element of this buffer to write
-     * @param length the number of elements
-     * @throws IllegalArgumentException if elements of this type are not {@code short} in Java
-     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
-     */
-    public void copyFrom(short[] source, int sourceOffset, long offset, int length) {
-        Objects.requireNonNull(source, "source");
-        Bounds.check("sourceOffset", sourceOffset, length, "source.length", source.length);
-        write(ShortBuffer.wrap(source, sourceOffset, length), offset);
-    }
-
-    /**
-     * Copies a whole array to the beginning of this buffer: the values of a 32-bit integer type. Done when this returns.
-     *
-     * @param source the array
-     * @throws IllegalArgumentException if elements of this type are not {@code int} in Java
-     * @throws IndexOutOfBoundsException if the array is longer than this buffer
-     */
-    public void copyFrom(int[] source) {
-        Objects.requireNonNull(source, "source");
-        write(IntBuffer.wrap(source), 0);
-    }
-
-    /**
-     * As {@link #copyFrom(int[])} with a part of an array.
-     *
-     * @param source the array
-     * @param sourceOffset the first element of the array
-     * @param offset the first element of this buffer to write
-     * @param length the number of elements
-     * @throws IllegalArgumentException if elements of this type are not {@code int} in Java
-     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
-     */
-    public void copyFrom(int[] source, int sourceOffset, long offset, int length) {
-        Objects.requireNonNull(source, "source");
-        Bounds.check("sourceOffset", sourceOffset, length, "source.length", source.length);
-        write(IntBuffer.wrap(source, sourceOffset, length), offset);
-    }
-
-    /**
-     * Copies a whole array to the beginning of this buffer: the values of a 64-bit integer type. Done when this returns.
-     *
-     * @param source the array
-     * @throws IllegalArgumentException if elements of this type are not {@code long} in Java
-     * @throws IndexOutOfBoundsException if the array is longer than this buffer
-     */
-    public void copyFrom(long[] source) {
-        Objects.requireNonNull(source, "source");
-        write(LongBuffer.wrap(source), 0);
-    }
-
-    /**
-     * As {@link #copyFrom(long[])} with a part of an array.
-     *
-     * @param source the array
-     * @param sourceOffset the first element of the array
-     * @param offset the first element of this buffer to write
-     * @param length the number of elements
-     * @throws IllegalArgumentException if elements of this type are not {@code long} in Java
-     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
-     */
-    public void copyFrom(long[] source, int sourceOffset, long offset, int length) {
-        Objects.requireNonNull(source, "source");
-        Bounds.check("sourceOffset", sourceOffset, length, "source.length", source.length);
-        write(LongBuffer.wrap(source, sourceOffset, length), offset);
-    }
-
-    /**
-     * Copies a whole array to the beginning of this buffer: the values of a float type of 8, 16 or 32 bits; values of 8- and 16-bit types are rounded to nearest, ties to even. Done when this returns.
-     *
-     * @param source the array
-     * @throws IllegalArgumentException if elements of this type are not {@code float} in Java
+     * @throws IllegalArgumentException if elements of this type are not those of the array in Java
      * @throws IndexOutOfBoundsException if the array is longer than this buffer
      */
     public void copyFrom(float[] source) {
         Objects.requireNonNull(source, "source");
-        write(FloatBuffer.wrap(source), 0);
+        transfer(FloatBuffer.wrap(source), 0, true);
     }
 
     /**
-     * As {@link #copyFrom(float[])} with a part of an array.
+     * As {@link #copyFrom(float[])} with the values of an 8-bit integer type, or the bits of an 8-bit float type.
      *
      * @param source the array
-     * @param sourceOffset the first element of the array
-     * @param offset the first element of this buffer to write
-     * @param length the number of elements
-     * @throws IllegalArgumentException if elements of this type are not {@code float} in Java
-     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
      */
-    public void copyFrom(float[] source, int sourceOffset, long offset, int length) {
+    public void copyFrom(byte[] source) {
         Objects.requireNonNull(source, "source");
-        Bounds.check("sourceOffset", sourceOffset, length, "source.length", source.length);
-        write(FloatBuffer.wrap(source, sourceOffset, length), offset);
+        checkOpen();
+        Transfer.requireByteElements(type);
+        transfer(ByteBuffer.wrap(source), 0, true);
     }
 
     /**
-     * Copies a whole array to the beginning of this buffer: values of {@link ElementType#FLOAT64}. Done when this returns.
+     * As {@link #copyFrom(float[])} with the bits of a 16-bit float type.
      *
      * @param source the array
-     * @throws IllegalArgumentException if elements of this type are not {@code double} in Java
-     * @throws IndexOutOfBoundsException if the array is longer than this buffer
+     */
+    public void copyFrom(short[] source) {
+        Objects.requireNonNull(source, "source");
+        transfer(ShortBuffer.wrap(source), 0, true);
+    }
+
+    /**
+     * As {@link #copyFrom(float[])} with the values of a 32-bit integer type.
+     *
+     * @param source the array
+     */
+    public void copyFrom(int[] source) {
+        Objects.requireNonNull(source, "source");
+        transfer(IntBuffer.wrap(source), 0, true);
+    }
+
+    /**
+     * As {@link #copyFrom(float[])} with the values of a 64-bit integer type.
+     *
+     * @param source the array
+     */
+    public void copyFrom(long[] source) {
+        Objects.requireNonNull(source, "source");
+        transfer(LongBuffer.wrap(source), 0, true);
+    }
+
+    /**
+     * As {@link #copyFrom(float[])} with the values of {@link ElementType#FLOAT64}.
+     *
+     * @param source the array
      */
     public void copyFrom(double[] source) {
         Objects.requireNonNull(source, "source");
-        write(DoubleBuffer.wrap(source), 0);
+        transfer(DoubleBuffer.wrap(source), 0, true);
     }
 
     /**
-     * As {@link #copyFrom(double[])} with a part of an array.
-     *
-     * @param source the array
-     * @param sourceOffset the first element of the array
-     * @param offset the first element of this buffer to write
-     * @param length the number of elements
-     * @throws IllegalArgumentException if elements of this type are not {@code double} in Java
-     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
-     */
-    public void copyFrom(double[] source, int sourceOffset, long offset, int length) {
-        Objects.requireNonNull(source, "source");
-        Bounds.check("sourceOffset", sourceOffset, length, "source.length", source.length);
-        write(DoubleBuffer.wrap(source, sourceOffset, length), offset);
-    }
-
-    /**
-     * Copies the beginning of this buffer to a whole array: the values of an 8-bit integer type, or the bits of an 8-bit float type. Done when this returns.
+     * Copies the beginning of this buffer to a whole array: the values of a float type of 8, 16 or 32 bits. Done when
+     * this returns. For a part of an array, or another part of this buffer, use {@link #copyTo(Buffer, long)} or {@link
+     * #slice}.
      *
      * @param target the array
-     * @throws IllegalArgumentException if elements of this type are not {@code byte} in Java
-     * @throws IndexOutOfBoundsException if the array is longer than this buffer
-     */
-    public void copyTo(byte[] target) {
-        Objects.requireNonNull(target, "target");
-        requireByteElements();
-        read(ByteBuffer.wrap(target), 0);
-    }
-
-    /**
-     * As {@link #copyTo(byte[])} with a part of an array.
-     *
-     * @param target the array
-     * @param targetOffset the first element of the array
-     * @param offset the first element of this buffer to read
-     * @param length the number of elements
-     * @throws IllegalArgumentException if elements of this type are not {@code byte} in Java
-     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
-     */
-    public void copyTo(byte[] target, int targetOffset, long offset, int length) {
-        Objects.requireNonNull(target, "target");
-        Bounds.check("targetOffset", targetOffset, length, "target.length", target.length);
-        requireByteElements();
-        read(ByteBuffer.wrap(target, targetOffset, length), offset);
-    }
-
-    /**
-     * Copies the beginning of this buffer to a whole array: the bits of a 16-bit float type. Done when this returns.
-     *
-     * @param target the array
-     * @throws IllegalArgumentException if elements of this type are not {@code short} in Java
-     * @throws IndexOutOfBoundsException if the array is longer than this buffer
-     */
-    public void copyTo(short[] target) {
-        Objects.requireNonNull(target, "target");
-        read(ShortBuffer.wrap(target), 0);
-    }
-
-    /**
-     * As {@link #copyTo(short[])} with a part of an array.
-     *
-     * @param target the array
-     * @param targetOffset the first element of the array
-     * @param offset the first element of this buffer to read
-     * @param length the number of elements
-     * @throws IllegalArgumentException if elements of this type are not {@code short} in Java
-     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
-     */
-    public void copyTo(short[] target, int targetOffset, long offset, int length) {
-        Objects.requireNonNull(target, "target");
-        Bounds.check("targetOffset", targetOffset, length, "target.length", target.length);
-        read(ShortBuffer.wrap(target, targetOffset, length), offset);
-    }
-
-    /**
-     * Copies the beginning of this buffer to a whole array: the values of a 32-bit integer type. Done when this returns.
-     *
-     * @param target the array
-     * @throws IllegalArgumentException if elements of this type are not {@code int} in Java
-     * @throws IndexOutOfBoundsException if the array is longer than this buffer
-     */
-    public void copyTo(int[] target) {
-        Objects.requireNonNull(target, "target");
-        read(IntBuffer.wrap(target), 0);
-    }
-
-    /**
-     * As {@link #copyTo(int[])} with a part of an array.
-     *
-     * @param target the array
-     * @param targetOffset the first element of the array
-     * @param offset the first element of this buffer to read
-     * @param length the number of elements
-     * @throws IllegalArgumentException if elements of this type are not {@code int} in Java
-     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
-     */
-    public void copyTo(int[] target, int targetOffset, long offset, int length) {
-        Objects.requireNonNull(target, "target");
-        Bounds.check("targetOffset", targetOffset, length, "target.length", target.length);
-        read(IntBuffer.wrap(target, targetOffset, length), offset);
-    }
-
-    /**
-     * Copies the beginning of this buffer to a whole array: the values of a 64-bit integer type. Done when this returns.
-     *
-     * @param target the array
-     * @throws IllegalArgumentException if elements of this type are not {@code long} in Java
-     * @throws IndexOutOfBoundsException if the array is longer than this buffer
-     */
-    public void copyTo(long[] target) {
-        Objects.requireNonNull(target, "target");
-        read(LongBuffer.wrap(target), 0);
-    }
-
-    /**
-     * As {@link #copyTo(long[])} with a part of an array.
-     *
-     * @param target the array
-     * @param targetOffset the first element of the array
-     * @param offset the first element of this buffer to read
-     * @param length the number of elements
-     * @throws IllegalArgumentException if elements of this type are not {@code long} in Java
-     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
-     */
-    public void copyTo(long[] target, int targetOffset, long offset, int length) {
-        Objects.requireNonNull(target, "target");
-        Bounds.check("targetOffset", targetOffset, length, "target.length", target.length);
-        read(LongBuffer.wrap(target, targetOffset, length), offset);
-    }
-
-    /**
-     * Copies the beginning of this buffer to a whole array: the values of a float type of 8, 16 or 32 bits. Done when this returns.
-     *
-     * @param target the array
-     * @throws IllegalArgumentException if elements of this type are not {@code float} in Java
+     * @throws IllegalArgumentException if elements of this type are not those of the array in Java
      * @throws IndexOutOfBoundsException if the array is longer than this buffer
      */
     public void copyTo(float[] target) {
         Objects.requireNonNull(target, "target");
-        read(FloatBuffer.wrap(target), 0);
+        transfer(FloatBuffer.wrap(target), 0, false);
     }
 
     /**
-     * As {@link #copyTo(float[])} with a part of an array.
+     * As {@link #copyTo(float[])} with the values of an 8-bit integer type, or the bits of an 8-bit float type.
      *
      * @param target the array
-     * @param targetOffset the first element of the array
-     * @param offset the first element of this buffer to read
-     * @param length the number of elements
-     * @throws IllegalArgumentException if elements of this type are not {@code float} in Java
-     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
      */
-    public void copyTo(float[] target, int targetOffset, long offset, int length) {
+    public void copyTo(byte[] target) {
         Objects.requireNonNull(target, "target");
-        Bounds.check("targetOffset", targetOffset, length, "target.length", target.length);
-        read(FloatBuffer.wrap(target, targetOffset, length), offset);
+        checkOpen();
+        Transfer.requireByteElements(type);
+        transfer(ByteBuffer.wrap(target), 0, false);
     }
 
     /**
-     * Copies the beginning of this buffer to a whole array: values of {@link ElementType#FLOAT64}. Done when this returns.
+     * As {@link #copyTo(float[])} with the bits of a 16-bit float type.
      *
      * @param target the array
-     * @throws IllegalArgumentException if elements of this type are not {@code double} in Java
-     * @throws IndexOutOfBoundsException if the array is longer than this buffer
+     */
+    public void copyTo(short[] target) {
+        Objects.requireNonNull(target, "target");
+        transfer(ShortBuffer.wrap(target), 0, false);
+    }
+
+    /**
+     * As {@link #copyTo(float[])} with the values of a 32-bit integer type.
+     *
+     * @param target the array
+     */
+    public void copyTo(int[] target) {
+        Objects.requireNonNull(target, "target");
+        transfer(IntBuffer.wrap(target), 0, false);
+    }
+
+    /**
+     * As {@link #copyTo(float[])} with the values of a 64-bit integer type.
+     *
+     * @param target the array
+     */
+    public void copyTo(long[] target) {
+        Objects.requireNonNull(target, "target");
+        transfer(LongBuffer.wrap(target), 0, false);
+    }
+
+    /**
+     * As {@link #copyTo(float[])} with the values of {@link ElementType#FLOAT64}.
+     *
+     * @param target the array
      */
     public void copyTo(double[] target) {
         Objects.requireNonNull(target, "target");
-        read(DoubleBuffer.wrap(target), 0);
-    }
-
-    /**
-     * As {@link #copyTo(double[])} with a part of an array.
-     *
-     * @param target the array
-     * @param targetOffset the first element of the array
-     * @param offset the first element of this buffer to read
-     * @param length the number of elements
-     * @throws IllegalArgumentException if elements of this type are not {@code double} in Java
-     * @throws IndexOutOfBoundsException if the elements are not all within the array and within this buffer
-     */
-    public void copyTo(double[] target, int targetOffset, long offset, int length) {
-        Objects.requireNonNull(target, "target");
-        Bounds.check("targetOffset", targetOffset, length, "target.length", target.length);
-        read(DoubleBuffer.wrap(target, targetOffset, length), offset);
+        transfer(DoubleBuffer.wrap(target), 0, false);
     }
 
     /**
@@ -1030,12 +673,12 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      */
     public void copyFromAsync(DeviceBuffer<T> source, CudaStream stream) {
         requireLike(source);
-        requireStream(stream, source.device, device);
+        MemoryCopy.requireStream(stream, source.device, device);
         checkOpen();
         source.checkOpen();
         requireNoOverlap(source);
         if (isForeign() && source.isForeign()) {
-            enqueue(stream, address, source.address, sizeInBytes(), null);
+            MemoryCopy.enqueue(stream, address, source.address, sizeInBytes(), null);
             return;
         }
         pin();
@@ -1045,7 +688,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
             unpin();
             throw closed;
         }
-        enqueue(stream, address, source.address, sizeInBytes(), () -> {
+        MemoryCopy.enqueue(stream, address, source.address, sizeInBytes(), () -> {
             source.unpin();
             unpin();
         });
@@ -1099,96 +742,23 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     private void transferAsync(Buffer buffer, CudaStream stream, boolean write) {
-        requireStream(stream, write ? Device.host() : device, write ? device : Device.host());
+        MemoryCopy.requireStream(stream, write ? Device.host() : device, write ? device : Device.host());
         checkOpen();
         int count = Transfer.elements(type, buffer);
         Bounds.check("offset", 0, count, "length()", length);
-        if (!buffer.isDirect()) {
-            throw new IllegalArgumentException(
-                    "an asynchronous copy needs a direct buffer, because the garbage collector"
-                            + " moves arrays and the buffers around them while the device copies: use ByteBuffer.allocateDirect,"
-                            + " Device.allocatePinned, or a copy that is done when it returns: " + buffer);
-        }
-        if (!Transfer.isNative(type, buffer)) {
-            throw new IllegalArgumentException(
-                    "an asynchronous copy converts nothing: the buffer must have elements of " + type
-                            + " as the device has them, in the byte order " + ByteOrder.nativeOrder() + ": " + buffer);
-        }
-        long memory = nativeAddress(buffer);
+        MemoryCopy.requireAsynchronous(type, buffer);
+        long memory = MemoryCopy.addressOf(type, buffer);
         pin();
-        enqueue(stream, write ? address : memory, write ? memory : address, (long) count * type.sizeInBytes(), () -> {
-            Reference.reachabilityFence(buffer);
-            unpin();
-        });
-    }
-
-    private static void requireStream(CudaStream stream, Device source, Device target) {
-        Objects.requireNonNull(stream, "stream");
-        Device device = stream.device;
-        boolean takesPart = device.equals(source) || device.equals(target);
-        if (!takesPart || device.isHost() && (source.isCuda() || target.isCuda())) {
-            throw new IllegalArgumentException(
-                    "stream must be of a device of the copy, and of a CUDA device if there is one: a stream of "
-                            + device + ", a copy from " + source + " to " + target);
-        }
-        stream.checkOpen();
+        MemoryCopy.enqueue(
+                stream, write ? address : memory, write ? memory : address, (long) count * type.sizeInBytes(), () -> {
+                    Reference.reachabilityFence(buffer);
+                    unpin();
+                });
     }
 
     /** Returns true if other code controls the lifetime of the memory: a copy needs no pin and no event for it. */
     private boolean isForeign() {
         return root.free == null && root.keptAlive == null;
-    }
-
-    /**
-     * Enqueues a copy in a stream. Runs the release action, if there is one, when the copy is done or could not be
-     * enqueued.
-     */
-    private static void enqueue(CudaStream stream, long target, long source, long bytes, Runnable release) {
-        boolean kept = false;
-        try {
-            stream.pin();
-            try {
-                if (bytes == 0 || target == source) {
-                    return;
-                }
-                if (stream.device.isCuda()) {
-                    Cuda.copyAsync(stream.device, target, source, bytes, stream.handle);
-                } else if (stream.handle != 0) {
-                    HostStreams.copyAsync(target, source, bytes, stream.handle);
-                } else {
-                    HostStreams.synchronizeDefault();
-                    Pointer.memcpy(new Address(target), new Address(source), bytes);
-                    return;
-                }
-                if (release != null) {
-                    kept = true;
-                    InFlight.keep(stream, bytes, release);
-                }
-            } finally {
-                stream.unpin();
-            }
-        } finally {
-            if (!kept && release != null) {
-                release.run();
-            }
-        }
-    }
-
-    /** Offsets and lengths of an array are in elements, so bytes of larger elements are passed in a ByteBuffer. */
-    private void requireByteElements() {
-        checkOpen();
-        if (type.sizeInBytes() != 1) {
-            throw new IllegalArgumentException("elements of " + type + " are " + type.carrier()
-                    + " in Java: byte; their bytes can be copied by a ByteBuffer");
-        }
-    }
-
-    private void write(Buffer source, long offset) {
-        transfer(source, offset, true);
-    }
-
-    private void read(Buffer target, long offset) {
-        transfer(target, offset, false);
     }
 
     private void transfer(Buffer buffer, long offset, boolean write) {
@@ -1197,74 +767,9 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         Bounds.check("offset", offset, count, "length()", length);
         DeviceBuffer<T> root = acquire();
         try {
-            long start = address + offset * type.sizeInBytes();
-            if (count == 0) {
-                return;
-            } else if (Transfer.isNative(type, buffer)) {
-                direct(buffer, start, count, write);
-            } else if (device.isHost()) {
-                onHost(buffer, start, count, write);
-            } else {
-                staged(buffer, start, count, write);
-            }
+            MemoryCopy.transfer(device, type, addressOf(offset), buffer, count, write);
         } finally {
             release(root);
-        }
-    }
-
-    private void direct(Buffer buffer, long start, int count, boolean write) {
-        long bytes = (long) count * type.sizeInBytes();
-        long memory = nativeAddress(buffer);
-        if (write) {
-            copyMemory(start, memory, bytes);
-        } else {
-            copyMemory(memory, start, bytes);
-        }
-        Reference.reachabilityFence(buffer);
-    }
-
-    private long nativeAddress(Buffer buffer) {
-        return new Pointer(buffer).address() + (long) buffer.position() * Transfer.step(type, buffer);
-    }
-
-    private void onHost(Buffer buffer, long start, int count, boolean write) {
-        int size = type.sizeInBytes();
-        int most = CHUNK_BYTES / size;
-        for (int at = 0; at < count; ) {
-            int n = Math.min(most, count - at);
-            ByteBuffer memory = Address.buffer(start + (long) at * size, n * size);
-            if (write) {
-                Transfer.put(type, memory, buffer, at, n);
-            } else {
-                Transfer.get(type, memory, buffer, at, n);
-            }
-            at += n;
-        }
-    }
-
-    private void staged(Buffer buffer, long start, int count, boolean write) {
-        int size = type.sizeInBytes();
-        int most = CHUNK_BYTES / size;
-        Pointer staging = Pointer.malloc((long) Math.min(most, count) * size);
-        if (staging == null || staging.isNull()) {
-            throw new OutOfMemoryError("cannot allocate " + (long) Math.min(most, count) * size + " bytes for a copy");
-        }
-        try {
-            for (int at = 0; at < count; ) {
-                int n = Math.min(most, count - at);
-                ByteBuffer memory = Address.buffer(staging.address(), n * size);
-                long there = start + (long) at * size;
-                if (write) {
-                    Transfer.put(type, memory, buffer, at, n);
-                    copyMemory(there, staging.address(), (long) n * size);
-                } else {
-                    copyMemory(staging.address(), there, (long) n * size);
-                    Transfer.get(type, memory, buffer, at, n);
-                }
-                at += n;
-            }
-        } finally {
-            Pointer.free(staging);
         }
     }
 
@@ -1279,7 +784,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     public void close() {
         closed = Lifetime.CLOSED;
         lifetime.close(free == null ? () -> {} : free);
-        InFlight.poll();
+        PendingReleases.poll();
     }
 
     /** {@return a description: "DeviceBuffer of 1024 float32 on CUDA device 0"} */

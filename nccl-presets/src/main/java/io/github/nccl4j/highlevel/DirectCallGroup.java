@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.threads.Gate;
 
 /**
  * Makes the calls at once, in a native group of their own: no other call can come between that would have to be undone.

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.memory.Address;
 import io.github.nccl4j.library.DlpackTensors;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -59,6 +60,10 @@ public enum Dlpack {
     private static final List<Export> EXPORTS = new ArrayList<>();
 
     private static volatile boolean anyExport;
+
+    static {
+        PendingReleases.pollAlso(Dlpack::poll);
+    }
 
     private final int tensorOffset;
     private final int flagsOffset;

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.memory.Address;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 

@@ -12,6 +12,7 @@ import io.github.nccl4j.highlevel.Element.Int8;
 import io.github.nccl4j.highlevel.Element.Uint32;
 import io.github.nccl4j.highlevel.Element.Uint64;
 import io.github.nccl4j.highlevel.Element.Uint8;
+import io.github.nccl4j.internal.memory.SmallFloatFormat;
 import java.util.List;
 
 /**

@@ -1,6 +1,9 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.memory.StalledDevices;
+import io.github.nccl4j.internal.threads.Gate;
+import io.github.nccl4j.internal.threads.VirtualThreads;
 import io.github.nccl4j.library.NcclException;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
@@ -312,7 +315,7 @@ final class Failures {
 
     private synchronized void remember(NcclException failure) {
         if (Jfr.recording) {
-            JfrEvents.failure(core, failure);
+            JfrEvents.recordFailure(core, failure);
         }
         if (first == null) {
             first = failure;

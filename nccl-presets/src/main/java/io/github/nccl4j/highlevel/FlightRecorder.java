@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.log.Json;
 import io.github.nccl4j.library.SystemText;
 import java.io.IOException;
 import java.lang.System.Logger.Level;

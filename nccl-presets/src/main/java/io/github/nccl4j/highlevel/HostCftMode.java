@@ -9,7 +9,7 @@ import io.github.nccl4j.global.nccl;
  *
  * @see CommunicatorConfig.Builder#hostCftMode
  */
-public enum HostCftMode {
+public enum HostCftMode implements NativeConstant {
     /** Endpoints are created with the first window; a failure is an error. */
     ENABLE(nccl.ncclHostCftEnable),
 
@@ -30,6 +30,7 @@ public enum HostCftMode {
      *
      * @return the code
      */
+    @Override
     public int code() {
         return code;
     }

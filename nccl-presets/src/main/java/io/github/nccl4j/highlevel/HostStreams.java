@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.HostEngine;
 import io.github.nccl4j.library.NativeLibrary;
@@ -65,7 +66,7 @@ final class HostStreams {
         synchronizeStream(0);
     }
 
-    static void streamWaits(long stream, long event) {
+    static void waitForEvent(long stream, long event) {
         if (event != 0) {
             Status.check(HostEngine.streamWaitEvent(stream, event), "nccl4jHostStreamWaitEvent");
         }

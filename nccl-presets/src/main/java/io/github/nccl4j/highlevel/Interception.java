@@ -2,6 +2,8 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.CallInterceptor.Call;
+import io.github.nccl4j.internal.log.KnownCommunicators;
+import io.github.nccl4j.internal.memory.Address;
 import io.github.nccl4j.library.CallHook;
 import java.lang.System.Logger.Level;
 import java.util.Arrays;
@@ -27,7 +29,7 @@ final class Interception implements CallHook.Listener {
     private final ThreadLocal<UnderWay> underWay = new ThreadLocal<>();
 
     /** A call under way, the interceptors that were notified of its start, and the start time. */
-    private record UnderWay(Call call, List<CallInterceptor> told, long start) {}
+    private record UnderWay(Call call, List<CallInterceptor> notified, long start) {}
 
     private Interception() {}
 
@@ -63,15 +65,15 @@ final class Interception implements CallHook.Listener {
         try {
             if (!after) {
                 Call call = describe(CallHook.functionName(slot), arguments, kinds);
-                List<CallInterceptor> told = List.copyOf(INSTALLED);
-                told.forEach(interceptor -> guarded(() -> interceptor.before(call)));
-                underWay.set(new UnderWay(call, told, System.nanoTime()));
+                List<CallInterceptor> notified = List.copyOf(INSTALLED);
+                notified.forEach(interceptor -> runGuarded(() -> interceptor.before(call)));
+                underWay.set(new UnderWay(call, notified, System.nanoTime()));
             } else {
                 UnderWay ended = underWay.get();
                 underWay.remove();
                 if (ended != null) {
                     long time = System.nanoTime() - ended.start();
-                    ended.told().forEach(one -> guarded(() -> one.after(ended.call(), (int) result, time)));
+                    ended.notified().forEach(one -> runGuarded(() -> one.after(ended.call(), (int) result, time)));
                 }
             }
         } catch (RuntimeException | Error e) {
@@ -80,9 +82,9 @@ final class Interception implements CallHook.Listener {
         }
     }
 
-    private static void guarded(Runnable told) {
+    private static void runGuarded(Runnable callback) {
         try {
-            told.run();
+            callback.run();
         } catch (RuntimeException | Error e) {
             warn(e);
         }

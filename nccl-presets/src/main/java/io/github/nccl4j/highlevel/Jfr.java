@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.threads.SlowPath;
+
 /**
  * State of JDK Flight Recorder: events are created only during a recording. A runtime may lack the module, so its
  * classes are used only in {@link JfrEvents}, which is loaded only if they exist.
@@ -20,7 +22,7 @@ final class Jfr {
     private Jfr() {}
 
     /** Registers the listener, by initialising this class. */
-    static void look() {}
+    static void initialize() {}
 
     static synchronized void set(boolean now) {
         if (now != recording) {

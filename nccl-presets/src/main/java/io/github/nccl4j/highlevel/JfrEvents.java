@@ -105,13 +105,13 @@ final class JfrEvents {
         jdk.jfr.FlightRecorder.addListener(new FlightRecorderListener() {
             @Override
             public void recordingStateChanged(Recording recording) {
-                look();
+                updateRecording();
             }
         });
-        look();
+        updateRecording();
     }
 
-    private static void look() {
+    private static void updateRecording() {
         Jfr.set(jdk.jfr.FlightRecorder.isInitialized()
                 && jdk.jfr.FlightRecorder.getFlightRecorder().getRecordings().stream()
                         .anyMatch(each -> each.getState() == RecordingState.RUNNING));
@@ -184,7 +184,7 @@ final class JfrEvents {
         }
     }
 
-    static void failure(CommunicatorCore core, Throwable failure) {
+    static void recordFailure(CommunicatorCore core, Throwable failure) {
         FailureEvent event = new FailureEvent();
         if (event.shouldCommit()) {
             event.of(core);

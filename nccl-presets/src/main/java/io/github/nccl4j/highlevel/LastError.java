@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.log.LogParser;
 import io.github.nccl4j.library.Engine;
 import java.util.List;
 

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.memory.NativeMemory;
 import java.util.List;
 
 /** Native arguments of a call that creates a communicator: unique ids and a configuration. Closed after the call. */

@@ -3,6 +3,11 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.global.nccl_device;
 import io.github.nccl4j.highlevel.Communicator.State;
+import io.github.nccl4j.internal.memory.Address;
+import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.operation.Deferred;
+import io.github.nccl4j.internal.threads.Gate;
+import io.github.nccl4j.internal.threads.Suppressed;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.StructInitializers;
@@ -133,7 +138,7 @@ final class NativeCalls {
                                 creations.get(0).toString());
             }
         } catch (BlockingCall.AbandonedException e) {
-            creations.forEach(Creation::isStuck);
+            creations.forEach(Creation::markStuck);
             String description = creations.get(0).toString();
             problem = e.isInterrupted()
                     ? core.failures().interrupted(description)
@@ -209,7 +214,7 @@ final class NativeCalls {
     }
 
     private RuntimeException givenUp(BlockingCall.AbandonedException how, String function) {
-        core.isStuck();
+        core.markStuck();
         return how.isInterrupted()
                 ? core.failures().interrupted(function)
                 : core.failures().timedOut(function, function, core.deadline());
@@ -230,7 +235,7 @@ final class NativeCalls {
         if (result == nccl.ncclInProgress) {
             if (core.state() != State.PENDING) {
                 // The call continues and will write its results.
-                core.isStuck();
+                core.markStuck();
             }
             throw Thread.currentThread().isInterrupted()
                     ? core.failures().interrupted(description)

@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.memory.Address;
+import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.library.NcclLibraryException;
 import io.github.nccl4j.library.StructInitializers;
 import io.github.nccl4j.nccl.ncclConfig_t;

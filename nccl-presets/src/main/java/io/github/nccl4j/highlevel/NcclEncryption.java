@@ -1,6 +1,9 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.cuda.LibraryTexts;
+import io.github.nccl4j.internal.memory.Address;
+import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclLibraryException;
 import io.github.nccl4j.library.StructInitializers;

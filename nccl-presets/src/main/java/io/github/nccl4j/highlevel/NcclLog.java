@@ -1,6 +1,9 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.log.LogFile;
+import io.github.nccl4j.internal.log.LogParser;
+import io.github.nccl4j.internal.threads.DaemonThreads;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.SystemText;
 import java.io.IOException;
@@ -14,6 +17,7 @@ import java.util.Deque;
 import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
+import java.util.Optional;
 
 /**
  * NCCL's own log, forwarded to the {@link System.Logger} named {@value #LOGGER}, with rank and communicator where they
@@ -270,9 +274,7 @@ public final class NcclLog {
     }
 
     private void follow() {
-        Thread thread = new Thread(this::readForever, "nccl4j log");
-        thread.setDaemon(true);
-        thread.start();
+        DaemonThreads.start("nccl4j log", this::readForever);
     }
 
     private void readForever() {
@@ -304,8 +306,21 @@ public final class NcclLog {
         }
     }
 
+    /** Returns a line of the log; empty if another process wrote it. */
+    static Optional<Line> parse(String text, long pid) {
+        return LogParser.parse(text, pid)
+                .map(line -> new Line(
+                        Level.valueOf(line.level()),
+                        line.thread(),
+                        line.device(),
+                        line.place(),
+                        line.text(),
+                        line.rank(),
+                        line.communicator()));
+    }
+
     private void keepWarning(String text) {
-        LogParser.parse(text, pid).filter(line -> line.level() == Level.WARN).ifPresent(line -> {
+        parse(text, pid).filter(line -> line.level() == Level.WARN).ifPresent(line -> {
             synchronized (warnings) {
                 if (warnings.size() == KEPT_WARNINGS) {
                     warnings.removeFirst();
@@ -316,7 +331,7 @@ public final class NcclLog {
     }
 
     private void log(String text) {
-        LogParser.parse(text, pid).ifPresent(line -> logger.log(line.level().severity, line));
+        parse(text, pid).ifPresent(line -> logger.log(line.level().severity, line));
     }
 
     private void end(Path file, Path folder) {

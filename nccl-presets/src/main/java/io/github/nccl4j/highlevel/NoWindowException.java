@@ -19,19 +19,18 @@ public final class NoWindowException extends NcclException {
         super(message);
     }
 
-    static NoWindowException of(CommunicatorCore core, Map<String, String> environment) {
-        NcclLibrary library = core.library();
+    static NoWindowException of(String communicator, NcclLibrary library, Map<String, String> environment) {
         boolean onlyOneNode = !library.version().isAtLeast(new Version(2, 29, 2));
         String settings = Stream.of("NCCL_WIN_ENABLE", "NCCL_CUMEM_ENABLE", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL")
                 .map(name -> name + (environment.containsKey(name) ? "=" + environment.get(name) : " is not set"))
                 .collect(Collectors.joining(", "));
-        return new NoWindowException(
-                "ncclCommWindowRegister succeeded, but made no window: " + core + " has no symmetric memory. It needs"
-                        + " cuMem (NCCL_CUMEM_ENABLE not 0, and a driver and a container that allow it), NCCL_WIN_ENABLE not"
-                        + " 0, P2P between all its GPUs (NCCL_P2P_DISABLE not 1), and "
-                        + (onlyOneNode
-                                ? "all ranks on one node; and memory of ncclMemAlloc"
-                                : "all ranks in one NVLink or PCIe domain, or a network that supports GIN")
-                        + ". Here " + settings + ". NCCL_DEBUG=INFO shows more. [" + library + "]");
+        return new NoWindowException("ncclCommWindowRegister succeeded, but made no window: " + communicator
+                + " has no symmetric memory. It needs"
+                + " cuMem (NCCL_CUMEM_ENABLE not 0, and a driver and a container that allow it), NCCL_WIN_ENABLE not"
+                + " 0, P2P between all its GPUs (NCCL_P2P_DISABLE not 1), and "
+                + (onlyOneNode
+                        ? "all ranks on one node; and memory of ncclMemAlloc"
+                        : "all ranks in one NVLink or PCIe domain, or a network that supports GIN")
+                + ". Here " + settings + ". NCCL_DEBUG=INFO shows more. [" + library + "]");
     }
 }

@@ -10,7 +10,7 @@ import io.github.nccl4j.global.nccl;
  *
  * @see CommunicatorConfig.Builder#nvlsHostMode
  */
-public enum NvlsHostMode {
+public enum NvlsHostMode implements NativeConstant {
     /** Disables nothing: NVLS is used wherever possible. */
     ENABLE(nccl.ncclNvlsHostModeEnable),
 
@@ -34,6 +34,7 @@ public enum NvlsHostMode {
      *
      * @return the bits
      */
+    @Override
     public int code() {
         return code;
     }

@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.memory.Bounds;
+import io.github.nccl4j.internal.memory.NativeMemory;
 import java.nio.IntBuffer;
 
 /** The operations of a communicator that other ranks do not call: puts and signals. For the communicator's thread. */

@@ -1,5 +1,8 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.operation.Deferred;
+import io.github.nccl4j.internal.threads.Gate;
+
 /**
  * Description of one operation whose arguments have been checked: recorded, compared, called and named in messages by
  * this class. Reused: a group has one for each of its operations, a communicator one for its present call. Numbers

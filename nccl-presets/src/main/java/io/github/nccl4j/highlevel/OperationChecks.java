@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.highlevel.OperationKind.Shape;
+import io.github.nccl4j.internal.memory.Bounds;
 import io.github.nccl4j.library.NcclLibraryException;
 
 /**
@@ -67,7 +68,7 @@ final class OperationChecks {
                 disjointOrPart(recv, send, core.rank());
             }
         }
-        if (kind.reduces() && op.mayBeRefused()) {
+        if (kind.reduces() && op.isScaled()) {
             operator(kind, op, send.address, recv.address, send.type.dataType());
         }
         return count;
@@ -111,7 +112,7 @@ final class OperationChecks {
                 disjoint(part, bytes, whole, size * bytes);
             }
         }
-        if (kind.reduces() && op.mayBeRefused()) {
+        if (kind.reduces() && op.isScaled()) {
             operator(kind, op, send, recv, type);
         }
         if (kind.hasPeer()) {
@@ -349,8 +350,8 @@ final class OperationChecks {
     }
 
     private static IllegalArgumentException overlapping(long a, long aBytes, long b, long bBytes) {
-        return new IllegalArgumentException("buffers must not overlap but in place: 0x" + Long.toHexString(a) + " with "
-                + aBytes + " bytes, 0x" + Long.toHexString(b) + " with " + bBytes);
+        return new IllegalArgumentException("buffers overlap without being in place: " + Bounds.range(a, aBytes)
+                + " and " + Bounds.range(b, bBytes));
     }
 
     /* Plain addresses. */

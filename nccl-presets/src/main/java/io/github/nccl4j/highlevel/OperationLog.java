@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.threads.Gate;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.util.ArrayList;
@@ -198,7 +199,7 @@ final class OperationLog {
     }
 
     /** Marks all operations of a stream up to a sequence number as completed. May be called from any thread. */
-    synchronized void seenDone(long stream, long sequence, long time) {
+    synchronized void markDone(long stream, long sequence, long time) {
         long first = Math.max(1, recorded() - doneSequence.length + 1);
         for (long earlier = sequence; earlier >= first; earlier--) {
             if (words[at(earlier) + STREAM] != stream) {

@@ -1,6 +1,10 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.threads.Gate;
+import io.github.nccl4j.internal.threads.SlowPath;
+import io.github.nccl4j.internal.threads.VirtualThreads;
 import java.lang.ref.Reference;
 import java.util.Objects;
 
@@ -39,6 +43,9 @@ final class OperationSubmitter {
      */
     private int special;
 
+    /** True if calls must exclude a {@link FaultyAlgorithm}. */
+    private final boolean excludes;
+
     /** Bits by code of a collective: set if the library is known to have its function with a configuration. */
     private int configurable;
 
@@ -57,6 +64,7 @@ final class OperationSubmitter {
         direct = new DirectCallGroup(core, gate, log);
         special = core.isOnHost() || compared ? SPECIAL : 0;
         windows.onFaults(() -> special = SPECIAL);
+        excludes = FaultyAlgorithm.mustBeExcluded(core.library());
     }
 
     /** Negative if an operation can't take the plain path. */
@@ -126,7 +134,7 @@ final class OperationSubmitter {
      * inlines both into the methods of {@link Communicator}: together they exceed its limit, which costs 2 ns.
      *
      * @param peer the root or the other rank; 0 if the kind has none
-     * @param config null for a call without a configuration
+     * @param given null for a call without a configuration
      */
     void submit(
             OperationKind kind,
@@ -136,7 +144,8 @@ final class OperationSubmitter {
             ReduceOp op,
             int peer,
             CudaStream stream,
-            CollectiveConfig config) {
+            CollectiveConfig given) {
+        CollectiveConfig config = isScaled(op) ? restrict(kind, op, send.type.dataType(), given) : given;
         int wrong = checks.wrong(send, recv, stream);
         if ((wrong | further()) < 0) {
             if (wrong < 0) {
@@ -152,7 +161,7 @@ final class OperationSubmitter {
         if (config == null) {
             now(kind.code(), send.address, recv.address, count, type, code(op), peer, 0, stream, null);
         } else {
-            configured(kind, send, recv, count, type, op, peer, stream, config);
+            configured(kind, send, recv, send.address, recv.address, count, type, op, peer, stream, config);
         }
     }
 
@@ -179,11 +188,34 @@ final class OperationSubmitter {
             ReduceOp op,
             int peer,
             CudaStream stream) {
+        CollectiveConfig config = isScaled(op) ? restrict(kind, op, type, null) : null;
         if (further() < 0) {
-            submitFurther(kind, null, null, send, recv, count, type.code(), op, peer, stream, null);
-        } else {
+            submitFurther(kind, null, null, send, recv, count, type.code(), op, peer, stream, config);
+        } else if (config == null) {
             now(kind.code(), send, recv, count, type.code(), code(op), peer, 0, stream, null);
+        } else {
+            configured(kind, null, null, send, recv, count, type.code(), op, peer, stream, config);
         }
+    }
+
+    private boolean isScaled(ReduceOp op) {
+        return op != null && op.isScaled() && excludes;
+    }
+
+    /** Returns the configuration with which a scaled operation gets right results; null if it needs none. */
+    private CollectiveConfig restrict(OperationKind kind, ReduceOp op, DataType type, CollectiveConfig given) {
+        if (core.size() > 1) {
+            if (kind == OperationKind.REDUCE_SCATTER) {
+                return FaultyAlgorithm.PAT.excludedFrom(given);
+            }
+            if (kind == OperationKind.ALL_REDUCE
+                    && op == ReduceOp.AVG
+                    && windows.haveSymmetric()
+                    && RegistrationFaults.lacksAverage(core.library().version(), type)) {
+                return FaultyAlgorithm.SYMMETRIC.excludedFrom(given);
+            }
+        }
+        return given;
     }
 
     /**
@@ -227,6 +259,8 @@ final class OperationSubmitter {
             OperationKind kind,
             DeviceBuffer<?> send,
             DeviceBuffer<?> recv,
+            long sendAddress,
+            long recvAddress,
             long count,
             int type,
             ReduceOp op,
@@ -235,13 +269,13 @@ final class OperationSubmitter {
             CollectiveConfig config) {
         requireConfigurable(kind);
         if (config.launchCompletionEvent() != null) {
-            submitFurther(kind, send, recv, send.address, recv.address, count, type, op, peer, stream, config);
+            submitFurther(kind, send, recv, sendAddress, recvAddress, count, type, op, peer, stream, config);
             return;
         }
         long struct = config.struct(core.library());
         int code = kind.code() | OperationKind.CONFIGURED;
         try {
-            now(code, send.address, recv.address, count, type, code(op), peer, struct, stream, config);
+            now(code, sendAddress, recvAddress, count, type, code(op), peer, struct, stream, config);
         } catch (RuntimeException failure) {
             if (core.isStuckNow()) {
                 core.owned().keepUntilEnded(() -> Reference.reachabilityFence(config));
@@ -354,7 +388,7 @@ final class OperationSubmitter {
             CollectiveConfig config) {
         CudaGraph graph = CudaGraph.capturing(stream);
         if (graph != null) {
-            core.owned().isUsedBy(graph);
+            core.owned().registerGraph(graph);
         }
         if (send == null) {
             observed(code, sendAddress, recvAddress, count, type, op, peer, extra, stream, config, null, null);

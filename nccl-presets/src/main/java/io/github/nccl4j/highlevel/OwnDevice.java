@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.CudaRuntime;
+import io.github.nccl4j.internal.threads.DaemonThreads;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.library.Engine;
 import java.util.concurrent.CompletableFuture;
@@ -37,9 +39,7 @@ interface OwnDevice {
     /** Chooses the device by the local rank and starts it in the background. */
     static OwnDevice start(RankInfo self) {
         Started device = new Started(self);
-        Thread thread = new Thread(device::start, "nccl4j device");
-        thread.setDaemon(true);
-        thread.start();
+        DaemonThreads.start("nccl4j device", device::start);
         return device;
     }
 

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.threads.Suppressed;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashSet;
@@ -59,7 +60,7 @@ final class OwnedResources {
             all = List.copyOf(kept);
             kept.clear();
         }
-        all.forEach(InFlight::release);
+        all.forEach(PendingReleases::release);
     }
 
     /** The owned resources, newest first. */
@@ -72,7 +73,7 @@ final class OwnedResources {
     }
 
     /** Registers a graph that has captured operations: NCCL does not free the communicator before the graph is destroyed. */
-    void isUsedBy(CudaGraph graph) {
+    void registerGraph(CudaGraph graph) {
         synchronized (graphs) {
             if (graphs.add(graph)) {
                 graph.onClose(() -> {

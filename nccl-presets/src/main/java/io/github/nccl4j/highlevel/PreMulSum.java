@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.memory.NativeMemory;
 
 /**
  * Sum of elements that are first multiplied by a factor of each rank: weighted averages without a kernel.

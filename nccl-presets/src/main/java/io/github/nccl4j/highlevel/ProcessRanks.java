@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.threads.DaemonThreads;
 import java.lang.System.Logger.Level;
 import java.lang.ref.WeakReference;
 import java.time.Duration;
@@ -30,9 +31,17 @@ final class ProcessRanks {
 
     private static boolean hooked;
 
+    /** A rank of this process. */
+    interface Member {
+        Duration deadline();
+
+        /** The thread that uses the rank now, or null. */
+        Thread user();
+    }
+
     private final Object key;
     /** Weak, so that a communicator that is dropped without being closed is reported as a leak. */
-    private final List<WeakReference<CommunicatorCore>> open = new ArrayList<>();
+    private final List<WeakReference<Member>> open = new ArrayList<>();
 
     private int members;
     /** Number of ranks that are being destroyed or were destroyed. */
@@ -56,7 +65,7 @@ final class ProcessRanks {
         return key instanceof UniqueId id ? id.fingerprint() : "unknown";
     }
 
-    static ProcessRanks join(Object key, CommunicatorCore member) {
+    static ProcessRanks join(Object key, Member member) {
         synchronized (ALL) {
             ProcessRanks ranks = key == UNKNOWN ? new ProcessRanks(key) : ALL.computeIfAbsent(key, ProcessRanks::new);
             ranks.members++;
@@ -70,7 +79,7 @@ final class ProcessRanks {
      *
      * @param waits true to wait; false for a communicator whose creation failed
      */
-    void leave(CommunicatorCore member, boolean waits, Runnable free) {
+    void leave(Member member, boolean waits, Runnable free) {
         boolean last;
         boolean background;
         synchronized (ALL) {
@@ -80,13 +89,13 @@ final class ProcessRanks {
             background = key == UNKNOWN || members > 1 && (last && waitWasInVain || !waits);
         }
         if (background) {
-            inBackground(member, free);
+            freeInBackground(member, free);
             return;
         }
         try {
             free.run();
         } finally {
-            left();
+            markLeft();
         }
         if (waits) {
             // The last rank waits, too: another thread may still be freeing its rank.
@@ -94,7 +103,7 @@ final class ProcessRanks {
         }
     }
 
-    private void left() {
+    private void markLeft() {
         synchronized (ALL) {
             left++;
             if (left == members) {
@@ -132,8 +141,8 @@ final class ProcessRanks {
         if (waitWasInVain) {
             return false;
         }
-        for (WeakReference<CommunicatorCore> reference : open) {
-            CommunicatorCore member = reference.get();
+        for (WeakReference<Member> reference : open) {
+            Member member = reference.get();
             Thread user = member == null ? null : member.user();
             if (user != null && user != Thread.currentThread() && user.isAlive()) {
                 return true;
@@ -142,22 +151,19 @@ final class ProcessRanks {
         return false;
     }
 
-    private void inBackground(CommunicatorCore member, Runnable free) {
-        Thread thread = new Thread(
-                () -> {
-                    try {
-                        free.run();
-                    } catch (RuntimeException e) {
-                        System.getLogger("io.github.nccl4j").log(Level.WARNING, member + " could not be freed", e);
-                    } finally {
-                        left();
-                        synchronized (FREEING) {
-                            FREEING.remove(Thread.currentThread());
-                        }
-                    }
-                },
-                "nccl4j end");
-        thread.setDaemon(true);
+    private void freeInBackground(Member member, Runnable free) {
+        Thread thread = DaemonThreads.create("nccl4j end", () -> {
+            try {
+                free.run();
+            } catch (RuntimeException e) {
+                System.getLogger("io.github.nccl4j").log(Level.WARNING, member + " could not be freed", e);
+            } finally {
+                markLeft();
+                synchronized (FREEING) {
+                    FREEING.remove(Thread.currentThread());
+                }
+            }
+        });
         synchronized (FREEING) {
             FREEING.add(thread);
             if (!hooked) {

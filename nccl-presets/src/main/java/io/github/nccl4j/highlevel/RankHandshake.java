@@ -40,10 +40,11 @@ final class RankHandshake {
         return TcpStore.ofProcess(self, deadline).scope("communicator-" + JOB_SEQUENCE.getAndIncrement());
     }
 
-    /** Library and device of a rank, as text for the other ranks. */
+    /** Library and device of a rank, as text for the other ranks. The GPU is empty if ranks may share it. */
     private record Description(String engine, String gpu, String location) {
         static Description of(NcclLibrary library, int device) {
-            String gpu = device == OwnDevice.HOST ? "" : Cuda.uuid(device);
+            boolean isAlone = device != OwnDevice.HOST && !SharedGpus.areAllowed(library);
+            String gpu = isAlone ? Cuda.uuid(device) : "";
             String location = device == OwnDevice.HOST ? Device.host().toString() : Device.cudaName(device);
             return new Description(library.engine().toString(), gpu, location + " of " + host());
         }
@@ -137,7 +138,8 @@ final class RankHandshake {
             if (other != null) {
                 throw new RendezvousException("two ranks can't use one GPU: rank " + other + " and rank " + rank
                         + " both use " + description.gpu + ", " + description.location
-                        + "; start one rank for each GPU, or give each rank its own device");
+                        + "; start one rank for each GPU, or give each rank its own device; NCCL " + SharedGpus.SINCE
+                        + " and newer share a GPU if all ranks set " + SharedGpus.VARIABLE + "=1");
             }
         }
     }

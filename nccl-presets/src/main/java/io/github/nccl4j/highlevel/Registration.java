@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.memory.NativeMemory;
 
 /**
  * Registration of memory that NCCL may use directly in operations of a communicator, instead of copying through its own
@@ -48,7 +49,7 @@ public final class Registration implements AutoCloseable {
         if (buffer.length == 0) {
             throw new IllegalArgumentException("buffer must have at least 1 element: " + buffer);
         }
-        RegisteredMemory.warnOnce(core.library());
+        RegistrationFaults.warnOnce(core.library());
         buffer.pin();
         boolean made = false;
         // NCCL leaves the cell unchanged if it registers nothing.

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.memory.SmallFloatFormat;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -47,6 +48,14 @@ final class Transfer {
                     + bits(type) + " as bits: " + (primitive == null ? "char" : primitive));
         }
         return buffer.remaining();
+    }
+
+    /** Bytes of larger elements are passed in a ByteBuffer. */
+    static void requireByteElements(ElementType<?> type) {
+        if (type.sizeInBytes() != 1) {
+            throw new IllegalArgumentException("elements of " + type + " are " + type.carrier()
+                    + " in Java: byte; their bytes can be copied by a ByteBuffer");
+        }
     }
 
     private static String bits(ElementType<?> type) {

@@ -1,12 +1,13 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.threads.CheckLoop;
+import io.github.nccl4j.internal.threads.DaemonThreads;
+import io.github.nccl4j.internal.threads.Gate;
 import java.lang.System.Logger.Level;
 import java.lang.ref.WeakReference;
-import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
-import java.util.concurrent.locks.LockSupport;
 
 /**
  * Watchdog of all communicators of the process. One thread, which ends when there is no communicator, checks whether
@@ -17,19 +18,16 @@ import java.util.concurrent.locks.LockSupport;
  * since that may take long.
  */
 final class Watchdog {
-    static final long LONGEST_PAUSE = 100_000_000;
+    private static final long LONGEST_PAUSE = 100_000_000;
     private static final long ACTIVE_PAUSE = 10_000_000;
     private static final long SHORTEST_PAUSE = 1_000_000;
     /** Number of checks within a deadline. */
-    private static final int LOOKS = 10;
+    private static final int CHECKS = 10;
 
     /** Time that a thread has to report an error that NCCL found, in nanoseconds. */
     private static final long PATIENCE = 1_000_000_000;
 
-    private static final long LINGER = 1_000_000_000;
-
-    private static final List<Watched> ADDED = new ArrayList<>();
-    private static Thread thread;
+    private static final CheckLoop<Watched> LOOP = new CheckLoop<>("nccl4j watchdog", Watchdog::check);
 
     private Watchdog() {}
 
@@ -54,22 +52,22 @@ final class Watchdog {
         }
 
         /** Checks the communicator; returns false if it has ended. */
-        boolean look(long now, long time) {
+        boolean check(long now, long time) {
             CommunicatorCore core = reference.get();
             if (core == null || core.hasEnded()) {
                 return false;
             }
             core.communicator().operationLog().tick(time);
             if (core.state() == Communicator.State.OPEN) {
-                lookAtCall(core, now);
-                lookForErrors(core, now);
-                lookAtWork(core, now);
+                checkCall(core, now);
+                checkErrors(core, now);
+                checkWork(core, now);
             }
             return true;
         }
 
         /** Reports overdue work, because no thread may wait for it. */
-        private void lookAtWork(CommunicatorCore core, long now) {
+        private void checkWork(CommunicatorCore core, long now) {
             Failures failures = core.failures();
             try {
                 Work late = core.communicator().streams().overdue(now, limit);
@@ -84,7 +82,7 @@ final class Watchdog {
             }
         }
 
-        private void lookAtCall(CommunicatorCore core, long now) {
+        private void checkCall(CommunicatorCore core, long now) {
             Gate.Pass current = core.inLibrary();
             long made = core.calls().count();
             active = made != calls;
@@ -114,7 +112,7 @@ final class Watchdog {
             }
         }
 
-        private void lookForErrors(CommunicatorCore core, long now) {
+        private void checkErrors(CommunicatorCore core, long now) {
             if (inside != null && !core.isBlocking()) {
                 // The thread inside polls itself, and NCCL allows one polling thread only.
                 return;
@@ -126,8 +124,8 @@ final class Watchdog {
                 return;
             }
             error = error == 0 ? now : error;
-            boolean othersLook = inside != null || core.failures().hasWaiters();
-            if (!othersLook || now - error >= PATIENCE) {
+            boolean othersCheck = inside != null || core.failures().hasWaiters();
+            if (!othersCheck || now - error >= PATIENCE) {
                 // Otherwise the thread in the call, or the waiting thread, reports the error soon.
                 handle("error", () -> core.failures().reportError(result));
             }
@@ -137,22 +135,12 @@ final class Watchdog {
     /** Watches a communicator until it has ended. */
     static void watch(CommunicatorCore core) {
         core.communicator().operationLog().tick(System.currentTimeMillis());
-        synchronized (ADDED) {
-            ADDED.add(new Watched(core));
-            if (thread == null) {
-                thread = new Thread(Watchdog::run, "nccl4j watchdog");
-                thread.setDaemon(true);
-                thread.start();
-            } else {
-                // The deadline may be shorter than the current pause.
-                LockSupport.unpark(thread);
-            }
-        }
+        LOOP.add(new Watched(core));
     }
 
-    private static boolean lookAt(Watched one, long now, long time) {
+    private static boolean tryCheck(Watched one, long now, long time) {
         try {
-            return one.look(now, time);
+            return one.check(now, time);
         } catch (RuntimeException e) {
             // Keeps watching the other communicators.
             System.getLogger("io.github.nccl4j").log(Level.WARNING, "the watchdog stops watching a communicator", e);
@@ -161,38 +149,23 @@ final class Watchdog {
     }
 
     static void handle(String what, Runnable action) {
-        Thread handler = new Thread(action, "nccl4j watchdog " + what);
-        handler.setDaemon(true);
-        handler.start();
+        DaemonThreads.start("nccl4j watchdog " + what, action);
     }
 
-    private static void run() {
-        List<Watched> all = new ArrayList<>();
-        long idleSince = System.nanoTime();
-        while (true) {
-            long now = System.nanoTime();
-            long time = System.currentTimeMillis();
-            synchronized (ADDED) {
-                all.addAll(ADDED);
-                ADDED.clear();
-                if (!all.isEmpty()) {
-                    idleSince = now;
-                } else if (now - idleSince > LINGER) {
-                    thread = null;
-                    return;
-                }
+    /** Checks all communicators, removes those that have ended, and returns the pause until the next check. */
+    private static long check(List<Watched> all) {
+        long now = System.nanoTime();
+        long time = System.currentTimeMillis();
+        LastError.observeProcess();
+        long pause = LONGEST_PAUSE;
+        for (Iterator<Watched> each = all.iterator(); each.hasNext(); ) {
+            Watched one = each.next();
+            if (tryCheck(one, now, time)) {
+                pause = Math.min(pause, one.active ? ACTIVE_PAUSE : one.limit / CHECKS);
+            } else {
+                each.remove();
             }
-            LastError.observeProcess();
-            long pause = LONGEST_PAUSE;
-            for (Iterator<Watched> each = all.iterator(); each.hasNext(); ) {
-                Watched one = each.next();
-                if (lookAt(one, now, time)) {
-                    pause = Math.min(pause, one.active ? ACTIVE_PAUSE : one.limit / LOOKS);
-                } else {
-                    each.remove();
-                }
-            }
-            LockSupport.parkNanos(Math.max(pause, SHORTEST_PAUSE));
         }
+        return Math.max(pause, SHORTEST_PAUSE);
     }
 }

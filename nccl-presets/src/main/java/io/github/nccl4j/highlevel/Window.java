@@ -3,6 +3,8 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.global.nccl_device;
 import io.github.nccl4j.highlevel.Communicator.State;
+import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.operation.Deferred;
 import io.github.nccl4j.library.NcclLibraryException;
 import java.util.Collections;
 import java.util.EnumSet;
@@ -102,11 +104,7 @@ public final class Window implements AutoCloseable {
         @Override
         public int call() {
             CommunicatorCore core = communicator.core();
-            int code = 0;
-            for (WindowFlag flag : flags) {
-                code |= flag.code();
-            }
-            int bits = code;
+            int bits = NativeConstant.combine(flags);
             return core.calls()
                     .onDevice(() -> nccl.ncclCommWindowRegister(
                             core.handle(), buffer.address, buffer.sizeInBytes(), cell.address(), bits));
@@ -118,7 +116,8 @@ public final class Window implements AutoCloseable {
             cell.close();
             if (made == 0) {
                 resource.cancel();
-                throw NoWindowException.of(communicator.core(), System.getenv());
+                CommunicatorCore core = communicator.core();
+                throw NoWindowException.of(core.toString(), core.library(), System.getenv());
             }
             handle = made;
             communicator.windows().add(Window.this);

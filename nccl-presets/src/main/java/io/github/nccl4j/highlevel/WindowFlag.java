@@ -7,7 +7,7 @@ import io.github.nccl4j.global.nccl;
  *
  * <p>Constants are immutable and may be used in any thread.
  */
-public enum WindowFlag {
+public enum WindowFlag implements NativeConstant {
     /** No flag: the window speeds up communication of its memory. */
     DEFAULT(nccl.NCCL_WIN_DEFAULT, new Version(2, 27, 3)),
 
@@ -42,6 +42,7 @@ public enum WindowFlag {
      *
      * @return the bits
      */
+    @Override
     public int code() {
         return code;
     }

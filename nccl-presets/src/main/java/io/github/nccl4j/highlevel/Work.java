@@ -35,7 +35,7 @@ public final class Work {
     }
 
     private final Communicator communicator;
-    private final Streams streams;
+    private final CommunicatorStreams streams;
     private final long stream;
     /** The last operation before it. */
     private final OperationLog.Entry last;
@@ -46,7 +46,12 @@ public final class Work {
     /** When the watchdog first checked it, or 0. */
     private long firstSeen;
 
-    Work(Communicator communicator, Streams streams, CudaEvent event, long stream, OperationLog.Entry last) {
+    Work(
+            Communicator communicator,
+            CommunicatorStreams streams,
+            CudaEvent event,
+            long stream,
+            OperationLog.Entry last) {
         this.communicator = communicator;
         this.streams = streams;
         this.event = event;
@@ -84,7 +89,7 @@ public final class Work {
             event = null;
             wasLate = late;
         }
-        // Outside the lock: Streams checks its work while it holds its own lock.
+        // Outside the lock: CommunicatorStreams checks its work while it holds its own lock.
         if (done != null) {
             streams.free(done);
             record();
@@ -96,7 +101,7 @@ public final class Work {
     }
 
     private void record() {
-        communicator.operationLog().seenDone(stream, last.sequence(), System.currentTimeMillis());
+        communicator.operationLog().markDone(stream, last.sequence(), System.currentTimeMillis());
     }
 
     /** On host memory, failures are found by polling the communicator, as on a GPU, where failed work never ends. */

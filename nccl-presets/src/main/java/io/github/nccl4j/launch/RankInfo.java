@@ -1,5 +1,10 @@
 package io.github.nccl4j.launch;
 
+import io.github.nccl4j.launch.env.Endpoint;
+import io.github.nccl4j.launch.env.Launcher;
+import io.github.nccl4j.launch.env.RankSources;
+import io.github.nccl4j.launch.env.RankValues;
+import io.github.nccl4j.launch.env.Variables;
 import io.github.nccl4j.library.SystemText;
 import java.util.HashMap;
 import java.util.Map;
@@ -91,55 +96,55 @@ public record RankInfo(
         Source source) {
 
     /** The default port, which is also that of PyTorch: {@value}. */
-    public static final int DEFAULT_PORT = 29500;
+    public static final int DEFAULT_PORT = RankValues.DEFAULT_PORT;
 
     /** Value of {@link #localRank} and {@link #localWorldSize} if they are unknown: {@value}. */
-    public static final int UNKNOWN = -1;
+    public static final int UNKNOWN = RankValues.UNKNOWN;
 
     private static final int MAX_PORT = 65535;
 
     /** Source of the rank of a process. */
     public enum Source {
         /** System properties whose names begin with {@code nccl4j.}. */
-        PROPERTIES("system properties"),
+        PROPERTIES(Launcher.PROPERTIES),
         /**
          * torchrun, or a launcher that sets the same variables: the nccl4j command, DeepSpeed, PyTorch Lightning, Kubeflow,
          * scripts.
          */
-        TORCHRUN("torchrun"),
+        TORCHRUN(Launcher.TORCHRUN),
         /** Kubeflow's Trainer, whose variables describe hosts instead of ranks. */
-        TRAINER("Kubeflow Trainer"),
+        TRAINER(Launcher.TRAINER),
         /** Open MPI's mpirun, or prterun. */
-        OPEN_MPI("Open MPI"),
+        OPEN_MPI(Launcher.OPEN_MPI),
         /** MVAPICH's mpirun_rsh. */
-        MVAPICH("MVAPICH"),
+        MVAPICH(Launcher.MVAPICH),
         /** The process manager of MPICH, Intel MPI or Cray MPICH. */
-        MPI("MPI"),
+        MPI(Launcher.MPI),
         /** Slurm's srun. */
-        SLURM("Slurm"),
+        SLURM(Launcher.SLURM),
         /** Flux's flux run. */
-        FLUX("Flux"),
+        FLUX(Launcher.FLUX),
         /** LSF's jsrun or blaunch. */
-        LSF("LSF"),
+        LSF(Launcher.LSF),
         /** HPE's PALS: mpiexec of Cray systems. */
-        PALS("PALS"),
+        PALS(Launcher.PALS),
         /** A PMIx server such as prterun, without the variables of an MPI library. */
-        PMIX("PMIx"),
+        PMIX(Launcher.PMIX),
         /** An Indexed Job, or a JobSet. */
-        KUBERNETES("Kubernetes"),
+        KUBERNETES(Launcher.KUBERNETES),
         /** No launcher: a single process. */
-        SINGLE("no launcher");
+        SINGLE(Launcher.SINGLE);
 
-        private final String text;
+        private final Launcher launcher;
 
-        Source(String text) {
-            this.text = text;
+        Source(Launcher launcher) {
+            this.launcher = launcher;
         }
 
         /** {@return the name of the source, such as "Open MPI"} */
         @Override
         public String toString() {
-            return text;
+            return launcher.toString();
         }
     }
 
@@ -210,7 +215,17 @@ public record RankInfo(
      * @throws IllegalArgumentException if a source is incomplete or inconsistent; the message names the variable
      */
     public static RankInfo from(Map<String, String> properties, Map<String, String> environment) {
-        return new RankSources(new Variables(properties, environment)).find();
+        RankValues found = new RankSources(new Variables(properties, environment)).find();
+        return new RankInfo(
+                found.rank(),
+                found.worldSize(),
+                found.localRank(),
+                found.localWorldSize(),
+                found.masterAddress(),
+                found.masterPort(),
+                found.job(),
+                found.restart(),
+                Source.valueOf(found.launcher().name()));
     }
 
     /** {@return true if no launcher started this process} */
@@ -223,7 +238,7 @@ public record RankInfo(
      * them}
      */
     public boolean hasLocalRank() {
-        return localRank != UNKNOWN && localWorldSize != UNKNOWN;
+        return values().hasLocalRank();
     }
 
     /** Returns a copy with other local values. */
@@ -240,7 +255,7 @@ public record RankInfo(
 
     /** {@return true if all ranks are known to be on one host} */
     public boolean isOnOneHost() {
-        return localWorldSize == worldSize;
+        return values().isOnOneHost();
     }
 
     /**
@@ -266,19 +281,13 @@ public record RankInfo(
     /** {@return a description, such as "rank 5 of 8 (1 of 4 on its host), meeting at node0:29500, by torchrun"} */
     @Override
     public String toString() {
-        return "rank " + rank + " of " + worldSize + " (" + localText() + "), meeting at "
+        return "rank " + rank + " of " + worldSize + " (" + values().localText() + "), meeting at "
                 + Endpoint.format(masterAddress, masterPort) + ", by " + source;
     }
 
-    /** Describes the local values, such as "1 of 4 on its host". */
-    String localText() {
-        if (hasLocalRank()) {
-            return localRank + " of " + localWorldSize + " on its host";
-        }
-        return localRank == UNKNOWN && localWorldSize == UNKNOWN
-                ? "local rank not known yet"
-                : localRank == UNKNOWN
-                        ? "one of " + localWorldSize + " on its host, local rank not known yet"
-                        : "local rank " + localRank + ", number of ranks on its host not known yet";
+    /** The same values, for the layers below this one. */
+    RankValues values() {
+        return new RankValues(
+                rank, worldSize, localRank, localWorldSize, masterAddress, masterPort, job, restart, source.launcher);
     }
 }

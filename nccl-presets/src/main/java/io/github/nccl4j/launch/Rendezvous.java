@@ -1,5 +1,8 @@
 package io.github.nccl4j.launch;
 
+import io.github.nccl4j.launch.wire.Arguments;
+import io.github.nccl4j.launch.wire.BroadcastMessage;
+import io.github.nccl4j.launch.wire.LocalRanks;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
@@ -33,7 +36,7 @@ public interface Rendezvous extends AutoCloseable {
     Duration DEFAULT_TIMEOUT = Duration.ofMinutes(5);
 
     /** Maximum length of a value: {@value} bytes. */
-    int LONGEST_VALUE = 1 << 16;
+    int LONGEST_VALUE = Arguments.LONGEST_VALUE;
 
     /** {@return this rank, from 0} */
     int rank();
@@ -110,7 +113,22 @@ public interface Rendezvous extends AutoCloseable {
      *     ranks, a rank is lost or has aborted, or this thread is interrupted
      */
     default RankInfo locate(RankInfo self, Duration timeout) {
-        return LocalRanks.locate(this, self, timeout);
+        if (self.rank() != rank() || self.worldSize() != size()) {
+            throw new IllegalArgumentException(
+                    "self must be this rank of the rendezvous, rank " + rank() + " of " + size() + ": " + self);
+        }
+        if (self.hasLocalRank()) {
+            return self;
+        }
+        byte[] own;
+        try {
+            own = LocalRanks.entry(self.values());
+        } catch (RendezvousException nameless) {
+            abort(nameless.getMessage());
+            throw nameless;
+        }
+        LocalRanks.Location found = LocalRanks.locate(self.rank(), gather(LocalRanks.KEY, own, timeout));
+        return self.withLocalRank(found.localRank(), found.localWorldSize());
     }
 
     /**

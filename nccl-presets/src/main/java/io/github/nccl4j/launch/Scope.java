@@ -1,5 +1,6 @@
 package io.github.nccl4j.launch;
 
+import io.github.nccl4j.launch.wire.Arguments;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;

@@ -1,20 +1,21 @@
 package io.github.nccl4j.launch;
 
+import io.github.nccl4j.launch.env.Endpoint;
+import io.github.nccl4j.launch.store.Secret;
+import io.github.nccl4j.launch.store.StoreScope;
+import io.github.nccl4j.launch.store.StoreSession;
+import io.github.nccl4j.launch.wire.Arguments;
+import io.github.nccl4j.launch.wire.Counter;
+import io.github.nccl4j.launch.wire.Wire;
 import io.github.nccl4j.library.SystemText;
-import java.io.IOException;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
-import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
 
 /**
@@ -56,9 +57,6 @@ import java.util.function.Supplier;
  * has one more for each store.
  */
 public final class TcpStore implements Rendezvous {
-    /** Extra time for the response to a request whose timeout the server applies. */
-    private static final Duration RESPONSE_GRACE = Duration.ofSeconds(2);
-
     /** Limit for which the store of the process delays the end of rank 0, so that the others fetch values and reasons. */
     private static final Duration EXIT_TIMEOUT = Duration.ofSeconds(2);
 
@@ -66,26 +64,20 @@ public final class TcpStore implements Rendezvous {
 
     private final RankInfo self;
     private final Duration timeout;
-    private final StoreServer server;
-    private final StoreClient client;
+    private final StoreSession session;
     private final StoreScope allRanks;
-    private final String address;
-    private final Inquiries inquiries = new Inquiries(this);
     private boolean ofProcess;
-    private boolean closed;
 
     /** Holder of the store of the process, and the lock for it. */
     private static final class ProcessStore {
         private TcpStore store;
     }
 
-    private TcpStore(RankInfo self, Duration timeout, StoreServer server, StoreClient client, String address) {
+    private TcpStore(RankInfo self, Duration timeout, StoreSession session) {
         this.self = self;
         this.timeout = timeout;
-        this.server = server;
-        this.client = client;
-        this.address = address;
-        allRanks = new StoreScope(this, "", List.of(), self.rank(), self.worldSize());
+        this.session = session;
+        allRanks = new StoreScope(session);
     }
 
     /**
@@ -121,9 +113,10 @@ public final class TcpStore implements Rendezvous {
                 TcpStore store = builder().timeout(timeout).open(self);
                 store.ofProcess = true;
                 PROCESS_STORE.store = store;
-                if (store.server != null) {
+                if (store.session.hasServer()) {
                     Runtime.getRuntime()
-                            .addShutdownHook(new Thread(() -> store.server.close(EXIT_TIMEOUT), "nccl4j-store-end"));
+                            .addShutdownHook(
+                                    new Thread(() -> store.session.closeServer(EXIT_TIMEOUT), "nccl4j-store-end"));
                 }
             } else if (!PROCESS_STORE.store.self.isSameRankAs(self)) {
                 throw new IllegalArgumentException("a process must have one rank: its store is open for "
@@ -220,22 +213,8 @@ public final class TcpStore implements Rendezvous {
         public TcpStore open(RankInfo self) {
             Secret shared =
                     withoutSecret ? null : secret == null ? Secret.of(environment) : new Secret(secret, "the secret");
-            long deadline = System.nanoTime() + Arguments.nanoseconds(timeout);
-            StoreServer server = null;
-            if (self.rank() == 0) {
-                server = StoreServerStarter.start(self, bindAddress(), shared);
-            }
-            boolean done = false;
-            try {
-                StoreConnector connector = new StoreConnector(self, shared, server, deadline, timeout);
-                StoreClient client = connector.connect();
-                done = true;
-                return new TcpStore(self, timeout, server, client, connector.address());
-            } finally {
-                if (!done && server != null) {
-                    server.close(Duration.ZERO);
-                }
-            }
+            InetAddress listenAt = self.rank() == 0 ? bindAddress() : null;
+            return new TcpStore(self, timeout, StoreSession.open(self.values(), timeout, shared, listenAt));
         }
 
         private InetAddress bindAddress() {
@@ -258,7 +237,7 @@ public final class TcpStore implements Rendezvous {
 
     /** {@return the address of the store, such as "node0:29500"} */
     public String address() {
-        return address;
+        return session.address();
     }
 
     @Override
@@ -312,10 +291,6 @@ public final class TcpStore implements Rendezvous {
         return allRanks.inquiry(topic, answer);
     }
 
-    Inquiries inquiries() {
-        return inquiries;
-    }
-
     /**
      * As {@link Rendezvous#abort}. Fails current and future calls of all ranks, including those of all scopes.
      *
@@ -324,15 +299,6 @@ public final class TcpStore implements Rendezvous {
     @Override
     public void abort(String reason) {
         allRanks.abort(reason);
-    }
-
-    void abort(String prefix, String reason) {
-        String shorter = reason.substring(0, Math.min(reason.length(), BroadcastMessage.MAX_REASON_CHARS));
-        try {
-            request(Wire.Operation.ABORT, new Wire.Frame().text(prefix).text(shorter), "abort", RESPONSE_GRACE);
-        } catch (RendezvousException unreachable) {
-            // Without a store the calls of the other ranks fail, too.
-        }
     }
 
     /* Keys. */
@@ -348,7 +314,7 @@ public final class TcpStore implements Rendezvous {
      */
     public void set(String key, byte[] value) {
         Wire.Frame request = new Wire.Frame().text(Arguments.fullKey("", key)).bytes(Arguments.requireValue(value));
-        request(Wire.Operation.SET, request, key, timeout);
+        session.request(Wire.Operation.SET, request, key, timeout);
     }
 
     /**
@@ -364,7 +330,7 @@ public final class TcpStore implements Rendezvous {
     public byte[] get(String key, Duration timeout) {
         Wire.Frame request =
                 new Wire.Frame().number64(Arguments.nanoseconds(timeout)).text(Arguments.fullKey("", key));
-        return request(Wire.Operation.GET, request, key, timeout);
+        return session.request(Wire.Operation.GET, request, key, timeout);
     }
 
     /**
@@ -380,7 +346,7 @@ public final class TcpStore implements Rendezvous {
         Wire.Frame request =
                 new Wire.Frame().number64(Arguments.nanoseconds(timeout)).number32(keys.size());
         keys.forEach(key -> request.text(Arguments.fullKey("", key)));
-        request(Wire.Operation.AWAIT, request, String.join("', '", keys), timeout);
+        session.request(Wire.Operation.AWAIT, request, String.join("', '", keys), timeout);
     }
 
     /**
@@ -397,7 +363,7 @@ public final class TcpStore implements Rendezvous {
      */
     public long add(String key, long delta) {
         Wire.Frame request = new Wire.Frame().text(Arguments.fullKey("", key)).number64(delta);
-        return Counter.decode(request(Wire.Operation.ADD, request, key, timeout));
+        return Counter.decode(session.request(Wire.Operation.ADD, request, key, timeout));
     }
 
     /**
@@ -411,7 +377,7 @@ public final class TcpStore implements Rendezvous {
      */
     public boolean delete(String key) {
         Wire.Frame request = new Wire.Frame().text(Arguments.fullKey("", key));
-        return request(Wire.Operation.DELETE, request, key, timeout)[0] != 0;
+        return session.request(Wire.Operation.DELETE, request, key, timeout)[0] != 0;
     }
 
     /**
@@ -422,63 +388,7 @@ public final class TcpStore implements Rendezvous {
      * @throws RendezvousException if the connection is lost, or this thread is interrupted
      */
     public List<Integer> gone() {
-        return gone(Arguments.nanoseconds(timeout) + RESPONSE_GRACE.toNanos());
-    }
-
-    List<Integer> gone(long timeoutNanos) {
-        ByteBuffer response = ByteBuffer.wrap(request(Wire.Operation.GONE, new Wire.Frame(), "gone", timeoutNanos));
-        try {
-            return List.copyOf(Wire.read(response, Wire::numbers));
-        } catch (IOException invalid) {
-            throw new RendezvousException("the store at " + address + " sent an invalid response", invalid);
-        }
-    }
-
-    /* Requests. */
-
-    /** Sends a request whose timeout the server applies, and waits for the response a little longer. */
-    byte[] request(Wire.Operation operation, Wire.Frame request, String subject, Duration timeout) {
-        return request(operation, request, subject, Arguments.nanoseconds(timeout) + RESPONSE_GRACE.toNanos());
-    }
-
-    /** Sends a request and waits for the response. The subject is for messages. */
-    byte[] request(Wire.Operation operation, Wire.Frame request, String subject, long timeoutNanos) {
-        return awaitResponse(requestAsync(operation, request), subject, timeoutNanos);
-    }
-
-    /** Sends a request. */
-    CompletableFuture<ByteBuffer> requestAsync(Wire.Operation operation, Wire.Frame request) {
-        requireOpen();
-        return client.request(operation, request);
-    }
-
-    synchronized void requireOpen() {
-        if (closed) {
-            throw new IllegalStateException("the store is closed");
-        }
-    }
-
-    /** Waits for the response to a request and returns its content; cancels the request if this fails. */
-    byte[] awaitResponse(CompletableFuture<ByteBuffer> response, String subject, long timeoutNanos) {
-        try {
-            return ResponseReader.content(response.get(timeoutNanos, TimeUnit.NANOSECONDS), self.rank());
-        } catch (TimeoutException silent) {
-            throw new RendezvousTimeoutException(
-                    "rank 0 at " + address + " did not respond to rank " + self.rank() + " for '" + subject
-                            + "' within " + MessageText.seconds(timeoutNanos),
-                    List.of(0));
-        } catch (ExecutionException failure) {
-            throw new RendezvousException(
-                    "rank " + self.rank() + " has lost its connection to the store of rank 0 at " + address + ": "
-                            + MessageText.reason(failure.getCause()),
-                    failure.getCause());
-        } catch (InterruptedException interrupted) {
-            Thread.currentThread().interrupt();
-            throw new RendezvousException(
-                    "rank " + self.rank() + " was interrupted while it waited for '" + subject + "'", interrupted);
-        } finally {
-            response.cancel(false);
-        }
+        return session.gone(timeout);
     }
 
     /**
@@ -489,29 +399,14 @@ public final class TcpStore implements Rendezvous {
      */
     @Override
     public void close() {
-        synchronized (this) {
-            if (closed || ofProcess) {
-                return;
-            }
-            closed = true;
-        }
-        try {
-            client.request(Wire.Operation.LEAVE, new Wire.Frame()).get(RESPONSE_GRACE.toNanos(), TimeUnit.NANOSECONDS);
-        } catch (ExecutionException | TimeoutException alreadyGone) {
-            // The server has already noticed, or will notice, that the connection ends.
-        } catch (InterruptedException interrupted) {
-            Thread.currentThread().interrupt();
-        }
-        client.abandon();
-        EventLoop.releaseByClient();
-        if (server != null) {
-            server.close(timeout);
+        if (!ofProcess) {
+            session.close();
         }
     }
 
     /** {@return such as "store at node0:29500, rank 3 of 8"} */
     @Override
     public String toString() {
-        return "store at " + address + ", rank " + self.rank() + " of " + self.worldSize();
+        return "store at " + address() + ", rank " + self.rank() + " of " + self.worldSize();
     }
 }

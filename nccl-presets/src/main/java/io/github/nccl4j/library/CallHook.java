@@ -51,7 +51,7 @@ public final class CallHook {
     }
 
     /** Called by native code, which can't handle exceptions. */
-    private static void tell(int slot, int after, long arguments, long kinds, int count, long result) {
+    private static void notifyListener(int slot, int after, long arguments, long kinds, int count, long result) {
         try {
             long[] words = new long[count];
             byte[] ofWords = new byte[count];

@@ -105,9 +105,10 @@ public final class NcclRdd<T> {
      * Runs a function on each partition, all at the same time, each with a rank of one communicator. As all transformations
      * it does nothing before an action needs the result, and does it again for each action unless the result is cached.
      *
-     * <p>A task fails with {@link io.github.nccl4j.highlevel.NcclTimeoutException} or {@link IllegalStateException} if the
-     * others did not come in time, and with {@link IllegalStateException} if they loaded other libraries or were given its
-     * GPU.
+     * <p>A task fails with {@link io.github.nccl4j.launch.RendezvousTimeoutException} or {@link
+     * io.github.nccl4j.highlevel.NcclTimeoutException} if not all tasks have joined in time, with {@link
+     * io.github.nccl4j.launch.RendezvousException} if two tasks use one GPU, and with {@link IllegalStateException} if the
+     * tasks loaded different libraries.
      *
      * @param <R> the type of the results
      * @param function what a task does

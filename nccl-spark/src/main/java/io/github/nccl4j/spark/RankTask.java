@@ -4,8 +4,9 @@ import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CommunicatorBuilder;
 import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.NcclLibrary;
-import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.launch.Rendezvous;
 import java.io.Serializable;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.temporal.ChronoUnit;
 import java.util.Arrays;
@@ -17,7 +18,7 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
 /**
- * What Spark runs in each task: joins the communicator, calls the function, and ends the communicator with the task.
+ * Function of each task for Spark: joins the communicator, calls the user's function, and ends the communicator with the task.
  *
  * @param <T> the type of the rows
  * @param <R> the type of the results
@@ -53,26 +54,40 @@ final class RankTask<T, R> extends AbstractFunction1<Iterator<T>, Iterator<R>> i
         List<String> hosts = Arrays.stream(task.getTaskInfos())
                 .map(info -> TaskDevice.hostOf(info.address()))
                 .toList();
-        int rank = task.partitionId();
-        int size = hosts.size();
-        Device device = TaskDevice.of(library, task.resourcesJMap(), hosts, rank);
-        UniqueId made = rank == 0 ? UniqueId.create() : null;
-        Announcement own = Announcement.of(task, library, device, made);
-
-        // Spark's own limit is a year, unless spark.barrier.sync.timeout sets one.
-        String[] all = TaskWatch.await(
-                task, "the " + size + " tasks to meet", deadline, () -> task.allGather(own.encode()), ignored -> {});
-        UniqueId id = Announcement.idOf(own, all);
+        Device device = TaskDevice.of(library, task.resourcesJMap(), hosts, task.partitionId());
+        Rendezvous tasks = new TaskRendezvous(task);
+        String loaded = library.engine() + " " + library.version();
+        requireOneLibrary(tasks.rank(), tasks.gather("library", loaded.getBytes(StandardCharsets.UTF_8), deadline));
 
         CommunicatorBuilder builder = Communicator.builder().device(device).deadline(deadline);
         settings.apply(builder);
-        // It has a deadline of its own, but knows nothing of tasks that are to end.
+        // The creation has a deadline, but does not end when Spark ends the task.
         return TaskWatch.await(
                 task,
-                "the communicator of " + size + " ranks",
+                "the communicator of " + tasks.size() + " ranks",
                 ChronoUnit.FOREVER.getDuration(),
-                () -> builder.create(id, rank, size),
+                () -> builder.create(tasks),
                 Communicator::abort);
+    }
+
+    /**
+     * Checks that all tasks have loaded the same release.
+     *
+     * @param rank this rank
+     * @param libraries engine and release of each rank
+     * @throws IllegalStateException if a rank has another library
+     */
+    static void requireOneLibrary(int rank, List<byte[]> libraries) {
+        List<String> all = libraries.stream()
+                .map(bytes -> new String(bytes, StandardCharsets.UTF_8))
+                .toList();
+        String own = all.get(rank);
+        for (int other = 0; other < all.size(); other++) {
+            if (!all.get(other).equals(own)) {
+                throw new IllegalStateException("all tasks must load the same NCCL: rank " + rank + " has " + own
+                        + ", rank " + other + " has " + all.get(other));
+            }
+        }
     }
 
     /** Lets a checked exception through Spark's interface, which declares none. */

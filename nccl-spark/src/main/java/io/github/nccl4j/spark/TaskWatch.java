@@ -1,23 +1,24 @@
 package io.github.nccl4j.spark;
 
 import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.launch.RendezvousTimeoutException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import org.apache.spark.TaskContext;
 import org.apache.spark.TaskKilledException;
 import org.apache.spark.util.TaskCompletionListener;
 import org.apache.spark.util.TaskFailureListener;
 
-/**
- * Ends what a task waits for when Spark wants the task to end. Spark only sets a flag, of which native code knows nothing.
- */
+/** Ends the calls that a task waits for when Spark ends the task. Spark only sets a flag, which native code does not see. */
 final class TaskWatch {
     private static final Logger LOGGER = System.getLogger(TaskWatch.class.getName());
     private static final long PERIOD_MILLIS = 100;
@@ -26,14 +27,14 @@ final class TaskWatch {
     private TaskWatch() {}
 
     /**
-     * Makes a call that waits for other tasks, in a thread of its own, which is interrupted and left alone if the task is
-     * to end or the limit has passed.
+     * Makes a call that waits for other tasks, in a thread of its own. If Spark ends the task or the limit has passed, the
+     * thread is interrupted and not waited for.
      *
-     * @param what it waits for, for the message
-     * @param limit how long
-     * @param late gets the result of a call that returns when nobody waits for it any more
-     * @throws TaskKilledException if the task is to end
-     * @throws IllegalStateException if the limit has passed
+     * @param what the object of the wait, for messages
+     * @param limit the time to wait
+     * @param late disposes of the result of a call that returns after the caller gave up
+     * @throws TaskKilledException if Spark ends the task
+     * @throws RendezvousTimeoutException if the limit has passed
      */
     static <V> V await(TaskContext task, String what, Duration limit, Callable<V> call, Consumer<V> late)
             throws Exception {
@@ -56,13 +57,13 @@ final class TaskWatch {
                 } catch (TimeoutException notYet) {
                     boolean killed = task.isInterrupted();
                     boolean over = Duration.ofNanos(System.nanoTime() - start).compareTo(limit) >= 0;
-                    // A call that returns late gets nowhere with its result, and disposes of it.
+                    // Otherwise the call has returned meanwhile, and its result counts.
                     if ((killed || over) && result.cancel(false)) {
                         caller.interrupt();
                         throw killed
                                 ? new TaskKilledException("while it waited for " + what)
-                                : new IllegalStateException(
-                                        describe(task) + " waited for " + what + " for " + limit + " in vain");
+                                : new RendezvousTimeoutException(
+                                        describe(task) + " waited " + limit + " for " + what, List.of());
                     }
                 }
             }
@@ -78,13 +79,25 @@ final class TaskWatch {
     }
 
     /**
-     * Closes a communicator when the task is done, and aborts it when the task has failed or is to end.
+     * Returns true if Spark ends the task within a second. When a stage ends, Spark ends its exchanges and its tasks in either
+     * order.
+     */
+    static boolean endsSoon(TaskContext task) {
+        long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(HEAD_START_MILLIS);
+        while (!task.isInterrupted() && !Thread.currentThread().isInterrupted() && System.nanoTime() < end) {
+            LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(PERIOD_MILLIS));
+        }
+        return task.isInterrupted();
+    }
+
+    /**
+     * Closes a communicator when its task is done, and aborts it when the task fails or Spark ends the task.
      */
     static void endWithTask(TaskContext task, Communicator communicator) {
         CompletableFuture<Boolean> succeeded = new CompletableFuture<>();
         TaskFailureListener whenFailed = (context, error) -> succeeded.complete(false);
         TaskCompletionListener whenDone = context -> {
-            // Spark has called the other one before, if the task has failed.
+            // If the task has failed, Spark called the failure listener first.
             if (!succeeded.isDone()) {
                 try {
                     communicator.close();
@@ -108,9 +121,8 @@ final class TaskWatch {
         while (true) {
             try {
                 if (!succeeded.get(PERIOD_MILLIS, TimeUnit.MILLISECONDS)) {
-                    // Aborting makes the other tasks fail too. The driver shows the first failure that it hears of,
-                    // which
-                    // should be the one that led to the others.
+                    // Aborting makes the other tasks fail, too. The driver shows the first failure that is reported to
+                    // it, which should be the cause of the others.
                     Thread.sleep(HEAD_START_MILLIS);
                     return false;
                 }
@@ -120,7 +132,7 @@ final class TaskWatch {
                     return false;
                 }
             } catch (ExecutionException e) {
-                throw new IllegalStateException("it is never completed with an exception", e);
+                throw new IllegalStateException("never completed with an exception", e);
             }
         }
     }
@@ -137,7 +149,7 @@ final class TaskWatch {
         return "task " + task.partitionId() + " of stage " + task.stageId() + "." + task.stageAttemptNumber();
     }
 
-    /** What a thread beside the task does. */
+    /** The work of a thread beside the task. */
     @FunctionalInterface
     private interface Work {
         void run() throws InterruptedException;

@@ -7,6 +7,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.Communicator.State;
+import io.github.nccl4j.highlevel.ReduceOp;
+import io.github.nccl4j.launch.Rendezvous;
+import io.github.nccl4j.launch.RendezvousException;
+import io.github.nccl4j.launch.RendezvousTimeoutException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -19,6 +23,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
+import org.apache.spark.BarrierTaskContext;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkException;
 import org.apache.spark.TaskContext;
@@ -245,7 +250,63 @@ class NcclRddTest {
                 })
                 .mapPartitions((communicator, rows) -> List.of(1).iterator());
         Exception failure = assertThrows(SparkException.class, results::collect);
-        assertTrue(failure.getMessage().contains("NcclTimeoutException"), failure.getMessage());
+        assertTrue(failure.getMessage().contains("RendezvousTimeoutException"), failure.getMessage());
+        assertTrue(failure.getMessage().contains("waited PT4S for the 2 tasks at 'card'"), failure.getMessage());
+    }
+
+    @Test
+    void theTasksOfAStageAreARendezvous() {
+        List<String> results = NcclRdd.of(twoPartitions())
+                .mapPartitions((communicator, rows) -> {
+                    Rendezvous tasks = new TaskRendezvous(BarrierTaskContext.get());
+                    List<byte[]> ranks = tasks.gather("rank", new byte[] {(byte) (10 + tasks.rank())}, LONG);
+                    byte[] root = tasks.scope("a").broadcast("value", 1, () -> new byte[] {7}, LONG);
+                    tasks.barrier("end", LONG);
+                    return List.of(tasks.rank() + " of " + tasks.size() + ": " + ranks.get(0)[0] + " " + ranks.get(1)[0]
+                                    + " " + root[0])
+                            .iterator();
+                })
+                .collect();
+        assertEquals(List.of("0 of 2: 10 11 7", "1 of 2: 10 11 7"), results);
+    }
+
+    @Test
+    void callsOfCommunicatorsCanBeCompared() {
+        System.setProperty("nccl4j.check", "true");
+        try {
+            JavaRDD<Integer> results = NcclRdd.of(twoPartitions()).mapPartitions((communicator, rows) -> {
+                RankSum.of(communicator, 1);
+                return List.of(RankSum.of(communicator, communicator.rank() == 0 ? ReduceOp.SUM : ReduceOp.MAX, 1))
+                        .iterator();
+            });
+            Exception failure = assertThrows(SparkException.class, results::collect);
+            assertTrue(failure.getMessage().contains("CallMismatchException"), failure.getMessage());
+        } finally {
+            System.clearProperty("nccl4j.check");
+        }
+    }
+
+    @Test
+    void tasksThatMakeDifferentCallsAreNamed() {
+        List<String> failures = NcclRdd.of(twoPartitions())
+                .mapPartitions((communicator, rows) -> {
+                    Rendezvous tasks = new TaskRendezvous(BarrierTaskContext.get());
+                    try {
+                        tasks.barrier("call " + tasks.rank(), LONG);
+                        return List.of("none").iterator();
+                    } catch (RendezvousException e) {
+                        return List.of(e.getMessage().replaceAll("stage \\d+", "stage S"))
+                                .iterator();
+                    }
+                })
+                .collect();
+        assertEquals(
+                List.of(
+                        "all tasks must make the same call: rank 1 is at 'call 1' of stage S.0, this rank at 'call 0' of"
+                                + " stage S.0",
+                        "all tasks must make the same call: rank 0 is at 'call 0' of stage S.0, this rank at 'call 1' of"
+                                + " stage S.0"),
+                failures);
     }
 
     @Test
@@ -262,12 +323,12 @@ class NcclRddTest {
                                     return "late";
                                 },
                                 SEEN::add);
-                    } catch (IllegalStateException e) {
+                    } catch (RendezvousTimeoutException e) {
                         return e.getMessage().replaceFirst("stage \\d+", "stage S");
                     }
                 })
                 .collect();
-        assertEquals(List.of("task 0 of stage S.0 waited for a call for PT0.2S in vain"), failures);
+        assertEquals(List.of("task 0 of stage S.0 waited PT0.2S for a call"), failures);
         RELEASE.release();
         await(() -> SEEN.contains("late"));
     }

@@ -13,10 +13,15 @@ final class RankSum {
 
     /** The sum of a value over all ranks. */
     static int of(Communicator communicator, int value) {
+        return of(communicator, ReduceOp.SUM, value);
+    }
+
+    /** The result of a reduction of a value of each rank. */
+    static int of(Communicator communicator, ReduceOp op, int value) {
         try (CudaStream stream = CudaStream.nonBlocking(communicator.device());
                 DeviceBuffer<Int32> buffer = communicator.device().allocate(ElementType.INT32, 1)) {
             buffer.copyFrom(new int[] {value});
-            communicator.allReduce(buffer, ReduceOp.SUM, stream);
+            communicator.allReduce(buffer, op, stream);
             communicator.work(stream).await();
             int[] sum = new int[1];
             buffer.copyTo(sum);

@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import io.github.nccl4j.internal.memory.Bounds;
+import io.github.nccl4j.internal.threads.Suppressed;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -47,8 +49,8 @@ class BoundsTest {
         Bounds.checkAddress("send", MAX, 0);
         for (long[] wrong : new long[][] {{0xfff, 1}, {0, 1}, {-1, 0}, {0x1000, MAX - 0xfff}, {MAX, 1}}) {
             assertEquals(
-                    "send and what is there must be from 0x1000 to 0x7fffffffffffffff: 0x" + Long.toHexString(wrong[0])
-                            + " with " + wrong[1] + " bytes",
+                    "send must be the start of memory within 0x1000 to 0x7fffffffffffffff: 0x"
+                            + Long.toHexString(wrong[0]) + " with " + wrong[1] + " bytes",
                     assertThrows(IllegalArgumentException.class, () -> Bounds.checkAddress("send", wrong[0], wrong[1]))
                             .getMessage());
         }

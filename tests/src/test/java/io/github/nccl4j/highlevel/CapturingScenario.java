@@ -157,7 +157,7 @@ public final class CapturingScenario {
                 graph.close();
                 exists(true, device, handle);
                 stream.synchronize();
-                InFlight.poll();
+                PendingReleases.poll();
                 exists(false, device, handle);
                 long start = System.nanoTime();
                 while (used.get(0).get() != null && System.nanoTime() - start < 20_000_000_000L) {

@@ -4,13 +4,15 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import io.github.nccl4j.highlevel.NcclLog.Level;
 import io.github.nccl4j.highlevel.NcclLog.Line;
+import io.github.nccl4j.internal.log.KnownCommunicators;
+import io.github.nccl4j.internal.log.LogParser;
 import java.util.Optional;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Lines as releases of NCCL write them. */
+/** Tests of {@link LogParser} with lines as releases of NCCL write them. */
 class LogParserTest {
     private static final long HANDLE = 0x7f3a1c000b70L;
 
@@ -21,7 +23,7 @@ class LogParserTest {
     }
 
     private static Line parse(String line) {
-        return LogParser.parse(line, 4711).orElseThrow();
+        return NcclLog.parse(line, 4711).orElseThrow();
     }
 
     @ParameterizedTest
@@ -52,14 +54,14 @@ class LogParserTest {
 
     @Test
     void skipsLinesOfAnotherProcess() {
-        assertEquals(Optional.empty(), LogParser.parse("node1:4712:4720 [3] NCCL INFO x", 4711));
+        assertEquals(Optional.empty(), NcclLog.parse("node1:4712:4720 [3] NCCL INFO x", 4711));
     }
 
     @Test
     void handleInTextGivesRankAndName() {
         String line = "node1:4711:4711 [0] NCCL INFO comm 0x7f3a1c000b70 rank 5 nranks 8 - Init COMPLETE";
         assertEquals(5, parse(line.replace("b70", "c70")).rank());
-        KnownCommunicators.add(HANDLE, 2, "train", Device.host());
+        KnownCommunicators.add(HANDLE, new KnownCommunicators.Member(2, "train", -1));
         assertEquals(2, parse(line).rank());
         assertEquals("train", parse(line).communicator());
         assertEquals("", parse(line.replace("b70", "c70")).communicator());

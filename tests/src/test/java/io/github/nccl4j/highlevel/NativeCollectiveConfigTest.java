@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.header.Field;
+import io.github.nccl4j.internal.memory.Address;
 import io.github.nccl4j.nccl.ncclCollConfig_t;
 import io.github.nccl4j.nccl.ncclConfigExt_t;
 import io.github.nccl4j.tests.PackagedHeader;

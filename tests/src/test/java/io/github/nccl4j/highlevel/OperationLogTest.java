@@ -3,7 +3,12 @@ package io.github.nccl4j.highlevel;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+<<<<<<< HEAD
+import io.github.nccl4j.tools.support.Threads;
+=======
+import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.tests.Threads;
+>>>>>>> main
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -166,12 +171,12 @@ class OperationLogTest {
     @Test
     void marksEarlierOperationsOfTheStreamAsDone() {
         OperationLog log = filled(7, 6);
-        log.seenDone(1, 4, 1000);
+        log.markDone(1, 4, 1000);
         assertEquals(
                 List.of(1000L, 0L, 1000L, 0L, 0L, 0L),
                 log.entries().stream().map(OperationLog.Entry::done).toList());
-        log.seenDone(1, 6, 2000);
-        log.seenDone(0, 2, 3000);
+        log.markDone(1, 6, 2000);
+        log.markDone(0, 2, 3000);
         assertEquals(
                 List.of(1000L, 3000L, 1000L, 0L, 2000L, 0L),
                 log.entries().stream().map(OperationLog.Entry::done).toList());
@@ -182,7 +187,7 @@ class OperationLogTest {
         assertEquals(List.of(3L, 4L, 5L, 6L, 7L, 8L, 9L), sequences(log));
         assertEquals(0, log.last().done());
         // An operation that was overwritten long ago.
-        log.seenDone(1, 1, 4000);
+        log.markDone(1, 1, 4000);
         assertEquals(1000, log.entries().get(0).done());
     }
 

@@ -211,7 +211,7 @@ class AlltoAllvFormTest {
     /** The library says VCCL's text, so it is called; it must survive that and not be taken for one of VCCL's forms. */
     @Test
     void otherFormsOfVcclAreRefused() throws IOException {
-        String reason = "it has its communicator neither at place 9 nor at place 10";
+        String reason = "its communicator is neither argument 9 nor argument 10";
         for (Path library : List.of(
                 StubLibraries.rcclShape(folder, "traced", StubLibraries.VCCL_TEXT),
                 StubLibraries.nineOther(folder, "untraced", StubLibraries.VCCL_TEXT),

@@ -63,7 +63,7 @@ class JavadocSnippetsTest {
     private String errors(String folder, String prelude) throws IOException {
         Snippets snippets = new Snippets();
         try (Stream<Path> files = Files.list(SOURCES.resolve(folder))) {
-            files.sorted().forEach(file -> addSnippets(snippets, prelude, file));
+            files.filter(Files::isRegularFile).sorted().forEach(file -> addSnippets(snippets, prelude, file));
         }
         assertFalse(snippets.isEmpty(), folder);
         return snippets.errors(classes);

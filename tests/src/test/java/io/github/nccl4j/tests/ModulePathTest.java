@@ -50,7 +50,8 @@ class ModulePathTest {
                         MODULE + ".global",
                         MODULE + ".library",
                         MODULE + ".nccl",
-                        MODULE + ".nccl_device"),
+                        MODULE + ".nccl_device",
+                        MODULE + ".presets"),
                 module.exports().stream().map(ModuleDescriptor.Exports::source).collect(Collectors.toSet()));
     }
 

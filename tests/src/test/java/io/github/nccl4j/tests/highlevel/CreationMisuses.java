@@ -12,6 +12,7 @@ import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.ShrinkFlag;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.library.NcclLibraryException;
+import io.github.nccl4j.tools.support.Checks;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -290,13 +291,13 @@ final class CreationMisuses {
                 w -> w.refuses(
                         IllegalArgumentException.class,
                         () -> w.first.shrink(List.of(), ShrinkFlag.DEFAULT),
-                        "at least 1 rank: 0"));
+                        "excluded must not be empty"));
         add(
                 "shrink: this rank",
                 w -> w.refuses(
                         IllegalArgumentException.class,
                         () -> w.first.shrink(List.of(0, 1), ShrinkFlag.DEFAULT),
-                        "this rank",
+                        "a rank must not exclude itself: ",
                         "0"));
         for (int rank : new int[] {-1, 2}) {
             add(

@@ -8,6 +8,7 @@ import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.Version;
 import io.github.nccl4j.highlevel.WindowFlag;
+import io.github.nccl4j.tools.support.Checks;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.BiConsumer;
@@ -79,7 +80,7 @@ final class FaultyLibraryMisuses {
                 "NCCL 2.28.3 in a window: " + what,
                 false,
                 w -> w.refuses(
-                        IllegalArgumentException.class, inAWindow(w, code), words, "NCCL 2.28.3 would bring wrong")));
+                        IllegalArgumentException.class, inAWindow(w, code), words, "NCCL 2.28.3 returns wrong")));
     }
 
     private static Checks.Code inAWindow(MisuseWorld w, BiConsumer<MisuseWorld, DeviceBuffer<Float16>> code) {

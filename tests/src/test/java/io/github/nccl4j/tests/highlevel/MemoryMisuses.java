@@ -157,14 +157,14 @@ final class MemoryMisuses {
                 "float32",
                 "byte");
         refused(
-                "copy: beyond the array",
+                "copy: an array that is longer than a slice",
                 IndexOutOfBoundsException.class,
-                w -> w.send.copyFrom(new float[3], 2, 0, 2),
-                "2 + 2 > 3");
+                w -> w.send.slice(1, 2).copyFrom(new float[3]),
+                "0 + 3 > 2");
         refused(
                 "copy: a negative offset",
                 IndexOutOfBoundsException.class,
-                w -> w.send.copyTo(new float[3], 0, -1, 2),
+                w -> w.send.copyTo(FloatBuffer.allocate(2), -1),
                 "-1");
         refused(
                 "copy: bytes that are no elements",

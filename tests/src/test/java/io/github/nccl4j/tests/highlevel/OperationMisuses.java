@@ -19,6 +19,7 @@ import java.util.function.BiFunction;
 /** Wrong arguments of every operation on data. */
 final class OperationMisuses {
     private static final int PART = 4;
+    private static final String OVERLAP = "buffers overlap without being in place: ";
 
     private final List<Misuse> all = new ArrayList<>();
 
@@ -277,6 +278,11 @@ final class OperationMisuses {
         }
     }
 
+    private static String addresses(DeviceBuffer<?> buffer) {
+        return "[0x" + Long.toHexString(buffer.address()) + ", 0x"
+                + Long.toHexString(buffer.address() + buffer.sizeInBytes()) + ")";
+    }
+
     /** Buffers of which each would be right, but not both. */
     private static void pairs(Form form, String name, int sendLength, int recvLength) {
         form.refuses(
@@ -293,9 +299,8 @@ final class OperationMisuses {
                     a.send = whole.slice(0, sendLength);
                     a.recv = whole.slice(sendLength - 1, recvLength);
                 },
-                "must not overlap",
-                " with " + 4 * sendLength,
-                " with " + 4 * recvLength);
+                OVERLAP,
+                ") and [0x");
         if (!name.equals("sendRecv")) {
             form.refuses(
                     "a wrong length",
@@ -427,8 +432,8 @@ final class OperationMisuses {
                     a.recvAddress = w.send.address();
                     a.count = 4;
                 },
-                "must not overlap",
-                " 16 ");
+                OVERLAP,
+                ") and [0x");
         form.refuses(
                 "memory to receive whose last byte is the first to send",
                 IllegalArgumentException.class,
@@ -437,7 +442,7 @@ final class OperationMisuses {
                     a.count = 4;
                     a.type = DataType.INT8;
                 },
-                "must not overlap");
+                OVERLAP);
         form.refuses(
                 "memory to send whose last byte is the first to receive",
                 IllegalArgumentException.class,
@@ -446,7 +451,7 @@ final class OperationMisuses {
                     a.count = 4;
                     a.type = DataType.INT8;
                 },
-                "must not overlap");
+                OVERLAP);
     }
 
     private void single() {
@@ -461,19 +466,19 @@ final class OperationMisuses {
                 w -> w.refuses(
                         IllegalArgumentException.class,
                         () -> w.first.allToAll(w.send, w.send, w.stream),
-                        "must not overlap"));
+                        OVERLAP + addresses(w.send) + " and " + addresses(w.send)));
         add(
                 "allGather in place: another rank's part",
                 w -> w.refuses(
                         IllegalArgumentException.class,
                         () -> w.first.allGather(w.recv.slice(4, 4), w.recv, w.stream),
-                        "must not overlap"));
+                        OVERLAP));
         add(
                 "reduceScatter in place: another rank's part",
                 w -> w.refuses(
                         IllegalArgumentException.class,
                         () -> w.first.reduceScatter(w.send, w.send.slice(4, 4), ReduceOp.SUM, w.stream),
-                        "must not overlap"));
+                        OVERLAP));
         add(
                 "gather without a buffer to receive: as root",
                 w -> w.refuses(

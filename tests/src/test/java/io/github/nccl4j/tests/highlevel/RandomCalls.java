@@ -21,6 +21,8 @@ import io.github.nccl4j.highlevel.ShrinkFlag;
 import io.github.nccl4j.highlevel.StreamTimeoutException;
 import io.github.nccl4j.highlevel.SuspendFlag;
 import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.tools.support.Checks;
+import java.nio.FloatBuffer;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -50,7 +52,7 @@ final class RandomCalls {
     private static final Pattern DISTURBED = Pattern.compile("has (revoked|suspended|finalized) this communicator"
             + "|was ended (by an abort or revoke|at rank)|has not been used by ncclCommGrow|is still being made"
             // That a stream stays open is the caller's concern.
-            + "|is none of the host engine");
+            + "|is not a stream of the host engine|the stream was destroyed during the call");
 
     /** In a group the first only: the others don't go with operations of the parent that come after. */
     private static final CommunicatorConfig[] CONFIGS = {
@@ -526,7 +528,7 @@ final class RandomCalls {
         calls.put("fill a fraction", () -> buffer().fill(0.5));
         calls.put("copy from an array", () -> buffer().copyFrom(orNull(new float[random.nextInt(20)])));
         calls.put("copy to a part", () -> buffer().copyTo(
-                        orNull(new float[8]), random.nextInt(10) - 1, random.nextInt(10) - 1, random.nextInt(10) - 1));
+                        orNull(FloatBuffer.allocate(random.nextInt(10))), random.nextInt(10) - 1));
         calls.put("copy of a buffer", () -> {
             DeviceBuffer<Float32> target = buffer();
             if (target != null) {

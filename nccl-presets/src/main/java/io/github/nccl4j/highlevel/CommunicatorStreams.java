@@ -1,0 +1,139 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.internal.threads.Suppressed;
+import java.util.ArrayDeque;
+import java.util.Deque;
+
+/**
+ * Stream that belongs to a communicator, and the events that mark its work. Events are reused once their work is done;
+ * all are closed with the communicator.
+ */
+final class CommunicatorStreams {
+    private static final int POLLED_AT_ONCE = 64;
+
+    private final Communicator communicator;
+    private CudaStream own;
+    private CudaEvent order;
+    /** Events that are free for reuse. */
+    private final Deque<CudaEvent> events = new ArrayDeque<>();
+    /** Work that has not been observed as done, oldest first. */
+    private final Deque<Work> pending = new ArrayDeque<>();
+
+    private boolean closed;
+
+    CommunicatorStreams(Communicator communicator) {
+        this.communicator = communicator;
+    }
+
+    synchronized CudaStream ownStream() {
+        if (own == null) {
+            own = CudaStream.nonBlocking(communicator.device());
+            order = CudaEvent.create(communicator.device());
+        }
+        return own;
+    }
+
+    synchronized void letDefaultStreamWait() {
+        chain(ownStream(), CudaStream.defaultOf(communicator.device()));
+    }
+
+    synchronized void waitForDefaultStream() {
+        chain(CudaStream.defaultOf(communicator.device()), ownStream());
+    }
+
+    private void chain(CudaStream first, CudaStream then) {
+        order.record(first);
+        then.waitFor(order);
+    }
+
+    /** Marks the end of the work that is in a stream now. */
+    synchronized Work mark(CudaStream stream, OperationLog.Entry last) {
+        recycle();
+        CudaEvent event = null;
+        // With the host engine, work in the default stream was done when its call returned.
+        if (communicator.device().isCuda() || stream.handle != 0) {
+            event = events.isEmpty() ? CudaEvent.create(communicator.device()) : events.pop();
+            boolean recorded = false;
+            try {
+                event.record(stream);
+                recorded = true;
+            } finally {
+                if (!recorded) {
+                    events.push(event);
+                }
+            }
+        }
+        Work work = new Work(communicator, this, event, stream.handle, last);
+        if (event != null) {
+            pending.add(work);
+        }
+        return work;
+    }
+
+    /** Checks all pending work before the communicator is aborted. */
+    synchronized void pollPending() {
+        for (Work work : pending) {
+            try {
+                work.isDone();
+            } catch (RuntimeException failed) {
+                // The work is lost with the communicator.
+            }
+        }
+    }
+
+    /** Returns work that has been pending for longer than a limit, or null. For the watchdog. */
+    synchronized Work overdue(long now, long limit) {
+        int polled = 0;
+        for (Work work : pending) {
+            if (work.isOverdue(now, limit)) {
+                return work;
+            }
+            if (++polled == POLLED_AT_ONCE) {
+                // The oldest work comes first, and threads that add work wait for this lock.
+                break;
+            }
+        }
+        return null;
+    }
+
+    private void recycle() {
+        while (!pending.isEmpty() && pending.peek().isDone()) {
+            pending.poll();
+        }
+    }
+
+    /** Returns an event whose work is done to the free events. */
+    synchronized void free(CudaEvent event) {
+        if (closed) {
+            event.close();
+        } else {
+            events.push(event);
+        }
+    }
+
+    /** Closes stream and events. The native communicator is gone: pending work is done or lost. */
+    synchronized void close() {
+        RuntimeException problem = null;
+        closed = true;
+        while (!pending.isEmpty()) {
+            problem = attempt(problem, pending.poll()::end);
+        }
+        while (!events.isEmpty()) {
+            problem = attempt(problem, events.pop()::close);
+        }
+        if (own != null) {
+            problem = attempt(problem, order::close);
+            problem = attempt(problem, own::close);
+        }
+        Suppressed.rethrow(problem);
+    }
+
+    private static RuntimeException attempt(RuntimeException earlier, Runnable action) {
+        try {
+            action.run();
+            return earlier;
+        } catch (RuntimeException e) {
+            return Suppressed.first(earlier, e);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.internal.memory.Bounds;
+import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.memory.StalledDevices;
+import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.library.NativeLibrary;
+import java.nio.ByteBuffer;
+import java.nio.ReadOnlyBufferException;
+import java.util.Objects;
+import org.bytedeco.javacpp.BytePointer;
+import org.bytedeco.javacpp.Pointer;
+
+/**
+ * Memory that a {@link DeviceBuffer} owns, and the checks of memory that it wraps. Immutable.
+ *
+ * @param address the address
+ * @param free frees the memory
+ */
+record MemoryAllocation(long address, Runnable free) {
+    /** Suffices for the vector loads of every engine. */
+    private static final int HOST_ALIGNMENT = 64;
+
+    /** Allocates memory of a device. */
+    static MemoryAllocation allocate(Device device, long bytes) {
+        PendingReleases.poll();
+        if (device.isCuda()) {
+            long address = Cuda.allocate(device, bytes);
+            return new MemoryAllocation(address, () -> StalledDevices.free(device, () -> Cuda.free(device, address)));
+        }
+        if (bytes > Long.MAX_VALUE - HOST_ALIGNMENT) {
+            throw new OutOfMemoryError("cannot allocate " + bytes + " bytes of host memory");
+        }
+        NativeMemory.requireJavaCpp();
+        Pointer memory = Pointer.malloc(bytes + HOST_ALIGNMENT);
+        if (memory == null || memory.isNull()) {
+            throw new OutOfMemoryError("cannot allocate " + bytes + " bytes of host memory");
+        }
+        long address = (memory.address() + HOST_ALIGNMENT - 1) & -HOST_ALIGNMENT;
+        return new MemoryAllocation(address, () -> HostStreams.free(memory));
+    }
+
+    /** Allocates host memory that is page-locked for a CUDA device. */
+    static MemoryAllocation allocatePinned(Device device, long bytes) {
+        if (device.isHost()) {
+            return allocate(device, bytes);
+        }
+        PendingReleases.poll();
+        long address = Cuda.allocateHost(device, bytes);
+        // Unlike cudaFree, cudaFreeHost does not wait for work that uses the memory.
+        return freedAfterWork(device, address, () -> Cuda.freeHost(device, address));
+    }
+
+    /** Allocates memory of a device by NCCL. */
+    static MemoryAllocation allocateForWindow(Device device, long bytes) {
+        if ((NativeLibrary.engine() == Engine.HOST) != device.isHost()) {
+            throw new IllegalStateException("memory for windows on " + device + " can't come from the loaded library, "
+                    + NativeLibrary.path() + (device.isHost() ? ", which is not" : ", which is") + " the host engine");
+        }
+        if (device.isHost()) {
+            long address = NcclMemory.allocate(bytes);
+            return new MemoryAllocation(address, () -> NcclMemory.free(address));
+        }
+        long address = Cuda.on(device, () -> NcclMemory.allocate(bytes));
+        // Unlike cudaFree, ncclMemFree does not wait for work that uses the memory.
+        return freedAfterWork(
+                device,
+                address,
+                () -> Cuda.on(device, () -> {
+                    NcclMemory.free(address);
+                    return null;
+                }));
+    }
+
+    /** Takes over memory that other code allocated. */
+    static MemoryAllocation of(Device device, long address, Runnable free) {
+        return device.isHost() ? new MemoryAllocation(address, free) : freedAfterWork(device, address, free);
+    }
+
+    private static MemoryAllocation freedAfterWork(Device device, long address, Runnable free) {
+        return new MemoryAllocation(
+                address,
+                () -> StalledDevices.free(device, () -> {
+                    Cuda.synchronizeDevice(device);
+                    free.run();
+                }));
+    }
+
+    /** Returns the size of memory to allocate: at least 1 byte, so that every buffer has an address. */
+    static long allocatedBytes(ElementType<?> type, long length) {
+        return Math.max(1, bytes(type, length));
+    }
+
+    static long bytes(ElementType<?> type, long length) {
+        Objects.requireNonNull(type, "type");
+        if (length < 0) {
+            throw new IllegalArgumentException("length must be >= 0: " + length);
+        }
+        if (length > Long.MAX_VALUE / type.sizeInBytes()) {
+            throw new IllegalArgumentException("length * size of " + type + " must be <= " + Long.MAX_VALUE + ": "
+                    + length + " * " + type.sizeInBytes());
+        }
+        return length * type.sizeInBytes();
+    }
+
+    /** Checks memory to wrap. */
+    static void checkWrapped(ElementType<?> type, long address, long length) {
+        long bytes = bytes(type, length);
+        if (address == 0) {
+            throw new IllegalArgumentException("address must not be 0");
+        }
+        if (address % type.sizeInBytes() != 0) {
+            throw new IllegalArgumentException("address must be a multiple of the size of " + type + ": 0x"
+                    + Long.toHexString(address) + " % " + type.sizeInBytes() + " != 0");
+        }
+        Bounds.checkAddress("address", address, bytes);
+    }
+
+    /** Returns the address of a pointer's position, from which on it must have the elements. */
+    static long addressOf(ElementType<?> type, Pointer pointer, long length) {
+        long bytes = bytes(type, length);
+        if (pointer.isNull()) {
+            throw new IllegalArgumentException("pointer must not be NULL");
+        }
+        long size = pointer.sizeof();
+        if (pointer.limit() > 0 && bytes > (pointer.limit() - pointer.position()) * size) {
+            throw new IndexOutOfBoundsException("length * size of " + type + " must be <= the bytes of the pointer: "
+                    + length + " * " + type.sizeInBytes() + " > "
+                    + (pointer.limit() - pointer.position()) * size);
+        }
+        return pointer.address() + pointer.position() * size;
+    }
+
+    /** Returns the address of the position of a direct buffer, which must have whole elements. */
+    static long addressOf(ElementType<?> type, ByteBuffer memory) {
+        Objects.requireNonNull(type, "type");
+        if (!memory.isDirect()) {
+            throw new IllegalArgumentException("memory must be direct: " + memory);
+        }
+        if (memory.isReadOnly()) {
+            throw new ReadOnlyBufferException();
+        }
+        if (memory.remaining() % type.sizeInBytes() != 0) {
+            throw new IllegalArgumentException("memory must have a multiple of the size of " + type + ": "
+                    + memory.remaining() + " % " + type.sizeInBytes() + " != 0");
+        }
+        return new BytePointer(memory.slice()).address();
+    }
+}

@@ -1,0 +1,32 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.library.Engine;
+
+/** Several ranks on one GPU, which NCCL refuses unless a variable of the environment allows them. */
+final class SharedGpus {
+    static final String VARIABLE = "NCCL_MULTI_RANK_GPU_ENABLE";
+    static final Version SINCE = new Version(2, 30, 3);
+
+    private SharedGpus() {}
+
+    /** Returns true if NCCL creates communicators with several ranks on one GPU. */
+    static boolean areAllowed(NcclLibrary library) {
+        return library.engine() == Engine.NCCL && areAllowed(library.version(), System.getenv(VARIABLE));
+    }
+
+    /**
+     * Returns true if a release and the value of the variable allow them.
+     *
+     * @param value a number in C's notation; null, 0 and other texts allow nothing
+     */
+    static boolean areAllowed(Version version, String value) {
+        if (value == null || !version.isAtLeast(SINCE)) {
+            return false;
+        }
+        try {
+            return Long.decode(value.strip()) != 0;
+        } catch (NumberFormatException ignoredByNccl) {
+            return false;
+        }
+    }
+}

@@ -1,0 +1,219 @@
+package io.github.nccl4j.launch.store;
+
+import io.github.nccl4j.internal.threads.DaemonThreads;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.System.Logger.Level;
+import java.nio.ByteBuffer;
+import java.nio.channels.ClosedSelectorException;
+import java.nio.channels.SelectableChannel;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.util.ArrayList;
+import java.util.Queue;
+import java.util.TreeSet;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.Executor;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/**
+ * One daemon thread that serves non-blocking channels and timers. Handlers, timers and tasks run in this thread only;
+ * {@link #execute} hands a task to it from another thread.
+ */
+final class EventLoop implements Executor {
+    private static final int INPUT_BYTES = 1 << 16;
+
+    private static EventLoop clientLoop;
+    private static int clients;
+
+    /** Serves a channel; the attachment of the channel's key. */
+    interface Handler {
+        /** Called when the channel is ready for an operation in its interest set. An exception closes the channel. */
+        void handleReady(SelectionKey key) throws IOException;
+
+        /** Called after {@link EventLoop#close(SelectionKey, IOException)} has closed the channel. */
+        void handleClose(IOException why);
+    }
+
+    /** An action that runs once at a time of {@link System#nanoTime()}. */
+    static final class Timer implements Comparable<Timer> {
+        private final long deadline;
+        private final long number;
+        private final Runnable action;
+
+        private Timer(long deadline, long number, Runnable action) {
+            this.deadline = deadline;
+            this.number = number;
+            this.action = action;
+        }
+
+        @Override
+        public int compareTo(Timer other) {
+            // Differences, because System.nanoTime() may wrap.
+            return deadline != other.deadline
+                    ? Long.signum(deadline - other.deadline)
+                    : Long.compare(number, other.number);
+        }
+    }
+
+    private final Selector selector;
+    private final Thread thread;
+    private final ByteBuffer input = ByteBuffer.allocateDirect(INPUT_BYTES);
+    private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
+    private final AtomicBoolean woken = new AtomicBoolean();
+    private final TreeSet<Timer> timers = new TreeSet<>();
+    private long timerCount;
+    private volatile boolean closing;
+
+    EventLoop(String name) throws IOException {
+        selector = Selector.open();
+        thread = DaemonThreads.create(name, this::run);
+        thread.start();
+    }
+
+    /** Returns the loop that all clients of this process share. Each caller calls {@link #releaseByClient} once. */
+    static synchronized EventLoop acquireForClient() throws IOException {
+        if (clients == 0) {
+            clientLoop = new EventLoop("nccl4j-store-client");
+        }
+        clients++;
+        return clientLoop;
+    }
+
+    static synchronized void releaseByClient() {
+        clients--;
+        if (clients == 0) {
+            clientLoop.close();
+            clientLoop = null;
+        }
+    }
+
+    /** Runs a task in the loop's thread, after the tasks that were added before. From any thread. */
+    @Override
+    public void execute(Runnable task) {
+        tasks.add(task);
+        if (Thread.currentThread() != thread && woken.compareAndSet(false, true)) {
+            selector.wakeup();
+        }
+    }
+
+    /** Ends the thread, which closes the registered channels first. Does not wait. From any thread. */
+    void close() {
+        closing = true;
+        selector.wakeup();
+    }
+
+    /** Waits until the thread has ended. The ports of its channels are free only then. */
+    void awaitEnd(long millis) throws InterruptedException {
+        thread.join(millis);
+    }
+
+    /* In the loop's thread. */
+
+    SelectionKey register(SelectableChannel channel, int operations, Handler handler) throws IOException {
+        channel.configureBlocking(false);
+        return channel.register(selector, operations, handler);
+    }
+
+    /** Returns the cleared buffer into which handlers read; valid until the handler returns. */
+    ByteBuffer input() {
+        return input.clear();
+    }
+
+    Timer schedule(long nanoTime, Runnable action) {
+        Timer timer = new Timer(nanoTime, timerCount++, action);
+        timers.add(timer);
+        return timer;
+    }
+
+    void cancel(Timer timer) {
+        if (timer != null) {
+            timers.remove(timer);
+        }
+    }
+
+    private void run() {
+        IOException end = new IOException("the store's thread has ended");
+        try {
+            while (!closing) {
+                if (tasks.isEmpty()) {
+                    selector.select(EventLoop::serve, selectTimeoutMillis());
+                } else {
+                    selector.selectNow(EventLoop::serve);
+                }
+                woken.set(false);
+                for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
+                    runSafely(task);
+                }
+                runTimers();
+            }
+        } catch (IOException | UncheckedIOException | ClosedSelectorException failure) {
+            end = new IOException("the store's thread failed: " + failure, failure);
+        } finally {
+            closing = true;
+            closeAll(end);
+            // Callers may wait for tasks that were added meanwhile.
+            for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
+                runSafely(task);
+            }
+        }
+    }
+
+    private long selectTimeoutMillis() {
+        if (timers.isEmpty()) {
+            return 0;
+        }
+        long left = timers.first().deadline - System.nanoTime();
+        // A timeout of 0 waits forever.
+        return Math.max(1, (left + 999_999) / 1_000_000);
+    }
+
+    private static void serve(SelectionKey key) {
+        Handler handler = (Handler) key.attachment();
+        try {
+            if (key.isValid()) {
+                handler.handleReady(key);
+            }
+        } catch (IOException | RuntimeException failure) {
+            close(key, failure instanceof IOException expected ? expected : new IOException(failure));
+        }
+    }
+
+    /** Closes a channel, then calls its handler. */
+    static void close(SelectionKey key, IOException why) {
+        try {
+            key.channel().close();
+        } catch (IOException ignored) {
+            // The channel is not used again.
+        }
+        ((Handler) key.attachment()).handleClose(why);
+    }
+
+    private void runTimers() {
+        while (!timers.isEmpty() && timers.first().deadline - System.nanoTime() <= 0) {
+            runSafely(timers.pollFirst().action);
+        }
+    }
+
+    private static void runSafely(Runnable task) {
+        try {
+            task.run();
+        } catch (RuntimeException bug) {
+            // A failing task must not end the thread that serves all channels.
+            System.getLogger("io.github.nccl4j").log(Level.ERROR, "a task of the store failed", bug);
+        }
+    }
+
+    private void closeAll(IOException why) {
+        for (SelectionKey key : new ArrayList<>(selector.keys())) {
+            if (key.isValid()) {
+                close(key, why);
+            }
+        }
+        try {
+            selector.close();
+        } catch (IOException ignored) {
+            // The selector is not used again.
+        }
+    }
+}

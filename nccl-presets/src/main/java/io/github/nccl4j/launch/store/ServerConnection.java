@@ -1,0 +1,295 @@
+package io.github.nccl4j.launch.store;
+
+import io.github.nccl4j.launch.env.RankValues;
+import io.github.nccl4j.launch.store.PendingCollective.Signature;
+import io.github.nccl4j.launch.wire.Arguments;
+import io.github.nccl4j.launch.wire.Wire;
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
+import java.security.SecureRandom;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Server end of a connection: runs the handshake, then serves the requests of one rank. */
+final class ServerConnection extends Connection {
+    /** Limit for requests of one rank without a response. */
+    private static final int MAX_PENDING_REQUESTS = 4096;
+
+    private final StoreServer server;
+    private final StoreState state;
+    private final byte[] nonce = new byte[Wire.NONCE_BYTES];
+    private EventLoop.Timer handshakeTimer;
+    private boolean proven;
+    /** Negative until the rank has joined. */
+    private int rank = -1;
+
+    private boolean leaving;
+    private int pendingRequests;
+
+    ServerConnection(StoreServer server, SocketChannel channel) {
+        super(server.loop(), channel, Wire.MAX_HELLO);
+        this.server = server;
+        state = server.state();
+    }
+
+    /** The address of the peer, for messages. */
+    String remoteAddress() {
+        try {
+            InetSocketAddress address = (InetSocketAddress) channel().getRemoteAddress();
+            return address == null ? "no address" : address.getAddress().getHostAddress();
+        } catch (IOException closed) {
+            return "a closed connection";
+        }
+    }
+
+    void sendGreeting() {
+        handshakeTimer = loop().schedule(
+                        server.handshakeDeadline(), () -> close(new IOException("the handshake was not done in time")));
+        boolean withSecret = server.secret() != null;
+        if (withSecret) {
+            Random.SOURCE.nextBytes(nonce);
+        }
+        send(new Wire.Frame()
+                .number64(Wire.MAGIC)
+                .number8(Wire.VERSION)
+                .number8(withSecret ? Wire.WITH_SECRET : Wire.WITHOUT_SECRET)
+                .raw(nonce)
+                .toBytes());
+    }
+
+    /** A class of its own, so that only a store with a secret initializes a secure generator. */
+    static final class Random {
+        static final SecureRandom SOURCE = new SecureRandom();
+
+        private Random() {}
+    }
+
+    @Override
+    void handleFrame(ByteBuffer frame) throws IOException {
+        if (rank >= 0) {
+            Wire.read(frame, this::handleRequest);
+        } else if (proven) {
+            Wire.read(frame, this::handleJoin);
+        } else {
+            try {
+                Wire.read(frame, this::handleHello);
+            } catch (IOException refused) {
+                server.logRefusal(this, refused.getMessage());
+                throw refused;
+            }
+        }
+    }
+
+    private Void handleHello(ByteBuffer frame) throws IOException {
+        if (frame.getLong() != Wire.MAGIC || frame.get() != Wire.VERSION) {
+            throw new IOException("the client does not use version " + Wire.VERSION + " of the store's protocol");
+        }
+        Secret secret = server.secret();
+        boolean clientHasSecret = frame.get() == Wire.WITH_SECRET;
+        byte[] clientNonce = new byte[Wire.NONCE_BYTES];
+        frame.get(clientNonce);
+        if (secret == null || !clientHasSecret) {
+            if (clientHasSecret || secret != null) {
+                refuse(
+                        Wire.FAILED,
+                        "rank 0 has " + (secret == null ? "no" : "a") + " secret, and this rank has "
+                                + (clientHasSecret ? "one" : "none"));
+                throw new IOException(
+                        clientHasSecret
+                                ? "the client has a secret, the store has none"
+                                : "the client has no secret, the store has one");
+            }
+            send(new Wire.Frame()
+                    .number8(Wire.OK)
+                    .raw(new byte[Wire.PROOF_BYTES])
+                    .toBytes());
+        } else {
+            byte[] proof = new byte[Wire.PROOF_BYTES];
+            frame.get(proof);
+            if (!secret.isProof(proof, false, nonce, clientNonce)) {
+                refuse(Wire.FAILED, "the secret of this rank differs from that of rank 0");
+                throw new IOException("the secret of the client differs from that of the store");
+            }
+            send(new Wire.Frame()
+                    .number8(Wire.OK)
+                    .raw(secret.proof(true, nonce, clientNonce))
+                    .toBytes());
+        }
+        enableSeal(secret == null ? null : secret.seal(true, nonce, clientNonce), Wire.MAX_JOIN);
+        proven = true;
+        return null;
+    }
+
+    private void refuse(byte status, String reason) {
+        send(new Wire.Frame().number8(status).text(reason).toBytes());
+    }
+
+    private Void handleJoin(ByteBuffer frame) throws IOException {
+        int claimedRank = frame.getInt();
+        int worldSize = frame.getInt();
+        int restart = frame.getInt();
+        boolean hasLocalRank = frame.get() != 0;
+        String local = Wire.text(frame);
+        String job = Wire.text(frame);
+        String process = remoteAddress() + ", " + Wire.text(frame);
+        RankValues self = server.self();
+        if (!job.equals(self.job()) || restart != self.restart()) {
+            refuse(
+                    Wire.ANOTHER_JOB,
+                    "rank 0 is in job '" + self.job() + "', attempt " + self.restart() + "; this rank is in job '" + job
+                            + "', attempt " + restart);
+            throw new IOException("the client is in another job or attempt");
+        }
+        String refusal = server.join(this, claimedRank, worldSize, hasLocalRank, local, process);
+        if (refusal != null) {
+            refuse(Wire.FAILED, refusal);
+            throw new IOException(refusal);
+        }
+        rank = claimedRank;
+        loop().cancel(handshakeTimer);
+        setMaxFrameBytes(Wire.REQUEST_HEADER_BYTES
+                + Wire.MAX_KEY
+                + Arguments.LONGEST_VALUE
+                + Integer.BYTES * worldSize
+                + Seal.OVERHEAD);
+        send(new Wire.Frame().number8(Wire.OK).toBytes());
+        return null;
+    }
+
+    @Override
+    void handleEnd(IOException why) {
+        loop().cancel(handshakeTimer);
+        server.removeConnection(this, rank, leaving);
+    }
+
+    /** Tells the client that the store closes, and why. */
+    void sendCloseNotice(String reason) {
+        send(new Wire.Frame()
+                .number32(Wire.CLOSE_NOTICE)
+                .number8(Wire.FAILED)
+                .text(reason)
+                .toBytes());
+    }
+
+    /* Requests. */
+
+    private Void handleRequest(ByteBuffer frame) throws IOException {
+        int number = frame.getInt();
+        if (pendingRequests >= MAX_PENDING_REQUESTS) {
+            throw new IOException(
+                    "pending requests of a rank must be <= " + MAX_PENDING_REQUESTS + ": " + (pendingRequests + 1));
+        }
+        pendingRequests++;
+        Responder responder = new RequestResponder(number);
+        switch (Wire.Operation.read(frame)) {
+            case SET -> {
+                String key = Wire.text(frame);
+                state.set(key, Wire.bytes(frame), responder);
+            }
+            case GET -> {
+                long timeout = readTimeout(frame);
+                state.await(List.of(Wire.text(frame)), true, timeout, responder);
+            }
+            case AWAIT -> await(frame, responder);
+            case ADD -> {
+                String key = Wire.text(frame);
+                state.add(key, frame.getLong(), responder);
+            }
+            case DELETE -> state.delete(Wire.text(frame), responder);
+            case COLLECTIVE -> arrive(frame, responder);
+            case ABORT -> {
+                String prefix = Wire.text(frame);
+                state.abort(prefix, "rank " + rank + " has aborted: " + Wire.text(frame));
+                responder.succeed(new byte[0]);
+            }
+            case GONE ->
+                responder.succeed(new Wire.Frame().numbers(state.gone()).toBytes());
+            case LEAVE -> {
+                leaving = true;
+                responder.succeed(new byte[0]);
+            }
+        }
+        return null;
+    }
+
+    private static long readTimeout(ByteBuffer frame) throws IOException {
+        long timeout = frame.getLong();
+        if (timeout < 0 || timeout > Arguments.MAX_NANOSECONDS) {
+            throw new IOException("timeout must be from 0 to " + Arguments.MAX_NANOSECONDS + " ns: " + timeout);
+        }
+        return timeout;
+    }
+
+    private void await(ByteBuffer frame, Responder responder) throws IOException {
+        long timeout = readTimeout(frame);
+        int count = frame.getInt();
+        int max = frame.remaining() / Integer.BYTES;
+        if (count < 0 || count > max) {
+            throw new IOException("number of keys must be from 0 to " + max + ": " + count);
+        }
+        List<String> keys = new ArrayList<>(count);
+        for (int i = 0; i < count; i++) {
+            keys.add(Wire.text(frame));
+        }
+        state.await(keys, false, timeout, responder);
+    }
+
+    private void arrive(ByteBuffer frame, Responder responder) throws IOException {
+        long timeout = readTimeout(frame);
+        int kind = frame.get();
+        int root = frame.getInt();
+        List<Integer> ranks = Wire.numbers(frame);
+        String key = Wire.text(frame);
+        byte[] value = Wire.bytes(frame);
+        if (ranks.isEmpty()) {
+            ranks = state.allRanks();
+        }
+        int index = ranks == state.allRanks() ? rank : ranks.indexOf(rank);
+        int size = state.allRanks().size();
+        boolean validRanks = ranks == state.allRanks()
+                || ranks.stream().allMatch(one -> one >= 0 && one < size)
+                        && ranks.stream().distinct().count() == ranks.size();
+        if (kind < 0
+                || kind >= PendingCollective.Kind.values().length
+                || index < 0
+                || root < 0
+                || root >= ranks.size()
+                || !validRanks) {
+            throw new IOException(
+                    "invalid collective of rank " + rank + ": kind " + kind + ", root " + root + ", ranks " + ranks);
+        }
+        Signature signature = new Signature(PendingCollective.Kind.values()[kind], ranks, root);
+        state.arrive(key, signature, index, value, timeout, responder);
+    }
+
+    /** Sends the response to a request of this connection. */
+    private final class RequestResponder implements Responder {
+        private final int number;
+
+        RequestResponder(int number) {
+            this.number = number;
+        }
+
+        private Wire.Frame header(byte status) {
+            pendingRequests--;
+            return new Wire.Frame().number32(number).number8(status);
+        }
+
+        @Override
+        public void succeed(byte[] content) {
+            send(header(Wire.OK).raw(content).toBytes());
+        }
+
+        @Override
+        public void fail(String reason) {
+            send(header(Wire.FAILED).text(reason).toBytes());
+        }
+
+        @Override
+        public void timeOut(String reason, List<Integer> missing) {
+            send(header(Wire.TIMED_OUT).text(reason).numbers(missing).toBytes());
+        }
+    }
+}

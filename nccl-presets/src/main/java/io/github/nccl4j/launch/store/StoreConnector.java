@@ -1,0 +1,142 @@
+package io.github.nccl4j.launch.store;
+
+import io.github.nccl4j.launch.RendezvousException;
+import io.github.nccl4j.launch.RendezvousTimeoutException;
+import io.github.nccl4j.launch.env.Endpoint;
+import io.github.nccl4j.launch.env.RankValues;
+import io.github.nccl4j.launch.wire.Arguments;
+import io.github.nccl4j.launch.wire.MessageText;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.UnknownHostException;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+/**
+ * Opens the connection of a rank to the store: tries to connect and join until the deadline.
+ *
+ * @param server the server of this process, or null
+ * @param deadline a time of {@link System#nanoTime()}
+ * @param timeout the time from which the deadline was made, for messages
+ */
+record StoreConnector(RankValues self, Secret secret, StoreServer server, long deadline, Duration timeout) {
+    private static final long MIN_PAUSE_MILLIS = 5;
+    private static final long MAX_PAUSE_MILLIS = 500;
+    private static final long MAX_ATTEMPT_MILLIS = 20_000;
+
+    /** Returns a client that has joined. The caller closes it and calls {@link EventLoop#releaseByClient}. */
+    StoreClient connect() {
+        EventLoop loop;
+        try {
+            loop = EventLoop.acquireForClient();
+        } catch (IOException noSelector) {
+            throw new RendezvousException(
+                    "rank " + self.rank() + " can't create the thread of its store: " + noSelector, noSelector);
+        }
+        boolean done = false;
+        try {
+            StoreClient client = join(loop);
+            done = true;
+            return client;
+        } finally {
+            if (!done) {
+                EventLoop.releaseByClient();
+            }
+        }
+    }
+
+    /** The address of the store, such as "node0:29500". */
+    String address() {
+        return server == null
+                ? Endpoint.format(self.masterAddress(), self.masterPort())
+                : Endpoint.format(self.masterAddress(), server.address().getPort());
+    }
+
+    private StoreClient join(EventLoop loop) {
+        IOException last = null;
+        long pause = MIN_PAUSE_MILLIS;
+        while (true) {
+            if (millisLeft() <= 0) {
+                throw new RendezvousTimeoutException(
+                        "rank " + self.rank() + " could not reach rank 0 at " + address() + " within "
+                                + MessageText.seconds(Arguments.nanoseconds(timeout))
+                                + (last == null ? "" : ": " + MessageText.reason(last)),
+                        List.of(0));
+            }
+            try {
+                for (InetSocketAddress address : addresses()) {
+                    try {
+                        return attempt(loop, address, Math.max(1, Math.min(millisLeft(), MAX_ATTEMPT_MILLIS)));
+                    } catch (IOException failure) {
+                        // The failure of a complete attempt says more than that of one that the deadline has cut short.
+                        boolean cutShort = millisLeft() <= 0 && failure.getCause() instanceof TimeoutException;
+                        last = last != null && cutShort ? last : failure;
+                    }
+                }
+                // Random, so that ranks that failed at the same time do not retry at the same time.
+                Thread.sleep(Math.max(
+                        0, Math.min(millisLeft(), ThreadLocalRandom.current().nextLong(pause / 2, pause + 1))));
+                pause = Math.min(2 * pause, MAX_PAUSE_MILLIS);
+            } catch (InterruptedException interrupted) {
+                Thread.currentThread().interrupt();
+                throw new RendezvousException(
+                        "rank " + self.rank() + " was interrupted while it waited for rank 0", interrupted);
+            }
+        }
+    }
+
+    private long millisLeft() {
+        return TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime());
+    }
+
+    /** Resolves the name for each attempt, because the name may be registered only after rank 0 has started. */
+    private List<InetSocketAddress> addresses() {
+        if (server != null) {
+            InetSocketAddress own = server.address();
+            return List.of(
+                    own.getAddress().isAnyLocalAddress()
+                            ? new InetSocketAddress(InetAddress.getLoopbackAddress(), own.getPort())
+                            : own);
+        }
+        try {
+            return Arrays.stream(InetAddress.getAllByName(self.masterAddress()))
+                    .map(address -> new InetSocketAddress(address, self.masterPort()))
+                    .toList();
+        } catch (UnknownHostException notYet) {
+            return List.of(InetSocketAddress.createUnresolved(self.masterAddress(), self.masterPort()));
+        }
+    }
+
+    private StoreClient attempt(EventLoop loop, InetSocketAddress address, long timeoutMillis)
+            throws IOException, InterruptedException {
+        if (address.isUnresolved()) {
+            throw new UnknownHostException("the host name " + address.getHostString() + " can't be resolved");
+        }
+        StoreClient client = StoreClient.connect(loop, address, self, secret);
+        boolean joined = false;
+        try {
+            client.joined().get(timeoutMillis, TimeUnit.MILLISECONDS);
+            joined = true;
+            return client;
+        } catch (TimeoutException silent) {
+            throw new IOException("no response within " + MessageText.seconds(timeoutMillis * 1_000_000), silent);
+        } catch (ExecutionException failure) {
+            if (failure.getCause() instanceof StoreClient.RefusedException refused && !refused.isRetryable()) {
+                throw new RendezvousException(
+                        "rank " + self.rank() + " can't join the store at " + address() + ": " + refused.getMessage(),
+                        refused);
+            }
+            throw failure.getCause() instanceof IOException cause ? cause : new IOException(failure.getCause());
+        } finally {
+            if (!joined) {
+                client.abandon();
+            }
+        }
+    }
+}

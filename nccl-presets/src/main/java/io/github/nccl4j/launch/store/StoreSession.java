@@ -1,0 +1,180 @@
+package io.github.nccl4j.launch.store;
+
+import io.github.nccl4j.launch.RendezvousException;
+import io.github.nccl4j.launch.RendezvousTimeoutException;
+import io.github.nccl4j.launch.env.RankValues;
+import io.github.nccl4j.launch.wire.Arguments;
+import io.github.nccl4j.launch.wire.BroadcastMessage;
+import io.github.nccl4j.launch.wire.MessageText;
+import io.github.nccl4j.launch.wire.Wire;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+/** The connection of one rank to a store, with the server at rank 0: sends requests and waits for their responses. Thread-safe. */
+public final class StoreSession implements AutoCloseable {
+    /** Extra time for the response to a request whose timeout the server applies. */
+    private static final Duration RESPONSE_GRACE = Duration.ofSeconds(2);
+
+    private final RankValues self;
+    private final Duration timeout;
+    private final StoreServer server;
+    private final StoreClient client;
+    private final String address;
+    private boolean closed;
+
+    private StoreSession(RankValues self, Duration timeout, StoreServer server, StoreClient client, String address) {
+        this.self = self;
+        this.timeout = timeout;
+        this.server = server;
+        this.client = client;
+        this.address = address;
+    }
+
+    /**
+     * Starts the server at rank 0, and connects.
+     *
+     * @param timeout the limit of this call, and of closing
+     * @param secret the shared secret, or null
+     * @param bind the address at which rank 0 listens; null for the master's address
+     * @throws RendezvousTimeoutException if rank 0 could not be reached in time
+     * @throws RendezvousException if rank 0 can't listen, or does not accept this rank
+     */
+    public static StoreSession open(RankValues self, Duration timeout, Secret secret, InetAddress bind) {
+        long deadline = System.nanoTime() + Arguments.nanoseconds(timeout);
+        StoreServer server = null;
+        if (self.rank() == 0) {
+            server = StoreServerStarter.start(self, bind, secret);
+        }
+        boolean done = false;
+        try {
+            StoreConnector connector = new StoreConnector(self, secret, server, deadline, timeout);
+            StoreClient client = connector.connect();
+            done = true;
+            return new StoreSession(self, timeout, server, client, connector.address());
+        } finally {
+            if (!done && server != null) {
+                server.close(Duration.ZERO);
+            }
+        }
+    }
+
+    int rank() {
+        return self.rank();
+    }
+
+    int size() {
+        return self.worldSize();
+    }
+
+    /** The address of the store, such as "node0:29500". */
+    public String address() {
+        return address;
+    }
+
+    public boolean hasServer() {
+        return server != null;
+    }
+
+    /** Ends the store, at rank 0; before that waits until the other ranks have fetched what they need. */
+    public void closeServer(Duration limit) {
+        if (server != null) {
+            server.close(limit);
+        }
+    }
+
+    /** Fails current and future calls of all ranks whose keys have the prefix. */
+    void abort(String prefix, String reason) {
+        String shorter = reason.substring(0, Math.min(reason.length(), BroadcastMessage.MAX_REASON_CHARS));
+        try {
+            request(Wire.Operation.ABORT, new Wire.Frame().text(prefix).text(shorter), "abort", RESPONSE_GRACE);
+        } catch (RendezvousException unreachable) {
+            // Without a store the calls of the other ranks fail, too.
+        }
+    }
+
+    /** Returns the ranks that are lost or have left, within the timeout and the time for its response. */
+    public List<Integer> gone(Duration limit) {
+        return gone(Arguments.nanoseconds(limit) + RESPONSE_GRACE.toNanos());
+    }
+
+    public List<Integer> gone(long timeoutNanos) {
+        ByteBuffer response = ByteBuffer.wrap(request(Wire.Operation.GONE, new Wire.Frame(), "gone", timeoutNanos));
+        try {
+            return List.copyOf(Wire.read(response, Wire::numbers));
+        } catch (IOException invalid) {
+            throw new RendezvousException("the store at " + address + " sent an invalid response", invalid);
+        }
+    }
+
+    /** Sends a request whose timeout the server applies, and waits for the response a little longer. */
+    public byte[] request(Wire.Operation operation, Wire.Frame request, String subject, Duration timeout) {
+        return request(operation, request, subject, Arguments.nanoseconds(timeout) + RESPONSE_GRACE.toNanos());
+    }
+
+    /** Sends a request and waits for the response. The subject is for messages. */
+    public byte[] request(Wire.Operation operation, Wire.Frame request, String subject, long timeoutNanos) {
+        return awaitResponse(requestAsync(operation, request), subject, timeoutNanos);
+    }
+
+    /** Sends a request. */
+    CompletableFuture<ByteBuffer> requestAsync(Wire.Operation operation, Wire.Frame request) {
+        requireOpen();
+        return client.request(operation, request);
+    }
+
+    synchronized void requireOpen() {
+        if (closed) {
+            throw new IllegalStateException("the store is closed");
+        }
+    }
+
+    /** Waits for the response to a request and returns its content; cancels the request if this fails. */
+    byte[] awaitResponse(CompletableFuture<ByteBuffer> response, String subject, long timeoutNanos) {
+        try {
+            return ResponseReader.content(response.get(timeoutNanos, TimeUnit.NANOSECONDS), self.rank());
+        } catch (TimeoutException silent) {
+            throw new RendezvousTimeoutException(
+                    "rank 0 at " + address + " did not respond to rank " + self.rank() + " for '" + subject
+                            + "' within " + MessageText.seconds(timeoutNanos),
+                    List.of(0));
+        } catch (ExecutionException failure) {
+            throw new RendezvousException(
+                    "rank " + self.rank() + " has lost its connection to the store of rank 0 at " + address + ": "
+                            + MessageText.reason(failure.getCause()),
+                    failure.getCause());
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+            throw new RendezvousException(
+                    "rank " + self.rank() + " was interrupted while it waited for '" + subject + "'", interrupted);
+        } finally {
+            response.cancel(false);
+        }
+    }
+
+    @Override
+    public void close() {
+        synchronized (this) {
+            if (closed) {
+                return;
+            }
+            closed = true;
+        }
+        try {
+            client.request(Wire.Operation.LEAVE, new Wire.Frame()).get(RESPONSE_GRACE.toNanos(), TimeUnit.NANOSECONDS);
+        } catch (ExecutionException | TimeoutException alreadyGone) {
+            // The server has already noticed, or will notice, that the connection ends.
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+        }
+        client.abandon();
+        EventLoop.releaseByClient();
+        closeServer(timeout);
+    }
+}

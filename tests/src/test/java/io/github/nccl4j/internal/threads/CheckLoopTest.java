@@ -1,0 +1,79 @@
+package io.github.nccl4j.internal.threads;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotSame;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** The thread of a loop: when it starts, checks, and ends. */
+@Timeout(60)
+class CheckLoopTest {
+    private final BlockingQueue<List<String>> checks = new LinkedBlockingQueue<>();
+    private final BlockingQueue<Thread> threads = new LinkedBlockingQueue<>();
+    private volatile long pause;
+
+    /** Records each check of any object; objects whose names begin with "done" need no further check. */
+    private long check(List<String> all) {
+        if (!all.isEmpty()) {
+            checks.add(List.copyOf(all));
+            threads.add(Thread.currentThread());
+        }
+        all.removeIf(one -> one.startsWith("done"));
+        return pause;
+    }
+
+    private final CheckLoop<String> loop = new CheckLoop<>("check loop", this::check);
+
+    @Test
+    void checksUntilNoneIsLeft() throws InterruptedException {
+        pause = TimeUnit.MILLISECONDS.toNanos(1);
+        loop.add("done at once");
+        assertEquals(List.of("done at once"), checks.take());
+        Thread thread = threads.take();
+        assertTrue(thread.isDaemon());
+        assertEquals("check loop", thread.getName());
+        loop.add("stays");
+        assertEquals(List.of("stays"), checks.take());
+        assertEquals(List.of("stays"), checks.take());
+        assertSame(thread, threads.take());
+    }
+
+    @Test
+    void threadEndsWithoutObjectsAndStartsAgain() throws InterruptedException {
+        pause = TimeUnit.MILLISECONDS.toNanos(10);
+        loop.add("done 1");
+        Thread first = threads.take();
+        long start = System.nanoTime();
+        first.join();
+        // The next object within a second finds the thread.
+        assertTrue(System.nanoTime() - start > TimeUnit.MILLISECONDS.toNanos(500));
+        loop.add("done 2");
+        Thread second = threads.take();
+        assertNotSame(first, second);
+        second.join();
+        assertEquals(List.of(List.of("done 1"), List.of("done 2")), List.copyOf(checks));
+    }
+
+    @Test
+    void newObjectEndsAPause() throws InterruptedException {
+        pause = TimeUnit.HOURS.toNanos(1);
+        loop.add("stays");
+        assertEquals(List.of("stays"), checks.take());
+        loop.add("done");
+        assertEquals(List.of("stays", "done"), checks.take());
+    }
+
+    @Test
+    void threadsOfAFactoryAreDaemons() {
+        Thread thread = DaemonThreads.factory("of a pool").newThread(() -> {});
+        assertTrue(thread.isDaemon());
+        assertEquals("of a pool", thread.getName());
+    }
+}
