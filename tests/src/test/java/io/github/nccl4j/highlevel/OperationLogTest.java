@@ -3,12 +3,8 @@ package io.github.nccl4j.highlevel;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-<<<<<<< HEAD
-import io.github.nccl4j.tools.support.Threads;
-=======
 import io.github.nccl4j.internal.threads.Gate;
-import io.github.nccl4j.tests.Threads;
->>>>>>> main
+import io.github.nccl4j.tools.support.Threads;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.Callable;

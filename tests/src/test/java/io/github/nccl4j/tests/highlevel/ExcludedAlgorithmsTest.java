@@ -20,6 +20,7 @@ import io.github.nccl4j.highlevel.WindowFlag;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.Cxx;
 import io.github.nccl4j.tests.FakeCuda;
+import io.github.nccl4j.tools.support.Checks;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -207,23 +208,23 @@ class ExcludedAlgorithmsTest {
 
         private static void windows(Communicator c, DeviceBuffer<Float32> memory) {
             c.allReduce(memory, ReduceOp.AVG, c.stream());
-            try (Window window = c.registerWindow(memory, WindowFlag.COLL_SYMMETRIC)) {
-                c.allReduce(memory, ReduceOp.AVG, c.stream());
-                CollectiveConfig blocks = CollectiveConfig.builder().maxCtas(7).build();
-                c.allReduce(memory, memory, ReduceOp.AVG, c.stream(), blocks);
-                long address = memory.address();
-                c.onAddresses().allReduce(address, address, 8, DataType.FLOAT32, ReduceOp.AVG, c.stream());
-                Group.run(() -> c.allReduce(memory, ReduceOp.AVG, c.stream()));
-                c.allReduce(memory, ReduceOp.SUM, c.stream());
-                c.onAddresses().allReduce(address, address, 8, DataType.FLOAT64, ReduceOp.AVG, c.stream());
-                CollectiveConfig symmetric = CollectiveConfig.algorithm("symk");
-                new Checks()
-                        .fails(
-                                IllegalArgumentException.class,
-                                () -> c.allReduce(memory, memory, ReduceOp.AVG, c.stream(), symmetric),
-                                "must not force symk",
-                                "'symk'");
-            }
+            Window window = c.registerWindow(memory, WindowFlag.COLL_SYMMETRIC);
+            c.allReduce(memory, ReduceOp.AVG, c.stream());
+            CollectiveConfig blocks = CollectiveConfig.builder().maxCtas(7).build();
+            c.allReduce(memory, memory, ReduceOp.AVG, c.stream(), blocks);
+            long address = memory.address();
+            c.onAddresses().allReduce(address, address, 8, DataType.FLOAT32, ReduceOp.AVG, c.stream());
+            Group.run(() -> c.allReduce(memory, ReduceOp.AVG, c.stream()));
+            c.allReduce(memory, ReduceOp.SUM, c.stream());
+            c.onAddresses().allReduce(address, address, 8, DataType.FLOAT64, ReduceOp.AVG, c.stream());
+            CollectiveConfig symmetric = CollectiveConfig.algorithm("symk");
+            new Checks()
+                    .fails(
+                            IllegalArgumentException.class,
+                            () -> c.allReduce(memory, memory, ReduceOp.AVG, c.stream(), symmetric),
+                            "must not force symk",
+                            "'symk'");
+            window.close();
             c.allReduce(memory, ReduceOp.AVG, c.stream());
         }
     }
