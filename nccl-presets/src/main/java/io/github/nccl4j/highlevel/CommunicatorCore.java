@@ -23,7 +23,7 @@ import java.util.function.Supplier;
  * open or barred. Only {@link #revoke} and {@link #abort} do not enter the gate, so that they can run during another
  * thread's call.
  */
-final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks.Member {
+final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks.Member, JfrEvents.Source {
     static final Set<State> ENDED = EnumSet.of(State.ABORTED, State.CLOSED);
     private static final Set<State> ENDED_BY_FAILURE = EnumSet.of(State.REVOKED, State.FAILED, State.ABORTED);
     private static final Duration ABORT_GRACE = Duration.ofSeconds(5);
@@ -100,7 +100,7 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
         this.name = name;
         failures = new Failures(this);
         calls = new NativeCalls(this);
-        owned = new OwnedResources(this);
+        owned = new OwnedResources(this::mayNeverEnd);
         derived = new DerivedCommunicators(this);
         barAs(State.PENDING);
     }
@@ -135,7 +135,8 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
         return settings;
     }
 
-    String name() {
+    @Override
+    public String name() {
         return name;
     }
 
@@ -149,17 +150,25 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
     }
 
     /** The rank, also before the communicator is created; 0 if not known yet. */
-    int expectedRank() {
+    @Override
+    public int expectedRank() {
         return rank;
     }
 
     /** The size, also before the communicator is created; 0 if not known yet. */
-    int expectedSize() {
+    @Override
+    public int expectedSize() {
         return size;
     }
 
+    @Override
+    public OperationLog.Entry lastOperation() {
+        return communicator.operationLog().last();
+    }
+
     /** A text that identifies the communicator on all its ranks, for records. Does not reveal the unique id. */
-    String identity() {
+    @Override
+    public String identity() {
         return ProcessRanks.text(communicatorKey);
     }
 
@@ -565,7 +574,8 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
                 getOut(inside);
             }
             RuntimeException problem = owned.closeGraphs();
-            owned.abortChildren();
+            // Closing them would wait for other ranks.
+            owned.owned(Communicator.class).forEach(Communicator::abort);
             try {
                 calls.abort(handle);
             } catch (RuntimeException e) {

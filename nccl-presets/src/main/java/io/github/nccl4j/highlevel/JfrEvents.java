@@ -12,6 +12,19 @@ import jdk.jfr.StackTrace;
 
 /** Events for JDK Flight Recorder; used only while {@link Jfr#recording}. */
 final class JfrEvents {
+    /** The communicator that an event is about. */
+    interface Source {
+        String name();
+
+        String identity();
+
+        int expectedRank();
+
+        int expectedSize();
+
+        OperationLog.Entry lastOperation();
+    }
+
     private JfrEvents() {}
 
     /** Fields of all events. */
@@ -27,10 +40,10 @@ final class JfrEvents {
         @Label("Size")
         int size;
 
-        void of(CommunicatorCore core) {
-            communicator = core.name().isEmpty() ? core.identity() : core.name();
-            rank = core.expectedRank();
-            size = core.expectedSize();
+        void of(Source source) {
+            communicator = source.name().isEmpty() ? source.identity() : source.name();
+            rank = source.expectedRank();
+            size = source.expectedSize();
         }
     }
 
@@ -124,13 +137,13 @@ final class JfrEvents {
     }
 
     /** Records the event of the last operation. */
-    static void end(OperationEvent event, CommunicatorCore core) {
+    static void end(OperationEvent event, Source source) {
         event.end();
         if (!event.shouldCommit()) {
             return;
         }
-        OperationLog.Entry entry = core.communicator().operationLog().last();
-        event.of(core);
+        OperationLog.Entry entry = source.lastOperation();
+        event.of(source);
         event.function = entry.function();
         event.sequence = entry.sequence();
         event.group = entry.group();
@@ -160,10 +173,10 @@ final class JfrEvents {
         return event;
     }
 
-    static void end(WaitEvent event, CommunicatorCore core, String last) {
+    static void end(WaitEvent event, Source source, String last) {
         event.end();
         if (event.shouldCommit()) {
-            event.of(core);
+            event.of(source);
             event.last = last;
             event.commit();
         }
@@ -176,18 +189,18 @@ final class JfrEvents {
         return event;
     }
 
-    static void end(CreationEvent event, CommunicatorCore core) {
+    static void end(CreationEvent event, Source source) {
         event.end();
         if (event.shouldCommit()) {
-            event.of(core);
+            event.of(source);
             event.commit();
         }
     }
 
-    static void recordFailure(CommunicatorCore core, Throwable failure) {
+    static void recordFailure(Source source, Throwable failure) {
         FailureEvent event = new FailureEvent();
         if (event.shouldCommit()) {
-            event.of(core);
+            event.of(source);
             event.message = failure.getMessage();
             event.commit();
         }

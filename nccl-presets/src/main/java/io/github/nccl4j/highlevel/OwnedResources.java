@@ -6,6 +6,7 @@ import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.function.BooleanSupplier;
 
 /**
  * What a communicator owns and closes with itself: windows, registrations, operators, plans and communicators; the CUDA
@@ -14,7 +15,8 @@ import java.util.Set;
  * <p>For any thread.
  */
 final class OwnedResources {
-    private final CommunicatorCore core;
+    /** True if nothing may wait for NCCL or the device. */
+    private final BooleanSupplier mayNeverEnd;
 
     private final List<AutoCloseable> owned = new ArrayList<>();
 
@@ -26,8 +28,14 @@ final class OwnedResources {
 
     private final Set<CudaGraph> graphs = new HashSet<>();
 
-    OwnedResources(CommunicatorCore core) {
-        this.core = core;
+    OwnedResources(BooleanSupplier mayNeverEnd) {
+        this.mayNeverEnd = mayNeverEnd;
+    }
+
+    /** A resource that ends with the native communicator. */
+    interface Dependent extends AutoCloseable {
+        /** Releases what the resource keeps, because the native communicator is gone; makes no native call. */
+        void abandon();
     }
 
     void own(AutoCloseable resource) {
@@ -104,12 +112,12 @@ final class OwnedResources {
     RuntimeException closeAll() {
         RuntimeException problem = closeGraphs();
         for (AutoCloseable one : newestFirst()) {
-            if (core.mayNeverEnd()) {
+            if (mayNeverEnd.getAsBoolean()) {
                 break;
             }
             try {
                 one.close();
-                if (!(one instanceof Resource)) {
+                if (!(one instanceof Dependent)) {
                     disown(one);
                 }
             } catch (RuntimeException e) {
@@ -121,13 +129,9 @@ final class OwnedResources {
         return problem;
     }
 
-    /** Aborts child communicators, since closing them waits for other ranks. */
-    void abortChildren() {
-        for (AutoCloseable one : newestFirst()) {
-            if (one instanceof Communicator child) {
-                child.abort();
-            }
-        }
+    /** The owned resources of a type, newest first. */
+    <C extends AutoCloseable> List<C> owned(Class<C> type) {
+        return newestFirst().stream().filter(type::isInstance).map(type::cast).toList();
     }
 
     /**
@@ -137,7 +141,7 @@ final class OwnedResources {
     void abandonAll() {
         for (AutoCloseable one : newestFirst()) {
             disown(one);
-            if (one instanceof Resource resource) {
+            if (one instanceof Dependent resource) {
                 resource.abandon();
             }
         }

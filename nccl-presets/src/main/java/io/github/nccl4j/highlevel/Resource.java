@@ -9,7 +9,7 @@ import java.util.concurrent.atomic.AtomicReference;
  * destroyed, or when the native communicator is gone: an object that could not be destroyed may still be used until
  * then.
  */
-final class Resource implements AutoCloseable {
+final class Resource implements OwnedResources.Dependent {
     private final CommunicatorCore core;
     private final Lifetime lifetime;
     private final Runnable destroy;
@@ -81,8 +81,8 @@ final class Resource implements AutoCloseable {
         lifetime.close(() -> {});
     }
 
-    /** Releases the resources because the native communicator is gone, and the object with it; makes no native call. */
-    void abandon() {
+    @Override
+    public void abandon() {
         giveUp();
         Runnable once = release.getAndSet(null);
         if (once != null) {
