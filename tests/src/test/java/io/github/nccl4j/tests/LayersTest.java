@@ -51,6 +51,7 @@ class LayersTest {
     private static final List<Set<String>> LAYERS = List.of(
             Set.of("presets"),
             Set.of("library"),
+            Set.of("internal.binding"),
             GENERATED,
             Set.of("internal.log", "internal.memory", "internal.threads"),
             Set.of("launch.RendezvousException", "launch.RendezvousTimeoutException", "launch.Inquiry"),
