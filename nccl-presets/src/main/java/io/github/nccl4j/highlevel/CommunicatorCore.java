@@ -3,6 +3,7 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.global.nccl_device;
 import io.github.nccl4j.highlevel.Communicator.State;
+import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.log.KnownCommunicators;
 import io.github.nccl4j.internal.memory.Address;
 import io.github.nccl4j.internal.memory.Leaks;
@@ -384,7 +385,7 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
     /** Sets the device of a thread that has none; else NCCL's calls would leave the thread with device 0. */
     private void giveThreadADevice() {
         if (device.isCuda()) {
-            Cuda.giveThread(device);
+            Cuda.giveThread(device.context());
         }
     }
 
@@ -489,7 +490,7 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
     }
 
     <R> R onDevice(Cuda.Action<R> action) {
-        return device.isCuda() ? Cuda.on(device, action) : action.run();
+        return device.isCuda() ? Cuda.on(device.context(), action) : action.run();
     }
 
     /**
@@ -609,7 +610,7 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
                     deadline,
                     () -> {
                         if (device.isCuda()) {
-                            Cuda.synchronizeDevice(device);
+                            Cuda.synchronizeDevice(device.context());
                         }
                         return onDevice(() -> call.applyAsInt(handle));
                     },
