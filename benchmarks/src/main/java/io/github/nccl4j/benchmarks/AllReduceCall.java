@@ -225,14 +225,16 @@ public class AllReduceCall {
     }
 
     /**
-     * The raw-address overload of highlevel.
+     * The operations of highlevel on plain addresses.
      *
      * @param a the arguments
      */
     @Benchmark
     @Way(value = "nccl4j highlevel, addresses", alsoWithoutBarrier = true)
     public void highlevelAddresses(HighlevelObjects a) {
-        a.communicator.allReduce(a.sendAddress, a.receiveAddress, COUNT, DataType.FLOAT32, ReduceOp.SUM, a.stream);
+        a.communicator
+                .onAddresses()
+                .allReduce(a.sendAddress, a.receiveAddress, COUNT, DataType.FLOAT32, ReduceOp.SUM, a.stream);
     }
 
     /**

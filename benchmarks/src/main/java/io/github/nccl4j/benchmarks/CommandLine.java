@@ -1,5 +1,6 @@
 package io.github.nccl4j.benchmarks;
 
+import io.github.nccl4j.tools.launch.ChildProcesses;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -11,10 +12,8 @@ final class CommandLine {
 
     /** What a program prints; its errors go where ours go. */
     static String output(Path folder, List<String> command) throws IOException {
-        Process process = new ProcessBuilder(command)
-                .directory(folder.toFile())
-                .redirectError(ProcessBuilder.Redirect.INHERIT)
-                .start();
+        Process process = ChildProcesses.start(
+                new ProcessBuilder(command).directory(folder.toFile()).redirectError(ProcessBuilder.Redirect.INHERIT));
         process.getOutputStream().close();
         String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
         try {
@@ -23,7 +22,7 @@ final class CommandLine {
                 throw new IOException(String.join(" ", command) + " exited with " + code + "\n" + output);
             }
         } catch (InterruptedException e) {
-            process.destroy();
+            ChildProcesses.kill(process);
             throw new IOException("interrupted while it ran: " + String.join(" ", command), e);
         }
         return output;

@@ -276,7 +276,7 @@ public final class Loops implements Callable<Integer> {
         });
         ways.put("highlevel, addresses", some -> {
             for (int i = 0; i < some; i++) {
-                on.allReduce(address, address, count, DataType.FLOAT32, ReduceOp.SUM, in);
+                on.onAddresses().allReduce(address, address, count, DataType.FLOAT32, ReduceOp.SUM, in);
             }
             return 0;
         });

@@ -105,7 +105,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
             CudaStream stream) {
         AllToAllvPlan<T> plan = new AllToAllvPlan<>(communicator, stream);
         try {
-            communicator.checkSeparate(send, recv);
+            communicator.checks().separate(send, recv);
             plan.sends = BlockLayout.checked("send", sendCounts, sendDisplacements, plan.size, send.length, false);
             plan.receives = BlockLayout.checked("recv", recvCounts, recvDisplacements, plan.size, recv.length, true);
             plan.pin(send, recv);
@@ -172,8 +172,8 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
             words[NATIVE] = RCCL;
             return;
         }
-        Window sendWindow = communicator.symmetricWindowOf(send);
-        Window recvWindow = communicator.symmetricWindowOf(recv);
+        Window sendWindow = communicator.windows().symmetricWindowOf(send);
+        Window recvWindow = communicator.windows().symmetricWindowOf(recv);
         boolean isVccl = own == AlltoAllvForm.TEN_ARGUMENTS || own == AlltoAllvForm.ELEVEN_ARGUMENTS;
         if (sendWindow != null && recvWindow != null && isVccl) {
             words[NATIVE] = VCCL;
@@ -189,7 +189,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
                     .operationLog()
                     .record(
                             pass.next(),
-                            Operations.ALL_GATHER,
+                            OperationKind.ALL_GATHER.code(),
                             rows.own().length,
                             DataType.INT64.code(),
                             0,
@@ -364,7 +364,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     void run(CudaStream on) {
         boolean isRccl = form == AlltoAllvForm.NINE_ARGUMENTS;
         if (!usesNativeCall() || isRccl && Batch.current() != null) {
-            communicator.exchangeBlocks(send, sends, recv, receives, on);
+            communicator.composed().exchangeBlocks(send, sends, recv, receives, on);
             return;
         }
         if (!isRccl && on.isCapturing()) {
@@ -400,7 +400,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
                     .operationLog()
                     .record(
                             pass.next(),
-                            Operations.ALL_TO_ALLV,
+                            OperationKind.ALL_TO_ALLV.code(),
                             count,
                             send.type.nativeCode(),
                             0,

@@ -22,8 +22,8 @@ final class BatchedCallGroup extends CallGroup {
     }
 
     @Override
-    void add(int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
-        Batch.currentFor(core).add(core, operation, send, recv, count, type, op, peer, 0, stream);
+    void add(OperationKind kind, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
+        Batch.currentFor(core).add(core, kind.code(), send, recv, count, type, op, peer, 0, stream);
     }
 
     @Override

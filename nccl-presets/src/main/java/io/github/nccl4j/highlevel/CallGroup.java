@@ -10,20 +10,21 @@ import io.github.nccl4j.internal.operation.BlockLayout;
 abstract class CallGroup implements AutoCloseable {
 
     /** Adds a SEND or RECV of a part of a buffer. */
-    final void transfer(int operation, DeviceBuffer<?> buffer, long offset, long count, int peer, CudaStream stream) {
+    final void transfer(
+            OperationKind kind, DeviceBuffer<?> buffer, long offset, long count, int peer, CudaStream stream) {
         if (count == 0) {
             return;
         }
         long address = buffer.addressOf(offset);
-        long send = operation == Operations.SEND ? address : 0;
-        long recv = operation == Operations.SEND ? 0 : address;
+        long send = kind == OperationKind.SEND ? address : 0;
+        long recv = kind == OperationKind.SEND ? 0 : address;
         pin(buffer);
-        add(operation, send, recv, count, buffer.typeCode, 0, peer, stream);
+        add(kind, send, recv, count, buffer.typeCode, 0, peer, stream);
     }
 
     /** Adds a SEND or RECV of the block of a rank. */
-    final void transfer(int operation, DeviceBuffer<?> buffer, BlockLayout blocks, int peer, CudaStream stream) {
-        transfer(operation, buffer, blocks.displacements()[peer], blocks.counts()[peer], peer, stream);
+    final void transfer(OperationKind kind, DeviceBuffer<?> buffer, BlockLayout blocks, int peer, CudaStream stream) {
+        transfer(kind, buffer, blocks.displacements()[peer], blocks.counts()[peer], peer, stream);
     }
 
     /** Adds a reduction of a part of a buffer to a root. */
@@ -42,7 +43,7 @@ abstract class CallGroup implements AutoCloseable {
         pin(send);
         pin(recv);
         pin(op);
-        add(Operations.REDUCE, sendAddress, recvAddress, count, send.typeCode, op.code(), root, stream);
+        add(OperationKind.REDUCE, sendAddress, recvAddress, count, send.typeCode, op.code(), root, stream);
     }
 
     /** Keeps the buffer alive for the next call, if that call is not made at once. */
@@ -50,7 +51,8 @@ abstract class CallGroup implements AutoCloseable {
 
     abstract void pin(ReduceOp op);
 
-    abstract void add(int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream);
+    abstract void add(
+            OperationKind kind, long send, long recv, long count, int type, int op, int peer, CudaStream stream);
 
     abstract void launch();
 

@@ -1,19 +1,10 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
-import io.github.nccl4j.internal.cuda.Cuda;
-import io.github.nccl4j.internal.memory.Bounds;
-import io.github.nccl4j.internal.memory.NativeMemory;
-import io.github.nccl4j.internal.operation.BlockLayout;
 import io.github.nccl4j.internal.threads.Gate;
-import io.github.nccl4j.internal.threads.SlowPath;
-import io.github.nccl4j.internal.threads.VirtualThreads;
 import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.library.NcclLibraryException;
-import java.lang.ref.Reference;
-import java.nio.IntBuffer;
 import java.time.Duration;
-import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
 import java.util.Objects;
@@ -111,53 +102,24 @@ public final class Communicator implements AutoCloseable {
     /** No limit, for {@link CommunicatorBuilder#deadline}. */
     public static final Duration NO_DEADLINE = Duration.ofSeconds(Long.MAX_VALUE);
 
-    private static final int SPECIAL = -1;
-
     private final CommunicatorCore core;
     private final Gate gate;
     private final Device device;
-    private final boolean onHost;
-
-    /** The code of {@link #device}, for checks of streams and buffers. */
-    private final int deviceCode;
-
-    /** The code of the last data type that the library supports. */
-    private final int lastType;
-
-    /** True if collective calls are compared across ranks. */
-    private final boolean checked;
-
-    /**
-     * {@link #SPECIAL} if operations of this communicator need further checks: on host memory, if calls are compared,
-     * and with windows on which some operations of NCCL are faulty; else 0. Not volatile: one thread at a time uses the
-     * communicator.
-     */
-    private int special;
-
-    /** Written by the holder of the gate's pass. */
     private final OperationLog operationLog;
-
-    private final DirectCallGroup direct;
     private final FlightRecorder recorder;
     private final CommunicatorStreams streams;
     private final ExchangeBuffers scratch;
 
-    /** Open windows; copy-on-write. */
-    private volatile Window[] windows = {};
+    private final CommunicatorWindows windows;
+    private final OperationChecks checks;
+    private final OperationSubmitter operations;
+    private final ComposedOperations composed;
+    private final OneSidedOperations oneSidedOperations;
+    private final AddressOperations onAddresses;
 
-    /** True if some operations of NCCL on the windows are faulty. */
-    private volatile boolean faultyWindows;
-
-    /**
-     * True if the library has the one-sided functions. Cached, as the fields below, because a query takes longer than a
-     * call.
-     */
-    private final boolean oneSided;
-
-    /** Bits by collective: set if the library is known to have its function with a configuration. */
-    private int configurable;
-
+    /** True if the library has the function. Cached, as the fields below, because a query takes longer than a call. */
     private final boolean hasAllToAll;
+
     private final boolean hasGather;
     private final boolean hasScatter;
 
@@ -185,18 +147,15 @@ public final class Communicator implements AutoCloseable {
         this.device = device;
         core = new CommunicatorCore(this, library, device, blocking, owner, settings, name);
         gate = core.gate();
-        checked = settings.check() != null;
         operationLog = new OperationLog(settings.recorded(), gate);
-        direct = new DirectCallGroup(core, gate, operationLog);
         recorder = new FlightRecorder(this, operationLog);
-        onHost = core.isOnHost();
-        special = onHost || checked ? SPECIAL : 0;
         Jfr.initialize();
-        lastType = library.version().isAtLeast(DataType.FLOAT8_E4M3.since())
-                ? DataType.values().length - 1
-                : DataType.FLOAT8_E4M3.code() - 1;
-        deviceCode = device.deviceCode();
-        oneSided = library.provides("ncclPutSignal");
+        windows = new CommunicatorWindows(core);
+        checks = new OperationChecks(this, core, windows);
+        operations = new OperationSubmitter(core, checks, windows, operationLog, settings.check() != null);
+        composed = new ComposedOperations(core, checks, operations);
+        oneSidedOperations = new OneSidedOperations(this, core, checks, windows, operations);
+        onAddresses = new AddressOperations(checks, operations);
         hasAllToAll = library.provides("ncclAlltoAll");
         hasGather = library.provides("ncclGather");
         hasScatter = library.provides("ncclScatter");
@@ -539,7 +498,7 @@ public final class Communicator implements AutoCloseable {
             throw new IllegalArgumentException("excluded must not be empty");
         }
         for (int excludedRank : ranks) {
-            requirePeer("an excluded rank", excludedRank);
+            checks.peer("an excluded rank", excludedRank);
             if (excludedRank == rank()) {
                 throw new IllegalArgumentException("a rank must not exclude itself: " + excludedRank);
             }
@@ -813,7 +772,7 @@ public final class Communicator implements AutoCloseable {
      *     stream is being captured
      */
     public Work work(CudaStream stream) {
-        check(stream);
+        checks.stream(stream);
         if (Batch.current() != null) {
             // The batch holds the gate for this thread: entering would succeed, and leaving would end the batch's hold.
             throw new IllegalStateException(
@@ -853,19 +812,7 @@ public final class Communicator implements AutoCloseable {
      * @throws IllegalArgumentException if the type is an integer type that can't represent the number
      */
     public <T extends Element> PreMulSum<T> preMulSum(ElementType<T> type, double scalar) {
-        long bits;
-        if (type.isFloat()) {
-            bits = type.bitsOf(scalar);
-        } else if (scalar == Math.rint(scalar) && scalar >= -0x1p63 && scalar < 0x1p63) {
-            bits = type.bitsOf((long) scalar);
-        } else {
-            throw new IllegalArgumentException(
-                    "scalar must be an integer from -2^63 to 2^63 - 1 for " + type + ": " + scalar);
-        }
-        try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
-            cell.buffer().putLong(0, bits);
-            return preMulSum(type, cell.address(), ScalarResidence.HOST_IMMEDIATE, null);
-        }
+        return PreMulSum.create(this, type, scalar);
     }
 
     /**
@@ -879,32 +826,7 @@ public final class Communicator implements AutoCloseable {
      * @throws IllegalArgumentException if the buffer does not have exactly one element, or is on another device
      */
     public <T extends Element> PreMulSum<T> preMulSum(DeviceBuffer<T> scalar) {
-        requireEqual("scalar.length()", scalar.length, "1", 1);
-        check(scalar);
-        scalar.pin();
-        boolean made = false;
-        try {
-            PreMulSum<T> operator = preMulSum(scalar.type, scalar.address, ScalarResidence.DEVICE, scalar);
-            made = true;
-            return operator;
-        } finally {
-            if (!made) {
-                scalar.unpin();
-            }
-        }
-    }
-
-    private <T extends Element> PreMulSum<T> preMulSum(
-            ElementType<T> type, long scalar, ScalarResidence residence, DeviceBuffer<T> buffer) {
-        check(type.nativeCode());
-        core.requireOpen();
-        try (NativeMemory cell = new NativeMemory(Integer.BYTES)) {
-            core.callAlone(
-                    "ncclRedOpCreatePreMulSum",
-                    handle -> nccl.ncclRedOpCreatePreMulSum(
-                            cell.address(), scalar, type.nativeCode(), residence.code(), handle));
-            return new PreMulSum<>(cell.buffer().getInt(0), this, type, buffer);
-        }
+        return PreMulSum.create(this, scalar);
     }
 
     /* Registered memory. */
@@ -929,67 +851,6 @@ public final class Communicator implements AutoCloseable {
         return Window.register(this, buffer, flags);
     }
 
-    /** Adds a window that has been opened. */
-    synchronized void add(Window window) {
-        Window[] more = Arrays.copyOf(windows, windows.length + 1);
-        more[windows.length] = window;
-        windows = more;
-        RegistrationFaults.warnOnce(core.library());
-        if (window.isSymmetric() && RegistrationFaults.affect(core.library())) {
-            faultyWindows = true;
-            special = SPECIAL;
-        }
-    }
-
-    /** Removes a window that will be deregistered. */
-    synchronized void remove(Window window) {
-        windows = Arrays.stream(windows).filter(one -> one != window).toArray(Window[]::new);
-    }
-
-    /**
-     * The open window with {@link WindowFlag#COLL_SYMMETRIC} that contains a buffer of this device; null if there is
-     * none.
-     */
-    Window symmetricWindowOf(DeviceBuffer<?> buffer) {
-        return symmetricWindowOf(buffer.address, buffer.sizeInBytes());
-    }
-
-    private Window symmetricWindowOf(long address, long bytes) {
-        for (Window window : windows) {
-            if (window.isSymmetric() && window.covers(address, bytes) && window.isOpen()) {
-                return window;
-            }
-        }
-        return null;
-    }
-
-    private void checkForFaults(int operation, long send, long recv, long count, int bytesOfElement) {
-        Version version = core.library().version();
-        refuseInWindows(
-                RegistrationFaults.wrongResult(version, operation, send, count, bytesOfElement), version, send, recv);
-    }
-
-    /**
-     * Includes the check for NCCL's fault of averages. For the other faults, {@link #special} makes all operations
-     * check further.
-     */
-    private void check(ReduceOp op, long send, long recv, DataType type) {
-        check(op, type);
-        if (op == ReduceOp.AVG && windows.length > 0 && !onHost) {
-            Version version = core.library().version();
-            refuseInWindows(RegistrationFaults.missingAverage(version, type), version, send, recv);
-        }
-    }
-
-    private void refuseInWindows(String problem, Version version, long send, long recv) {
-        if (problem != null
-                && size() > 1
-                && RegistrationFaults.usesKernels(
-                        version, symmetricWindowOf(send, 0) != null, symmetricWindowOf(recv, 0) != null)) {
-            throw new IllegalArgumentException(problem);
-        }
-    }
-
     /**
      * Lets NCCL use memory directly in operations of this communicator. Not collective, but useful only if all ranks do
      * it.
@@ -1002,29 +863,7 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public Registration register(DeviceBuffer<?> buffer) {
-        core.require("ncclCommRegister");
-        check(buffer);
-        if (buffer.length == 0) {
-            throw new IllegalArgumentException("buffer must have at least 1 element: " + buffer);
-        }
-        RegistrationFaults.warnOnce(core.library());
-        buffer.pin();
-        boolean made = false;
-        // NCCL leaves the cell unchanged if it registers nothing.
-        try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
-            core.alone(() -> {
-                core.requireOpen();
-                core.callAlone(
-                        "ncclCommRegister",
-                        handle -> nccl.ncclCommRegister(handle, buffer.address, buffer.sizeInBytes(), cell.address()));
-            });
-            made = true;
-            return new Registration(core, buffer, cell.buffer().getLong(0));
-        } finally {
-            if (!made) {
-                buffer.unpin();
-            }
-        }
+        return Registration.of(this, buffer);
     }
 
     /* Collective operations. */
@@ -1043,15 +882,8 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void allReduce(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, CudaStream stream) {
-        long count = send.length;
-        if (recv.length != count) {
-            throw unequal("recv.length()", recv.length, "send.length()", count);
-        }
-        checkApartOrSame(send, recv);
-        if (op.mayBeRefused()) {
-            check(op, send.address, recv.address, send.type.dataType());
-        }
-        submit(Operations.ALL_REDUCE, send, recv, count, op, 0, stream);
+        long count = checks.collective(OperationKind.ALL_REDUCE, send, recv, op, 0);
+        operations.submit(OperationKind.ALL_REDUCE, send, recv, count, op, 0, stream, null);
     }
 
     /**
@@ -1069,11 +901,9 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void allReduce(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, CudaStream stream, CollectiveConfig config) {
-        checkElementwise(send, recv);
-        if (op.mayBeRefused()) {
-            check(op, send.address, recv.address, send.type.dataType());
-        }
-        submit(Operations.ALL_REDUCE, send, recv, send.length, op, 0, stream, config);
+        Objects.requireNonNull(config, "config");
+        long count = checks.collective(OperationKind.ALL_REDUCE, send, recv, op, 0);
+        operations.submit(OperationKind.ALL_REDUCE, send, recv, count, op, 0, stream, config);
     }
 
     /**
@@ -1103,10 +933,8 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void reduce(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, int root, CudaStream stream) {
-        requireRoot(root);
-        checkElementwise(send, recv);
-        check(op, send.type);
-        submit(Operations.REDUCE, send, recv, send.length, op, root, stream);
+        long count = checks.collective(OperationKind.REDUCE, send, recv, op, root);
+        operations.submit(OperationKind.REDUCE, send, recv, count, op, root, stream, null);
     }
 
     /**
@@ -1130,10 +958,9 @@ public final class Communicator implements AutoCloseable {
             int root,
             CudaStream stream,
             CollectiveConfig config) {
-        requireRoot(root);
-        checkElementwise(send, recv);
-        check(op, send.type);
-        submit(Operations.REDUCE, send, recv, send.length, op, root, stream, config);
+        Objects.requireNonNull(config, "config");
+        long count = checks.collective(OperationKind.REDUCE, send, recv, op, root);
+        operations.submit(OperationKind.REDUCE, send, recv, count, op, root, stream, config);
     }
 
     /**
@@ -1162,9 +989,8 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void broadcast(DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream) {
-        requireRoot(root);
-        checkElementwise(send, recv);
-        submit(Operations.BROADCAST, send, recv, recv.length, null, root, stream);
+        long count = checks.collective(OperationKind.BROADCAST, send, recv, null, root);
+        operations.submit(OperationKind.BROADCAST, send, recv, count, null, root, stream, null);
     }
 
     /**
@@ -1182,9 +1008,9 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void broadcast(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream, CollectiveConfig config) {
-        requireRoot(root);
-        checkElementwise(send, recv);
-        submit(Operations.BROADCAST, send, recv, recv.length, null, root, stream, config);
+        Objects.requireNonNull(config, "config");
+        long count = checks.collective(OperationKind.BROADCAST, send, recv, null, root);
+        operations.submit(OperationKind.BROADCAST, send, recv, count, null, root, stream, config);
     }
 
     /**
@@ -1211,9 +1037,8 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void allGather(DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream) {
-        requireTimesSize("recv.length()", recv.length, "send.length()", send.length);
-        checkDisjointOrPart(send, recv, rank());
-        submit(Operations.ALL_GATHER, send, recv, send.length, null, 0, stream);
+        long count = checks.collective(OperationKind.ALL_GATHER, send, recv, null, 0);
+        operations.submit(OperationKind.ALL_GATHER, send, recv, count, null, 0, stream, null);
     }
 
     /**
@@ -1230,9 +1055,9 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void allGather(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream, CollectiveConfig config) {
-        requireTimesSize("recv.length()", recv.length, "send.length()", send.length);
-        checkDisjointOrPart(send, recv, rank());
-        submit(Operations.ALL_GATHER, send, recv, send.length, null, 0, stream, config);
+        Objects.requireNonNull(config, "config");
+        long count = checks.collective(OperationKind.ALL_GATHER, send, recv, null, 0);
+        operations.submit(OperationKind.ALL_GATHER, send, recv, count, null, 0, stream, config);
     }
 
     /**
@@ -1249,10 +1074,8 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void reduceScatter(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, CudaStream stream) {
-        requireTimesSize("send.length()", send.length, "recv.length()", recv.length);
-        checkDisjointOrPart(recv, send, rank());
-        check(op, send.type);
-        submit(Operations.REDUCE_SCATTER, send, recv, recv.length, op, 0, stream);
+        long count = checks.collective(OperationKind.REDUCE_SCATTER, send, recv, op, 0);
+        operations.submit(OperationKind.REDUCE_SCATTER, send, recv, count, op, 0, stream, null);
     }
 
     /**
@@ -1270,10 +1093,9 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void reduceScatter(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, CudaStream stream, CollectiveConfig config) {
-        requireTimesSize("send.length()", send.length, "recv.length()", recv.length);
-        checkDisjointOrPart(recv, send, rank());
-        check(op, send.type);
-        submit(Operations.REDUCE_SCATTER, send, recv, recv.length, op, 0, stream, config);
+        Objects.requireNonNull(config, "config");
+        long count = checks.collective(OperationKind.REDUCE_SCATTER, send, recv, op, 0);
+        operations.submit(OperationKind.REDUCE_SCATTER, send, recv, count, op, 0, stream, config);
     }
 
     /**
@@ -1289,19 +1111,11 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void allToAll(DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream) {
-        checkAllToAll(send, recv);
-        long count = send.length / size();
         if (hasAllToAll) {
-            submit(Operations.ALL_TO_ALL, send, recv, count, null, 0, stream);
-            return;
-        }
-        check(send, recv, stream);
-        try (CallGroup calls = callGroup()) {
-            for (int peer = 0; peer < size(); peer++) {
-                calls.transfer(Operations.SEND, send, peer * count, count, peer, stream);
-                calls.transfer(Operations.RECV, recv, peer * count, count, peer, stream);
-            }
-            calls.launch();
+            long count = checks.collective(OperationKind.ALL_TO_ALL, send, recv, null, 0);
+            operations.submit(OperationKind.ALL_TO_ALL, send, recv, count, null, 0, stream, null);
+        } else {
+            composed.allToAll(send, recv, stream);
         }
     }
 
@@ -1319,17 +1133,9 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void allToAll(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream, CollectiveConfig config) {
-        checkAllToAll(send, recv);
-        submit(Operations.ALL_TO_ALL, send, recv, send.length / size(), null, 0, stream, config);
-    }
-
-    private void checkAllToAll(DeviceBuffer<?> send, DeviceBuffer<?> recv) {
-        requireEqual("recv.length()", recv.length, "send.length()", send.length);
-        if (send.length % size() != 0) {
-            throw new IllegalArgumentException(
-                    "send.length() must be a multiple of size(): " + send.length + ", size " + size());
-        }
-        checkDisjoint(send, recv);
+        Objects.requireNonNull(config, "config");
+        long count = checks.collective(OperationKind.ALL_TO_ALL, send, recv, null, 0);
+        operations.submit(OperationKind.ALL_TO_ALL, send, recv, count, null, 0, stream, config);
     }
 
     /**
@@ -1346,24 +1152,12 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void gather(DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream) {
-        checkGather(send, recv, root);
         if (hasGather) {
-            submit(Operations.GATHER, send, recv, send.length, null, root, stream);
-            return;
-        }
-        check(send, recv, stream);
-        long count = send.length;
-        try (CallGroup calls = callGroup()) {
-            for (int peer = 0; rank() == root && peer < size(); peer++) {
-                boolean inPlace = peer == root && recv.addressOf(root * count) == send.address;
-                if (!inPlace) {
-                    calls.transfer(Operations.RECV, recv, peer * count, count, peer, stream);
-                }
-            }
-            if (rank() != root || recv.addressOf(root * count) != send.address) {
-                calls.transfer(Operations.SEND, send, 0, count, root, stream);
-            }
-            calls.launch();
+            long count = checks.collective(OperationKind.GATHER, send, recv, null, root);
+            DeviceBuffer<T> used = recv == null ? send : recv;
+            operations.submit(OperationKind.GATHER, send, used, count, null, root, stream, null);
+        } else {
+            composed.gather(send, recv, root, stream);
         }
     }
 
@@ -1383,16 +1177,9 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void gather(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream, CollectiveConfig config) {
-        checkGather(send, recv, root);
-        submit(Operations.GATHER, send, recv, send.length, null, root, stream, config);
-    }
-
-    private void checkGather(DeviceBuffer<?> send, DeviceBuffer<?> recv, int root) {
-        requireRoot(root);
-        if (rank() == root) {
-            requireTimesSize("recv.length()", recv.length, "send.length()", send.length);
-            checkDisjointOrPart(send, recv, root);
-        }
+        Objects.requireNonNull(config, "config");
+        long count = checks.collective(OperationKind.GATHER, send, recv, null, root);
+        operations.submit(OperationKind.GATHER, send, recv, count, null, root, stream, config);
     }
 
     /**
@@ -1404,7 +1191,7 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void gather(DeviceBuffer<T> send, int root, CudaStream stream) {
-        requireOtherRoot(root, "recv");
+        checks.otherRoot(root, "recv");
         gather(send, send, root, stream);
     }
 
@@ -1422,24 +1209,12 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void scatter(DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream) {
-        checkScatter(send, recv, root);
         if (hasScatter) {
-            submit(Operations.SCATTER, send, recv, recv.length, null, root, stream);
-            return;
-        }
-        check(send, recv, stream);
-        long count = recv.length;
-        try (CallGroup calls = callGroup()) {
-            for (int peer = 0; rank() == root && peer < size(); peer++) {
-                boolean inPlace = peer == root && send.addressOf(root * count) == recv.address;
-                if (!inPlace) {
-                    calls.transfer(Operations.SEND, send, peer * count, count, peer, stream);
-                }
-            }
-            if (rank() != root || send.addressOf(root * count) != recv.address) {
-                calls.transfer(Operations.RECV, recv, 0, count, root, stream);
-            }
-            calls.launch();
+            long count = checks.collective(OperationKind.SCATTER, send, recv, null, root);
+            DeviceBuffer<T> used = send == null ? recv : send;
+            operations.submit(OperationKind.SCATTER, used, recv, count, null, root, stream, null);
+        } else {
+            composed.scatter(send, recv, root, stream);
         }
     }
 
@@ -1459,16 +1234,9 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void scatter(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream, CollectiveConfig config) {
-        checkScatter(send, recv, root);
-        submit(Operations.SCATTER, send, recv, recv.length, null, root, stream, config);
-    }
-
-    private void checkScatter(DeviceBuffer<?> send, DeviceBuffer<?> recv, int root) {
-        requireRoot(root);
-        if (rank() == root) {
-            requireTimesSize("send.length()", send.length, "recv.length()", recv.length);
-            checkDisjointOrPart(recv, send, root);
-        }
+        Objects.requireNonNull(config, "config");
+        long count = checks.collective(OperationKind.SCATTER, send, recv, null, root);
+        operations.submit(OperationKind.SCATTER, send, recv, count, null, root, stream, config);
     }
 
     /**
@@ -1480,7 +1248,7 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void scatter(DeviceBuffer<T> recv, int root, CudaStream stream) {
-        requireOtherRoot(root, "send");
+        checks.otherRoot(root, "send");
         scatter(recv, recv, root, stream);
     }
 
@@ -1499,8 +1267,8 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void send(DeviceBuffer<T> buffer, int peer, CudaStream stream) {
-        requireTransferPeer(peer);
-        submit(Operations.SEND, buffer, null, buffer.length, null, peer, stream);
+        checks.transferPeer(peer);
+        operations.submit(OperationKind.SEND, buffer, buffer, buffer.length, null, peer, stream, null);
     }
 
     /**
@@ -1515,8 +1283,8 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void recv(DeviceBuffer<T> buffer, int peer, CudaStream stream) {
-        requireTransferPeer(peer);
-        submit(Operations.RECV, null, buffer, buffer.length, null, peer, stream);
+        checks.transferPeer(peer);
+        operations.submit(OperationKind.RECV, buffer, buffer, buffer.length, null, peer, stream, null);
     }
 
     /**
@@ -1534,22 +1302,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void sendRecv(
             DeviceBuffer<T> send, int to, DeviceBuffer<T> recv, int from, CudaStream stream) {
-        requirePeer("to", to);
-        requirePeer("from", from);
-        check(send, recv, stream);
-        checkDisjoint(send, recv);
-        if (to == rank() != (from == rank())) {
-            throw new IllegalArgumentException("a rank that sends to itself must receive from itself: to " + to
-                    + ", from " + from + ", rank " + rank());
-        }
-        if (to == rank()) {
-            requireEqual("recv.length()", recv.length, "send.length()", send.length);
-        }
-        try (CallGroup calls = callGroup()) {
-            calls.transfer(Operations.SEND, send, 0, send.length, to, stream);
-            calls.transfer(Operations.RECV, recv, 0, recv.length, from, stream);
-            calls.launch();
-        }
+        composed.sendRecv(send, to, recv, from, stream);
     }
 
     /* Operations with a count for each rank. */
@@ -1570,24 +1323,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void allGatherv(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, long[] counts, long[] displacements, CudaStream stream) {
-        check(send, recv, stream);
-        BlockLayout blocks = BlockLayout.checked("recv", counts, displacements, size(), recv.length, true);
-        long own = blocks.counts()[rank()];
-        requireEqual("send.length()", send.length, "counts[rank()]", own);
-        boolean inPlace = recv.addressOf(blocks.displacements()[rank()]) == send.address;
-        if (!inPlace) {
-            checkDisjoint(send, recv);
-        }
-        try (CallGroup calls = callGroup()) {
-            for (int peer = 0; peer < size(); peer++) {
-                if (peer == rank() && inPlace) {
-                    continue;
-                }
-                calls.transfer(Operations.SEND, send, 0, own, peer, stream);
-                calls.transfer(Operations.RECV, recv, blocks, peer, stream);
-            }
-            calls.launch();
-        }
+        composed.allGatherv(send, recv, counts, displacements, stream);
     }
 
     /**
@@ -1612,29 +1348,7 @@ public final class Communicator implements AutoCloseable {
             long[] displacements,
             int root,
             CudaStream stream) {
-        requireRoot(root);
-        if (rank() != root) {
-            gatherv(send, root, stream);
-            return;
-        }
-        check(send, recv, stream);
-        BlockLayout blocks = BlockLayout.checked("recv", counts, displacements, size(), recv.length, true);
-        requireEqual("send.length()", send.length, "counts[rank()]", blocks.counts()[root]);
-        boolean inPlace = recv.addressOf(blocks.displacements()[root]) == send.address;
-        if (!inPlace) {
-            checkDisjoint(send, recv);
-        }
-        try (CallGroup calls = callGroup()) {
-            for (int peer = 0; peer < size(); peer++) {
-                if (peer != root || !inPlace) {
-                    calls.transfer(Operations.RECV, recv, blocks, peer, stream);
-                }
-            }
-            if (!inPlace) {
-                calls.transfer(Operations.SEND, send, 0, send.length, root, stream);
-            }
-            calls.launch();
-        }
+        composed.gatherv(send, recv, counts, displacements, root, stream);
     }
 
     /**
@@ -1647,12 +1361,7 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void gatherv(DeviceBuffer<T> send, int root, CudaStream stream) {
-        requireOtherRoot(root, "recv");
-        check(send, stream);
-        try (CallGroup calls = callGroup()) {
-            calls.transfer(Operations.SEND, send, 0, send.length, root, stream);
-            calls.launch();
-        }
+        composed.gatherv(send, root, stream);
     }
 
     /**
@@ -1677,29 +1386,7 @@ public final class Communicator implements AutoCloseable {
             DeviceBuffer<T> recv,
             int root,
             CudaStream stream) {
-        requireRoot(root);
-        if (rank() != root) {
-            scatterv(recv, root, stream);
-            return;
-        }
-        check(send, recv, stream);
-        BlockLayout blocks = BlockLayout.checked("send", counts, displacements, size(), send.length, false);
-        requireEqual("recv.length()", recv.length, "counts[rank()]", blocks.counts()[root]);
-        boolean inPlace = send.addressOf(blocks.displacements()[root]) == recv.address;
-        if (!inPlace) {
-            checkDisjoint(send, recv);
-        }
-        try (CallGroup calls = callGroup()) {
-            for (int peer = 0; peer < size(); peer++) {
-                if (peer != root || !inPlace) {
-                    calls.transfer(Operations.SEND, send, blocks, peer, stream);
-                }
-            }
-            if (!inPlace) {
-                calls.transfer(Operations.RECV, recv, 0, recv.length, root, stream);
-            }
-            calls.launch();
-        }
+        composed.scatterv(send, counts, displacements, recv, root, stream);
     }
 
     /**
@@ -1712,12 +1399,7 @@ public final class Communicator implements AutoCloseable {
      * @param stream the stream
      */
     public <T extends Element> void scatterv(DeviceBuffer<T> recv, int root, CudaStream stream) {
-        requireOtherRoot(root, "send");
-        check(recv, stream);
-        try (CallGroup calls = callGroup()) {
-            calls.transfer(Operations.RECV, recv, 0, recv.length, root, stream);
-            calls.launch();
-        }
+        composed.scatterv(recv, root, stream);
     }
 
     /**
@@ -1735,23 +1417,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void reduceScatterv(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, long[] counts, ReduceOp op, CudaStream stream) {
-        check(send, recv, stream);
-        check(op, send.type);
-        BlockLayout blocks = BlockLayout.consecutive("send", counts, size(), send.length);
-        requireEqual("recv.length()", recv.length, "counts[rank()]", blocks.counts()[rank()]);
-        boolean inPlace = send.addressOf(blocks.displacements()[rank()]) == recv.address;
-        if (!inPlace) {
-            checkDisjoint(send, recv);
-        }
-        try (CallGroup calls = callGroup()) {
-            for (int root = 0; root < size(); root++) {
-                long part = send.addressOf(blocks.displacements()[root]);
-                // NCCL writes to the target at the root only.
-                long target = root == rank() ? recv.address : part;
-                calls.reduce(send, recv, part, target, blocks.counts()[root], op, root, stream);
-            }
-            calls.launch();
-        }
+        composed.reduceScatterv(send, recv, counts, op, stream);
     }
 
     /**
@@ -1786,7 +1452,7 @@ public final class Communicator implements AutoCloseable {
             long[] recvCounts,
             long[] recvDisplacements,
             CudaStream stream) {
-        check(stream);
+        checks.stream(stream);
         if (Batch.current() != null) {
             throw new IllegalStateException(
                     "in a group, allToAllv needs a plan: the ranks can't compare their counts there");
@@ -1822,12 +1488,7 @@ public final class Communicator implements AutoCloseable {
             long[] recvCounts,
             long[] recvDisplacements,
             CudaStream stream) {
-        check(send, recv, stream);
-        checkDisjoint(send, recv);
-        BlockLayout sends = BlockLayout.checked("send", sendCounts, sendDisplacements, size(), send.length, false);
-        BlockLayout receives = BlockLayout.checked("recv", recvCounts, recvDisplacements, size(), recv.length, true);
-        requireEqual("recvCounts[rank()]", recvCounts[rank()], "sendCounts[rank()]", sendCounts[rank()]);
-        exchangeBlocks(send, sends, recv, receives, stream);
+        composed.allToAllv(send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements, stream);
     }
 
     /**
@@ -1877,20 +1538,8 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void allToAllv(AllToAllvPlan<T> plan, CudaStream stream) {
         plan.check(this);
-        check(stream);
+        checks.stream(stream);
         plan.run(stream);
-    }
-
-    /** Makes all sends and receives of an all-to-all in a group. */
-    void exchangeBlocks(
-            DeviceBuffer<?> send, BlockLayout sends, DeviceBuffer<?> recv, BlockLayout receives, CudaStream stream) {
-        try (CallGroup calls = callGroup()) {
-            for (int peer = 0; peer < size(); peer++) {
-                calls.transfer(Operations.SEND, send, sends, peer, stream);
-                calls.transfer(Operations.RECV, recv, receives, peer, stream);
-            }
-            calls.launch();
-        }
     }
 
     /* One-sided operations. */
@@ -1919,70 +1568,7 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void putSignal(
             DeviceBuffer<T> elements, Window window, long offset, int peer, CudaStream stream) {
-        requireOneSided("ncclPutSignal");
-        requirePeer("peer", peer);
-        check(elements);
-        window.check(this);
-        int size = elements.type.sizeInBytes();
-        Bounds.check("offset", offset, elements.length, "elements in the window", window.sizeInBytes() / size);
-        Window source = symmetricWindowOf(elements);
-        if (source == null) {
-            throw new IllegalArgumentException(
-                    "elements must be in a window of the communicator with COLL_SYMMETRIC, or NCCL can't put them: "
-                            + elements + " at 0x" + Long.toHexString(elements.address));
-        }
-        long bytes = elements.length * size;
-        if (peer == rank()) {
-            requireDisjoint(elements.address, bytes, window.buffer().address + offset * size, bytes);
-        }
-        check(stream);
-        // NCCL checks the address of 0 elements, too, and the end of a window is in no window.
-        long address = bytes == 0 ? source.buffer().address : elements.address;
-        int type = elements.type.nativeCode();
-        Batch batch = Batch.current();
-        if (batch != null) {
-            batch.pin(source.resource());
-            batch.pin(window.resource());
-            batch.add(
-                    core,
-                    Operations.PUT_SIGNAL,
-                    address,
-                    window.handle(),
-                    elements.length,
-                    type,
-                    0,
-                    peer,
-                    offset * size,
-                    stream);
-            return;
-        }
-        Gate.Pass pass = gate.enter();
-        try {
-            // The held gate prevents closing after these checks.
-            source.check();
-            window.check();
-            JfrEvents.OperationEvent event = Jfr.recording ? JfrEvents.operation() : null;
-            operationLog.record(pass.next(), Operations.PUT_SIGNAL, elements.length, type, peer, 0, 0, stream.handle);
-            pass.count();
-            int result = call(
-                    Operations.PUT_SIGNAL,
-                    address,
-                    window.handle(),
-                    elements.length,
-                    type,
-                    0,
-                    peer,
-                    offset * size,
-                    stream);
-            if (event != null) {
-                JfrEvents.end(event, core);
-            }
-            if (result != nccl.ncclSuccess) {
-                settle(result);
-            }
-        } finally {
-            pass.leave();
-        }
+        oneSidedOperations.putSignal(elements, window, offset, peer, stream);
     }
 
     /**
@@ -1995,15 +1581,7 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public void signal(int peer, CudaStream stream) {
-        requireOneSided("ncclSignal");
-        requirePeer("peer", peer);
-        check(stream);
-        Batch batch = Batch.current();
-        if (batch == null) {
-            submitObserved(Operations.SIGNAL, 0, 0, 0, 0, 0, peer, stream);
-            return;
-        }
-        batch.add(core, Operations.SIGNAL, 0, 0, 0, 0, 0, peer, 0, stream);
+        oneSidedOperations.signal(peer, stream);
     }
 
     /**
@@ -2014,7 +1592,7 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public void waitSignal(int peer, CudaStream stream) {
-        requirePeer("peer", peer);
+        checks.peer("peer", peer);
         waitSignal(stream, SignalWait.of(peer, 1));
     }
 
@@ -2031,883 +1609,37 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public void waitSignal(CudaStream stream, SignalWait... waits) {
-        requireOneSided("ncclWaitSignal");
-        if (waits.length == 0) {
-            throw new IllegalArgumentException("waits must have at least 1 element: 0");
-        }
-        long count = 0;
-        for (SignalWait wait : waits) {
-            requirePeer("peer", wait.peer());
-            requireZero("index", wait.index());
-            requireZero("context", wait.context());
-            count += wait.count();
-        }
-        check(stream);
-        int peer = waits.length == 1 ? waits[0].peer() : -1;
-        NativeMemory descriptors = descriptors(waits);
-        boolean taken = false;
-        try {
-            Batch batch = Batch.current();
-            if (batch == null) {
-                submitObserved(Operations.WAIT_SIGNAL, descriptors.address(), 0, count, 0, waits.length, peer, stream);
-                return;
-            }
-            batch.add(core, Operations.WAIT_SIGNAL, descriptors.address(), 0, count, 0, waits.length, peer, 0, stream);
-            batch.take(descriptors);
-            taken = true;
-        } finally {
-            if (!taken) {
-                descriptors.close();
-            }
-        }
-    }
-
-    private static NativeMemory descriptors(SignalWait... waits) {
-        NativeMemory memory = new NativeMemory(Math.multiplyExact(4 * Integer.BYTES, waits.length));
-        IntBuffer words = memory.buffer().asIntBuffer();
-        for (SignalWait wait : waits) {
-            words.put(wait.count()).put(wait.peer()).put(wait.index()).put(wait.context());
-        }
-        return memory;
-    }
-
-    private void requireOneSided(String function) {
-        if (!oneSided) {
-            core.require(function);
-        }
-    }
-
-    private void requireZero(String what, int value) {
-        if (value != 0) {
-            throw new IllegalArgumentException(what + " must be 0 with " + core.library() + ": " + value);
-        }
-    }
-
-    /* Operations on plain addresses. */
-
-    /**
-     * As {@link #allReduce(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream)} with plain addresses.
-     *
-     * <p>For memory without a {@link DeviceBuffer}. The caller must ensure that the addresses are valid, on this
-     * device, and followed by enough memory.
-     *
-     * @param send the address of this rank's elements
-     * @param recv the address of the result
-     * @param count the number of elements
-     * @param type the type of the elements
-     * @param op the operator
-     * @param stream the stream
-     */
-    public void allReduce(long send, long recv, long count, DataType type, ReduceOp op, CudaStream stream) {
-        requireElements(count, type, 1);
-        requireAddress("send", send, type, count);
-        requireAddress("recv", recv, type, count);
-        if (send != recv) {
-            requireDisjoint(send, count * type.size(), recv, count * type.size());
-        }
-        if (op.mayBeRefused()) {
-            check(op, send, recv, type);
-        }
-        check(stream);
-        submit(Operations.ALL_REDUCE, send, recv, count, type, op, 0, stream);
+        oneSidedOperations.waitSignal(stream, waits);
     }
 
     /**
-     * As {@link #reduce(DeviceBuffer, DeviceBuffer, ReduceOp, int, CudaStream)} with plain addresses.
+     * Returns the operations on plain addresses, for memory without a {@link DeviceBuffer}.
      *
-     * <p>For memory without a {@link DeviceBuffer}. The caller must ensure that the addresses are valid, on this
-     * device, and followed by enough memory.
-     *
-     * @param send the address of this rank's elements
-     * @param recv the address of the result
-     * @param count the number of elements
-     * @param type the type of the elements
-     * @param op the operator
-     * @param root the rank that gets the result
-     * @param stream the stream
+     * @return the operations, the same object in every call
      */
-    public void reduce(long send, long recv, long count, DataType type, ReduceOp op, int root, CudaStream stream) {
-        requireElements(count, type, 1);
-        requireAddress("send", send, type, count);
-        requireAddress("recv", recv, type, count);
-        if (send != recv) {
-            requireDisjoint(send, count * type.size(), recv, count * type.size());
+    public AddressOperations onAddresses() {
+        return onAddresses;
+    }
+
+    /* For the other classes of the package. */
+
+    OperationChecks checks() {
+        return checks;
+    }
+
+    ComposedOperations composed() {
+        return composed;
+    }
+
+    CommunicatorWindows windows() {
+        return windows;
+    }
+
+    /** Adds a window that has been opened. */
+    void add(Window window) {
+        if (windows.add(window)) {
+            operations.leavePlainPath();
         }
-        check(op, type);
-        requireRoot(root);
-        check(stream);
-        submit(Operations.REDUCE, send, recv, count, type, op, root, stream);
-    }
-
-    /**
-     * As {@link #broadcast(DeviceBuffer, DeviceBuffer, int, CudaStream)} with plain addresses.
-     *
-     * <p>For memory without a {@link DeviceBuffer}. The caller must ensure that the addresses are valid, on this
-     * device, and followed by enough memory.
-     *
-     * @param send the address of this rank's elements
-     * @param recv the address of the result
-     * @param count the number of elements
-     * @param type the type of the elements
-     * @param root the rank that has the elements
-     * @param stream the stream
-     */
-    public void broadcast(long send, long recv, long count, DataType type, int root, CudaStream stream) {
-        requireElements(count, type, 1);
-        requireAddress("send", send, type, count);
-        requireAddress("recv", recv, type, count);
-        if (send != recv) {
-            requireDisjoint(send, count * type.size(), recv, count * type.size());
-        }
-        requireRoot(root);
-        check(stream);
-        submit(Operations.BROADCAST, send, recv, count, type, null, root, stream);
-    }
-
-    /**
-     * As {@link #allGather(DeviceBuffer, DeviceBuffer, CudaStream)} with plain addresses.
-     *
-     * <p>For memory without a {@link DeviceBuffer}. The caller must ensure that the addresses are valid, on this
-     * device, and followed by enough memory.
-     *
-     * @param send the address of this rank's elements
-     * @param recv the address of the result
-     * @param count the number of elements of each rank
-     * @param type the type of the elements
-     * @param stream the stream
-     */
-    public void allGather(long send, long recv, long count, DataType type, CudaStream stream) {
-        requireElements(count, type, size());
-        requireAddress("send", send, type, count);
-        requireAddress("recv", recv, type, count * size());
-        long bytes = count * type.size();
-        if (send != recv + rank() * bytes) {
-            requireDisjoint(send, bytes, recv, size() * bytes);
-        }
-        check(stream);
-        submit(Operations.ALL_GATHER, send, recv, count, type, null, 0, stream);
-    }
-
-    /**
-     * As {@link #reduceScatter(DeviceBuffer, DeviceBuffer, ReduceOp, CudaStream)} with plain addresses.
-     *
-     * <p>For memory without a {@link DeviceBuffer}. The caller must ensure that the addresses are valid, on this
-     * device, and followed by enough memory.
-     *
-     * @param send the address of this rank's elements
-     * @param recv the address of the result
-     * @param count the number of elements that each rank gets
-     * @param type the type of the elements
-     * @param op the operator
-     * @param stream the stream
-     */
-    public void reduceScatter(long send, long recv, long count, DataType type, ReduceOp op, CudaStream stream) {
-        requireElements(count, type, size());
-        requireAddress("send", send, type, count * size());
-        requireAddress("recv", recv, type, count);
-        long bytes = count * type.size();
-        if (recv != send + rank() * bytes) {
-            requireDisjoint(recv, bytes, send, size() * bytes);
-        }
-        check(op, type);
-        check(stream);
-        submit(Operations.REDUCE_SCATTER, send, recv, count, type, op, 0, stream);
-    }
-
-    /**
-     * As {@link #send(DeviceBuffer, int, CudaStream)} with a plain address.
-     *
-     * <p>For memory without a {@link DeviceBuffer}. The caller must ensure that the addresses are valid, on this
-     * device, and followed by enough memory.
-     *
-     * @param address the address of the elements
-     * @param count the number of elements
-     * @param type the type of the elements
-     * @param peer the receiving rank
-     * @param stream the stream
-     */
-    public void send(long address, long count, DataType type, int peer, CudaStream stream) {
-        requireElements(count, type, 1);
-        requireAddress("address", address, type, count);
-        requireTransferPeer(peer);
-        check(stream);
-        submit(Operations.SEND, address, 0, count, type, null, peer, stream);
-    }
-
-    /**
-     * As {@link #recv(DeviceBuffer, int, CudaStream)} with a plain address.
-     *
-     * <p>For memory without a {@link DeviceBuffer}. The caller must ensure that the addresses are valid, on this
-     * device, and followed by enough memory.
-     *
-     * @param address the address of the destination
-     * @param count the number of elements
-     * @param type the type of the elements
-     * @param peer the sending rank
-     * @param stream the stream
-     */
-    public void recv(long address, long count, DataType type, int peer, CudaStream stream) {
-        requireElements(count, type, 1);
-        requireAddress("address", address, type, count);
-        requireTransferPeer(peer);
-        check(stream);
-        submit(Operations.RECV, 0, address, count, type, null, peer, stream);
-    }
-
-    /* Checks. The methods of the hot path leave the messages to other methods. */
-
-    private static IllegalArgumentException unequal(String what, long value, String other, long otherValue) {
-        return new IllegalArgumentException(what + " must be " + other + ": " + value + " != " + otherValue);
-    }
-
-    private static void requireEqual(String what, long value, String other, long otherValue) {
-        if (value != otherValue) {
-            throw unequal(what, value, other, otherValue);
-        }
-    }
-
-    private void requireTimesSize(String what, long value, String part, long partValue) {
-        // partValue * size() may overflow.
-        if (value / size() != partValue || value % size() != 0) {
-            throw new IllegalArgumentException(
-                    what + " must be size() * " + part + ": " + value + " != " + size() + " * " + partValue);
-        }
-    }
-
-    /** Requires two buffers of equal length that are the same or disjoint. */
-    private static void checkElementwise(DeviceBuffer<?> send, DeviceBuffer<?> recv) {
-        requireEqual("recv.length()", recv.length, "send.length()", send.length);
-        checkApartOrSame(send, recv);
-    }
-
-    private void requireRoot(int root) {
-        requirePeer("root", root);
-    }
-
-    void requirePeer(String what, int peer) {
-        if (peer < 0 || peer >= size()) {
-            throw new IllegalArgumentException(what + " must be >= 0 and < size(): " + peer + ", size " + size());
-        }
-    }
-
-    private void requireOtherRoot(int root, String buffer) {
-        requireRoot(root);
-        if (root == rank()) {
-            throw new IllegalArgumentException(
-                    "the root needs a buffer '" + buffer + "': root " + root + ", rank " + rank());
-        }
-    }
-
-    private void requireTransferPeer(int peer) {
-        requirePeer("peer", peer);
-        if (peer == rank() && Batch.current() == null) {
-            throw new IllegalStateException("a rank can send to itself and receive from itself in a group only: peer "
-                    + peer + ", rank " + rank());
-        }
-    }
-
-    private void check(DeviceBuffer<?> send, DeviceBuffer<?> recv, CudaStream stream) {
-        if (wrong(send, recv, stream) < 0) {
-            checkEach(send, recv, stream);
-        }
-    }
-
-    /** Negative if an argument of an operation may be wrong. One sign for all arguments needs only one branch. */
-    private int wrong(DeviceBuffer<?> send, DeviceBuffer<?> recv, CudaStream stream) {
-        int unequal = send.kind ^ recv.kind | stream.deviceCode ^ deviceCode;
-        return wrong(send) | -unequal | recv.state() | stream.state();
-    }
-
-    private void checkEach(DeviceBuffer<?> send, DeviceBuffer<?> recv, CudaStream stream) {
-        checkEach(send, recv);
-        checkEach(stream);
-    }
-
-    private void check(DeviceBuffer<?> buffer, CudaStream stream) {
-        if ((wrong(buffer) | wrong(stream)) < 0) {
-            checkEach(buffer);
-            checkEach(stream);
-        }
-    }
-
-    void check(DeviceBuffer<?> buffer) {
-        if (wrong(buffer) < 0) {
-            checkEach(buffer);
-        }
-    }
-
-    /** Negative if a buffer is closed, on another device, or of a type that the library does not support. */
-    private int wrong(DeviceBuffer<?> buffer) {
-        // The code of the element type if the buffer is on this device; otherwise larger than any code.
-        int type = buffer.kind ^ deviceCode;
-        return lastType - type | buffer.state();
-    }
-
-    private void checkEach(DeviceBuffer<?> send, DeviceBuffer<?> recv) {
-        if (send.type != recv.type) {
-            throw new IllegalArgumentException(
-                    "send and recv must have one type of elements: " + send.type + ", " + recv.type);
-        }
-        checkEach(send);
-        checkPlace(recv);
-    }
-
-    private void checkEach(DeviceBuffer<?> buffer) {
-        checkPlace(buffer);
-        check(buffer.typeCode);
-    }
-
-    private void checkPlace(DeviceBuffer<?> buffer) {
-        buffer.checkOpen();
-        if (buffer.device != device) {
-            throw new IllegalArgumentException(
-                    "buffer must be on the communicator's device: " + buffer + ", the communicator is on " + device);
-        }
-    }
-
-    private void check(int type) {
-        if (type > lastType) {
-            DataType unknown = DataType.values()[type];
-            throw new NcclLibraryException(
-                    unknown + " needs NCCL " + unknown.since() + ", loaded is " + core.library());
-        }
-    }
-
-    void check(CudaStream stream) {
-        if (wrong(stream) < 0) {
-            checkEach(stream);
-        }
-    }
-
-    /** Negative if a stream is closed or on another device. */
-    private int wrong(CudaStream stream) {
-        return -(stream.deviceCode ^ deviceCode) | stream.state();
-    }
-
-    private void checkEach(CudaStream stream) {
-        stream.checkOpen();
-        if (stream.device() != device) {
-            throw new IllegalArgumentException(
-                    "stream must be on the communicator's device: " + stream + ", the communicator is on " + device);
-        }
-    }
-
-    private void check(ReduceOp op, ElementType<?> type) {
-        if (op.isBuiltIn()) {
-            return;
-        }
-        check(op, type.dataType());
-    }
-
-    private void check(ReduceOp op, DataType type) {
-        if (!op.isBuiltIn()) {
-            ((PreMulSum<?>) op).check(this, type);
-        }
-    }
-
-    /** Requires two disjoint buffers of one type. */
-    void checkSeparate(DeviceBuffer<?> send, DeviceBuffer<?> recv) {
-        checkEach(send, recv);
-        checkDisjoint(send, recv);
-    }
-
-    private static void checkDisjoint(DeviceBuffer<?> a, DeviceBuffer<?> b) {
-        if (overlap(a.address, a.bytes, b.address, b.bytes)) {
-            // A closed buffer may have had the address that another buffer has now.
-            a.checkOpen();
-            b.checkOpen();
-            throw overlapping(a.address, a.bytes, b.address, b.bytes);
-        }
-    }
-
-    /** Requires that two buffers of equal size are disjoint or the same. */
-    private static void checkApartOrSame(DeviceBuffer<?> a, DeviceBuffer<?> b) {
-        long distance = a.address - b.address;
-        if (distance != 0 && distance < a.bytes && -distance < a.bytes) {
-            checkDisjoint(a, b);
-        }
-    }
-
-    /** Requires that the part is the rank's block of the whole, or disjoint from it. */
-    private static void checkDisjointOrPart(DeviceBuffer<?> part, DeviceBuffer<?> whole, int rank) {
-        if (part.address != whole.address + rank * part.bytes) {
-            checkDisjoint(part, whole);
-        }
-    }
-
-    private static void requireDisjoint(long a, long aBytes, long b, long bBytes) {
-        if (overlap(a, aBytes, b, bBytes)) {
-            throw overlapping(a, aBytes, b, bBytes);
-        }
-    }
-
-    private static boolean overlap(long a, long aBytes, long b, long bBytes) {
-        return a < b + bBytes && b < a + aBytes;
-    }
-
-    private static IllegalArgumentException overlapping(long a, long aBytes, long b, long bBytes) {
-        return new IllegalArgumentException("buffers overlap without being in place: " + Bounds.range(a, aBytes)
-                + " and " + Bounds.range(b, bBytes));
-    }
-
-    private void requireElements(long count, DataType type, int times) {
-        check(type.code());
-        // Fewer than 2^40 elements of at most 8 bytes at fewer than 2^20 ranks are less than 2^63 bytes.
-        if (count >>> 40 != 0 || times >= 1 << 20) {
-            requireBytes(count, type, times);
-        }
-    }
-
-    private static void requireBytes(long count, DataType type, int times) {
-        if (count < 0) {
-            throw new IllegalArgumentException("count must be >= 0: " + count);
-        }
-        if (count > Long.MAX_VALUE / type.size() / times) {
-            throw new IllegalArgumentException("count * size of an element * ranks must be <= " + Long.MAX_VALUE + ": "
-                    + count + " * " + type.size() + " * " + times);
-        }
-    }
-
-    private static void requireAddress(String what, long address, DataType type, long count) {
-        // Sizes are powers of two. The end of a range that exceeds the address space is negative.
-        if (address < Bounds.FIRST_ADDRESS || (address & type.size() - 1) != 0 || address + count * type.size() < 0) {
-            requireRealAddress(what, address, type, count);
-        }
-    }
-
-    private static void requireRealAddress(String what, long address, DataType type, long count) {
-        if (address == 0 && count > 0) {
-            throw new IllegalArgumentException(what + " must not be 0 with " + count + " elements");
-        }
-        if (address % type.size() != 0) {
-            throw new IllegalArgumentException(what + " must be a multiple of the size of " + type + ": 0x"
-                    + Long.toHexString(address) + " % " + type.size() + " != 0");
-        }
-        Bounds.checkAddress(what, address, count * type.size());
-    }
-
-    /* Calling. */
-
-    /**
-     * Checks the arguments that all operations have, and calls NCCL.
-     *
-     * @param send null if there is none
-     * @param recv null if there is none
-     */
-    private void submit(
-            int operation,
-            DeviceBuffer<?> send,
-            DeviceBuffer<?> recv,
-            long count,
-            ReduceOp op,
-            int peer,
-            CudaStream stream) {
-        DeviceBuffer<?> one = send == null ? recv : send;
-        DeviceBuffer<?> other = recv == null ? send : recv;
-        int wrong = wrong(one, other, stream);
-        if ((wrong | further()) < 0) {
-            if (wrong < 0) {
-                checkEach(one, other, stream);
-            }
-            if (further() < 0) {
-                submitFurther(operation, send, recv, count, op, peer, stream);
-                return;
-            }
-        }
-        submitNow(
-                operation,
-                send == null ? 0 : send.address,
-                recv == null ? 0 : recv.address,
-                count,
-                one.kind ^ deviceCode,
-                op == null ? 0 : op.code(),
-                peer,
-                stream);
-    }
-
-    /** As the method above with a configuration; both buffers are present. */
-    private void submit(
-            int operation,
-            DeviceBuffer<?> send,
-            DeviceBuffer<?> recv,
-            long count,
-            ReduceOp op,
-            int peer,
-            CudaStream stream,
-            CollectiveConfig config) {
-        Objects.requireNonNull(config, "config");
-        check(send, recv, stream);
-        int function = Operations.configured(operation);
-        if ((configurable & 1 << operation) == 0) {
-            core.require(Operations.name(function));
-            configurable |= 1 << operation;
-        }
-        boolean goesFurther = further() < 0;
-        if (goesFurther && faultyWindows) {
-            checkForFaults(operation, send.address, recv.address, count, send.type.sizeInBytes());
-        }
-        if (!goesFurther && config.launchCompletionEvent() == null) {
-            submitAlone(function, send, recv, count, op, peer, config, stream);
-            return;
-        }
-        Batch batch = goesFurther ? Batch.currentFor(core) : null;
-        if (batch != null) {
-            ConfiguredCall call = ConfiguredCall.begin(core, config, stream);
-            boolean added = false;
-            try {
-                addTo(batch, function, send, recv, count, op, peer, call, stream);
-                added = true;
-            } finally {
-                if (!added) {
-                    call.close();
-                }
-            }
-            return;
-        }
-        try (ConfiguredCall call = ConfiguredCall.begin(core, config, stream)) {
-            if (goesFurther) {
-                submitPinned(function, send, recv, count, op, peer, call, stream);
-            } else {
-                submitNow(function, send, recv, count, op, peer, call, stream);
-            }
-            call.launched();
-        }
-    }
-
-    /** Makes a call whose configuration is used only by NCCL, and not after the call returns. */
-    private void submitAlone(
-            int operation,
-            DeviceBuffer<?> send,
-            DeviceBuffer<?> recv,
-            long count,
-            ReduceOp op,
-            int peer,
-            CollectiveConfig config,
-            CudaStream stream) {
-        long struct = config.struct(core.library());
-        int code = op == null ? 0 : op.code();
-        try {
-            submitObserved(
-                    operation, send.address, recv.address, count, send.typeCode, code, peer, struct, config, stream);
-        } catch (RuntimeException failure) {
-            if (core.isStuckNow()) {
-                core.keepUntilEnded(() -> Reference.reachabilityFence(config));
-            }
-            throw failure;
-        } finally {
-            Reference.reachabilityFence(config);
-        }
-    }
-
-    private void addTo(
-            Batch batch,
-            int operation,
-            DeviceBuffer<?> send,
-            DeviceBuffer<?> recv,
-            long count,
-            ReduceOp op,
-            int peer,
-            ConfiguredCall call,
-            CudaStream stream) {
-        batch.check(call);
-        batch.pin(send);
-        batch.pin(recv);
-        if (op instanceof PreMulSum<?> operator) {
-            batch.pin(operator.resource());
-        }
-        int code = op == null ? 0 : op.code();
-        int type = send.typeCode;
-        batch.add(core, operation, send.address, recv.address, count, type, code, peer, call.struct(), stream);
-        batch.take(call);
-    }
-
-    private void submitPinned(
-            int operation,
-            DeviceBuffer<?> send,
-            DeviceBuffer<?> recv,
-            long count,
-            ReduceOp op,
-            int peer,
-            ConfiguredCall call,
-            CudaStream stream) {
-        CudaGraph graph = CudaGraph.capturing(stream);
-        if (graph != null) {
-            core.registerGraph(graph);
-            graph.keep(send);
-            graph.keep(recv);
-        }
-        send.pin();
-        try {
-            recv.pin();
-            try {
-                submitNow(operation, send, recv, count, op, peer, call, stream);
-            } finally {
-                recv.unpin();
-            }
-        } finally {
-            send.unpin();
-        }
-    }
-
-    private void submitNow(
-            int operation,
-            DeviceBuffer<?> send,
-            DeviceBuffer<?> recv,
-            long count,
-            ReduceOp op,
-            int peer,
-            ConfiguredCall call,
-            CudaStream stream) {
-        int code = op == null ? 0 : op.code();
-        submitObserved(
-                operation,
-                send.address,
-                recv.address,
-                count,
-                send.typeCode,
-                code,
-                peer,
-                call.struct(),
-                call.config(),
-                stream);
-    }
-
-    /** Negative if operations need more checks than those of their arguments. */
-    private int further() {
-        return special | SlowPath.sign();
-    }
-
-    private void submitFurther(
-            int operation,
-            DeviceBuffer<?> send,
-            DeviceBuffer<?> recv,
-            long count,
-            ReduceOp op,
-            int peer,
-            CudaStream stream) {
-        if (faultyWindows && send != null && recv != null) {
-            checkForFaults(operation, send.address, recv.address, count, send.type.sizeInBytes());
-        }
-        submitPinned(operation, send, recv, count, op, peer, stream);
-    }
-
-    /**
-     * Submits with pinned buffers, so that closing a buffer does not free its memory: in a group, in a capture, and on
-     * host memory, which the call itself reads.
-     */
-    private void submitPinned(
-            int operation,
-            DeviceBuffer<?> send,
-            DeviceBuffer<?> recv,
-            long count,
-            ReduceOp op,
-            int peer,
-            CudaStream stream) {
-        long sendAddress = send == null ? 0 : send.address;
-        long recvAddress = recv == null ? 0 : recv.address;
-        int type = (send == null ? recv : send).typeCode;
-        int code = op == null ? 0 : op.code();
-        Batch batch = Batch.currentFor(core);
-        if (batch != null) {
-            // Pins come first: a buffer that another thread closes meanwhile must not get into the batch.
-            pinIn(batch, send);
-            pinIn(batch, recv);
-            if (op instanceof PreMulSum<?> operator) {
-                batch.pin(operator.resource());
-            }
-            batch.add(core, operation, sendAddress, recvAddress, count, type, code, peer, 0, stream);
-            return;
-        }
-        CudaGraph graph = CudaGraph.capturing(stream);
-        if (graph != null) {
-            core.registerGraph(graph);
-            keepFor(graph, send);
-            keepFor(graph, recv);
-        }
-        pin(send);
-        try {
-            pin(recv);
-            try {
-                submitObserved(operation, sendAddress, recvAddress, count, type, code, peer, stream);
-            } finally {
-                unpin(recv);
-            }
-        } finally {
-            unpin(send);
-        }
-    }
-
-    private static void keepFor(CudaGraph graph, DeviceBuffer<?> buffer) {
-        if (buffer != null) {
-            graph.keep(buffer);
-        }
-    }
-
-    private static void pinIn(Batch batch, DeviceBuffer<?> buffer) {
-        if (buffer != null) {
-            batch.pin(buffer);
-        }
-    }
-
-    private static void pin(DeviceBuffer<?> buffer) {
-        if (buffer != null) {
-            buffer.pin();
-        }
-    }
-
-    private static void unpin(DeviceBuffer<?> buffer) {
-        if (buffer != null) {
-            buffer.unpin();
-        }
-    }
-
-    private CallGroup callGroup() {
-        return further() < 0 ? new BatchedCallGroup(core) : direct.begin();
-    }
-
-    private void submit(
-            int operation, long send, long recv, long count, DataType type, ReduceOp op, int peer, CudaStream stream) {
-        int code = op == null ? 0 : op.code();
-        if (further() < 0) {
-            submitFurther(operation, send, recv, count, type, op, peer, stream);
-            return;
-        }
-        submitNow(operation, send, recv, count, type.code(), code, peer, stream);
-    }
-
-    private void submitFurther(
-            int operation, long send, long recv, long count, DataType type, ReduceOp op, int peer, CudaStream stream) {
-        int code = op == null ? 0 : op.code();
-        if (faultyWindows) {
-            checkForFaults(operation, send, recv, count, type.size());
-        }
-        if (CudaGraph.anyCapturing()) {
-            CudaGraph graph = CudaGraph.capturing(stream);
-            if (graph != null) {
-                core.registerGraph(graph);
-            }
-        }
-        Batch batch = Batch.currentFor(core);
-        if (batch == null) {
-            submitObserved(operation, send, recv, count, type.code(), code, peer, stream);
-            return;
-        }
-        if (op instanceof PreMulSum<?> operator) {
-            batch.pin(operator.resource());
-        }
-        batch.add(core, operation, send, recv, count, type.code(), code, peer, 0, stream);
-    }
-
-    private void submitNow(
-            int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
-        // Locals, because fields would be read again after the gate's fence.
-        Gate ours = gate;
-        Gate.Pass pass = ours.last();
-        long counted = pass.counted();
-        if (!ours.enterAgain(pass, counted)) {
-            pass = ours.enterNew();
-            counted = ~pass.counted();
-        }
-        try {
-            long handle = stream.handle;
-            operationLog.record(counted + 1, operation, count, type, peer, op, 0, handle);
-            int result = Operations.call(operation, send, recv, count, type, op, peer, 0, core.handle(), handle);
-            if (result != nccl.ncclSuccess) {
-                settle(result);
-            }
-        } finally {
-            pass.countAndLeave();
-        }
-    }
-
-    private void submitObserved(
-            int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
-        submitObserved(operation, send, recv, count, type, op, peer, 0, null, stream);
-    }
-
-    /**
-     * Submits with comparison across ranks and events of JDK Flight Recorder, if these are enabled.
-     *
-     * @param struct the address of the native configuration; 0 for a call without one
-     * @param config the configuration; null for a call without one
-     */
-    private void submitObserved(
-            int operation,
-            long send,
-            long recv,
-            long count,
-            int type,
-            int op,
-            int peer,
-            long struct,
-            CollectiveConfig config,
-            CudaStream stream) {
-        Gate.Pass pass = gate.enter();
-        try {
-            if (checked) {
-                compare(operation, count, type, op, peer, config);
-            }
-            JfrEvents.OperationEvent event = Jfr.recording ? JfrEvents.operation() : null;
-            operationLog.record(pass.next(), operation, count, type, peer, op, 0, stream.handle);
-            pass.count();
-            int result = call(operation, send, recv, count, type, op, peer, struct, stream);
-            if (event != null) {
-                JfrEvents.end(event, core);
-            }
-            if (result != nccl.ncclSuccess) {
-                settle(result, config == null ? "" : " with " + config);
-            }
-        } finally {
-            pass.leave();
-        }
-    }
-
-    /** Calls NCCL from threads that may be virtual or capturing. Allocates nothing for other threads. */
-    private int call(
-            int operation,
-            long send,
-            long recv,
-            long count,
-            int type,
-            int op,
-            int peer,
-            long offset,
-            CudaStream stream) {
-        if (onHost && stream.handle == 0 && VirtualThreads.isCurrent()) {
-            // In the default stream, the host engine waits for the other ranks within the call.
-            return BlockingCall.runToCompletion(
-                    () -> Operations.call(operation, send, recv, count, type, op, peer, offset, core.handle(), 0),
-                    core::endInterruptedCall);
-        }
-        if (CudaGraph.ofThread() == null) {
-            return Operations.call(operation, send, recv, count, type, op, peer, offset, core.handle(), stream.handle);
-        }
-        return Cuda.whileCapturing(() ->
-                Operations.call(operation, send, recv, count, type, op, peer, offset, core.handle(), stream.handle));
-    }
-
-    private void compare(int operation, long count, int type, int op, int peer, CollectiveConfig config) {
-        CallCheck check = core.check();
-        String signature = Operations.signature(operation, count, type, op, peer, config);
-        if (check != null && signature != null) {
-            check.compare(Operations.name(operation), signature);
-        }
-    }
-
-    /**
-     * Handles the result of the last operation. Its arguments come from the log, so that the hot path need not keep
-     * them.
-     */
-    private void settle(int result) {
-        settle(result, "");
-    }
-
-    private void settle(int result, String further) {
-        OperationLog.Entry last = operationLog.last();
-        core.settle(
-                result,
-                Operations.name(last.operation()),
-                Operations.describe(last.operation(), last.count(), last.type(), last.peer()) + further);
     }
 
     OperationLog operationLog() {

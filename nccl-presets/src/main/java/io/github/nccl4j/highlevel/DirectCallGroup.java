@@ -39,7 +39,7 @@ final class DirectCallGroup extends CallGroup {
     void pin(ReduceOp op) {}
 
     @Override
-    void add(int operation, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
+    void add(OperationKind kind, long send, long recv, long count, int type, int op, int peer, CudaStream stream) {
         if (calls == 0) {
             Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
             group = log.beginGroup();
@@ -47,9 +47,9 @@ final class DirectCallGroup extends CallGroup {
             return;
         }
         calls++;
-        log.record(pass.next(), operation, count, type, peer, op, group, stream.handle);
+        log.record(pass.next(), kind.code(), count, type, peer, op, group, stream.handle);
         pass.count();
-        result = Operations.call(operation, send, recv, count, type, op, peer, 0, core.handle(), stream.handle);
+        result = OperationKind.call(kind.code(), send, recv, count, type, op, peer, 0, core.handle(), stream.handle);
     }
 
     private boolean hasFailed() {
@@ -74,8 +74,8 @@ final class DirectCallGroup extends CallGroup {
         String group = "a group of " + count + (count == 1 ? " operation" : " operations");
         if (hasFailed()) {
             OperationLog.Entry last = log.last();
-            String call = Operations.describe(last.operation(), last.count(), last.type(), last.peer());
-            core.settle(result, Operations.name(last.operation()), call + " in " + group);
+            String call = last.call();
+            core.settle(result, last.function(), call + " in " + group);
         } else {
             core.settle(end, "ncclGroupEnd", "ncclGroupEnd of " + group);
         }

@@ -221,7 +221,7 @@ final class Failures {
     void endLateCall() {
         ending = Ending.LATE;
         OperationLog.Entry last = core.communicator().operationLog().last();
-        report(timeout(Operations.name(last.operation()), last.describe(), core.deadline()));
+        report(timeout(last.function(), last.describe(), core.deadline()));
         endCall(false);
     }
 

@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.library.Engine;
+
 /**
  * Algorithms of NCCL that return wrong elements or fail in some calls. These calls exclude the algorithm by a
  * {@link CollectiveConfig}.
@@ -29,7 +31,12 @@ enum FaultyAlgorithm {
         this.effect = effect;
     }
 
-    /** Returns true if a release chooses the algorithm in error and its calls can exclude it. */
+    /** Returns true if calls of a library must exclude these algorithms. */
+    static boolean mustBeExcluded(NcclLibrary library) {
+        return library.engine() == Engine.NCCL && mustBeExcluded(library.version());
+    }
+
+    /** Returns true if a release chooses the algorithms in error, and its calls can exclude them. */
     static boolean mustBeExcluded(Version version) {
         return version.isAtLeast(SINCE);
     }

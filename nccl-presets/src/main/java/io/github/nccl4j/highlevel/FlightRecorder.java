@@ -90,19 +90,15 @@ public final class FlightRecorder {
             Optional<Instant> done) {
 
         private static Operation of(OperationLog.Entry entry) {
-            int operation = entry.operation();
+            OperationKind kind = entry.kind();
             return new Operation(
                     entry.sequence(),
                     entry.group() == 0 ? OptionalInt.empty() : OptionalInt.of(entry.group()),
-                    Operations.name(operation),
+                    entry.function(),
                     entry.count(),
-                    Operations.hasElements(operation)
-                            ? Optional.of(ElementType.values().get(entry.type()))
-                            : Optional.empty(),
-                    Operations.reduces(operation) ? Optional.of(ReduceOp.name(entry.op())) : Optional.empty(),
-                    Operations.hasPeer(operation) && entry.peer() >= 0
-                            ? OptionalInt.of(entry.peer())
-                            : OptionalInt.empty(),
+                    kind.hasElements() ? Optional.of(ElementType.values().get(entry.type())) : Optional.empty(),
+                    kind.reduces() ? Optional.of(ReduceOp.name(entry.op())) : Optional.empty(),
+                    kind.hasPeer() && entry.peer() >= 0 ? OptionalInt.of(entry.peer()) : OptionalInt.empty(),
                     entry.stream(),
                     time(entry.enqueued()),
                     time(entry.done()));

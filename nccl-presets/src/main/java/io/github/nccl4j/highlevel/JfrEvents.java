@@ -131,17 +131,17 @@ final class JfrEvents {
         }
         OperationLog.Entry entry = core.communicator().operationLog().last();
         event.of(core);
-        event.function = Operations.name(entry.operation());
+        event.function = entry.function();
         event.sequence = entry.sequence();
         event.group = entry.group();
         event.count = entry.count();
-        if (Operations.hasElements(entry.operation())) {
+        if (entry.kind().hasElements()) {
             event.type = ElementType.values().get(entry.type()).toString();
         }
-        if (Operations.reduces(entry.operation())) {
+        if (entry.kind().reduces()) {
             event.op = ReduceOp.name(entry.op());
         }
-        event.peer = Operations.hasPeer(entry.operation()) ? entry.peer() : -1;
+        event.peer = entry.kind().hasPeer() ? entry.peer() : -1;
         event.stream = entry.stream();
         event.commit();
     }

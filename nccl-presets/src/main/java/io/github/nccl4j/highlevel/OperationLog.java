@@ -80,7 +80,7 @@ final class OperationLog {
     record Entry(
             long sequence,
             int group,
-            int operation,
+            int code,
             long count,
             int type,
             int op,
@@ -88,9 +88,23 @@ final class OperationLog {
             long stream,
             long enqueued,
             long done) {
+        OperationKind kind() {
+            return OperationKind.of(code);
+        }
+
+        /** The name of the C function. */
+        String function() {
+            return OperationKind.function(code);
+        }
+
+        /** As {@link OperationKind#describe}. */
+        String call() {
+            return OperationKind.describe(code, count, type, peer);
+        }
+
         /** {@return a description for messages: "ncclAllReduce of 1024 float32 (operation 17)"} */
         String describe() {
-            return Operations.describe(operation, count, type, peer) + " (operation " + sequence + ")";
+            return call() + " (operation " + sequence + ")";
         }
     }
 
@@ -114,11 +128,11 @@ final class OperationLog {
     }
 
     /** Records the next operation. The caller holds the gate and counts the operation afterwards. */
-    void record(long sequence, int operation, long count, int type, int peer, int op, int group, long stream) {
+    void record(long sequence, int code, long count, int type, int peer, int op, int group, long stream) {
         long[] target = words;
         int at = at(sequence);
         long before = sequence - 1;
-        int details = operation << OPERATION | type << TYPE;
+        int details = code << OPERATION | type << TYPE;
         // Orders these stores after those of the previous operation.
         VarHandle.storeStoreFence();
         target[at + COUNT] = count;
@@ -139,7 +153,7 @@ final class OperationLog {
     Entry last() {
         long sequence = recorded();
         return sequence == 0
-                ? new Entry(0, 0, Operations.NONE, 0, 0, 0, 0, 0, 0, 0)
+                ? new Entry(0, 0, OperationKind.NONE.code(), 0, 0, 0, 0, 0, 0, 0)
                 : entry(words, sequence, enqueuedTime(sequence), doneTime(sequence));
     }
 

@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.memory.NativeMemory;
 
 /**
  * Sum of elements that are first multiplied by a factor of each rank: weighted averages without a kernel.
@@ -25,7 +26,7 @@ public final class PreMulSum<T extends Element> extends ReduceOp implements Auto
     private final ElementType<T> type;
     private final Resource resource;
 
-    PreMulSum(int code, Communicator communicator, ElementType<T> type, DeviceBuffer<T> scalar) {
+    private PreMulSum(int code, Communicator communicator, ElementType<T> type, DeviceBuffer<T> scalar) {
         super(code, "PreMulSum of " + type);
         this.communicator = communicator;
         this.type = type;
@@ -35,6 +36,56 @@ public final class PreMulSum<T extends Element> extends ReduceOp implements Auto
                 this,
                 () -> core.callAlone("ncclRedOpDestroy", handle -> nccl.ncclRedOpDestroy(code, handle)),
                 scalar == null ? () -> {} : scalar::unpin);
+    }
+
+    static <T extends Element> PreMulSum<T> create(Communicator communicator, ElementType<T> type, double scalar) {
+        long bits;
+        if (type.isFloat()) {
+            bits = type.bitsOf(scalar);
+        } else if (scalar == Math.rint(scalar) && scalar >= -0x1p63 && scalar < 0x1p63) {
+            bits = type.bitsOf((long) scalar);
+        } else {
+            throw new IllegalArgumentException(
+                    "scalar must be an integer from -2^63 to 2^63 - 1 for " + type + ": " + scalar);
+        }
+        try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
+            cell.buffer().putLong(0, bits);
+            return create(communicator, type, cell.address(), ScalarResidence.HOST_IMMEDIATE, null);
+        }
+    }
+
+    static <T extends Element> PreMulSum<T> create(Communicator communicator, DeviceBuffer<T> scalar) {
+        OperationChecks.equal("scalar.length()", scalar.length, "1", 1);
+        communicator.checks().buffer(scalar);
+        scalar.pin();
+        boolean made = false;
+        try {
+            PreMulSum<T> operator = create(communicator, scalar.type, scalar.address, ScalarResidence.DEVICE, scalar);
+            made = true;
+            return operator;
+        } finally {
+            if (!made) {
+                scalar.unpin();
+            }
+        }
+    }
+
+    private static <T extends Element> PreMulSum<T> create(
+            Communicator communicator,
+            ElementType<T> type,
+            long scalar,
+            ScalarResidence residence,
+            DeviceBuffer<T> buffer) {
+        communicator.checks().type(type.nativeCode());
+        CommunicatorCore core = communicator.core();
+        core.requireOpen();
+        try (NativeMemory cell = new NativeMemory(Integer.BYTES)) {
+            core.callAlone(
+                    "ncclRedOpCreatePreMulSum",
+                    handle -> nccl.ncclRedOpCreatePreMulSum(
+                            cell.address(), scalar, type.nativeCode(), residence.code(), handle));
+            return new PreMulSum<>(cell.buffer().getInt(0), communicator, type, buffer);
+        }
     }
 
     /** {@return the type of the elements} */

@@ -65,8 +65,8 @@ public class ReduceOp {
         return code < nccl.ncclNumOps;
     }
 
-    /** Returns true if all-reduces with this operator are refused in some cases: averages and created operators. */
-    final boolean mayBeRefused() {
+    /** Returns true if the operator multiplies or divides: averages and created operators. */
+    final boolean isScaled() {
         return code >= nccl.ncclAvg;
     }
 

@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.memory.NativeMemory;
 
 /**
  * Registration of memory that NCCL may use directly in operations of a communicator, instead of copying through its own
@@ -31,7 +32,7 @@ public final class Registration implements AutoCloseable {
     private final Resource resource;
 
     /** Creates the registration of a buffer that was pinned for it. */
-    Registration(CommunicatorCore core, DeviceBuffer<?> buffer, long handle) {
+    private Registration(CommunicatorCore core, DeviceBuffer<?> buffer, long handle) {
         this.buffer = buffer;
         this.handle = handle;
         resource = new Resource(
@@ -39,6 +40,33 @@ public final class Registration implements AutoCloseable {
                 this,
                 () -> core.deregister("ncclCommDeregister", comm -> nccl.ncclCommDeregister(comm, handle)),
                 buffer::unpin);
+    }
+
+    static Registration of(Communicator communicator, DeviceBuffer<?> buffer) {
+        CommunicatorCore core = communicator.core();
+        core.require("ncclCommRegister");
+        communicator.checks().buffer(buffer);
+        if (buffer.length == 0) {
+            throw new IllegalArgumentException("buffer must have at least 1 element: " + buffer);
+        }
+        RegistrationFaults.warnOnce(core.library());
+        buffer.pin();
+        boolean made = false;
+        // NCCL leaves the cell unchanged if it registers nothing.
+        try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
+            core.alone(() -> {
+                core.requireOpen();
+                core.callAlone(
+                        "ncclCommRegister",
+                        handle -> nccl.ncclCommRegister(handle, buffer.address, buffer.sizeInBytes(), cell.address()));
+            });
+            made = true;
+            return new Registration(core, buffer, cell.buffer().getLong(0));
+        } finally {
+            if (!made) {
+                buffer.unpin();
+            }
+        }
     }
 
     /** {@return the buffer that is registered} */

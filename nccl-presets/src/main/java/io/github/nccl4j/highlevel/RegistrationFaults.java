@@ -26,7 +26,7 @@ final class RegistrationFaults {
     /** First release that reads elements at any alignment. */
     private static final Version ANY_PLACE = new Version(2, 30, 3);
 
-    /** First release, up to 2.30.7 at least, that chooses kernels for all-reduce with AVG which were not built. */
+    /** First release, up to 2.32.3 at least, that chooses kernels for all-reduce with AVG which were not built. */
     private static final Version NO_AVERAGE = new Version(2, 30, 3);
 
     private static final int WORD = 4;
@@ -75,15 +75,15 @@ final class RegistrationFaults {
      * The reason why an operation returns wrong elements, or null.
      *
      * @param version a version with faults
-     * @param operation an operation of {@link Operations}
+     * @param operation the operation
      * @param send the address of the send buffer
      * @param count the number of elements as in the C function
      * @param size the size of an element in bytes
      */
-    static String wrongResult(Version version, int operation, long send, long count, int size) {
-        boolean scatters = operation == Operations.REDUCE_SCATTER;
-        boolean inBlocks = scatters || operation == Operations.ALL_GATHER;
-        if (!inBlocks && operation != Operations.ALL_REDUCE) {
+    static String wrongResult(Version version, OperationKind operation, long send, long count, int size) {
+        boolean scatters = operation == OperationKind.REDUCE_SCATTER;
+        boolean inBlocks = scatters || operation == OperationKind.ALL_GATHER;
+        if (!inBlocks && operation != OperationKind.ALL_REDUCE) {
             return null;
         }
         long block = count * size;
@@ -102,23 +102,21 @@ final class RegistrationFaults {
         return null;
     }
 
-    /**
-     * The reason why an all-reduce with AVG fails and makes the communicator unusable, or null.
-     *
-     * @param type the type of the elements
-     */
+    /** The reason why an all-reduce with AVG fails and makes the communicator unusable, or null. */
     static String missingAverage(Version version, DataType type) {
-        boolean isChosen =
-                switch (type) {
-                    case FLOAT16, FLOAT32, BFLOAT16, FLOAT8_E4M3, FLOAT8_E5M2 -> true;
-                    default -> false;
-                };
-        if (!isChosen || !version.isAtLeast(NO_AVERAGE)) {
-            return null;
-        }
-        return "in symmetric windows, all-reduce has no AVG of "
-                + ElementType.values().get(type.code()) + ": NCCL " + version
-                + " has no kernel for it; use memory outside of windows, or SUM and a scale";
+        return !lacksAverage(version, type)
+                ? null
+                : "in symmetric windows, all-reduce has no AVG of "
+                        + ElementType.values().get(type.code()) + ": NCCL " + version
+                        + " has no kernel for it; use memory outside of windows, or SUM and a scale";
+    }
+
+    /** True if NCCL chooses a kernel for all-reduce with AVG that it does not have. */
+    static boolean lacksAverage(Version version, DataType type) {
+        return switch (type) {
+            case FLOAT16, FLOAT32, BFLOAT16, FLOAT8_E4M3, FLOAT8_E5M2 -> version.isAtLeast(NO_AVERAGE);
+            default -> false;
+        };
     }
 
     private static String wrongUntil(Version version, Version fixed) {

@@ -74,7 +74,7 @@ public final class Window implements AutoCloseable {
             }
             all.add(flag);
         }
-        communicator.check(buffer);
+        communicator.checks().buffer(buffer);
         if (buffer.length == 0) {
             throw new IllegalArgumentException("buffer must have at least 1 element: " + buffer);
         }
@@ -240,7 +240,7 @@ public final class Window implements AutoCloseable {
         String function = "ncclGetPeerDevicePointer";
         CommunicatorCore core = communicator.core();
         core.require(function);
-        communicator.requirePeer("peer", peer);
+        communicator.checks().peer("peer", peer);
         try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
             core.alone(() -> {
                 check();
@@ -327,7 +327,7 @@ public final class Window implements AutoCloseable {
     }
 
     private void deregister() {
-        communicator.remove(this);
+        communicator.windows().remove(this);
         communicator.core().deregister("ncclCommWindowDeregister", comm -> nccl.ncclCommWindowDeregister(comm, handle));
     }
 

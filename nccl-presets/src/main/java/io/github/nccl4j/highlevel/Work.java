@@ -216,7 +216,7 @@ public final class Work {
     void checkErrors() {
         int result = communicator.core().poll();
         if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
-            throw communicator.core().failed(result, Operations.name(last.operation()), toString());
+            throw communicator.core().failed(result, last.function(), toString());
         }
     }
 
@@ -249,7 +249,7 @@ public final class Work {
         if (!again) {
             failures.markLate(this);
         }
-        return failures.late(Operations.name(last.operation()), toString(), limit);
+        return failures.late(last.function(), toString(), limit);
     }
 
     /** {@return the last operation of the work: "ncclAllReduce of 1024 float32 (operation 17)"} */

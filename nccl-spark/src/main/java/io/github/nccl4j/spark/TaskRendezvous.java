@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
 import org.apache.spark.BarrierTaskContext;
+import org.apache.spark.TaskKilledException;
 
 /**
  * The tasks of a barrier stage as ranks that exchange values by Spark's own messages. A task's rank is its partition.
@@ -45,7 +46,7 @@ final class TaskRendezvous implements Rendezvous {
      * Returns the values of all tasks to every task.
      *
      * @throws RendezvousTimeoutException if not all tasks make the call in time; Spark does not report which are missing
-     * @throws org.apache.spark.TaskKilledException if Spark ends the task meanwhile
+     * @throws TaskKilledException if Spark ends the task meanwhile
      */
     @Override
     public synchronized List<byte[]> gather(String key, byte[] value, Duration timeout) {
@@ -66,6 +67,10 @@ final class TaskRendezvous implements Rendezvous {
             Thread.currentThread().interrupt();
             throw new RendezvousException("rank " + rank() + " was interrupted while it waited for " + what, e);
         } catch (Exception e) {
+            if (TaskWatch.endsSoon(task)) {
+                // The exchange fails because Spark ends the stage.
+                throw new TaskKilledException("while it waited for " + what);
+            }
             throw new RendezvousException("rank " + rank() + " can't wait for " + what + ": " + e.getMessage(), e);
         }
     }

@@ -11,6 +11,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import org.apache.spark.TaskContext;
 import org.apache.spark.TaskKilledException;
@@ -75,6 +76,18 @@ final class TaskWatch {
         } catch (ExecutionException e) {
             throw e.getCause() instanceof Exception cause ? cause : e;
         }
+    }
+
+    /**
+     * Returns true if Spark ends the task within a second. When a stage ends, Spark ends its exchanges and its tasks in either
+     * order.
+     */
+    static boolean endsSoon(TaskContext task) {
+        long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(HEAD_START_MILLIS);
+        while (!task.isInterrupted() && !Thread.currentThread().isInterrupted() && System.nanoTime() < end) {
+            LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(PERIOD_MILLIS));
+        }
+        return task.isInterrupted();
     }
 
     /**

@@ -6,160 +6,144 @@ import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Float32;
 import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.FailurePolicy;
 import io.github.nccl4j.highlevel.ReduceOp;
-import io.github.nccl4j.samples.support.Bandwidth;
-import io.github.nccl4j.samples.support.ByteSize;
-import io.github.nccl4j.samples.support.Pattern;
-import io.github.nccl4j.samples.support.PerformanceTable;
-import java.util.stream.IntStream;
-import picocli.CommandLine.Command;
-import picocli.CommandLine.Option;
+import java.util.Arrays;
+import java.util.Locale;
 
-/** Sums float arrays of growing size over all ranks, and prints the table of nccl-tests' all_reduce_perf. */
-@Command(
-        name = "01-all-reduce",
-        aliases = {"01", "1", "all-reduce"},
-        sortOptions = false,
-        description = {
-            "Sums float arrays over all ranks; checks each size element by element and measures its time.",
-            "",
-            "Prints the table of nccl-tests' all_reduce_perf, with the times of rank 0. A wrong element on any rank fails the "
-                    + "run.",
-            ""
-        })
-final class AllReduce extends Sample {
+/**
+ * Sums float arrays of growing size over all ranks, and checks every element. Rank 0 prints the table of nccl-tests'
+ * all_reduce_perf, with its own times.
+ */
+public final class AllReduce {
 
-    private static final long LARGEST_ON_HOST = ByteSize.parse("4M");
-    private static final long LARGEST_ON_GPU = ByteSize.parse("1G");
+    /** Elements that are checked at a time: a multiple of 127, with which the data repeats. */
+    private static final int CHUNK = 127 << 13;
 
-    @Option(
-            names = {"-b", "--minbytes"},
-            paramLabel = "SIZE",
-            defaultValue = "8",
-            converter = SizeConverter.class,
-            description = "Smallest size in bytes; suffixes K, M, G. Default: ${DEFAULT-VALUE}.")
-    private long minBytes;
-
-    @Option(
-            names = {"-e", "--maxbytes"},
-            paramLabel = "SIZE",
-            converter = SizeConverter.class,
-            description = "Largest size. Default: 1G, or 4M on the host engine.")
-    private Long maxBytes;
-
-    @Option(
-            names = {"-f", "--stepfactor"},
-            paramLabel = "F",
-            defaultValue = "2",
-            description = "Factor from one size to the next. Default: ${DEFAULT-VALUE}.")
-    private int factor;
-
-    @Option(
-            names = {"-w", "--warmup-iters"},
-            paramLabel = "N",
-            defaultValue = "5",
-            description = "Calls before the measurement. Default: ${DEFAULT-VALUE}.")
-    private int warmup;
-
-    @Option(
-            names = {"-i", "--iters"},
-            paramLabel = "N",
-            defaultValue = "20",
-            description = "Calls in the measurement. Default: ${DEFAULT-VALUE}.")
-    private int iterations;
-
-    @Override
-    void validate() {
-        if (minBytes < Float.BYTES) {
-            throw invalid("-b must be at least the size of one float, " + Float.BYTES + ": " + minBytes);
-        }
-        if (maxBytes != null && maxBytes < minBytes) {
-            throw invalid("-e must not be less than -b: " + maxBytes + " < " + minBytes);
-        }
-        if (factor < 2) {
-            throw invalid("-f must be at least 2: " + factor);
-        }
-        if (warmup < 0 || iterations < 1) {
-            throw invalid("-w must be at least 0 and -i at least 1: " + warmup + ", " + iterations);
-        }
-    }
-
-    @Override
-    void run(Communicator communicator) {
-        Device device = communicator.device();
-        long largest = maxBytes == null ? defaultLargest(device) : maxBytes;
-        PerformanceTable table = new PerformanceTable(false);
-        try (CudaStream stream = CudaStream.nonBlocking(device);
-                DeviceBuffer<Float32> send = device.allocate(ElementType.FLOAT32, largest / Float.BYTES);
-                DeviceBuffer<Float32> receive = device.allocate(ElementType.FLOAT32, largest / Float.BYTES)) {
-            printAtRoot(communicator, table.header());
-            for (long bytes = minBytes; ; bytes *= factor) {
-                DeviceBuffer<Float32> from = send.slice(0, bytes / Float.BYTES);
-                DeviceBuffer<Float32> to = receive.slice(0, bytes / Float.BYTES);
-                double outOfPlace = measure(communicator, from, to, stream);
-                double inPlace = measure(communicator, from, from, stream);
-                printAtRoot(
-                        communicator,
-                        PerformanceTable.columns(bytes, from.length(), "float", "sum", -1)
-                                + cell(table, bytes, outOfPlace, communicator)
-                                + cell(table, bytes, inPlace, communicator));
-                if (bytes > largest / factor) {
-                    break;
-                }
+    public static void main(String[] args) {
+        long smallest = 8;
+        long largest = 0;
+        int factor = 2;
+        int warmups = 5;
+        int calls = 20;
+        for (int i = 0; i < args.length; i++) {
+            switch (args[i]) {
+                case "-b" -> smallest = bytes(args[++i]);
+                case "-e" -> largest = bytes(args[++i]);
+                case "-f" -> factor = Integer.parseInt(args[++i]);
+                case "-w" -> warmups = Integer.parseInt(args[++i]);
+                case "-i" -> calls = Integer.parseInt(args[++i]);
+                default -> throw new IllegalArgumentException("no such option: " + args[i]);
             }
-            // A rank with a wrong element fails and does not reach this barrier.
-            barrier(communicator, send, stream);
         }
-        printAtRoot(communicator, table.footer());
+        if (smallest < Float.BYTES || largest > 0 && largest < smallest || factor < 2 || warmups < 0 || calls < 1) {
+            throw new IllegalArgumentException(
+                    "-b must be from 4 to -e, -f at least 2, -w 0 and -i 1: " + String.join(" ", args));
+        }
+        // ABORT: if a rank is lost, operations end that would otherwise keep the buffers.
+        try (Communicator communicator =
+                        Communicator.builder().onFailure(FailurePolicy.ABORT).fromEnvironment();
+                CudaStream stream = CudaStream.nonBlocking(communicator.device())) {
+            Device device = communicator.device();
+            largest = largest > 0 ? largest : Math.max(smallest, device.isHost() ? 4 << 20 : 1 << 30);
+            print(communicator, """
+                    #                                                              out-of-place                       in-place
+                    #       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong
+                    #        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)""");
+            try (DeviceBuffer<Float32> send = device.allocate(ElementType.FLOAT32, largest / Float.BYTES);
+                    DeviceBuffer<Float32> receive = device.allocate(ElementType.FLOAT32, largest / Float.BYTES)) {
+                for (long bytes = smallest; bytes <= largest; bytes *= factor) {
+                    DeviceBuffer<Float32> from = send.slice(0, bytes / Float.BYTES);
+                    DeviceBuffer<Float32> to = receive.slice(0, bytes / Float.BYTES);
+                    String row =
+                            String.format(Locale.ROOT, "%12d  %12d     float     sum      -1", bytes, from.length());
+                    row += measure(communicator, from, to, stream, warmups, calls);
+                    print(communicator, row + measure(communicator, from, from, stream, warmups, calls));
+                }
+                // A rank with a wrong element fails and does not come here.
+                waitForAll(communicator, send, stream);
+            }
+            print(communicator, "# Out of bounds values : 0 OK");
+        }
     }
 
-    /** The number of wrong elements is 0: {@link #measure} throws if there are any. */
-    private static String cell(PerformanceTable table, long bytes, double micros, Communicator communicator) {
-        return table.cell(
-                micros,
-                Bandwidth.algorithm(bytes, micros),
-                Bandwidth.allReduceBus(bytes, micros, communicator.size()),
-                0L);
-    }
-
-    private long defaultLargest(Device device) {
-        return Math.max(minBytes, device.isHost() ? LARGEST_ON_HOST : LARGEST_ON_GPU);
-    }
-
-    /** Checks one call on known data, then returns the average time of further calls in microseconds. */
-    private double measure(
-            Communicator communicator, DeviceBuffer<Float32> send, DeviceBuffer<Float32> receive, CudaStream stream) {
+    /** Checks one call, and returns the columns of the time of further calls. */
+    private static String measure(
+            Communicator communicator,
+            DeviceBuffer<Float32> send,
+            DeviceBuffer<Float32> receive,
+            CudaStream stream,
+            int warmups,
+            int calls) {
         receive.fill(Float.NaN);
-        pattern(communicator.rank(), send.length()).write(send);
+        write(send, communicator.rank() + 1);
         communicator.allReduce(send, receive, ReduceOp.SUM, stream);
         communicator.work(stream).await();
-        Pattern sum = IntStream.range(0, communicator.size())
-                .mapToObj(rank -> pattern(rank, send.length()))
-                .reduce(Pattern::plus)
-                .orElseThrow();
-        String form = receive == send ? "in place" : "out of place";
-        check(sum.compare(receive), communicator, "all-reduce of " + send.sizeInBytes() + " bytes, " + form);
+        int ranks = communicator.size();
+        check(receive, ranks * (ranks + 1) / 2, communicator.rank());
 
-        for (int i = 0; i < warmup; i++) {
+        for (int i = 0; i < warmups; i++) {
             communicator.allReduce(send, receive, ReduceOp.SUM, stream);
         }
-        barrier(communicator, send, stream);
+        waitForAll(communicator, send, stream);
         long start = System.nanoTime();
-        for (int i = 0; i < iterations; i++) {
+        for (int i = 0; i < calls; i++) {
             communicator.allReduce(send, receive, ReduceOp.SUM, stream);
         }
         // work(stream).await() polls with pauses, which would add to the time; synchronize() does not.
         stream.synchronize();
-        return (System.nanoTime() - start) / 1e3 / iterations;
+        double micros = (System.nanoTime() - start) / 1e3 / calls;
+        double algorithm = send.sizeInBytes() / micros / 1e3;
+        return String.format(
+                Locale.ROOT, "  %7.2f  %6.2f  %6.2f       0", micros, algorithm, algorithm * 2 * (ranks - 1) / ranks);
     }
 
-    private static Pattern pattern(int rank, long count) {
-        return Pattern.of(rank * 37L + count);
+    /** Element i is scale * (i % 127): sums of these are exact in float, for up to 500 ranks. */
+    private static void write(DeviceBuffer<Float32> buffer, int scale) {
+        float[] numbers = numbers(buffer, scale);
+        for (long at = 0; at < buffer.length(); at += CHUNK) {
+            long length = Math.min(numbers.length, buffer.length() - at);
+            buffer.slice(at, length).copyFrom(Arrays.copyOf(numbers, (int) length));
+        }
     }
 
-    /** Waits for all ranks: an all-reduce of one element, after the work already in the stream. */
-    private static void barrier(Communicator communicator, DeviceBuffer<Float32> buffer, CudaStream stream) {
+    private static void check(DeviceBuffer<Float32> buffer, int scale, int rank) {
+        float[] expected = numbers(buffer, scale);
+        for (long at = 0; at < buffer.length(); at += CHUNK) {
+            float[] got = new float[(int) Math.min(expected.length, buffer.length() - at)];
+            buffer.slice(at, got.length).copyTo(got);
+            int wrong = Arrays.mismatch(got, 0, got.length, expected, 0, got.length);
+            if (wrong >= 0) {
+                throw new IllegalStateException("rank " + rank + ": all-reduce of " + buffer.sizeInBytes()
+                        + " bytes: element " + (at + wrong) + " is wrong: expected " + expected[wrong] + ", got "
+                        + got[wrong]);
+            }
+        }
+    }
+
+    private static float[] numbers(DeviceBuffer<Float32> buffer, int scale) {
+        float[] numbers = new float[(int) Math.min(CHUNK, buffer.length())];
+        for (int i = 0; i < numbers.length; i++) {
+            numbers[i] = scale * (i % 127);
+        }
+        return numbers;
+    }
+
+    /** Waits for all ranks, after the work already in the stream. */
+    private static void waitForAll(Communicator communicator, DeviceBuffer<Float32> buffer, CudaStream stream) {
         communicator.allReduce(buffer.slice(0, 1), ReduceOp.SUM, stream);
         communicator.work(stream).await();
+    }
+
+    private static void print(Communicator communicator, String line) {
+        if (communicator.rank() == 0) {
+            System.out.println(line);
+        }
+    }
+
+    /** A number with K, M or G, or without. */
+    private static long bytes(String text) {
+        int unit = "KMG".indexOf(text.charAt(text.length() - 1)) + 1;
+        return Long.parseLong(unit == 0 ? text : text.substring(0, text.length() - 1)) << 10 * unit;
     }
 }

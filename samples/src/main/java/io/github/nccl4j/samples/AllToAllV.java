@@ -7,14 +7,11 @@ import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Float32;
 import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.FailurePolicy;
 import io.github.nccl4j.highlevel.Window;
 import io.github.nccl4j.highlevel.WindowFlag;
-import io.github.nccl4j.samples.support.Pattern;
 import java.util.Arrays;
-import java.util.function.IntToLongFunction;
 import java.util.stream.IntStream;
-import picocli.CommandLine.Command;
-import picocli.CommandLine.Option;
 
 /**
  * Sends a different number of elements, possibly none, to each rank, as programs do that distribute rows or tokens.
@@ -22,52 +19,57 @@ import picocli.CommandLine.Option;
  * <p>Each rank passes the counts that it sends to and receives from every other rank. Each call compares the counts of all ranks
  * first; a plan compares them once, for repeated calls with the same counts.
  */
-@Command(
-        name = "03-all-to-all-v",
-        aliases = {"03", "3", "all-to-all-v"},
-        sortOptions = false,
-        description = {
-            "Sends a different number of elements to each rank, with a call and with a plan; checks every element.",
-            ""
-        })
-final class AllToAllV extends Sample {
+public final class AllToAllV {
 
     /** Alignment of buffers in elements; every transport is fastest with buffers aligned to it. */
     private static final long ALIGNMENT = 128;
 
-    @Option(
-            names = {"-c", "--count"},
-            paramLabel = "N",
-            defaultValue = "10000",
-            description =
-                    "Scale of the counts: a rank sends 0 to 3 times as many elements to another. Default: ${DEFAULT-VALUE}.")
-    private int scale;
-
-    @Option(
-            names = {"-w", "--window"},
-            description = "Use memory in a symmetric window, which VCCL's native call needs.")
-    private boolean inWindow;
-
-    @Override
-    void validate() {
+    public static void main(String[] args) {
+        int scale = 10_000;
+        boolean inWindow = false;
+        for (int i = 0; i < args.length; i++) {
+            switch (args[i]) {
+                case "-c" -> scale = Integer.parseInt(args[++i]);
+                case "--window" -> inWindow = true;
+                default -> throw new IllegalArgumentException("no such option: " + args[i]);
+            }
+        }
         if (scale < 1) {
-            throw invalid("-c must be at least 1: " + scale);
+            throw new IllegalArgumentException("-c must be at least 1: " + scale);
+        }
+        // ABORT: if a rank is lost, operations end that would otherwise keep the buffers.
+        try (Communicator communicator =
+                Communicator.builder().onFailure(FailurePolicy.ABORT).fromEnvironment()) {
+            exchange(communicator, scale, inWindow);
         }
     }
 
-    @Override
-    void run(Communicator communicator) {
+    private static void exchange(Communicator communicator, int scale, boolean inWindow) {
         int rank = communicator.rank();
         int size = communicator.size();
-        long[] sendCounts =
-                IntStream.range(0, size).mapToLong(to -> count(rank, to)).toArray();
-        long[] recvCounts =
-                IntStream.range(0, size).mapToLong(from -> count(from, rank)).toArray();
-        long[] sendDisplacements = displacements(sendCounts);
-        long[] recvDisplacements = displacements(recvCounts);
-        long sent = Arrays.stream(sendCounts).sum();
-        long received = Arrays.stream(recvCounts).sum();
-        long half = largestBuffer(size);
+        long[] sendCounts = new long[size];
+        long[] recvCounts = new long[size];
+        long[] sendDisplacements = new long[size];
+        long[] recvDisplacements = new long[size];
+        long sent = 0;
+        long received = 0;
+        for (int peer = 0; peer < size; peer++) {
+            sendCounts[peer] = count(rank, peer, scale);
+            recvCounts[peer] = count(peer, rank, scale);
+            sendDisplacements[peer] = sent;
+            recvDisplacements[peer] = received;
+            sent += sendCounts[peer];
+            received += recvCounts[peer];
+        }
+        // A symmetric window has the same size and layout on all ranks: half of it can hold what any rank sends or
+        // receives.
+        long half = IntStream.range(0, size)
+                .mapToLong(one -> IntStream.range(0, size)
+                        .mapToLong(peer -> Math.max(count(one, peer, scale), count(peer, one, scale)))
+                        .sum())
+                .max()
+                .orElseThrow();
+        half = (half + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 
         Device device = communicator.device();
         String method;
@@ -79,12 +81,12 @@ final class AllToAllV extends Sample {
             DeviceBuffer<Float32> send = memory.slice(0, sent);
             DeviceBuffer<Float32> recv = memory.slice(half, received);
             for (int to = 0; to < size; to++) {
-                pattern(rank, to).write(send.slice(sendDisplacements[to], sendCounts[to]));
+                send.slice(sendDisplacements[to], sendCounts[to]).copyFrom(numbers(rank, to, sendCounts[to]));
             }
             recv.fill(Float.NaN);
             communicator.allToAllv(send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements, stream);
             communicator.work(stream).await();
-            verify(communicator, recv, recvCounts, recvDisplacements);
+            check(rank, recv, recvCounts, recvDisplacements);
 
             recv.fill(Float.NaN);
             try (AllToAllvPlan<Float32> plan = communicator.planAllToAllv(
@@ -94,7 +96,7 @@ final class AllToAllV extends Sample {
                 method = (plan.usesNativeCall() ? "ncclAlltoAllv" : "grouped sends and receives")
                         + (window == null ? "" : " in a window");
             }
-            verify(communicator, recv, recvCounts, recvDisplacements);
+            check(rank, recv, recvCounts, recvDisplacements);
         }
         System.out.println("rank " + rank + " sent " + sent + " elements and received " + received + " from " + size
                 + (size == 1 ? " rank" : " ranks") + " with " + method
@@ -102,47 +104,30 @@ final class AllToAllV extends Sample {
     }
 
     /** The number of elements between two ranks: uneven, asymmetric, and 0 for some pairs, including a rank and itself. */
-    private long count(int from, int to) {
+    private static long count(int from, int to, int scale) {
         int times = (from + 2 * to + 1) % 4;
         return times == 0 ? 0 : (long) times * scale + from + 3L * to;
     }
 
-    /** The largest buffer of any rank, in elements: a symmetric window has the same size and layout on all ranks. */
-    private long largestBuffer(int size) {
-        long largest = 0;
-        for (int rank = 0; rank < size; rank++) {
-            int self = rank;
-            largest = Math.max(largest, sum(size, peer -> count(self, peer)));
-            largest = Math.max(largest, sum(size, peer -> count(peer, self)));
+    /** The elements that one rank sends to another. */
+    private static float[] numbers(int from, int to, long count) {
+        float[] numbers = new float[Math.toIntExact(count)];
+        for (int i = 0; i < numbers.length; i++) {
+            numbers[i] = (from * 31 + to * 17) % 1000 * 127 + i % 127;
         }
-        return (largest + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        return numbers;
     }
 
-    private static long sum(int size, IntToLongFunction counts) {
-        return IntStream.range(0, size).mapToLong(counts).sum();
-    }
-
-    /** Displacements of contiguous blocks. */
-    private static long[] displacements(long[] counts) {
-        long[] displacements = new long[counts.length];
-        for (int i = 1; i < counts.length; i++) {
-            displacements[i] = displacements[i - 1] + counts[i - 1];
-        }
-        return displacements;
-    }
-
-    private static Pattern pattern(int from, int to) {
-        return Pattern.of(from * 131L + to * 17L);
-    }
-
-    private static void verify(
-            Communicator communicator, DeviceBuffer<Float32> recv, long[] counts, long[] displacements) {
+    private static void check(int rank, DeviceBuffer<Float32> recv, long[] counts, long[] displacements) {
         for (int from = 0; from < counts.length; from++) {
-            DeviceBuffer<Float32> part = recv.slice(displacements[from], counts[from]);
-            check(
-                    pattern(from, communicator.rank()).compare(part),
-                    communicator,
-                    counts[from] + " floats from rank " + from);
+            float[] expected = numbers(from, rank, counts[from]);
+            float[] got = new float[expected.length];
+            recv.slice(displacements[from], counts[from]).copyTo(got);
+            int wrong = Arrays.mismatch(got, expected);
+            if (wrong >= 0) {
+                throw new IllegalStateException("rank " + rank + ": " + got.length + " floats from rank " + from
+                        + ": element " + wrong + " is wrong: expected " + expected[wrong] + ", got " + got[wrong]);
+            }
         }
     }
 }

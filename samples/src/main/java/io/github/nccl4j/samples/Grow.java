@@ -7,14 +7,12 @@ import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Int64;
 import io.github.nccl4j.highlevel.Element.Uint8;
 import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.FailurePolicy;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.library.NcclLibraryException;
 import java.util.Arrays;
-import java.util.stream.IntStream;
-import picocli.CommandLine.Command;
-import picocli.CommandLine.Option;
 
 /**
  * Adds a rank to an existing communicator: all ranks but the last work together, then the last rank joins.
@@ -22,65 +20,55 @@ import picocli.CommandLine.Option;
  * <p>The sample broadcasts the id that the new rank needs over the communicator of all ranks; a program would use a {@link
  * io.github.nccl4j.launch.TcpStore store}.
  */
-@Command(
-        name = "09-grow",
-        aliases = {"09", "9", "grow"},
-        sortOptions = false,
-        description = {
-            "Sums arrays over all ranks but the last, adds the last rank, and sums over all; checks every element.",
-            "",
-            "Needs ncclCommGrow of NCCL 2.29.2. Without it the sample prints that it is skipped, and succeeds.",
-            ""
-        })
-final class Grow extends Sample {
+public final class Grow {
 
-    @Option(
-            names = {"-c", "--count"},
-            paramLabel = "N",
-            defaultValue = "100000",
-            description = "Elements of each rank. Default: ${DEFAULT-VALUE}.")
-    private int count;
-
-    @Override
-    void validate() {
+    public static void main(String[] args) {
+        int count = 100_000;
+        for (int i = 0; i < args.length; i++) {
+            switch (args[i]) {
+                case "-c" -> count = Integer.parseInt(args[++i]);
+                default -> throw new IllegalArgumentException("no such option: " + args[i]);
+            }
+        }
         if (count < 1) {
-            throw invalid("-c must be at least 1: " + count);
+            throw new IllegalArgumentException("-c must be at least 1: " + count);
+        }
+        // ABORT: if a rank is lost, operations end that would otherwise keep the buffers.
+        try (Communicator world =
+                Communicator.builder().onFailure(FailurePolicy.ABORT).fromEnvironment()) {
+            try {
+                NcclLibrary.get().require("ncclCommGrow");
+                if (world.size() > 1) {
+                    grow(world, count);
+                } else {
+                    System.out.println("skipped: needs at least 2 ranks, one of which joins: -n 2");
+                }
+            } catch (NcclLibraryException e) {
+                // All ranks skip alike: they have the same library.
+                if (world.rank() == 0) {
+                    System.out.println("skipped: " + e.getMessage());
+                }
+            }
         }
     }
 
-    @Override
-    void run(Communicator world) {
-        try {
-            NcclLibrary.get().require("ncclCommGrow");
-        } catch (NcclLibraryException e) {
-            // All ranks skip alike: they have the same library.
-            skip(world, e.getMessage());
-            return;
-        }
-        if (world.size() < 2) {
-            skip(world, "needs at least 2 ranks, one of which joins: -n 2");
-            return;
-        }
+    private static void grow(Communicator world, int count) {
         int before = world.size() - 1;
         boolean joins = world.rank() == before;
-        try (CudaStream stream = CudaStream.nonBlocking(world.device())) {
-            Communicator small = null;
+        try (CudaStream stream = CudaStream.nonBlocking(world.device());
+                Communicator small = joins ? null : world.split(0, world.rank())) {
             if (joins) {
                 world.splitNone();
             } else {
-                small = world.split(0, world.rank());
-                sum(small, stream);
+                sum(small, count, stream);
             }
             UniqueId id = broadcast(world, world.rank() == 0 ? small.growId() : null, stream);
             CommunicatorBuilder builder = Communicator.builder().device(world.device());
             try (Communicator grown = joins ? builder.join(id, before, world.size()) : small.grow(world.size())) {
-                sum(grown, stream);
+                sum(grown, count, stream);
                 System.out.println("rank " + world.rank() + (joins ? ": joined as rank " : ": remained rank ")
                         + grown.rank() + " when " + before + (before == 1 ? " rank" : " ranks") + " became "
                         + grown.size() + "; sums of " + count + " elements, every element checked");
-            }
-            if (small != null) {
-                small.close();
             }
         }
     }
@@ -97,7 +85,7 @@ final class Grow extends Sample {
         return UniqueId.of(bytes);
     }
 
-    private void sum(Communicator communicator, CudaStream stream) {
+    private static void sum(Communicator communicator, int count, CudaStream stream) {
         long[] numbers = new long[count];
         Arrays.setAll(numbers, i -> (communicator.rank() + 1L) * i);
         try (DeviceBuffer<Int64> buffer = communicator.device().allocate(ElementType.INT64, count)) {
@@ -106,12 +94,11 @@ final class Grow extends Sample {
             communicator.work(stream).await();
             buffer.copyTo(numbers);
         }
-        long ranks =
-                IntStream.rangeClosed(1, communicator.size()).asLongStream().sum();
+        long ranks = communicator.size() * (communicator.size() + 1L) / 2;
         for (int i = 0; i < count; i++) {
             if (numbers[i] != ranks * i) {
-                throw new Failure("rank " + communicator.rank() + " of " + communicator.size() + ": element " + i
-                        + " is wrong: expected " + ranks * i + ", got " + numbers[i]);
+                throw new IllegalStateException("rank " + communicator.rank() + " of " + communicator.size()
+                        + ": element " + i + " is wrong: expected " + ranks * i + ", got " + numbers[i]);
             }
         }
     }

@@ -1,131 +1,55 @@
 package io.github.nccl4j.samples;
 
-import io.github.nccl4j.samples.launch.CommandErrors;
-import io.github.nccl4j.samples.launch.LauncherWatch;
-import io.github.nccl4j.samples.launch.OutputWatch;
-import io.github.nccl4j.samples.perf.PerfCommand;
-import io.github.nccl4j.samples.perf.PlotCommand;
-import java.util.LinkedHashMap;
+import java.io.IOException;
+import java.io.InputStream;
+import java.lang.reflect.InvocationTargetException;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
-import java.util.Set;
-import java.util.concurrent.Callable;
-import java.util.function.Supplier;
-import picocli.CommandLine;
-import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
-import picocli.CommandLine.Spec;
 
 /**
- * The command {@code nccl4j}. Exit codes: 0 success, 1 failure, 2 wrong arguments; {@code run} and {@code perf} return the exit
- * code of the first rank that failed.
+ * Chooses a sample by its first argument, its name or number, for {@code java -jar nccl4j-samples.jar}. Not a sample; none of them
+ * needs it.
  */
-@Command(
-        name = "nccl4j",
-        mixinStandardHelpOptions = true,
-        versionProvider = Main.Version.class,
-        description = "Runs nccl4j's samples, one JVM per rank, measures collectives, and examines NCCL installations.",
-        synopsisSubcommandLabel = "COMMAND",
-        footer = {
-            "",
-            "Examples:",
-            "  nccl4j run 01-all-reduce -n 4",
-            "  nccl4j run 03 -n 2 --engine host",
-            "  nccl4j perf all_reduce -np 2 -b 8 -e 1G -f 2",
-            "  torchrun --no-python --nproc-per-node 2 nccl4j run 01-all-reduce",
-            "  mpirun -np 4 nccl4j run 01-all-reduce"
-        })
-public final class Main implements Callable<Integer> {
+final class Main {
 
-    @Spec
-    private CommandSpec spec;
+    private static final String LIST = "samples.txt";
 
     private Main() {}
 
-    /**
-     * Runs the command and ends this JVM with its exit code.
-     *
-     * @param args the arguments
-     */
-    public static void main(String[] args) {
-        LauncherWatch.start();
-        OutputWatch.start();
-        int code = commandLine(args).execute(args);
-        System.out.flush();
-        System.err.flush();
-        System.exit(code);
-    }
-
-    /**
-     * Creates the command line. If the arguments begin with the name of a command, it has only that command: picocli reads each
-     * command's class by reflection, which would slow the start of every rank.
-     *
-     * @param args the arguments to be executed, or none for all commands
-     * @return a new command line
-     */
-    static CommandLine commandLine(String... args) {
-        Map<String, Supplier<Object>> commands = new LinkedHashMap<>();
-        commands.put("run", Main::runWithSamples);
-        commands.put("list", ListCommand::new);
-        commands.put("check-header", CheckHeaderCommand::new);
-        commands.put("doctor", DoctorCommand::new);
-        commands.put("perf", PerfCommand::new);
-        commands.put("plot", PlotCommand::new);
-        commands.put("startup", StartupCommand::new);
-        if (args.length > 0 && commands.containsKey(args[0])) {
-            commands.keySet().retainAll(Set.of(args[0]));
+    public static void main(String[] args) throws Throwable {
+        List<String[]> samples = samples();
+        if (args.length > 0) {
+            for (String[] words : samples) {
+                if (words[0].equals(args[0]) || words[0].startsWith(args[0] + "-")) {
+                    run(words[1], Arrays.copyOfRange(args, 1, args.length));
+                    return;
+                }
+            }
         }
-        CommandLine nccl4j = new CommandLine(new Main());
-        commands.forEach((name, command) -> nccl4j.addSubcommand(name, command.get()));
-        // Accept "-n 2" although 2 is an alias of a sample.
-        nccl4j.setAllowSubcommandsAsOptionParameters(true);
-        return CommandErrors.install(nccl4j);
+        System.err.println("usage: java -jar nccl4j-samples.jar SAMPLE [OPTIONS]; the samples are");
+        samples.forEach(words -> System.err.println("  " + words[0]));
+        System.exit(2);
     }
 
-    private static CommandLine runWithSamples() {
-        CommandLine run = new CommandLine(new RunCommand());
-        samples().forEach(run::addSubcommand);
-        return run;
-    }
-
-    /** All samples, in the order of their numbers. */
-    static List<Sample> samples() {
-        return List.of(
-                new AllReduce(),
-                new SendRecv(),
-                new AllToAllV(),
-                new MultiCommunicator(),
-                new DataParallelTraining(),
-                new CudaGraphs(),
-                new Windows(),
-                new SurviveAFailure(),
-                new Grow(),
-                new WithPython());
-    }
-
-    /** Without a command, prints the help. */
-    @Override
-    public Integer call() {
-        spec.commandLine().usage(spec.commandLine().getOut());
-        return CommandLine.ExitCode.OK;
-    }
-
-    /** The names of all samples, separated by commas. */
-    static String names() {
-        return String.join(", ", samples().stream().map(Sample::name).toList());
-    }
-
-    /** The version in the manifest of the jar. */
-    static final class Version implements CommandLine.IVersionProvider {
-
-        @Override
-        public String[] getVersion() {
-            return new String[] {"nccl4j " + number()};
+    private static void run(String name, String[] args) throws Throwable {
+        try {
+            Class.forName(Main.class.getPackageName() + "." + name)
+                    .getMethod("main", String[].class)
+                    .invoke(null, (Object) args);
+        } catch (InvocationTargetException e) {
+            throw e.getCause();
         }
+    }
 
-        static String number() {
-            String version = Main.class.getPackage().getImplementationVersion();
-            return version == null ? "(not packaged)" : version;
+    /** The words of each line that begins with a number. */
+    private static List<String[]> samples() throws IOException {
+        try (InputStream list = Main.class.getResourceAsStream(LIST)) {
+            return new String(list.readAllBytes(), StandardCharsets.UTF_8)
+                    .lines()
+                    .filter(line -> line.matches("\\d.*"))
+                    .map(line -> line.split(" "))
+                    .toList();
         }
     }
 }

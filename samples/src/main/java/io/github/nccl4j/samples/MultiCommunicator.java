@@ -6,13 +6,11 @@ import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Float32;
 import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.FailurePolicy;
 import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.highlevel.ReduceOp;
-import io.github.nccl4j.samples.support.Pattern;
 import java.util.function.IntPredicate;
 import java.util.stream.IntStream;
-import picocli.CommandLine.Command;
-import picocli.CommandLine.Option;
 
 /**
  * Arranges the ranks in a grid, as programs do that combine data and model parallelism, and sums along its rows and columns.
@@ -20,45 +18,35 @@ import picocli.CommandLine.Option;
  * <p>Two splits give each rank a communicator of its row and one of its column. A sum along the rows, followed by one along the
  * columns, is the sum over all ranks.
  */
-@Command(
-        name = "04-multi-communicator",
-        aliases = {"04", "4", "multi-communicator"},
-        sortOptions = false,
-        description = {"Splits a grid of ranks into rows and columns and sums along each; checks every element.", ""})
-final class MultiCommunicator extends Sample {
+public final class MultiCommunicator {
 
-    @Option(
-            names = {"-r", "--rows"},
-            paramLabel = "R",
-            description =
-                    "Rows of the grid; must divide the number of ranks. Default: the grid is as square as possible.")
-    private Integer rows;
-
-    @Option(
-            names = {"-c", "--count"},
-            paramLabel = "N",
-            defaultValue = "100000",
-            description = "Elements of each rank. Default: ${DEFAULT-VALUE}.")
-    private int count;
-
-    @Override
-    void validate() {
-        if (rows != null && rows < 1) {
-            throw invalid("-r must be at least 1: " + rows);
+    public static void main(String[] args) {
+        Integer rows = null;
+        int count = 100_000;
+        for (int i = 0; i < args.length; i++) {
+            switch (args[i]) {
+                case "-r" -> rows = Integer.parseInt(args[++i]);
+                case "-c" -> count = Integer.parseInt(args[++i]);
+                default -> throw new IllegalArgumentException("no such option: " + args[i]);
+            }
         }
-        if (count < 1) {
-            throw invalid("-c must be at least 1: " + count);
+        if (rows != null && rows < 1 || count < 1) {
+            throw new IllegalArgumentException("-r and -c must be at least 1: " + rows + ", " + count);
+        }
+        // ABORT: if a rank is lost, operations end that would otherwise keep the buffers.
+        try (Communicator world =
+                Communicator.builder().onFailure(FailurePolicy.ABORT).fromEnvironment()) {
+            int height = rows == null ? rowsOfSquarestGrid(world.size()) : rows;
+            if (world.size() % height != 0) {
+                throw new IllegalArgumentException(
+                        "-r must divide the number of ranks: " + world.size() + " ranks, " + height + " rows");
+            }
+            sumAlongRowsAndColumns(world, world.size() / height, count);
         }
     }
 
-    @Override
-    void run(Communicator world) {
+    private static void sumAlongRowsAndColumns(Communicator world, int width, int count) {
         int rank = world.rank();
-        int height = rows == null ? rowsOfSquarestGrid(world.size()) : rows;
-        if (world.size() % height != 0) {
-            throw new Failure("-r must divide the number of ranks: " + world.size() + " ranks, " + height + " rows");
-        }
-        int width = world.size() / height;
         Device device = world.device();
         // Ranks with the same color form a communicator, ordered by their keys.
         try (Communicator row = world.split(rank / width, rank);
@@ -67,7 +55,11 @@ final class MultiCommunicator extends Sample {
                 DeviceBuffer<Float32> own = device.allocate(ElementType.FLOAT32, count);
                 DeviceBuffer<Float32> rowSum = device.allocate(ElementType.FLOAT32, count);
                 DeviceBuffer<Float32> columnSum = device.allocate(ElementType.FLOAT32, count)) {
-            pattern(rank).write(own);
+            float[] numbers = new float[count];
+            for (int i = 0; i < count; i++) {
+                numbers[i] = number(rank, i);
+            }
+            own.copyFrom(numbers);
             // The group launches both together; without it, all ranks would have to use the same order.
             try (Group group = Group.open()) {
                 row.allReduce(own, rowSum, ReduceOp.SUM, stream);
@@ -75,12 +67,13 @@ final class MultiCommunicator extends Sample {
                 group.launch();
             }
             row.work(stream).await();
-            check(sum(world, peer -> peer / width == rank / width).compare(rowSum), world, "sum along the row");
-            check(sum(world, peer -> peer % width == rank % width).compare(columnSum), world, "sum along the column");
+            column.work(stream).await();
+            check(world, rowSum, peer -> peer / width == rank / width, "sum along the row");
+            check(world, columnSum, peer -> peer % width == rank % width, "sum along the column");
 
             column.allReduce(rowSum, ReduceOp.SUM, stream);
             column.work(stream).await();
-            check(sum(world, peer -> true).compare(rowSum), world, "sum of the rows");
+            check(world, rowSum, peer -> true, "sum of the rows");
             System.out.println("rank " + rank + " is rank " + row.rank() + " of " + row.size() + " in row "
                     + rank / width + " and rank " + column.rank() + " of " + column.size() + " in column "
                     + rank % width + ": sums of the row, the column and the grid, " + count
@@ -96,15 +89,24 @@ final class MultiCommunicator extends Sample {
                 .orElseThrow();
     }
 
-    private static Pattern pattern(int rank) {
-        return Pattern.of(rank * 37L);
+    /** An element of a rank: a whole number, so that sums are exact. */
+    private static float number(int rank, int element) {
+        return (rank + 1) * (element % 127);
     }
 
-    private static Pattern sum(Communicator world, IntPredicate included) {
-        return IntStream.range(0, world.size())
-                .filter(included)
-                .mapToObj(MultiCommunicator::pattern)
-                .reduce(Pattern::plus)
-                .orElseThrow();
+    private static void check(Communicator world, DeviceBuffer<Float32> sum, IntPredicate included, String what) {
+        int[] ranks = IntStream.range(0, world.size()).filter(included).toArray();
+        float[] got = new float[Math.toIntExact(sum.length())];
+        sum.copyTo(got);
+        for (int i = 0; i < got.length; i++) {
+            float expected = 0;
+            for (int rank : ranks) {
+                expected += number(rank, i);
+            }
+            if (got[i] != expected) {
+                throw new IllegalStateException("rank " + world.rank() + ": " + what + ": element " + i
+                        + " is wrong: expected " + expected + ", got " + got[i]);
+            }
+        }
     }
 }

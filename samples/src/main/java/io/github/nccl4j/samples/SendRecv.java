@@ -6,77 +6,81 @@ import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Float32;
 import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.FailurePolicy;
 import io.github.nccl4j.highlevel.Group;
-import io.github.nccl4j.samples.support.Mismatch;
-import io.github.nccl4j.samples.support.Pattern;
-import picocli.CommandLine.Command;
-import picocli.CommandLine.Option;
+import java.util.Arrays;
 
 /** Passes arrays around a ring: each rank sends to the next rank and receives from the previous one, in one group. */
-@Command(
-        name = "02-send-recv",
-        aliases = {"02", "2", "send-recv"},
-        sortOptions = false,
-        description = {
-            "Passes arrays around a ring of ranks with send and receive in one group; checks every element.",
-            ""
-        })
-final class SendRecv extends Sample {
+public final class SendRecv {
 
-    private static final long GROWTH_FACTOR = 8;
+    private static final int GROWTH_FACTOR = 8;
 
-    @Option(
-            names = {"-e", "--maxbytes"},
-            paramLabel = "SIZE",
-            defaultValue = "4M",
-            converter = SizeConverter.class,
-            description =
-                    "Largest size in bytes; suffixes K, M, G. Sizes grow eightfold from 4 bytes. Default: ${DEFAULT-VALUE}.")
-    private long maxBytes;
-
-    @Override
-    void validate() {
-        if (maxBytes < Float.BYTES) {
-            throw invalid("-e must be at least the size of one float, " + Float.BYTES + ": " + maxBytes);
-        }
-    }
-
-    @Override
-    void run(Communicator communicator) {
-        Device device = communicator.device();
-        int rank = communicator.rank();
-        int next = (rank + 1) % communicator.size();
-        int previous = (rank + communicator.size() - 1) % communicator.size();
-        long largest = maxBytes / Float.BYTES;
-        int sizes = 0;
-        try (CudaStream stream = CudaStream.nonBlocking(device);
-                DeviceBuffer<Float32> send = device.allocate(ElementType.FLOAT32, largest);
-                DeviceBuffer<Float32> receive = device.allocate(ElementType.FLOAT32, largest)) {
-            for (long count = 1; ; count = Math.min(largest, count * GROWTH_FACTOR)) {
-                DeviceBuffer<Float32> outgoing = send.slice(0, count);
-                DeviceBuffer<Float32> incoming = receive.slice(0, count);
-                pattern(rank, count).write(outgoing);
-                incoming.fill(Float.NaN);
-                // Without a group all ranks would deadlock: each would wait in send for a receiver.
-                try (Group group = Group.open()) {
-                    communicator.send(outgoing, next, stream);
-                    communicator.recv(incoming, previous, stream);
-                    group.launch();
-                }
-                communicator.work(stream).await();
-                Mismatch mismatch = pattern(previous, count).compare(incoming);
-                check(mismatch, communicator, count + " floats from rank " + previous);
-                sizes++;
-                if (count == largest) {
-                    break;
-                }
+    public static void main(String[] args) {
+        int largest = 1 << 20;
+        for (int i = 0; i < args.length; i++) {
+            switch (args[i]) {
+                case "-e" -> largest = Math.toIntExact(bytes(args[++i]) / Float.BYTES);
+                default -> throw new IllegalArgumentException("no such option: " + args[i]);
             }
         }
-        System.out.println("rank " + rank + " sent to rank " + next + " and received from rank " + previous + ": "
-                + sizes + " sizes from 4 to " + largest * Float.BYTES + " bytes, every element checked");
+        if (largest < 1) {
+            throw new IllegalArgumentException("-e must be at least the size of one float, 4");
+        }
+        // ABORT: if a rank is lost, operations end that would otherwise keep the buffers.
+        try (Communicator communicator =
+                        Communicator.builder().onFailure(FailurePolicy.ABORT).fromEnvironment();
+                CudaStream stream = CudaStream.nonBlocking(communicator.device())) {
+            int next = (communicator.rank() + 1) % communicator.size();
+            int previous = (communicator.rank() + communicator.size() - 1) % communicator.size();
+            int sizes = 1;
+            for (int count = 1; count < largest; count = (int) Math.min(largest, (long) count * GROWTH_FACTOR)) {
+                pass(communicator, count, next, previous, stream);
+                sizes++;
+            }
+            pass(communicator, largest, next, previous, stream);
+            System.out.println("rank " + communicator.rank() + " sent to rank " + next + " and received from rank "
+                    + previous + ": " + sizes + " sizes from 4 to " + (long) largest * Float.BYTES
+                    + " bytes, every element checked");
+        }
     }
 
-    private static Pattern pattern(int rank, long count) {
-        return Pattern.of(rank * 37L + count);
+    private static void pass(Communicator communicator, int count, int next, int previous, CudaStream stream) {
+        Device device = communicator.device();
+        try (DeviceBuffer<Float32> outgoing = device.allocate(ElementType.FLOAT32, count);
+                DeviceBuffer<Float32> incoming = device.allocate(ElementType.FLOAT32, count)) {
+            outgoing.copyFrom(numbers(communicator.rank(), count));
+            incoming.fill(Float.NaN);
+            // Without a group all ranks would deadlock: each would wait in send for a receiver.
+            try (Group group = Group.open()) {
+                communicator.send(outgoing, next, stream);
+                communicator.recv(incoming, previous, stream);
+                group.launch();
+            }
+            communicator.work(stream).await();
+            float[] got = new float[count];
+            incoming.copyTo(got);
+            float[] expected = numbers(previous, count);
+            int wrong = Arrays.mismatch(got, expected);
+            if (wrong >= 0) {
+                throw new IllegalStateException("rank " + communicator.rank() + ": " + count + " floats from rank "
+                        + previous + ": element " + wrong + " is wrong: expected " + expected[wrong] + ", got "
+                        + got[wrong]);
+            }
+        }
+    }
+
+    /** The array that a rank sends. */
+    private static float[] numbers(int rank, int count) {
+        float[] numbers = new float[count];
+        for (int i = 0; i < count; i++) {
+            numbers[i] = rank * 1000 + i % 127;
+        }
+        return numbers;
+    }
+
+    /** A number with K, M or G, or without. */
+    private static long bytes(String text) {
+        int unit = "KMG".indexOf(text.charAt(text.length() - 1)) + 1;
+        return Long.parseLong(unit == 0 ? text : text.substring(0, text.length() - 1)) << 10 * unit;
     }
 }

@@ -6,16 +6,13 @@ import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Float32;
 import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.FailurePolicy;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.NoWindowException;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.Window;
 import io.github.nccl4j.highlevel.WindowFlag;
 import io.github.nccl4j.library.NcclLibraryException;
-import io.github.nccl4j.samples.support.Pattern;
-import java.util.stream.IntStream;
-import picocli.CommandLine.Command;
-import picocli.CommandLine.Option;
 
 /**
  * Registers memory as a symmetric window, puts data into the window of the next rank, which calls no receive, and runs a
@@ -23,55 +20,44 @@ import picocli.CommandLine.Option;
  *
  * <p>A rank sends from the first half of its window; the previous rank writes into the second half.
  */
-@Command(
-        name = "07-windows",
-        aliases = {"07", "7", "windows"},
-        sortOptions = false,
-        description = {
-            "Puts arrays into the next rank's window and all-reduces within windows; checks every element.",
-            "",
-            "If the library or the machine does not support windows, the sample prints why it is skipped, and succeeds.",
-            ""
-        })
-final class Windows extends Sample {
+public final class Windows {
 
-    @Option(
-            names = {"-c", "--count"},
-            paramLabel = "N",
-            defaultValue = "100000",
-            description = "Elements of each rank. Default: ${DEFAULT-VALUE}.")
-    private int count;
-
-    @Option(
-            names = {"-i", "--iters"},
-            paramLabel = "N",
-            defaultValue = "5",
-            description = "Rounds of puts. Default: ${DEFAULT-VALUE}.")
-    private int rounds;
-
-    @Override
-    void validate() {
+    public static void main(String[] args) {
+        int count = 100_000;
+        int rounds = 5;
+        for (int i = 0; i < args.length; i++) {
+            switch (args[i]) {
+                case "-c" -> count = Integer.parseInt(args[++i]);
+                case "-i" -> rounds = Integer.parseInt(args[++i]);
+                default -> throw new IllegalArgumentException("no such option: " + args[i]);
+            }
+        }
         if (count < 1 || rounds < 1) {
-            throw invalid("-c and -i must be at least 1: " + count + ", " + rounds);
+            throw new IllegalArgumentException("-c and -i must be at least 1: " + count + ", " + rounds);
+        }
+        // ABORT: if a rank is lost, operations end that would otherwise keep the buffers.
+        try (Communicator communicator =
+                Communicator.builder().onFailure(FailurePolicy.ABORT).fromEnvironment()) {
+            try {
+                NcclLibrary.get().require("ncclPutSignal");
+                useWindow(communicator, count, rounds);
+                System.out.println("rank " + communicator.rank() + ": " + rounds
+                        + " puts by the previous rank and a sum in windows, " + count
+                        + " elements each, every element checked");
+            } catch (NcclLibraryException | NoWindowException e) {
+                // All ranks skip alike: they have the same library, and NCCL creates windows for all ranks or for none.
+                if (communicator.rank() == 0) {
+                    System.out.println("skipped: " + e.getMessage());
+                }
+            }
         }
     }
 
-    @Override
-    void run(Communicator communicator) {
-        try {
-            NcclLibrary.get().require("ncclPutSignal");
-            useWindow(communicator);
-        } catch (NcclLibraryException | NoWindowException e) {
-            // All ranks skip alike: they have the same library, and NCCL creates windows for all ranks or for none.
-            skip(communicator, e.getMessage());
-            return;
-        }
-        System.out.println(
-                "rank " + communicator.rank() + ": " + rounds + " puts by the previous rank and a sum in windows, "
-                        + count + " elements each, every element checked");
-    }
-
-    private void useWindow(Communicator communicator) {
+    private static void useWindow(Communicator communicator, int count, int rounds) {
+        int rank = communicator.rank();
+        int size = communicator.size();
+        int next = (rank + 1) % size;
+        int previous = (rank + size - 1) % size;
         Device device = communicator.device();
         try (CudaStream stream = CudaStream.nonBlocking(device);
                 DeviceBuffer<Float32> memory = device.allocateForWindow(ElementType.FLOAT32, 2L * count);
@@ -79,50 +65,45 @@ final class Windows extends Sample {
             DeviceBuffer<Float32> outgoing = memory.slice(0, count);
             DeviceBuffer<Float32> incoming = memory.slice(count, count);
             for (int round = 0; round < rounds; round++) {
-                putToNext(communicator, window, outgoing, incoming, round, stream);
+                write(outgoing, rank + 1, round);
+                communicator.putSignal(outgoing, window, count, next, stream);
+                communicator.waitSignal(previous, stream);
+                communicator.work(stream).await();
+                check(incoming, previous + 1, round, "rank " + rank + ": round " + round + ", from rank " + previous);
+                // Allow the previous rank to write again; write again when the next rank allows it.
+                communicator.signal(previous, stream);
+                communicator.waitSignal(next, stream);
             }
-            sum(communicator, outgoing, incoming, stream);
+            communicator.work(stream).await();
+            // The call is the same as without a window, but NCCL has faster algorithms for buffers in windows.
+            write(outgoing, rank + 1, rounds);
+            communicator.allReduce(outgoing, incoming, ReduceOp.SUM, stream);
+            communicator.work(stream).await();
+            check(incoming, size * (size + 1) / 2, rounds, "rank " + rank + ": sum in windows");
         }
     }
 
-    private void putToNext(
-            Communicator communicator,
-            Window window,
-            DeviceBuffer<Float32> outgoing,
-            DeviceBuffer<Float32> incoming,
-            int round,
-            CudaStream stream) {
-        int size = communicator.size();
-        int next = (communicator.rank() + 1) % size;
-        int previous = (communicator.rank() + size - 1) % size;
-        pattern(communicator.rank(), round).write(outgoing);
-        communicator.putSignal(outgoing, window, count, next, stream);
-        communicator.waitSignal(previous, stream);
-        communicator.work(stream).await();
-        check(pattern(previous, round).compare(incoming), communicator, "round " + round + ", from rank " + previous);
-        // Allow the previous rank to write again; write again when the next rank allows it.
-        communicator.signal(previous, stream);
-        communicator.waitSignal(next, stream);
+    /** An element of scale 1, 2, ... in each round: a whole number, so that sums are exact. */
+    private static float number(int scale, int round, int element) {
+        return scale * ((element + round) % 127);
     }
 
-    /** The call is the same as without a window, but NCCL has faster algorithms for buffers in windows. */
-    private void sum(
-            Communicator communicator,
-            DeviceBuffer<Float32> outgoing,
-            DeviceBuffer<Float32> incoming,
-            CudaStream stream) {
-        communicator.work(stream).await();
-        pattern(communicator.rank(), rounds).write(outgoing);
-        communicator.allReduce(outgoing, incoming, ReduceOp.SUM, stream);
-        communicator.work(stream).await();
-        Pattern sum = IntStream.range(0, communicator.size())
-                .mapToObj(rank -> pattern(rank, rounds))
-                .reduce(Pattern::plus)
-                .orElseThrow();
-        check(sum.compare(incoming), communicator, "sum in windows");
+    private static void write(DeviceBuffer<Float32> buffer, int scale, int round) {
+        float[] numbers = new float[Math.toIntExact(buffer.length())];
+        for (int i = 0; i < numbers.length; i++) {
+            numbers[i] = number(scale, round, i);
+        }
+        buffer.copyFrom(numbers);
     }
 
-    private static Pattern pattern(int rank, int round) {
-        return Pattern.of(rank * 37L + round);
+    private static void check(DeviceBuffer<Float32> buffer, int scale, int round, String what) {
+        float[] got = new float[Math.toIntExact(buffer.length())];
+        buffer.copyTo(got);
+        for (int i = 0; i < got.length; i++) {
+            if (got[i] != number(scale, round, i)) {
+                throw new IllegalStateException(
+                        what + ": element " + i + " is wrong: expected " + number(scale, round, i) + ", got " + got[i]);
+            }
+        }
     }
 }

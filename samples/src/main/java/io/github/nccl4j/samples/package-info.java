@@ -1,7 +1,5 @@
 /**
- * The {@code nccl4j} command and the numbered, self-verifying samples that it runs.
- *
- * <p>Each sample demonstrates one feature of the high-level API in its {@code run} method. Every rank calls it with the
- * communicator that {@code Sample} creates. Samples are short, so that you can copy from them.
+ * Numbered programs to copy from. Each class has its own {@code main}, which is one rank: it needs {@code nccl-platform} alone, runs
+ * under any launcher, checks every element, and ends with an exception if one is wrong.
  */
 package io.github.nccl4j.samples;

@@ -92,7 +92,7 @@ public final class CallGroupScenario {
         communicator.sendRecv(send, 2, recv, 0, stream);
         OperationLog.Entry last = communicator.operationLog().last();
         equal(group + 1, last.group(), "the number of the group");
-        equal(Operations.RECV, last.operation(), "the last call");
+        equal(OperationKind.RECV, last.kind(), "the last call");
     }
 
     /** Both calls are made or none; the thread is in no group, and nobody is inside afterwards. */

@@ -67,13 +67,13 @@ class DeviceTest {
         for (ReduceOp op : all) {
             assertEquals(op.toString(), ReduceOp.name(op.code()));
             assertTrue(op.isBuiltIn());
-            assertEquals(op == ReduceOp.AVG, op.mayBeRefused());
+            assertEquals(op == ReduceOp.AVG, op.isScaled());
         }
         assertEquals("PreMulSum", ReduceOp.name(all.size()));
         assertEquals("PreMulSum", ReduceOp.name(-1));
         ReduceOp own = new ReduceOp(all.size(), "own");
         assertFalse(own.isBuiltIn());
-        assertTrue(own.mayBeRefused());
+        assertTrue(own.isScaled());
     }
 
     @Test

@@ -5,8 +5,8 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.internal.memory.SmallFloatFormat;
-import io.github.nccl4j.tests.oracle.SmallFloat;
-import io.github.nccl4j.tests.oracle.SmallFloat.Top;
+import io.github.nccl4j.tools.oracle.SmallFloat;
+import io.github.nccl4j.tools.oracle.SmallFloat.Top;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;

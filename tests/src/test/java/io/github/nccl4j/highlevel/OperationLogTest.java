@@ -4,7 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.internal.threads.Gate;
-import io.github.nccl4j.tests.Threads;
+import io.github.nccl4j.tools.support.Threads;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -19,7 +19,7 @@ class OperationLogTest {
 
     private void record(OperationLog log, long number, long stream) {
         Gate.Pass pass = gate.enter();
-        log.record(pass.next(), Operations.REDUCE, number, 7, (int) number, 3, (int) (number % 5), stream);
+        log.record(pass.next(), OperationKind.REDUCE.code(), number, 7, (int) number, 3, (int) (number % 5), stream);
         pass.countAndLeave();
     }
 
@@ -39,7 +39,7 @@ class OperationLogTest {
     void keepsLastOperations() {
         OperationLog three = new OperationLog(3, gate);
         assertEquals(List.of(), sequences(three));
-        assertEquals(Operations.NONE, three.last().operation());
+        assertEquals(OperationKind.NONE, three.last().kind());
         record(three, 1, 1);
         record(three, 2, 0);
         assertEquals(List.of(1L, 2L), sequences(three));
@@ -64,9 +64,9 @@ class OperationLogTest {
         OperationLog log = filled(3, 5);
         Gate.Pass pass = gate.enter();
         assertEquals(5, log.recorded());
-        log.record(pass.next(), Operations.SEND, 6, 7, 1, 0, 0, 0);
+        log.record(pass.next(), OperationKind.SEND.code(), 6, 7, 1, 0, 0, 0);
         assertEquals(6, log.recorded());
-        assertEquals(Operations.SEND, log.last().operation());
+        assertEquals(OperationKind.SEND, log.last().kind());
         assertEquals(List.of(4L, 5L, 6L), sequences(log));
         pass.countAndLeave();
         assertEquals(6, log.recorded());
@@ -100,9 +100,9 @@ class OperationLogTest {
     @Test
     void recordsEveryField() {
         OperationLog log = new OperationLog(1, gate);
-        log.record(1, Operations.WAIT_SIGNAL, Long.MAX_VALUE, 0xff, -1, 0xffff, Integer.MAX_VALUE, -1);
+        log.record(1, OperationKind.WAIT_SIGNAL.code(), Long.MAX_VALUE, 0xff, -1, 0xffff, Integer.MAX_VALUE, -1);
         OperationLog.Entry entry = log.last();
-        assertEquals(Operations.WAIT_SIGNAL, entry.operation());
+        assertEquals(OperationKind.WAIT_SIGNAL.code(), entry.code());
         assertEquals(Long.MAX_VALUE, entry.count());
         assertEquals(0xff, entry.type());
         assertEquals(-1, entry.peer());
@@ -114,20 +114,22 @@ class OperationLogTest {
     @Test
     void largeOperatorCodeDoesNotAffectOtherFields() {
         OperationLog log = new OperationLog(1, gate);
-        log.record(1, Operations.REDUCE, 2, 3, 4, Integer.MAX_VALUE, Integer.MIN_VALUE, 5);
+        log.record(1, OperationKind.REDUCE.code(), 2, 3, 4, Integer.MAX_VALUE, Integer.MIN_VALUE, 5);
         assertEquals(
-                new OperationLog.Entry(1, Integer.MIN_VALUE, Operations.REDUCE, 2, 3, 0xffff, 4, 5, 0, 0), log.last());
+                new OperationLog.Entry(1, Integer.MIN_VALUE, OperationKind.REDUCE.code(), 2, 3, 0xffff, 4, 5, 0, 0),
+                log.last());
         OperationLog other = new OperationLog(1, gate);
-        other.record(1, Operations.ALL_REDUCE, 2, 3, 0, Integer.MAX_VALUE, 0, 5);
-        assertEquals(new OperationLog.Entry(1, 0, Operations.ALL_REDUCE, 2, 3, 0xffff, 0, 5, 0, 0), other.last());
+        other.record(1, OperationKind.ALL_REDUCE.code(), 2, 3, 0, Integer.MAX_VALUE, 0, 5);
+        assertEquals(
+                new OperationLog.Entry(1, 0, OperationKind.ALL_REDUCE.code(), 2, 3, 0xffff, 0, 5, 0, 0), other.last());
     }
 
     @Test
     void recordsEveryFieldOfShortEntry() {
         OperationLog log = new OperationLog(1, gate);
-        log.record(1, Operations.ALL_REDUCE, -1, 11, 0, 0xffff, 0, Long.MIN_VALUE);
+        log.record(1, OperationKind.ALL_REDUCE.code(), -1, 11, 0, 0xffff, 0, Long.MIN_VALUE);
         assertEquals(
-                new OperationLog.Entry(1, 0, Operations.ALL_REDUCE, -1, 11, 0xffff, 0, Long.MIN_VALUE, 0, 0),
+                new OperationLog.Entry(1, 0, OperationKind.ALL_REDUCE.code(), -1, 11, 0xffff, 0, Long.MIN_VALUE, 0, 0),
                 log.last());
     }
 
@@ -145,7 +147,7 @@ class OperationLogTest {
 
     private void operate(OperationLog log) {
         Gate.Pass pass = gate.enter();
-        log.record(pass.next(), Operations.ALL_REDUCE, 1, 7, 0, 0, 0, 0);
+        log.record(pass.next(), OperationKind.ALL_REDUCE.code(), 1, 7, 0, 0, 0, 0);
         pass.countAndLeave();
     }
 
@@ -155,9 +157,9 @@ class OperationLogTest {
         operate(log);
         Gate.Pass pass = gate.enter();
         assertEquals(1, log.recorded());
-        log.record(pass.next(), Operations.BROADCAST, 1, 7, 0, 0, 0, 0);
+        log.record(pass.next(), OperationKind.BROADCAST.code(), 1, 7, 0, 0, 0, 0);
         assertEquals(2, log.recorded());
-        assertEquals(Operations.BROADCAST, log.last().operation());
+        assertEquals(OperationKind.BROADCAST, log.last().kind());
         pass.countAndLeave();
         assertEquals(2, log.recorded());
     }

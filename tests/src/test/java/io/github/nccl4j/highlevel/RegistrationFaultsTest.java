@@ -14,7 +14,7 @@ class RegistrationFaultsTest {
     private static final Version NEWER = new Version(2, 28, 9);
     private static final int PLACE = 0x1000;
 
-    private static String problem(Version version, int operation, long send, long count, int size) {
+    private static String problem(Version version, OperationKind operation, long send, long count, int size) {
         return RegistrationFaults.wrongResult(version, operation, send, count, size);
     }
 
@@ -28,7 +28,9 @@ class RegistrationFaultsTest {
 
     @Test
     void smallElementsAreReadAtMultiplesOfFourBytesOnly() {
-        for (int operation : new int[] {Operations.ALL_REDUCE, Operations.ALL_GATHER, Operations.REDUCE_SCATTER}) {
+        for (OperationKind operation :
+                new OperationKind[] {OperationKind.ALL_REDUCE, OperationKind.ALL_GATHER, OperationKind.REDUCE_SCATTER
+                }) {
             assertNull(problem(NEWER, operation, PLACE, 8, 1));
             assertNull(problem(NEWER, operation, PLACE + 4, 8, 2));
             assertEquals(
@@ -39,18 +41,18 @@ class RegistrationFaultsTest {
             assertNull(problem(NEWER, operation, PLACE + 4, 8, 8));
             assertNull(problem(NEWER, operation, PLACE + 2, 8, 4), "elements of a word are not small");
         }
-        assertNull(problem(NEWER, Operations.BROADCAST, PLACE + 1, 7, 1));
-        assertNull(problem(NEWER, Operations.SEND, PLACE + 1, 7, 1));
+        assertNull(problem(NEWER, OperationKind.BROADCAST, PLACE + 1, 7, 1));
+        assertNull(problem(NEWER, OperationKind.SEND, PLACE + 1, 7, 1));
     }
 
     @Test
     void blocksThatRanksReadBeginThereToo() {
-        assertNull(problem(NEWER, Operations.ALL_GATHER, PLACE, 7, 2));
-        assertNull(problem(NEWER, Operations.ALL_REDUCE, PLACE, 7, 2));
+        assertNull(problem(NEWER, OperationKind.ALL_GATHER, PLACE, 7, 2));
+        assertNull(problem(NEWER, OperationKind.ALL_REDUCE, PLACE, 7, 2));
         assertEquals(
                 "in symmetric windows, the block of a rank must have a multiple of 4 bytes, not 14 (7 elements):"
                         + " NCCL 2.28.9 returns wrong elements, 2.30.3 does not",
-                problem(NEWER, Operations.REDUCE_SCATTER, PLACE, 7, 2));
+                problem(NEWER, OperationKind.REDUCE_SCATTER, PLACE, 7, 2));
     }
 
     @Test
@@ -58,12 +60,12 @@ class RegistrationFaultsTest {
         assertEquals(
                 "in symmetric windows, the block of a rank must have a multiple of 8 bytes, not 4100 (1025 elements):"
                         + " NCCL 2.28.3 returns wrong elements, 2.28.7 does not",
-                problem(OLD, Operations.ALL_GATHER, PLACE, 1025, 4));
-        assertNotNull(problem(OLD, Operations.REDUCE_SCATTER, PLACE, 1025, 4));
-        assertNull(problem(OLD, Operations.ALL_GATHER, PLACE, 1026, 4));
-        assertNull(problem(OLD, Operations.REDUCE_SCATTER, PLACE, 1026, 4));
-        assertNull(problem(OLD, Operations.ALL_REDUCE, PLACE, 1025, 4));
-        assertNull(problem(NEWER, Operations.ALL_GATHER, PLACE, 1025, 4));
+                problem(OLD, OperationKind.ALL_GATHER, PLACE, 1025, 4));
+        assertNotNull(problem(OLD, OperationKind.REDUCE_SCATTER, PLACE, 1025, 4));
+        assertNull(problem(OLD, OperationKind.ALL_GATHER, PLACE, 1026, 4));
+        assertNull(problem(OLD, OperationKind.REDUCE_SCATTER, PLACE, 1026, 4));
+        assertNull(problem(OLD, OperationKind.ALL_REDUCE, PLACE, 1025, 4));
+        assertNull(problem(NEWER, OperationKind.ALL_GATHER, PLACE, 1025, 4));
     }
 
     @Test

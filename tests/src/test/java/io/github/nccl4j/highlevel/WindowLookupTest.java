@@ -25,19 +25,19 @@ class WindowLookupTest {
             Window symmetric = communicator.registerWindow(first, WindowFlag.COLL_SYMMETRIC);
             Window plain = communicator.registerWindow(second);
             Window part = communicator.registerWindow(third.slice(0, 100), WindowFlag.COLL_SYMMETRIC);
-            assertEquals(symmetric, communicator.symmetricWindowOf(first));
-            assertEquals(symmetric, communicator.symmetricWindowOf(first.slice(1023, 1)));
-            assertNull(communicator.symmetricWindowOf(second));
-            assertNull(communicator.symmetricWindowOf(third));
-            assertEquals(part, communicator.symmetricWindowOf(third.slice(50, 50)));
-            assertNull(communicator.symmetricWindowOf(third.slice(50, 51)));
+            assertEquals(symmetric, communicator.windows().symmetricWindowOf(first));
+            assertEquals(symmetric, communicator.windows().symmetricWindowOf(first.slice(1023, 1)));
+            assertNull(communicator.windows().symmetricWindowOf(second));
+            assertNull(communicator.windows().symmetricWindowOf(third));
+            assertEquals(part, communicator.windows().symmetricWindowOf(third.slice(50, 50)));
+            assertNull(communicator.windows().symmetricWindowOf(third.slice(50, 51)));
             assertTrue(plain.covers(second.address, 4096));
             assertFalse(plain.covers(second.address, 4097));
             assertFalse(plain.covers(second.address - 1, 1));
             assertFalse(plain.covers(second.address, Long.MAX_VALUE));
             symmetric.close();
-            assertNull(communicator.symmetricWindowOf(first));
-            assertEquals(part, communicator.symmetricWindowOf(third.slice(0, 1)));
+            assertNull(communicator.windows().symmetricWindowOf(first));
+            assertEquals(part, communicator.windows().symmetricWindowOf(third.slice(0, 1)));
         }
     }
 }

@@ -1,7 +1,8 @@
 package io.github.nccl4j.tests;
 
-import io.github.nccl4j.samples.launch.ChildProcesses;
-import io.github.nccl4j.samples.support.ClassArchive;
+import io.github.nccl4j.tools.launch.ChildProcesses;
+import io.github.nccl4j.tools.support.ClassArchive;
+import io.github.nccl4j.tools.support.Threads;
 import java.io.File;
 import java.io.IOException;
 import java.io.Reader;

@@ -1,6 +1,6 @@
 package io.github.nccl4j.tests;
 
-import io.github.nccl4j.samples.launch.ChildProcesses;
+import io.github.nccl4j.tools.launch.ChildProcesses;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;

@@ -70,7 +70,7 @@ class JarContentsTest {
                     "nccl-micrometer",
                     2,
                     OURS + "micrometer/" + NAME + "\\.(class|java)"),
-            new Rule(".*-sources\\.jar", "[a-z0-9_.-]+", 5, OURS + "(header|spark|samples)/.*\\.(java|py|sh)"),
+            new Rule(".*-sources\\.jar", "[a-z0-9_.-]+", 5, OURS + "(header|spark|tools)/.*\\.(java|sh)"),
             new Rule(
                     "nccl-" + VERSION + "\\.jar",
                     "nccl",
@@ -81,12 +81,18 @@ class JarContentsTest {
                     "META-INF/native-image/io\\.github\\.nccl4j/(nccl|highlevel)/(jni|reflect|resource)-config\\.json",
                     "module-info\\.class"),
             new Rule("nccl-header-" + VERSION + "\\.jar", "nccl-header", 20, OURS + "header/" + NAME + "\\.class"),
-            new Rule("nccl-samples-" + VERSION + "\\.jar", "nccl-samples", 20, OURS + "samples/.*\\.(class|py|sh)"),
+            new Rule("nccl-tools-" + VERSION + "\\.jar", "nccl-tools", 20, OURS + "tools/.*\\.(class|sh)"),
             new Rule(
-                    "nccl-samples-" + VERSION + "-tests\\.jar",
+                    "nccl-samples-" + VERSION + "\\.jar",
                     "nccl-samples",
+                    10,
+                    OURS + "samples/" + NAME + "\\.class",
+                    OURS + "samples/(samples\\.txt|with_python\\.py)"),
+            new Rule(
+                    "nccl-tools-" + VERSION + "-tests\\.jar",
+                    "nccl-tools",
                     3,
-                    OURS + "samples/support/.*\\.class",
+                    OURS + "tools/support/.*\\.class",
                     "META-INF/services/org\\.junit\\.jupiter\\.api\\.extension\\.Extension"),
             new Rule(
                     "nccl-spark_2\\.13-" + VERSION + "\\.jar",
@@ -97,7 +103,16 @@ class JarContentsTest {
                     "nccl4j-samples\\.jar",
                     "[a-z-]+",
                     100,
-                    OURS + ".*\\.(class|h|so|py|sh)",
+                    OURS + ".*\\.(class|h|so|py|txt)",
+                    "org/bytedeco/javacpp/.*\\.(class|so|properties)",
+                    "org/bytedeco/cuda/(cudart/|global/cudart|presets/cudart).*\\.class",
+                    "org/bytedeco/cuda/linux-\\w+/libjnicudart\\.so",
+                    "META-INF/maven/org\\.bytedeco/.*/pom\\.(properties|xml)"),
+            new Rule(
+                    "nccl4j-tools\\.jar",
+                    "[a-z-]+",
+                    100,
+                    OURS + ".*\\.(class|h|so|py|sh|txt)",
                     "org/bytedeco/javacpp/.*\\.(class|so|properties)",
                     "org/bytedeco/cuda/(cudart/|global/cudart|presets/cudart).*\\.class",
                     "org/bytedeco/cuda/linux-\\w+/libjnicudart\\.so",
@@ -116,7 +131,8 @@ class JarContentsTest {
                 "nccl-platform",
                 "nccl-micrometer",
                 "nccl-spark",
-                "samples")) {
+                "samples",
+                "nccl-tools")) {
             Path target = Path.of("..", module, "target");
             if (Files.isDirectory(target)) {
                 try (Stream<Path> files = Files.list(target)) {

@@ -4,8 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import io.github.nccl4j.samples.Main;
 import io.github.nccl4j.tests.ChildJvm.Outcome;
+import io.github.nccl4j.tools.Main;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;

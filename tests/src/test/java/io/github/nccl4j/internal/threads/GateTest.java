@@ -7,7 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.github.nccl4j.tests.Threads;
+import io.github.nccl4j.tools.support.Threads;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.Callable;

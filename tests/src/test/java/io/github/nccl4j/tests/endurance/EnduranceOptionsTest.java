@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.tests.ChildJvm;
+import io.github.nccl4j.tools.Main;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -23,14 +24,15 @@ class EnduranceOptionsTest {
                 "Cycles | -n 2 -c 0 | -c must be at least 10: 0",
                 "Cycles | -n 2 --timeout 0 | --timeout must be at least 1: 0",
                 "Cycles | -n 2147483647 | at most 64 ranks per processor are allowed: 2147483647 ranks,",
-                "Survival | -n 1 | -n must be at least 2, since one is killed: 1",
-                "Survival | -n two | Invalid value for option '--ranks': 'two' is not an int",
-                "Survival | -n 2 -c -1 | -r, -d and -c must be at least 1: 20, 10, -1",
+                "Main | survival -n 1 | -n must be at least 2, since one is killed: 1",
+                "Main | survival -n two | Invalid value for option '--ranks': 'two' is not an int",
+                "Main | survival -n 2 -c -1 | -r, -d and -c must be at least 1: 20, 10, -1",
                 "Soak | -n 2147483647 | at most 64 ranks per processor are allowed: 2147483647 ranks,",
                 "Soak | -n 2 -s 0 | -n must be at least 2, -s at least 1, --lose and --warm at least 0: 2, 0, 0, 20",
             })
     void wrongNumbersAreRefused(String name, String arguments, String message) throws ClassNotFoundException {
-        Class<?> command = Class.forName(getClass().getPackageName() + "." + name + "Command");
+        Class<?> command =
+                name.equals("Main") ? Main.class : Class.forName(getClass().getPackageName() + "." + name + "Command");
         ChildJvm.Outcome outcome = run(command, arguments.split(" "));
         assertEquals(2, outcome.exitCode(), outcome.output());
         assertTrue(outcome.output().startsWith("nccl4j: " + message), outcome.output());
@@ -39,7 +41,7 @@ class EnduranceOptionsTest {
 
     @Test
     void aLibraryThatIsNotThereIsNamed() {
-        ChildJvm.Outcome outcome = run(SurvivalCommand.class, "--library", "/none/libnccl.so", "-n", "2", "-r", "1");
+        ChildJvm.Outcome outcome = run(Main.class, "survival", "--library", "/none/libnccl.so", "-n", "2", "-r", "1");
         assertEquals(1, outcome.exitCode(), outcome.output());
         assertTrue(outcome.output().contains("/none/libnccl.so"), outcome.output());
     }

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.tests.ChildJvm;
+import io.github.nccl4j.tools.Main;
 import java.time.Duration;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -18,7 +19,7 @@ class EnduranceTest {
     @Test
     void ranksSurviveTheDeathOfOne() {
         ChildJvm.Outcome outcome =
-                run(SurvivalCommand.class, "--engine", "host", "-n", "3", "-r", "2", "--count", "1000", "--seed", "1");
+                run(Main.class, "survival", "--engine", "host", "-n", "3", "-r", "2", "--count", "1000", "--seed", "1");
         assertEquals(0, outcome.exitCode(), outcome.output());
         assertTrue(outcome.output().contains("shrunk to ranks [0, "), outcome.output());
         assertTrue(outcome.output().contains("\n2 rounds, 0 failed, slowest exception after "), outcome.output());
@@ -28,7 +29,7 @@ class EnduranceTest {
     @Test
     void aRankThatIsStoppedIsNamedAtTheDeadline() {
         ChildJvm.Outcome outcome = run(
-                SurvivalCommand.class, "--engine", "host", "-n", "3", "-r", "1", "-d", "2", "--stop", "--seed", "1");
+                Main.class, "survival", "--engine", "host", "-n", "3", "-r", "1", "-d", "2", "--stop", "--seed", "1");
         assertEquals(0, outcome.exitCode(), outcome.output());
         assertTrue(
                 outcome.output()

@@ -5,6 +5,7 @@ import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Float32;
 import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.tools.support.Checks;
 
 /** What runs in a JVM of its own. */
 final class BufferScenarios {

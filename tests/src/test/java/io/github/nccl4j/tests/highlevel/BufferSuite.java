@@ -9,6 +9,7 @@ import io.github.nccl4j.highlevel.Element;
 import io.github.nccl4j.highlevel.Element.Float32;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.tools.support.Checks;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;

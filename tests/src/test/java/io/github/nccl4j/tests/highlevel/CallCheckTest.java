@@ -20,7 +20,7 @@ import io.github.nccl4j.highlevel.NcclTimeoutException;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.launch.Rendezvous;
-import io.github.nccl4j.tests.Threads;
+import io.github.nccl4j.tools.support.Threads;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -106,8 +106,14 @@ class CallCheckTest {
         oddOneIsNamed(
                 "ncclAllReduce of 12 uint32, SUM",
                 "ncclAllReduce of 12 int32, SUM",
-                (c, numbers) -> c.allReduce(
-                        numbers.address(), numbers.address(), 12, ElementType.UINT32.dataType(), ReduceOp.SUM, STREAM),
+                (c, numbers) -> c.onAddresses()
+                        .allReduce(
+                                numbers.address(),
+                                numbers.address(),
+                                12,
+                                ElementType.UINT32.dataType(),
+                                ReduceOp.SUM,
+                                STREAM),
                 (c, numbers) -> c.allReduce(numbers, ReduceOp.SUM, STREAM));
     }
 

@@ -26,7 +26,7 @@ import io.github.nccl4j.highlevel.RevokeFlag;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.tests.ChildJvm;
-import io.github.nccl4j.tests.Threads;
+import io.github.nccl4j.tools.support.Threads;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HexFormat;

@@ -29,7 +29,7 @@ import io.github.nccl4j.highlevel.Result;
 import io.github.nccl4j.highlevel.Window;
 import io.github.nccl4j.highlevel.WindowFlag;
 import io.github.nccl4j.library.HostEngine;
-import io.github.nccl4j.tests.Threads;
+import io.github.nccl4j.tools.support.Threads;
 import java.lang.ref.WeakReference;
 import java.time.Duration;
 import java.util.ArrayList;

@@ -12,6 +12,7 @@ import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.ShrinkFlag;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.library.NcclLibraryException;
+import io.github.nccl4j.tools.support.Checks;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;

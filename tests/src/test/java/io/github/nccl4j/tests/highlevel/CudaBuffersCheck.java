@@ -9,6 +9,7 @@ import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.Element.Uint8;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.StreamTimeoutException;
+import io.github.nccl4j.tools.support.Checks;
 import java.time.Duration;
 import org.bytedeco.cuda.cudart.CUctx_st;
 import org.bytedeco.cuda.cudart.CUstream_st;

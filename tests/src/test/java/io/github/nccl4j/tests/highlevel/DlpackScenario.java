@@ -7,6 +7,7 @@ import io.github.nccl4j.highlevel.Dlpack;
 import io.github.nccl4j.highlevel.Element.Float32;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.tools.support.Checks;
 import java.util.Arrays;
 import org.bytedeco.javacpp.LongPointer;
 

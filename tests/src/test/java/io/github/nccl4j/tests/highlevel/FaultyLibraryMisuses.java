@@ -8,6 +8,7 @@ import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.Version;
 import io.github.nccl4j.highlevel.WindowFlag;
+import io.github.nccl4j.tools.support.Checks;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.BiConsumer;
@@ -27,11 +28,9 @@ final class FaultyLibraryMisuses {
         FaultyLibraryMisuses table = new FaultyLibraryMisuses();
         String odd = "must begin at a multiple of 4 bytes, not at 0x";
         table.wrong("allReduce", odd, (w, half) -> w.first.allReduce(half.slice(1, 3), ReduceOp.SUM, w.stream));
-        table.wrong(
-                "allReduce of addresses",
-                odd,
-                (w, half) -> w.first.allReduce(
-                        half.address() + 2, half.address() + 32, 3, DataType.FLOAT16, ReduceOp.SUM, w.stream));
+        table.wrong("allReduce of addresses", odd, (w, half) -> w.first
+                .onAddresses()
+                .allReduce(half.address() + 2, half.address() + 32, 3, DataType.FLOAT16, ReduceOp.SUM, w.stream));
         table.wrong("allGather", odd, (w, half) -> w.first.allGather(half.slice(1, 4), half.slice(8, 8), w.stream));
         table.wrong(
                 "allGather of a small block",
@@ -53,10 +52,9 @@ final class FaultyLibraryMisuses {
                 w.first.allReduce(elsewhere, half.slice(0, 8), ReduceOp.AVG, w.stream);
             }
         });
-        table.average(
-                "allReduce of addresses",
-                (w, half) ->
-                        w.first.allReduce(half.address(), half.address(), 8, DataType.FLOAT16, ReduceOp.AVG, w.stream));
+        table.average("allReduce of addresses", (w, half) -> w.first
+                .onAddresses()
+                .allReduce(half.address(), half.address(), 8, DataType.FLOAT16, ReduceOp.AVG, w.stream));
         table.average("allReduce in a group", (w, half) -> {
             try (Group group = Group.open()) {
                 w.first.allReduce(half, ReduceOp.AVG, w.stream);

@@ -8,6 +8,7 @@ import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.tools.support.Checks;
 import java.io.IOException;
 import java.time.Duration;
 

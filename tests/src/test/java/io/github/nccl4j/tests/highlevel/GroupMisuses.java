@@ -146,7 +146,7 @@ final class GroupMisuses {
         add("group: left open by a thread that has ended", w -> {
             inThread("careless", () -> {
                 Group.open();
-                w.first.send(w.send.address(), 1, DataType.INT8, 1, CudaStream.defaultOf(w.device));
+                w.first.onAddresses().send(w.send.address(), 1, DataType.INT8, 1, CudaStream.defaultOf(w.device));
             });
             w.refuses(IllegalArgumentException.class, () -> w.first.send(w.send, 2, w.stream), "2, size 2");
         });

@@ -11,6 +11,7 @@ import io.github.nccl4j.highlevel.Group;
 import io.github.nccl4j.highlevel.PreMulSum;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.tests.Held;
+import io.github.nccl4j.tools.support.Checks;
 import java.util.ArrayList;
 import java.util.List;
 

@@ -19,6 +19,7 @@ import io.github.nccl4j.highlevel.Registration;
 import io.github.nccl4j.highlevel.SignalWait;
 import io.github.nccl4j.highlevel.Window;
 import io.github.nccl4j.highlevel.WindowFlag;
+import io.github.nccl4j.tools.support.Checks;
 import java.util.List;
 import org.bytedeco.javacpp.LongPointer;
 

@@ -108,7 +108,7 @@ final class OldLibraryMisuses {
         needs("send of float8", release, w -> w.first.send(float8(w), 1, w.stream));
         needs("preMulSum of float8", release, w -> w.first.preMulSum(ElementType.FLOAT8E5M2, 2));
         needs("allReduce of float8 at an address", release, w -> {
-            w.first.allReduce(w.send.address(), w.recv.address(), 8, type, ReduceOp.SUM, w.stream);
+            w.first.onAddresses().allReduce(w.send.address(), w.recv.address(), 8, type, ReduceOp.SUM, w.stream);
         });
     }
 

@@ -66,19 +66,20 @@ final class OperationMisuses {
                 onHost, "sendRecv", 1, 1, false, "to", (c, s, r, op, root, st) -> c.sendRecv(s, root, r, root, st));
         table.buffers(onHost, "send", 1, 0, false, "peer", (c, s, r, op, root, st) -> c.send(s, root, st));
         table.buffers(onHost, "recv", 0, 1, false, "peer", (c, s, r, op, root, st) -> c.recv(r, root, st));
-        table.addresses(
-                "allReduce", true, null, (c, s, r, n, type, op, root, st) -> c.allReduce(s, r, n, type, op, st));
-        table.addresses("reduce", true, "root", Communicator::reduce);
-        table.addresses(
-                "broadcast", false, "root", (c, s, r, n, type, op, root, st) -> c.broadcast(s, r, n, type, root, st));
-        table.addresses("allGather", false, null, (c, s, r, n, type, op, root, st) -> c.allGather(s, r, n, type, st));
-        table.addresses(
-                "reduceScatter",
-                true,
-                null,
-                (c, s, r, n, type, op, root, st) -> c.reduceScatter(s, r, n, type, op, st));
-        table.addresses("send", false, "peer", (c, s, r, n, type, op, root, st) -> c.send(s, n, type, root, st));
-        table.addresses("recv", false, "peer", (c, s, r, n, type, op, root, st) -> c.recv(r, n, type, root, st));
+        table.addresses("allReduce", true, null, (c, s, r, n, type, op, root, st) -> c.onAddresses()
+                .allReduce(s, r, n, type, op, st));
+        table.addresses("reduce", true, "root", (c, s, r, n, type, op, root, st) -> c.onAddresses()
+                .reduce(s, r, n, type, op, root, st));
+        table.addresses("broadcast", false, "root", (c, s, r, n, type, op, root, st) -> c.onAddresses()
+                .broadcast(s, r, n, type, root, st));
+        table.addresses("allGather", false, null, (c, s, r, n, type, op, root, st) -> c.onAddresses()
+                .allGather(s, r, n, type, st));
+        table.addresses("reduceScatter", true, null, (c, s, r, n, type, op, root, st) -> c.onAddresses()
+                .reduceScatter(s, r, n, type, op, st));
+        table.addresses("send", false, "peer", (c, s, r, n, type, op, root, st) -> c.onAddresses()
+                .send(s, n, type, root, st));
+        table.addresses("recv", false, "peer", (c, s, r, n, type, op, root, st) -> c.onAddresses()
+                .recv(r, n, type, root, st));
         table.single();
         return table.all;
     }
@@ -524,13 +525,13 @@ final class OperationMisuses {
                 "send of an address to oneself outside a group",
                 w -> w.refuses(
                         IllegalStateException.class,
-                        () -> w.first.send(w.send.address(), 1, DataType.INT8, 0, w.stream),
+                        () -> w.first.onAddresses().send(w.send.address(), 1, DataType.INT8, 0, w.stream),
                         "peer 0, rank 0"));
         add(
                 "recv at an address from oneself outside a group",
                 w -> w.refuses(
                         IllegalStateException.class,
-                        () -> w.first.recv(w.recv.address(), 1, DataType.INT8, 0, w.stream),
+                        () -> w.first.onAddresses().recv(w.recv.address(), 1, DataType.INT8, 0, w.stream),
                         "peer 0, rank 0"));
     }
 }

@@ -21,6 +21,7 @@ import io.github.nccl4j.highlevel.ShrinkFlag;
 import io.github.nccl4j.highlevel.StreamTimeoutException;
 import io.github.nccl4j.highlevel.SuspendFlag;
 import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.tools.support.Checks;
 import java.nio.FloatBuffer;
 import java.time.Duration;
 import java.util.ArrayDeque;
@@ -302,18 +303,27 @@ final class RandomCalls {
     }
 
     private void addresses() {
-        calls.put("allReduce of addresses", () -> communicator()
-                .allReduce(address(), address(), count(), type(), op(), stream()));
+        calls.put(
+                "allReduce of addresses",
+                () -> communicator().onAddresses().allReduce(address(), address(), count(), type(), op(), stream()));
         calls.put("reduce of addresses", () -> communicator()
+                .onAddresses()
                 .reduce(address(), address(), count(), type(), op(), rank(), stream()));
-        calls.put("broadcast of addresses", () -> communicator()
-                .broadcast(address(), address(), count(), type(), rank(), stream()));
-        calls.put("allGather of addresses", () -> communicator()
-                .allGather(address(), address(), count(), type(), stream()));
+        calls.put(
+                "broadcast of addresses",
+                () -> communicator().onAddresses().broadcast(address(), address(), count(), type(), rank(), stream()));
+        calls.put(
+                "allGather of addresses",
+                () -> communicator().onAddresses().allGather(address(), address(), count(), type(), stream()));
         calls.put("reduceScatter of addresses", () -> communicator()
+                .onAddresses()
                 .reduceScatter(address(), address(), count(), type(), op(), stream()));
-        calls.put("send of an address", () -> communicator().send(address(), count(), type(), rank(), stream()));
-        calls.put("recv at an address", () -> communicator().recv(address(), count(), type(), rank(), stream()));
+        calls.put(
+                "send of an address",
+                () -> communicator().onAddresses().send(address(), count(), type(), rank(), stream()));
+        calls.put(
+                "recv at an address",
+                () -> communicator().onAddresses().recv(address(), count(), type(), rank(), stream()));
     }
 
     /** Both ranks call the same, or neither is launched: a rank alone would wait for ever, as it should. */

@@ -7,7 +7,7 @@ import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.NcclResultException;
 import io.github.nccl4j.highlevel.NcclTimeoutException;
 import io.github.nccl4j.highlevel.UniqueId;
-import io.github.nccl4j.tests.Threads;
+import io.github.nccl4j.tools.support.Threads;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

@@ -22,7 +22,7 @@ import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.tests.Ports;
-import io.github.nccl4j.tests.Threads;
+import io.github.nccl4j.tools.support.Threads;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

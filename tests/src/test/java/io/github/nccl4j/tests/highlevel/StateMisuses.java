@@ -50,9 +50,8 @@ final class StateMisuses {
         calls.put("send", (c, w) -> c.send(w.send, 1, w.stream));
         calls.put("recv", (c, w) -> c.recv(w.recv, 1, w.stream));
         calls.put("sendRecv", (c, w) -> c.sendRecv(w.send, 1, w.recv, 1, w.stream));
-        calls.put(
-                "allGather of addresses",
-                (c, w) -> c.allGather(w.send.address(), w.recv.address(), 4, DataType.FLOAT32, w.stream));
+        calls.put("allGather of addresses", (c, w) -> c.onAddresses()
+                .allGather(w.send.address(), w.recv.address(), 4, DataType.FLOAT32, w.stream));
         calls.put("preMulSum", (c, w) -> c.preMulSum(ElementType.FLOAT32, 2));
         calls.put("preMulSum of a buffer", (c, w) -> c.preMulSum(w.floats(1)));
         calls.put("work", (c, w) -> c.work(w.stream));

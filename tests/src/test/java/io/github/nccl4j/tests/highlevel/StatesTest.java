@@ -22,7 +22,7 @@ import io.github.nccl4j.highlevel.SuspendFlag;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.highlevel.Window;
 import io.github.nccl4j.highlevel.WindowFlag;
-import io.github.nccl4j.tests.Threads;
+import io.github.nccl4j.tools.support.Threads;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.EnumSet;
@@ -80,10 +80,8 @@ class StatesTest {
             }
             c.waitSignal(1 - rankOf(c), STREAM);
         }),
-        ADDRESSES(
-                Column.USE,
-                (c, buffer) ->
-                        c.broadcast(buffer.address(), buffer.address(), 1, ElementType.INT32.dataType(), 0, STREAM)),
+        ADDRESSES(Column.USE, (c, buffer) -> c.onAddresses()
+                .broadcast(buffer.address(), buffer.address(), 1, ElementType.INT32.dataType(), 0, STREAM)),
         PLAN(Column.USE, (c, buffer) -> {
             long[] ones = {1, 1};
             long[] places = {0, 1};

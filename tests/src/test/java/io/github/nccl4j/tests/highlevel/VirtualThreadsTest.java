@@ -149,8 +149,10 @@ class VirtualThreadsTest {
                 case "addresses" ->
                     run(DEADLINE, (communicator, data, other, stream) -> {
                         fill(data, communicator.rank());
-                        communicator.allReduce(
-                                data.address(), other.address(), COUNT, DataType.INT32, ReduceOp.SUM, stream);
+                        communicator
+                                .onAddresses()
+                                .allReduce(
+                                        data.address(), other.address(), COUNT, DataType.INT32, ReduceOp.SUM, stream);
                         expect(other, RANKS * (RANKS - 1) / 2);
                     });
                 case "groups" ->

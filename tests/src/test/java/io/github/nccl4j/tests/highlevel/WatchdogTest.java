@@ -29,7 +29,7 @@ import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.FakeCuda;
 import io.github.nccl4j.tests.StubLibraries;
-import io.github.nccl4j.tests.Threads;
+import io.github.nccl4j.tools.support.Threads;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

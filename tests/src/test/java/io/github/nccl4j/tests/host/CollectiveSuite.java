@@ -2,8 +2,8 @@ package io.github.nccl4j.tests.host;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.nccl.ncclCollConfig_t;
-import io.github.nccl4j.tests.oracle.ElementFormat;
-import io.github.nccl4j.tests.oracle.Reduction;
+import io.github.nccl4j.tools.oracle.ElementFormat;
+import io.github.nccl4j.tools.oracle.Reduction;
 import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;

@@ -9,7 +9,7 @@ import io.github.nccl4j.nccl_device.ncclCommProperties_t;
 import io.github.nccl4j.nccl_device.ncclMultimemHandle_t;
 import io.github.nccl4j.nccl_device.ncclTeam_t;
 import io.github.nccl4j.tests.ChildJvm;
-import io.github.nccl4j.tests.Threads;
+import io.github.nccl4j.tools.support.Threads;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.tests.ChildJvm;
-import io.github.nccl4j.tests.Leftovers;
+import io.github.nccl4j.tools.support.Leftovers;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;

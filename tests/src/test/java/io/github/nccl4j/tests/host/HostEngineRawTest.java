@@ -5,7 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.github.nccl4j.global.nccl;
-import io.github.nccl4j.samples.launch.ChildProcesses;
+import io.github.nccl4j.tools.launch.ChildProcesses;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;

@@ -1,6 +1,6 @@
 package io.github.nccl4j.tests.host;
 
-import io.github.nccl4j.tests.Threads;
+import io.github.nccl4j.tools.support.Threads;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

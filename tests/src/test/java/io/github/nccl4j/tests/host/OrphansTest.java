@@ -2,11 +2,11 @@ package io.github.nccl4j.tests.host;
 
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.github.nccl4j.samples.launch.ChildProcesses;
-import io.github.nccl4j.samples.launch.Signals;
-import io.github.nccl4j.samples.support.MarkedProcesses;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tests.Cxx;
+import io.github.nccl4j.tools.launch.ChildProcesses;
+import io.github.nccl4j.tools.launch.Signals;
+import io.github.nccl4j.tools.support.MarkedProcesses;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;

@@ -1,7 +1,7 @@
 package io.github.nccl4j.tests.launch;
 
-import io.github.nccl4j.samples.launch.ChildProcesses;
-import io.github.nccl4j.samples.support.Programs;
+import io.github.nccl4j.tools.launch.ChildProcesses;
+import io.github.nccl4j.tools.support.Programs;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;

@@ -1,0 +1,380 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.cuda.Cuda;
+import io.github.nccl4j.internal.memory.Address;
+import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.operation.Deferred;
+import io.github.nccl4j.internal.threads.Gate;
+import io.github.nccl4j.internal.threads.VirtualThreads;
+import io.github.nccl4j.library.StructInitializers;
+import io.github.nccl4j.nccl.ncclSimInfo_t;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.ToIntFunction;
+import org.bytedeco.javacpp.Loader;
+
+/**
+ * Launch of a {@link Batch}: compares and records the operations, makes the calls in a native group, waits for those
+ * with results, and turns failures into exceptions.
+ *
+ * <p>Confined to the thread of the batch, and reused with it.
+ */
+final class BatchLaunch {
+    private final Batch batch;
+
+    /** The error of the call that NCCL has refused, else {@code ncclSuccess}. */
+    private int refusal;
+
+    private String failedName;
+    private String failedDescription;
+    private int failedCommunicator;
+
+    BatchLaunch(Batch batch) {
+        this.batch = batch;
+    }
+
+    private List<CommunicatorCore> communicators() {
+        return batch.communicators();
+    }
+
+    private CommunicatorCore communicator(Operation operation) {
+        return communicators().get(operation.communicator());
+    }
+
+    /** Records all operations before NCCL is called, since a call with results may not return. */
+    private void record() {
+        for (int i = 0; i < batch.operations(); i++) {
+            Operation operation = batch.all()[i];
+            CommunicatorCore core = communicator(operation);
+            if (operation.isDeferred()) {
+                batch.deferred(operation).record(core.batchPass(), core.batchGroup());
+            } else {
+                record(operation, core, core.communicator().operationLog(), core.batchPass(), core.batchGroup());
+            }
+        }
+    }
+
+    private static void record(
+            Operation operation, CommunicatorCore core, OperationLog log, Gate.Pass pass, int group) {
+        operation.record(log, pass, group);
+        if (Jfr.recording) {
+            JfrEvents.end(JfrEvents.operation(), core);
+        }
+    }
+
+    /** Compares the collectives of each communicator across its ranks, in one exchange. */
+    private void compare() {
+        for (int i = 0; i < communicators().size(); i++) {
+            CallCheck check = communicators().get(i).check();
+            if (check != null) {
+                List<String> calls = signatures(i);
+                if (!calls.isEmpty()) {
+                    check.compare("ncclGroupEnd", String.join("; ", calls));
+                }
+            }
+        }
+    }
+
+    private List<String> signatures(int communicator) {
+        List<String> calls = new ArrayList<>();
+        for (int i = 0; i < batch.operations(); i++) {
+            Operation operation = batch.all()[i];
+            if (operation.communicator() == communicator && !operation.isDeferred()) {
+                String call = operation.signature(batch.config(operation));
+                if (call != null) {
+                    calls.add(call);
+                }
+            }
+        }
+        return calls;
+    }
+
+    /** Passes all operations and calls to NCCL, and waits until they are launched. */
+    void run() {
+        compare();
+        if (Jfr.recording) {
+            JfrEvents.GroupEvent event =
+                    JfrEvents.group(batch.operations(), communicators().size());
+            try {
+                runNow();
+            } finally {
+                event.commit();
+            }
+        } else {
+            runNow();
+        }
+    }
+
+    private void runNow() {
+        if (!batch.deferred().isEmpty()) {
+            record();
+        }
+        CommunicatorCore first = communicators().get(0);
+        int result;
+        // The C calls with results wait for other ranks, so the deadline needs a separate thread.
+        if (first.isBlocking() && waitsForOtherRanks()) {
+            try {
+                result = BlockingCall.run("group", longestDeadline(), () -> first.onDevice(this::callAll), late -> {});
+            } catch (BlockingCall.AbandonedException e) {
+                communicators().forEach(CommunicatorCore::markStuck);
+                if (e.isInterrupted()) {
+                    throw interrupted();
+                }
+                throw first.timedOut("ncclGroupEnd", whole(), longestDeadline());
+            }
+        } else if (first.isOnHost() && VirtualThreads.isCurrent() && usesDefaultStream()) {
+            result = BlockingCall.runToCompletion(
+                    this::callAll, () -> communicators().forEach(CommunicatorCore::endInterruptedCall));
+        } else {
+            result = CudaGraph.ofThread() == null ? callAll() : Cuda.whileCapturing(this::callAll);
+        }
+        if (result == nccl.ncclInProgress) {
+            awaitAll();
+        } else if (result != nccl.ncclSuccess) {
+            throw culprit().failed(result, failedName, failedDescription);
+        }
+    }
+
+    /** True if an operation uses the default stream, in which the host engine waits for other ranks within the call. */
+    private boolean usesDefaultStream() {
+        for (int i = 0; i < batch.operations(); i++) {
+            if (batch.all()[i].usesDefaultStream()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private boolean waitsForOtherRanks() {
+        for (Deferred call : batch.deferred()) {
+            if (call.waitsForOtherRanks()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private String whole() {
+        return "ncclGroupEnd of " + batch.operations() + " operations";
+    }
+
+    private void awaitAll() {
+        for (CommunicatorCore communicator : communicators()) {
+            try {
+                communicator.awaitReady("ncclGroupEnd", whole());
+            } catch (NcclInterruptedException e) {
+                interrupted();
+                throw e;
+            }
+        }
+    }
+
+    /** Marks all communicators as interrupted: the launched operations continue without a waiting thread. */
+    private RuntimeException interrupted() {
+        RuntimeException first = null;
+        for (CommunicatorCore communicator : communicators()) {
+            RuntimeException one = communicator.failures().interrupted(whole());
+            first = first == null ? one : first;
+        }
+        return first;
+    }
+
+    /** The communicator to which a failure belongs: one that another thread has ended, else the one whose call failed. */
+    private CommunicatorCore culprit() {
+        for (CommunicatorCore communicator : communicators()) {
+            if (communicator.state() != Communicator.State.OPEN) {
+                return communicator;
+            }
+        }
+        return communicators().get(failedCommunicator);
+    }
+
+    private int callAll() {
+        if (batch.operations() == 1
+                && !batch.deferred().isEmpty()
+                && batch.deferred().get(0).mustBeUngrouped()) {
+            return callUngrouped(batch.deferred().get(0));
+        }
+        if (!batch.deferred().isEmpty()) {
+            int result = callInGroup(batch.deferred(), Deferred::prepare);
+            for (int round = 0; result == nccl.ncclSuccess && batch.hasAnyAlone(); round++) {
+                List<Deferred> alone = alone(round);
+                if (alone.isEmpty()) {
+                    break;
+                }
+                result = callInGroup(alone, Deferred::call);
+            }
+            if (result != nccl.ncclSuccess) {
+                return result;
+            }
+        }
+        Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
+        int problem = nccl.ncclSuccess;
+        int end;
+        try {
+            problem = callEach(batch.deferred().isEmpty());
+        } finally {
+            // Always ends the group, else this thread stays in it. After an error NCCL discards the operations.
+            end = nccl.ncclGroupEnd();
+        }
+        if (problem != nccl.ncclSuccess) {
+            return problem;
+        }
+        if (end != nccl.ncclSuccess && end != nccl.ncclInProgress) {
+            failedCommunicator = 0;
+            failedName = "ncclGroupEnd";
+            failedDescription = whole();
+        }
+        return end;
+    }
+
+    private int callUngrouped(Deferred call) {
+        int result = call.call();
+        if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
+            failedCommunicator = 0;
+            failedName = call.function();
+            failedDescription = call.toString();
+        }
+        return result;
+    }
+
+    /** For each communicator, the call with index {@code round} among its calls that must be alone. */
+    private List<Deferred> alone(int round) {
+        int[] seen = new int[communicators().size()];
+        List<Deferred> calls = new ArrayList<>();
+        for (int i = 0; i < batch.operations(); i++) {
+            Operation operation = batch.all()[i];
+            if (isAlone(operation) && seen[operation.communicator()]++ == round) {
+                calls.add(batch.deferred(operation));
+            }
+        }
+        return calls;
+    }
+
+    private boolean isAlone(Operation operation) {
+        return operation.isDeferred() && batch.deferred(operation).mustBeAlone();
+    }
+
+    /** Makes C calls in a native group, and waits until NCCL has launched them. */
+    private int callInGroup(List<Deferred> calls, ToIntFunction<Deferred> call) {
+        Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
+        int problem = nccl.ncclSuccess;
+        for (int i = 0; (problem == nccl.ncclSuccess || problem == nccl.ncclInProgress) && i < calls.size(); i++) {
+            problem = call.applyAsInt(calls.get(i));
+        }
+        int end = nccl.ncclGroupEnd();
+        if (end == nccl.ncclInProgress) {
+            for (CommunicatorCore communicator : communicators()) {
+                communicator.awaitReady("ncclGroupEnd", "ncclGroupEnd");
+            }
+            end = nccl.ncclSuccess;
+        }
+        int result = problem == nccl.ncclSuccess || problem == nccl.ncclInProgress ? end : problem;
+        if (result != nccl.ncclSuccess) {
+            failedCommunicator = 0;
+            failedName = "ncclGroupEnd";
+            failedDescription = "ncclGroupEnd with " + calls.get(0);
+        }
+        return result;
+    }
+
+    /**
+     * Makes the calls in order, up to the first call that NCCL refuses.
+     *
+     * @param recording true to record each operation before its call
+     * @return the error of the refused call, else {@code ncclSuccess}
+     */
+    private int callEach(boolean recording) {
+        int at = 0;
+        refusal = nccl.ncclSuccess;
+        // Reads the number in each round, since an interceptor may add operations.
+        while (at < batch.operations() && refusal == nccl.ncclSuccess) {
+            Operation operation = batch.all()[at];
+            if (!operation.isDeferred()) {
+                at = callRun(at, recording);
+            } else {
+                if (!isAlone(operation)) {
+                    look(batch.deferred(operation).call(), operation);
+                }
+                at++;
+            }
+        }
+        return refusal;
+    }
+
+    /**
+     * Makes the calls of consecutive operations of one communicator. Holds common values in local variables, since the
+     * JVM reads fields again after each native call.
+     *
+     * @return the index behind the last operation of the run
+     */
+    private int callRun(int from, boolean recording) {
+        Operation[] all = batch.all();
+        int end = batch.operations();
+        int communicator = all[from].communicator();
+        CommunicatorCore core = communicators().get(communicator);
+        OperationLog operationLog = core.communicator().operationLog();
+        Gate.Pass pass = core.batchPass();
+        int group = recording ? core.batchGroup() : 0;
+        long handle = core.handle();
+        for (int at = from; at < end; at++) {
+            Operation operation = all[at];
+            if (operation.communicator() != communicator || operation.isDeferred()) {
+                return at;
+            }
+            if (recording) {
+                record(operation, core, operationLog, pass, group);
+            }
+            look(operation.call(handle), operation);
+            if (refusal != nccl.ncclSuccess) {
+                return at;
+            }
+        }
+        return end;
+    }
+
+    /** Checks the result of a call; records a refusal. */
+    private void look(int result, Operation operation) {
+        if (result == nccl.ncclSuccess || result == nccl.ncclInProgress) {
+            return;
+        }
+        refusal = result;
+        failedCommunicator = operation.communicator();
+        String call;
+        if (operation.isDeferred()) {
+            Deferred deferred = batch.deferred(operation);
+            failedName = deferred.function();
+            call = deferred.toString();
+        } else {
+            failedName = operation.function();
+            call = operation.isConfigured()
+                    ? operation.describe() + " with " + batch.config(operation)
+                    : operation.describe();
+        }
+        failedDescription = call + " in a group of " + batch.operations() + " operations";
+    }
+
+    /** Returns NCCL's estimate of the duration in microseconds; launches nothing. */
+    double simulate() {
+        try (NativeMemory memory = new NativeMemory(Loader.sizeof(ncclSimInfo_t.class))) {
+            StructInitializers.simInfo(memory.address());
+            Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
+            int problem = callEach(false);
+            int end = nccl.ncclGroupSimulateEnd(memory.address());
+            if (problem != nccl.ncclSuccess) {
+                throw culprit().failed(problem, failedName, failedDescription);
+            }
+            Status.check(end, "ncclGroupSimulateEnd");
+            return new ncclSimInfo_t(new Address(memory.address())).estimatedTime();
+        }
+    }
+
+    private Duration longestDeadline() {
+        return communicators().stream()
+                .map(CommunicatorCore::deadline)
+                .max(Duration::compareTo)
+                .orElseThrow();
+    }
+}

@@ -1,0 +1,95 @@
+package io.github.nccl4j.highlevel;
+
+import java.util.Arrays;
+
+/**
+ * The open windows of a communicator, and the checks for operations of NCCL that are faulty on windows.
+ *
+ * <p>Windows are added and removed by the holder of the gate's pass; any thread may look them up.
+ */
+final class CommunicatorWindows {
+    private final CommunicatorCore core;
+
+    /** Open windows; copy-on-write. */
+    private volatile Window[] windows = {};
+
+    /** True if some operations of NCCL on the windows are faulty. */
+    private volatile boolean faulty;
+
+    CommunicatorWindows(CommunicatorCore core) {
+        this.core = core;
+    }
+
+    /**
+     * Adds a window that has been opened.
+     *
+     * @return true if operations need the check for faults from now on
+     */
+    synchronized boolean add(Window window) {
+        Window[] more = Arrays.copyOf(windows, windows.length + 1);
+        more[windows.length] = window;
+        windows = more;
+        RegistrationFaults.warnOnce(core.library());
+        faulty |= window.isSymmetric() && RegistrationFaults.affect(core.library());
+        return faulty;
+    }
+
+    /** Removes a window that will be deregistered. */
+    synchronized void remove(Window window) {
+        windows = Arrays.stream(windows).filter(one -> one != window).toArray(Window[]::new);
+    }
+
+    /** As {@link #symmetricWindowOf(long, long)} for a buffer of this device. */
+    Window symmetricWindowOf(DeviceBuffer<?> buffer) {
+        return symmetricWindowOf(buffer.address, buffer.sizeInBytes());
+    }
+
+    /**
+     * The open window with {@link WindowFlag#COLL_SYMMETRIC} that contains a range of this device's memory; null if
+     * there is none.
+     */
+    Window symmetricWindowOf(long address, long bytes) {
+        for (Window window : windows) {
+            if (window.isSymmetric() && window.covers(address, bytes) && window.isOpen()) {
+                return window;
+            }
+        }
+        return null;
+    }
+
+    /** Refuses operations that would return wrong elements. */
+    void checkForFaults(OperationKind kind, long send, long recv, long count, int type) {
+        if (faulty) {
+            Version version = core.library().version();
+            int size = ElementType.values().get(type).sizeInBytes();
+            refuse(RegistrationFaults.wrongResult(version, kind, send, count, size), version, send, recv);
+        }
+    }
+
+    /** True if a window has {@link WindowFlag#COLL_SYMMETRIC}. Registering is collective: the same at all ranks. */
+    boolean haveSymmetric() {
+        for (Window window : windows) {
+            if (window.isSymmetric()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Refuses an all-reduce with AVG that would fail, unless the call can exclude the kernels. */
+    void checkAverage(long send, long recv, DataType type) {
+        Version version = core.library().version();
+        if (windows.length > 0 && !core.isOnHost() && !FaultyAlgorithm.mustBeExcluded(version)) {
+            refuse(RegistrationFaults.missingAverage(version, type), version, send, recv);
+        }
+    }
+
+    private void refuse(String problem, Version version, long send, long recv) {
+        if (problem != null
+                && core.size() > 1
+                && RegistrationFaults.usesKernels(
+                        version, symmetricWindowOf(send, 0) != null, symmetricWindowOf(recv, 0) != null)) {
+            throw new IllegalArgumentException(problem);
+        }
+    }
+}

@@ -1,0 +1,232 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.highlevel.OperationKind.Peer;
+import io.github.nccl4j.internal.operation.BlockLayout;
+
+/**
+ * Operations of a communicator that consist of several calls of NCCL, launched together: those for which NCCL has no
+ * function, and those that an older library lacks. For the communicator's thread.
+ */
+final class ComposedOperations {
+    private final CommunicatorCore core;
+    private final OperationChecks checks;
+    private final OperationSubmitter operations;
+
+    ComposedOperations(CommunicatorCore core, OperationChecks checks, OperationSubmitter operations) {
+        this.core = core;
+        this.checks = checks;
+        this.operations = operations;
+    }
+
+    /** As {@code ncclAlltoAll}, which an older library lacks. */
+    void allToAll(DeviceBuffer<?> send, DeviceBuffer<?> recv, CudaStream stream) {
+        long count = checks.collective(OperationKind.ALL_TO_ALL, send, recv, null, 0);
+        checks.each(send, recv, stream);
+        try (CallGroup calls = operations.callGroup()) {
+            for (int peer = 0; peer < core.size(); peer++) {
+                calls.transfer(OperationKind.SEND, send, peer * count, count, peer, stream);
+                calls.transfer(OperationKind.RECV, recv, peer * count, count, peer, stream);
+            }
+            calls.launch();
+        }
+    }
+
+    /** As {@code ncclGather}, which an older library lacks. */
+    void gather(DeviceBuffer<?> send, DeviceBuffer<?> recv, int root, CudaStream stream) {
+        long count = checks.collective(OperationKind.GATHER, send, recv, null, root);
+        checks.each(send, recv, stream);
+        rooted(OperationKind.GATHER, recv, null, count, send, root, stream);
+    }
+
+    /** As {@code ncclScatter}, which an older library lacks. */
+    void scatter(DeviceBuffer<?> send, DeviceBuffer<?> recv, int root, CudaStream stream) {
+        long count = checks.collective(OperationKind.SCATTER, send, recv, null, root);
+        checks.each(send, recv, stream);
+        rooted(OperationKind.SCATTER, send, null, count, recv, root, stream);
+    }
+
+    void gatherv(
+            DeviceBuffer<?> send,
+            DeviceBuffer<?> recv,
+            long[] counts,
+            long[] displacements,
+            int root,
+            CudaStream stream) {
+        checks.root(root);
+        if (core.rank() != root) {
+            gatherv(send, root, stream);
+            return;
+        }
+        checks.each(send, recv, stream);
+        BlockLayout blocks = BlockLayout.checked("recv", counts, displacements, core.size(), recv.length, true);
+        OperationChecks.equal("send.length()", send.length, "counts[rank()]", blocks.counts()[root]);
+        rooted(OperationKind.GATHER, recv, blocks, send.length, send, root, stream);
+    }
+
+    void gatherv(DeviceBuffer<?> send, int root, CudaStream stream) {
+        checks.otherRoot(root, "recv");
+        checks.each(send, stream);
+        rooted(OperationKind.GATHER, null, null, send.length, send, root, stream);
+    }
+
+    void scatterv(
+            DeviceBuffer<?> send,
+            long[] counts,
+            long[] displacements,
+            DeviceBuffer<?> recv,
+            int root,
+            CudaStream stream) {
+        checks.root(root);
+        if (core.rank() != root) {
+            scatterv(recv, root, stream);
+            return;
+        }
+        checks.each(send, recv, stream);
+        BlockLayout blocks = BlockLayout.checked("send", counts, displacements, core.size(), send.length, false);
+        OperationChecks.equal("recv.length()", recv.length, "counts[rank()]", blocks.counts()[root]);
+        rooted(OperationKind.SCATTER, send, blocks, recv.length, recv, root, stream);
+    }
+
+    void scatterv(DeviceBuffer<?> recv, int root, CudaStream stream) {
+        checks.otherRoot(root, "send");
+        checks.each(recv, stream);
+        rooted(OperationKind.SCATTER, null, null, recv.length, recv, root, stream);
+    }
+
+    /**
+     * Moves blocks between the root's buffer of all blocks and each rank's own buffer.
+     *
+     * @param kind GATHER or SCATTER
+     * @param whole the buffer of all blocks; used at the root only
+     * @param blocks the blocks of whole; null if they are consecutive and have the same length
+     * @param count the length of this rank's block
+     * @param part this rank's block
+     */
+    private void rooted(
+            OperationKind kind,
+            DeviceBuffer<?> whole,
+            BlockLayout blocks,
+            long count,
+            DeviceBuffer<?> part,
+            int root,
+            CudaStream stream) {
+        boolean gathers = kind.peer() == Peer.RECEIVES;
+        OperationKind atRoot = gathers ? OperationKind.RECV : OperationKind.SEND;
+        OperationKind atEach = gathers ? OperationKind.SEND : OperationKind.RECV;
+        boolean isRoot = core.rank() == root;
+        boolean inPlace = isRoot && whole.addressOf(offset(blocks, root, count)) == part.address;
+        if (isRoot && !inPlace) {
+            OperationChecks.disjoint(part, whole);
+        }
+        try (CallGroup calls = operations.callGroup()) {
+            for (int peer = 0; isRoot && peer < core.size(); peer++) {
+                if (peer != root || !inPlace) {
+                    long length = blocks == null ? count : blocks.counts()[peer];
+                    calls.transfer(atRoot, whole, offset(blocks, peer, count), length, peer, stream);
+                }
+            }
+            if (!inPlace) {
+                calls.transfer(atEach, part, 0, count, root, stream);
+            }
+            calls.launch();
+        }
+    }
+
+    private static long offset(BlockLayout blocks, int rank, long count) {
+        return blocks == null ? rank * count : blocks.displacements()[rank];
+    }
+
+    void sendRecv(DeviceBuffer<?> send, int to, DeviceBuffer<?> recv, int from, CudaStream stream) {
+        checks.peer("to", to);
+        checks.peer("from", from);
+        checks.each(send, recv, stream);
+        OperationChecks.disjoint(send, recv);
+        int rank = core.rank();
+        if (to == rank != (from == rank)) {
+            throw new IllegalArgumentException("a rank that sends to itself must receive from itself: to " + to
+                    + ", from " + from + ", rank " + rank);
+        }
+        if (to == rank) {
+            OperationChecks.equal("recv.length()", recv.length, "send.length()", send.length);
+        }
+        try (CallGroup calls = operations.callGroup()) {
+            calls.transfer(OperationKind.SEND, send, 0, send.length, to, stream);
+            calls.transfer(OperationKind.RECV, recv, 0, recv.length, from, stream);
+            calls.launch();
+        }
+    }
+
+    void allGatherv(
+            DeviceBuffer<?> send, DeviceBuffer<?> recv, long[] counts, long[] displacements, CudaStream stream) {
+        checks.each(send, recv, stream);
+        int rank = core.rank();
+        BlockLayout blocks = BlockLayout.checked("recv", counts, displacements, core.size(), recv.length, true);
+        long own = blocks.counts()[rank];
+        OperationChecks.equal("send.length()", send.length, "counts[rank()]", own);
+        boolean inPlace = recv.addressOf(blocks.displacements()[rank]) == send.address;
+        if (!inPlace) {
+            OperationChecks.disjoint(send, recv);
+        }
+        try (CallGroup calls = operations.callGroup()) {
+            for (int peer = 0; peer < core.size(); peer++) {
+                if (peer == rank && inPlace) {
+                    continue;
+                }
+                calls.transfer(OperationKind.SEND, send, 0, own, peer, stream);
+                calls.transfer(OperationKind.RECV, recv, blocks, peer, stream);
+            }
+            calls.launch();
+        }
+    }
+
+    void reduceScatterv(DeviceBuffer<?> send, DeviceBuffer<?> recv, long[] counts, ReduceOp op, CudaStream stream) {
+        checks.each(send, recv, stream);
+        checks.operator(op, send.type);
+        int rank = core.rank();
+        BlockLayout blocks = BlockLayout.consecutive("send", counts, core.size(), send.length);
+        OperationChecks.equal("recv.length()", recv.length, "counts[rank()]", blocks.counts()[rank]);
+        boolean inPlace = send.addressOf(blocks.displacements()[rank]) == recv.address;
+        if (!inPlace) {
+            OperationChecks.disjoint(send, recv);
+        }
+        try (CallGroup calls = operations.callGroup()) {
+            for (int root = 0; root < core.size(); root++) {
+                long part = send.addressOf(blocks.displacements()[root]);
+                // NCCL writes to the target at the root only.
+                long target = root == rank ? recv.address : part;
+                calls.reduce(send, recv, part, target, blocks.counts()[root], op, root, stream);
+            }
+            calls.launch();
+        }
+    }
+
+    void allToAllv(
+            DeviceBuffer<?> send,
+            long[] sendCounts,
+            long[] sendDisplacements,
+            DeviceBuffer<?> recv,
+            long[] recvCounts,
+            long[] recvDisplacements,
+            CudaStream stream) {
+        checks.each(send, recv, stream);
+        OperationChecks.disjoint(send, recv);
+        int size = core.size();
+        int rank = core.rank();
+        BlockLayout sends = BlockLayout.checked("send", sendCounts, sendDisplacements, size, send.length, false);
+        BlockLayout receives = BlockLayout.checked("recv", recvCounts, recvDisplacements, size, recv.length, true);
+        OperationChecks.equal("recvCounts[rank()]", recvCounts[rank], "sendCounts[rank()]", sendCounts[rank]);
+        exchangeBlocks(send, sends, recv, receives, stream);
+    }
+
+    /** Makes all sends and receives of an all-to-all whose arguments were checked. */
+    void exchangeBlocks(
+            DeviceBuffer<?> send, BlockLayout sends, DeviceBuffer<?> recv, BlockLayout receives, CudaStream stream) {
+        try (CallGroup calls = operations.callGroup()) {
+            for (int peer = 0; peer < core.size(); peer++) {
+                calls.transfer(OperationKind.SEND, send, sends, peer, stream);
+                calls.transfer(OperationKind.RECV, recv, receives, peer, stream);
+            }
+            calls.launch();
+        }
+    }
+}

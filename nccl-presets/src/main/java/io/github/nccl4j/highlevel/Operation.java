@@ -1,0 +1,126 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.internal.operation.Deferred;
+import io.github.nccl4j.internal.threads.Gate;
+
+/**
+ * Description of one operation whose arguments have been checked: recorded, compared, called and named in messages by
+ * this class. Reused: a group has one for each of its operations, a communicator one for its present call. Numbers
+ * only, so that filling it allocates nothing and needs no barrier of the garbage collector.
+ *
+ * <p>For the thread that holds the gates of the communicators.
+ */
+final class Operation {
+    /** The code of a call with results, which a {@link Deferred} describes. */
+    private static final int DEFERRED = -1;
+
+    /** The code of the {@link OperationKind}, with {@link OperationKind#CONFIGURED} if the call has a configuration. */
+    private int code;
+
+    /** The index of the communicator in its group. */
+    private int communicator;
+
+    /** The send buffer; the descriptors of WAIT_SIGNAL; for a call with results its index in the group. */
+    private long send;
+
+    /** The receive buffer; the window of PUT_SIGNAL. */
+    private long recv;
+
+    private long count;
+    private int type;
+
+    /** The operator; the index of the signal; for WAIT_SIGNAL the number of descriptors. */
+    private int op;
+
+    /** The root or the other rank. */
+    private int peer;
+
+    /** The offset of PUT_SIGNAL in bytes; for a call with a configuration the address of the configuration. */
+    private long extra;
+
+    private long stream;
+
+    /** Sets everything but the communicator. The meaning of each argument is that of {@link OperationKind#call}. */
+    void set(int code, long send, long recv, long count, int type, int op, int peer, long extra, long stream) {
+        this.code = code;
+        this.send = send;
+        this.recv = recv;
+        this.count = count;
+        this.type = type;
+        this.op = op;
+        this.peer = peer;
+        this.extra = extra;
+        this.stream = stream;
+    }
+
+    /** Makes this the place of a call with results. */
+    void setDeferred(int index) {
+        code = DEFERRED;
+        send = index;
+        stream = 0;
+    }
+
+    boolean isDeferred() {
+        return code == DEFERRED;
+    }
+
+    int deferredIndex() {
+        return (int) send;
+    }
+
+    int communicator() {
+        return communicator;
+    }
+
+    void setCommunicator(int index) {
+        communicator = index;
+    }
+
+    boolean isConfigured() {
+        return OperationKind.isConfigured(code);
+    }
+
+    /** The address of the configuration of a call that has one. */
+    long config() {
+        return extra;
+    }
+
+    boolean usesDefaultStream() {
+        return stream == 0;
+    }
+
+    boolean isTransfer(OperationKind direction, int otherRank) {
+        return code == direction.code() && peer == otherRank;
+    }
+
+    /** True if a send and a receive transfer the same number of elements of one type. */
+    boolean matches(Operation other) {
+        return count == other.count && type == other.type;
+    }
+
+    /** The name of the C function. */
+    String function() {
+        return OperationKind.function(code);
+    }
+
+    /** A description for messages, such as "ncclReduce of 1024 float32 to rank 3". */
+    String describe() {
+        return OperationKind.describe(code, count, type, peer);
+    }
+
+    /** As {@link OperationKind#signature}. */
+    String signature(CollectiveConfig config) {
+        return OperationKind.signature(code, count, type, op, peer, config);
+    }
+
+    /** Records and counts the operation. The caller holds the pass. */
+    void record(OperationLog log, Gate.Pass pass, int group) {
+        log.record(pass.next(), code, count, type, peer, op, group, stream);
+        pass.count();
+    }
+
+    /** Calls the C function. */
+    int call(long handle) {
+        return OperationKind.call(code, send, recv, count, type, op, peer, extra, handle, stream);
+    }
+}

@@ -1,0 +1,381 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.highlevel.OperationKind.Shape;
+import io.github.nccl4j.internal.memory.Bounds;
+import io.github.nccl4j.library.NcclLibraryException;
+
+/**
+ * Checks of the arguments of a communicator's operations, before NCCL is called. The methods of the hot path leave the
+ * messages to other methods, so that they are small enough to be compiled into their callers.
+ *
+ * <p>For any thread: a communicator's state is checked elsewhere.
+ */
+final class OperationChecks {
+    private final Communicator communicator;
+    private final CommunicatorCore core;
+    private final Device device;
+    private final CommunicatorWindows windows;
+
+    /** The code of {@link #device}, for checks of streams and buffers. */
+    private final int deviceCode;
+
+    /** The code of the last data type that the library supports. */
+    private final int lastType;
+
+    OperationChecks(Communicator communicator, CommunicatorCore core, CommunicatorWindows windows) {
+        this.communicator = communicator;
+        this.core = core;
+        this.windows = windows;
+        device = core.device();
+        deviceCode = device.deviceCode();
+        lastType = core.library().version().isAtLeast(DataType.FLOAT8_E4M3.since())
+                ? DataType.values().length - 1
+                : DataType.FLOAT8_E4M3.code() - 1;
+    }
+
+    /* Whole operations. */
+
+    /**
+     * Checks the lengths, the places, the operator and the root of a collective on buffers. {@link #wrong} and
+     * {@link #each} check the rest.
+     *
+     * @param root the root; ignored if the kind has none
+     * @return the count for the C function
+     */
+    long collective(OperationKind kind, DeviceBuffer<?> send, DeviceBuffer<?> recv, ReduceOp op, int root) {
+        if (kind.hasPeer()) {
+            root(root);
+        }
+        long count;
+        if (kind.shape() == Shape.ELEMENTWISE) {
+            count = send.length;
+            if (recv.length != count) {
+                throw unequal("recv.length()", recv.length, "send.length()", count);
+            }
+            apartOrSame(send, recv);
+        } else if (kind.shape() == Shape.EXCHANGED) {
+            count = exchanged(send, recv);
+        } else if (kind.shape() == Shape.GATHERED) {
+            count = send.length;
+            if (!kind.hasPeer() || core.rank() == root) {
+                timesSize("recv.length()", recv.length, "send.length()", count);
+                disjointOrPart(send, recv, core.rank());
+            }
+        } else {
+            count = recv.length;
+            if (!kind.hasPeer() || core.rank() == root) {
+                timesSize("send.length()", send.length, "recv.length()", count);
+                disjointOrPart(recv, send, core.rank());
+            }
+        }
+        if (kind.reduces() && op.isScaled()) {
+            operator(kind, op, send.address, recv.address, send.type.dataType());
+        }
+        return count;
+    }
+
+    private long exchanged(DeviceBuffer<?> send, DeviceBuffer<?> recv) {
+        equal("recv.length()", recv.length, "send.length()", send.length);
+        if (send.length % core.size() != 0) {
+            throw new IllegalArgumentException(
+                    "send.length() must be a multiple of size(): " + send.length + ", size " + core.size());
+        }
+        disjoint(send, recv);
+        return send.length / core.size();
+    }
+
+    /** Checks all arguments of an operation on plain addresses, except the peer of a transfer. */
+    void addresses(
+            OperationKind kind,
+            long send,
+            long recv,
+            long count,
+            DataType type,
+            ReduceOp op,
+            int root,
+            CudaStream stream) {
+        if (kind.shape() == Shape.ELEMENTWISE) {
+            elements(count, type, 1);
+            address("send", send, type, count);
+            address("recv", recv, type, count);
+            if (send != recv) {
+                disjoint(send, count * type.size(), recv, count * type.size());
+            }
+        } else {
+            boolean gathers = kind.shape() == Shape.GATHERED;
+            int size = core.size();
+            elements(count, type, size);
+            address("send", send, type, gathers ? count : count * size);
+            address("recv", recv, type, gathers ? count * size : count);
+            long bytes = count * type.size();
+            long part = gathers ? send : recv;
+            long whole = gathers ? recv : send;
+            if (part != whole + core.rank() * bytes) {
+                disjoint(part, bytes, whole, size * bytes);
+            }
+        }
+        if (kind.reduces() && op.isScaled()) {
+            operator(kind, op, send, recv, type);
+        }
+        if (kind.hasPeer()) {
+            root(root);
+        }
+        stream(stream);
+    }
+
+    /** Checks all arguments of a transfer of the elements at a plain address. */
+    void address(long address, long count, DataType type, int peer, CudaStream stream) {
+        elements(count, type, 1);
+        address("address", address, type, count);
+        transferPeer(peer);
+        stream(stream);
+    }
+
+    /* Numbers. */
+
+    private static IllegalArgumentException unequal(String what, long value, String other, long otherValue) {
+        return new IllegalArgumentException(what + " must be " + other + ": " + value + " != " + otherValue);
+    }
+
+    static void equal(String what, long value, String other, long otherValue) {
+        if (value != otherValue) {
+            throw unequal(what, value, other, otherValue);
+        }
+    }
+
+    private void timesSize(String what, long value, String part, long partValue) {
+        // partValue * size may overflow.
+        int size = core.size();
+        if (value / size != partValue || value % size != 0) {
+            throw new IllegalArgumentException(
+                    what + " must be size() * " + part + ": " + value + " != " + size + " * " + partValue);
+        }
+    }
+
+    void root(int root) {
+        peer("root", root);
+    }
+
+    void peer(String what, int peer) {
+        if (peer < 0 || peer >= core.size()) {
+            throw new IllegalArgumentException(what + " must be >= 0 and < size(): " + peer + ", size " + core.size());
+        }
+    }
+
+    /** Requires that the root of an operation without a buffer of the root is another rank. */
+    void otherRoot(int root, String buffer) {
+        root(root);
+        if (root == core.rank()) {
+            throw new IllegalArgumentException(
+                    "the root needs a buffer '" + buffer + "': root " + root + ", rank " + core.rank());
+        }
+    }
+
+    void transferPeer(int peer) {
+        peer("peer", peer);
+        if (peer == core.rank() && Batch.current() == null) {
+            throw new IllegalStateException("a rank can send to itself and receive from itself in a group only: peer "
+                    + peer + ", rank " + core.rank());
+        }
+    }
+
+    /* Buffers and streams. */
+
+    void each(DeviceBuffer<?> send, DeviceBuffer<?> recv, CudaStream stream) {
+        if (wrong(send, recv, stream) < 0) {
+            refuse(send, recv, stream);
+        }
+    }
+
+    /** Negative if an argument of an operation may be wrong. One sign for all arguments needs only one branch. */
+    int wrong(DeviceBuffer<?> send, DeviceBuffer<?> recv, CudaStream stream) {
+        int unequal = send.kind ^ recv.kind | stream.deviceCode ^ deviceCode;
+        return wrong(send) | -unequal | recv.state() | stream.state();
+    }
+
+    /** Throws if an argument is wrong, after {@link #wrong} was negative. */
+    void refuse(DeviceBuffer<?> send, DeviceBuffer<?> recv, CudaStream stream) {
+        oneType(send, recv);
+        refuse(stream);
+    }
+
+    void each(DeviceBuffer<?> buffer, CudaStream stream) {
+        if ((wrong(buffer) | wrong(stream)) < 0) {
+            refuse(buffer);
+            refuse(stream);
+        }
+    }
+
+    void buffer(DeviceBuffer<?> buffer) {
+        if (wrong(buffer) < 0) {
+            refuse(buffer);
+        }
+    }
+
+    /** Negative if a buffer is closed, on another device, or of a type that the library does not support. */
+    private int wrong(DeviceBuffer<?> buffer) {
+        return lastType - typeCode(buffer) | buffer.state();
+    }
+
+    /** The code of the element type if the buffer is on this device; otherwise larger than any code. */
+    int typeCode(DeviceBuffer<?> buffer) {
+        return buffer.kind ^ deviceCode;
+    }
+
+    private void oneType(DeviceBuffer<?> send, DeviceBuffer<?> recv) {
+        if (send.type != recv.type) {
+            throw new IllegalArgumentException(
+                    "send and recv must have one type of elements: " + send.type + ", " + recv.type);
+        }
+        refuse(send);
+        openAndHere(recv);
+    }
+
+    private void refuse(DeviceBuffer<?> buffer) {
+        openAndHere(buffer);
+        type(buffer.typeCode);
+    }
+
+    private void openAndHere(DeviceBuffer<?> buffer) {
+        buffer.checkOpen();
+        if (buffer.device != device) {
+            throw new IllegalArgumentException(
+                    "buffer must be on the communicator's device: " + buffer + ", the communicator is on " + device);
+        }
+    }
+
+    void type(int type) {
+        if (type > lastType) {
+            DataType unknown = DataType.values()[type];
+            throw new NcclLibraryException(
+                    unknown + " needs NCCL " + unknown.since() + ", loaded is " + core.library());
+        }
+    }
+
+    void stream(CudaStream stream) {
+        if (wrong(stream) < 0) {
+            refuse(stream);
+        }
+    }
+
+    /** Negative if a stream is closed or on another device. */
+    private int wrong(CudaStream stream) {
+        return -(stream.deviceCode ^ deviceCode) | stream.state();
+    }
+
+    private void refuse(CudaStream stream) {
+        stream.checkOpen();
+        if (stream.device() != device) {
+            throw new IllegalArgumentException(
+                    "stream must be on the communicator's device: " + stream + ", the communicator is on " + device);
+        }
+    }
+
+    /* Operators. */
+
+    void operator(ReduceOp op, ElementType<?> type) {
+        if (!op.isBuiltIn()) {
+            created(op, type.dataType());
+        }
+    }
+
+    /**
+     * Includes the check for NCCL's fault of averages. {@link CommunicatorWindows#checkForFaults} has the other faults.
+     */
+    private void operator(OperationKind kind, ReduceOp op, long send, long recv, DataType type) {
+        if (!op.isBuiltIn()) {
+            created(op, type);
+        } else if (kind == OperationKind.ALL_REDUCE && op == ReduceOp.AVG) {
+            windows.checkAverage(send, recv, type);
+        }
+    }
+
+    private void created(ReduceOp op, DataType type) {
+        ((PreMulSum<?>) op).check(communicator, type);
+    }
+
+    /* Places. */
+
+    /** Requires two disjoint buffers of one type. */
+    void separate(DeviceBuffer<?> send, DeviceBuffer<?> recv) {
+        oneType(send, recv);
+        disjoint(send, recv);
+    }
+
+    static void disjoint(DeviceBuffer<?> a, DeviceBuffer<?> b) {
+        if (overlap(a.address, a.bytes, b.address, b.bytes)) {
+            // A closed buffer may have had the address that another buffer has now.
+            a.checkOpen();
+            b.checkOpen();
+            throw overlapping(a.address, a.bytes, b.address, b.bytes);
+        }
+    }
+
+    /** Requires that two buffers of equal size are disjoint or the same. */
+    private static void apartOrSame(DeviceBuffer<?> a, DeviceBuffer<?> b) {
+        long distance = a.address - b.address;
+        if (distance != 0 && distance < a.bytes && -distance < a.bytes) {
+            disjoint(a, b);
+        }
+    }
+
+    /** Requires that the part is the rank's block of the whole, or disjoint from it. */
+    private static void disjointOrPart(DeviceBuffer<?> part, DeviceBuffer<?> whole, int rank) {
+        if (part.address != whole.address + rank * part.bytes) {
+            disjoint(part, whole);
+        }
+    }
+
+    static void disjoint(long a, long aBytes, long b, long bBytes) {
+        if (overlap(a, aBytes, b, bBytes)) {
+            throw overlapping(a, aBytes, b, bBytes);
+        }
+    }
+
+    private static boolean overlap(long a, long aBytes, long b, long bBytes) {
+        return a < b + bBytes && b < a + aBytes;
+    }
+
+    private static IllegalArgumentException overlapping(long a, long aBytes, long b, long bBytes) {
+        return new IllegalArgumentException("buffers overlap without being in place: " + Bounds.range(a, aBytes)
+                + " and " + Bounds.range(b, bBytes));
+    }
+
+    /* Plain addresses. */
+
+    private void elements(long count, DataType type, int times) {
+        type(type.code());
+        // Fewer than 2^40 elements of at most 8 bytes at fewer than 2^20 ranks are less than 2^63 bytes.
+        if (count >>> 40 != 0 || times >= 1 << 20) {
+            bytes(count, type, times);
+        }
+    }
+
+    private static void bytes(long count, DataType type, int times) {
+        if (count < 0) {
+            throw new IllegalArgumentException("count must be >= 0: " + count);
+        }
+        if (count > Long.MAX_VALUE / type.size() / times) {
+            throw new IllegalArgumentException("count * size of an element * ranks must be <= " + Long.MAX_VALUE + ": "
+                    + count + " * " + type.size() + " * " + times);
+        }
+    }
+
+    private static void address(String what, long address, DataType type, long count) {
+        // Sizes are powers of two. The end of a range that exceeds the address space is negative.
+        if (address < Bounds.FIRST_ADDRESS || (address & type.size() - 1) != 0 || address + count * type.size() < 0) {
+            realAddress(what, address, type, count);
+        }
+    }
+
+    private static void realAddress(String what, long address, DataType type, long count) {
+        if (address == 0 && count > 0) {
+            throw new IllegalArgumentException(what + " must not be 0 with " + count + " elements");
+        }
+        if (address % type.size() != 0) {
+            throw new IllegalArgumentException(what + " must be a multiple of the size of " + type + ": 0x"
+                    + Long.toHexString(address) + " % " + type.size() + " != 0");
+        }
+        Bounds.checkAddress(what, address, count * type.size());
+    }
+}

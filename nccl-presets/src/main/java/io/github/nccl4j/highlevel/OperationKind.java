@@ -1,0 +1,259 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.global.nccl;
+
+/**
+ * An operation that transfers data: its C function, and what its checks, records and messages need to know. To add an
+ * operation, add its code, its constant and its line in {@link #PLAIN}, and the calls of C at the end of this class.
+ *
+ * <p>A record, not an enum, because C2 trusts the fields of a constant record: all questions about the kind of a call are
+ * answered when the call is compiled.
+ *
+ * @param code the number in records: the index in {@link #PLAIN}
+ * @param function the name of the C function
+ * @param shape how the lengths of the buffers relate to each other
+ * @param peer the role of the root or of the other rank
+ * @param reduces true if the operation has an operator
+ */
+record OperationKind(int code, String function, Shape shape, Peer peer, boolean reduces) {
+
+    /** How the lengths of the send and receive buffers relate to each other, and where they may share memory. */
+    enum Shape {
+        /** Both have the same length; they may be the same memory. */
+        ELEMENTWISE,
+        /** The receive buffer has the send buffers of all ranks, in which the send buffer may be this rank's part. */
+        GATHERED,
+        /** The send buffer has the receive buffers of all ranks, in which the receive buffer may be this rank's part. */
+        SCATTERED,
+        /** Both have a part for each rank; they must not share memory. */
+        EXCHANGED,
+        /** There is one buffer of elements. */
+        ONE_BUFFER,
+        /** There are no elements. */
+        NO_ELEMENTS
+    }
+
+    /** The role of the root or of the other rank. */
+    enum Peer {
+        NONE,
+        RECEIVES,
+        SENDS,
+        /** The signals come from one rank or several. */
+        SIGNALS
+    }
+
+    /** The codes of the operations: packed records hold them, and a switch over them needs constants of the language. */
+    static final class Code {
+        static final int ALL_REDUCE = 0;
+        static final int REDUCE = 1;
+        static final int BROADCAST = 2;
+        static final int ALL_GATHER = 3;
+        static final int REDUCE_SCATTER = 4;
+        static final int ALL_TO_ALL = 5;
+        static final int GATHER = 6;
+        static final int SCATTER = 7;
+        static final int SEND = 8;
+        static final int RECV = 9;
+        static final int PUT_SIGNAL = 10;
+        static final int SIGNAL = 11;
+        static final int WAIT_SIGNAL = 12;
+        static final int ALL_TO_ALLV = 13;
+        static final int NONE = 14;
+
+        private Code() {}
+    }
+
+    static final OperationKind ALL_REDUCE =
+            new OperationKind(Code.ALL_REDUCE, "ncclAllReduce", Shape.ELEMENTWISE, Peer.NONE, true);
+    static final OperationKind REDUCE =
+            new OperationKind(Code.REDUCE, "ncclReduce", Shape.ELEMENTWISE, Peer.RECEIVES, true);
+    static final OperationKind BROADCAST =
+            new OperationKind(Code.BROADCAST, "ncclBroadcast", Shape.ELEMENTWISE, Peer.SENDS, false);
+    static final OperationKind ALL_GATHER =
+            new OperationKind(Code.ALL_GATHER, "ncclAllGather", Shape.GATHERED, Peer.NONE, false);
+    static final OperationKind REDUCE_SCATTER =
+            new OperationKind(Code.REDUCE_SCATTER, "ncclReduceScatter", Shape.SCATTERED, Peer.NONE, true);
+    static final OperationKind ALL_TO_ALL =
+            new OperationKind(Code.ALL_TO_ALL, "ncclAlltoAll", Shape.EXCHANGED, Peer.NONE, false);
+    static final OperationKind GATHER =
+            new OperationKind(Code.GATHER, "ncclGather", Shape.GATHERED, Peer.RECEIVES, false);
+    static final OperationKind SCATTER =
+            new OperationKind(Code.SCATTER, "ncclScatter", Shape.SCATTERED, Peer.SENDS, false);
+    static final OperationKind SEND = new OperationKind(Code.SEND, "ncclSend", Shape.ONE_BUFFER, Peer.RECEIVES, false);
+    static final OperationKind RECV = new OperationKind(Code.RECV, "ncclRecv", Shape.ONE_BUFFER, Peer.SENDS, false);
+    static final OperationKind PUT_SIGNAL =
+            new OperationKind(Code.PUT_SIGNAL, "ncclPutSignal", Shape.ONE_BUFFER, Peer.RECEIVES, false);
+    static final OperationKind SIGNAL =
+            new OperationKind(Code.SIGNAL, "ncclSignal", Shape.NO_ELEMENTS, Peer.RECEIVES, false);
+    static final OperationKind WAIT_SIGNAL =
+            new OperationKind(Code.WAIT_SIGNAL, "ncclWaitSignal", Shape.NO_ELEMENTS, Peer.SIGNALS, false);
+    /** Not callable by {@link #call}, since the libraries have different forms. */
+    static final OperationKind ALL_TO_ALLV =
+            new OperationKind(Code.ALL_TO_ALLV, "ncclAlltoAllv", Shape.EXCHANGED, Peer.NONE, false);
+    /** No operation, before the first one of a communicator. */
+    static final OperationKind NONE = new OperationKind(Code.NONE, "no operation", Shape.NO_ELEMENTS, Peer.NONE, false);
+
+    private static final OperationKind[] PLAIN = {
+        ALL_REDUCE,
+        REDUCE,
+        BROADCAST,
+        ALL_GATHER,
+        REDUCE_SCATTER,
+        ALL_TO_ALL,
+        GATHER,
+        SCATTER,
+        SEND,
+        RECV,
+        PUT_SIGNAL,
+        SIGNAL,
+        WAIT_SIGNAL,
+        ALL_TO_ALLV,
+        NONE,
+    };
+
+    /** Added to the code of a collective that is called with a configuration. */
+    static final int CONFIGURED = 32;
+
+    /** The kind with a code, which may be that of a call with a configuration. */
+    static OperationKind of(int code) {
+        return PLAIN[code & CONFIGURED - 1];
+    }
+
+    static boolean isConfigured(int code) {
+        return code >= CONFIGURED;
+    }
+
+    /** The name of the C function of a call. */
+    static String function(int code) {
+        return isConfigured(code) ? of(code).function + "Config" : of(code).function;
+    }
+
+    /** True if all ranks of the communicator call the operation, with arguments that must agree. */
+    boolean isCollective() {
+        return code <= SCATTER.code;
+    }
+
+    boolean hasElements() {
+        return shape != Shape.NO_ELEMENTS;
+    }
+
+    /** True if the operation has a root or a peer. */
+    boolean hasPeer() {
+        return peer != Peer.NONE;
+    }
+
+    /** A description for messages, such as "ncclReduce of 1024 float32 to rank 3". */
+    static String describe(int code, long count, int type, int peer) {
+        OperationKind kind = of(code);
+        String text = function(code);
+        if (kind.hasElements()) {
+            text += " of " + count + " " + ElementType.values().get(type);
+        } else if (kind == WAIT_SIGNAL) {
+            text += " of " + count + (count == 1 ? " signal" : " signals");
+        }
+        return switch (kind.peer) {
+            case NONE -> text;
+            case RECEIVES -> text + " to rank " + peer;
+            case SENDS -> text + " from rank " + peer;
+            case SIGNALS -> peer < 0 ? text : text + " from rank " + peer;
+        };
+    }
+
+    /**
+     * The arguments that must be equal on all ranks of a collective, such as "ncclReduce of 1024 float32 to rank 3,
+     * SUM"; null for other operations.
+     *
+     * @param config null if the call has no configuration
+     */
+    static String signature(int code, long count, int type, int op, int peer, CollectiveConfig config) {
+        OperationKind kind = of(code);
+        if (!kind.isCollective()) {
+            return null;
+        }
+        String text = describe(code, count, type, peer);
+        return (kind.reduces ? text + ", " + ReduceOp.name(op) : text)
+                + (config == null ? "" : ", " + config.signature());
+    }
+
+    /**
+     * Calls the C function.
+     *
+     * @param send the send buffer; for WAIT_SIGNAL the descriptors
+     * @param recv the receive buffer; for PUT_SIGNAL the window
+     * @param count the number of elements; for WAIT_SIGNAL the number of signals, for messages only
+     * @param op the reduction; for PUT_SIGNAL and SIGNAL the index of the signal; for WAIT_SIGNAL the number of
+     *     descriptors
+     * @param peer the root or peer; for WAIT_SIGNAL for messages only
+     * @param offset the offset of PUT_SIGNAL in bytes; for a configured operation the address of the configuration
+     */
+    static int call(
+            int code,
+            long send,
+            long recv,
+            long count,
+            int type,
+            int op,
+            int peer,
+            long offset,
+            long communicator,
+            long stream) {
+        if (code == Code.ALL_REDUCE) {
+            // Separate from the other operations: the compiler always inlines a small method, a large one not always.
+            return nccl.ncclAllReduce(send, recv, count, type, op, communicator, stream);
+        }
+        return callOther(code, send, recv, count, type, op, peer, offset, communicator, stream);
+    }
+
+    private static int callOther(
+            int code,
+            long send,
+            long recv,
+            long count,
+            int type,
+            int op,
+            int peer,
+            long offset,
+            long communicator,
+            long stream) {
+        return switch (code) {
+            case Code.REDUCE -> nccl.ncclReduce(send, recv, count, type, op, peer, communicator, stream);
+            case Code.BROADCAST -> nccl.ncclBroadcast(send, recv, count, type, peer, communicator, stream);
+            case Code.ALL_GATHER -> nccl.ncclAllGather(send, recv, count, type, communicator, stream);
+            case Code.REDUCE_SCATTER -> nccl.ncclReduceScatter(send, recv, count, type, op, communicator, stream);
+            case Code.ALL_TO_ALL -> nccl.ncclAlltoAll(send, recv, count, type, communicator, stream);
+            case Code.GATHER -> nccl.ncclGather(send, recv, count, type, peer, communicator, stream);
+            case Code.SCATTER -> nccl.ncclScatter(send, recv, count, type, peer, communicator, stream);
+            case Code.SEND -> nccl.ncclSend(send, count, type, peer, communicator, stream);
+            case Code.RECV -> nccl.ncclRecv(recv, count, type, peer, communicator, stream);
+            case Code.PUT_SIGNAL ->
+                nccl.ncclPutSignal(send, count, type, peer, recv, offset, op, 0, 0, communicator, stream);
+            case Code.SIGNAL -> nccl.ncclSignal(peer, op, 0, 0, communicator, stream);
+            case Code.WAIT_SIGNAL -> nccl.ncclWaitSignal(op, send, communicator, stream);
+            default -> callConfigured(code, send, recv, count, type, op, peer, offset, communicator, stream);
+        };
+    }
+
+    private static int callConfigured(
+            int code,
+            long send,
+            long recv,
+            long count,
+            int type,
+            int op,
+            int peer,
+            long config,
+            long comm,
+            long stream) {
+        return switch (code - CONFIGURED) {
+            case Code.ALL_REDUCE -> nccl.ncclAllReduceConfig(send, recv, count, type, op, comm, stream, config);
+            case Code.REDUCE -> nccl.ncclReduceConfig(send, recv, count, type, op, peer, comm, stream, config);
+            case Code.BROADCAST -> nccl.ncclBroadcastConfig(send, recv, count, type, peer, comm, stream, config);
+            case Code.ALL_GATHER -> nccl.ncclAllGatherConfig(send, recv, count, type, comm, stream, config);
+            case Code.REDUCE_SCATTER -> nccl.ncclReduceScatterConfig(send, recv, count, type, op, comm, stream, config);
+            case Code.ALL_TO_ALL -> nccl.ncclAlltoAllConfig(send, recv, count, type, comm, stream, config);
+            case Code.GATHER -> nccl.ncclGatherConfig(send, recv, count, type, peer, comm, stream, config);
+            case Code.SCATTER -> nccl.ncclScatterConfig(send, recv, count, type, peer, comm, stream, config);
+            default -> throw new IllegalArgumentException("operation " + code);
+        };
+    }
+}

@@ -1,0 +1,478 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.cuda.Cuda;
+import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.threads.Gate;
+import io.github.nccl4j.internal.threads.SlowPath;
+import io.github.nccl4j.internal.threads.VirtualThreads;
+import java.lang.ref.Reference;
+
+/**
+ * The way of all operations of a communicator to NCCL, after the checks: at once on the plain path, otherwise into the
+ * thread's open group, or with the buffers held during a call into a capture, on host memory, and while calls are
+ * compared or observed.
+ *
+ * <p>The plain path passes numbers; the other paths fill an {@link Operation}. For the communicator's thread; the gate
+ * refuses other threads.
+ */
+final class OperationSubmitter {
+    private static final int SPECIAL = -1;
+
+    private final CommunicatorCore core;
+    private final Gate gate;
+    private final OperationChecks checks;
+    private final CommunicatorWindows windows;
+
+    /** Written by the holder of the gate's pass. */
+    private final OperationLog log;
+
+    /** The calls that make up one operation, on the plain path. */
+    private final DirectCallGroup direct;
+
+    /** The present call if it is not on the plain path. Used by the holder of the gate's pass. */
+    private final Operation current = new Operation();
+
+    /** True if collective calls are compared across ranks. */
+    private final boolean compared;
+
+    /**
+     * {@link #SPECIAL} if operations of this communicator can't take the plain path: on host memory, if calls are
+     * compared, and with windows on which some operations of NCCL are faulty; else 0. Not volatile: one thread at a
+     * time uses the communicator.
+     */
+    private int special;
+
+    /** True if calls must exclude a {@link FaultyAlgorithm}. */
+    private final boolean excludes;
+
+    /** Bits by code of a collective: set if the library is known to have its function with a configuration. */
+    private int configurable;
+
+    OperationSubmitter(
+            CommunicatorCore core,
+            OperationChecks checks,
+            CommunicatorWindows windows,
+            OperationLog log,
+            boolean compared) {
+        this.core = core;
+        this.checks = checks;
+        this.windows = windows;
+        this.log = log;
+        this.compared = compared;
+        gate = core.gate();
+        direct = new DirectCallGroup(core, gate, log);
+        special = core.isOnHost() || compared ? SPECIAL : 0;
+        excludes = FaultyAlgorithm.mustBeExcluded(core.library());
+    }
+
+    /** Excludes the plain path from now on. */
+    void leavePlainPath() {
+        special = SPECIAL;
+    }
+
+    /** Negative if an operation can't take the plain path. */
+    private int further() {
+        return special | SlowPath.sign();
+    }
+
+    /* The operations. */
+
+    /**
+     * Submits a one-sided operation, whose arguments were checked. The numbers have the meaning of
+     * {@link OperationKind#call}.
+     *
+     * @param source the window of the elements; null if there are none
+     * @param target the window that is written; null with source
+     * @param owned memory that NCCL reads during the call, closed when the operation is launched or refused; or null
+     */
+    void oneSided(
+            OperationKind kind,
+            long send,
+            long recv,
+            long count,
+            int type,
+            int op,
+            int peer,
+            long offset,
+            CudaStream stream,
+            Window source,
+            Window target,
+            NativeMemory owned) {
+        boolean taken = false;
+        try {
+            Batch batch = Batch.current();
+            if (batch == null) {
+                observed(kind.code(), send, recv, count, type, op, peer, offset, stream, null, source, target);
+                return;
+            }
+            if (source != null) {
+                batch.pin(source.resource());
+                batch.pin(target.resource());
+            }
+            batch.add(core, kind.code(), send, recv, count, type, op, peer, offset, stream);
+            if (owned != null) {
+                batch.take(owned);
+                taken = true;
+            }
+        } finally {
+            if (owned != null && !taken) {
+                owned.close();
+            }
+        }
+    }
+
+    /** Begins an operation that consists of several calls, to be launched together. */
+    CallGroup callGroup() {
+        return further() < 0 ? new BatchedCallGroup(core) : direct.begin();
+    }
+
+    /* The paths. */
+
+    private static int code(ReduceOp op) {
+        return op == null ? 0 : op.code();
+    }
+
+    /**
+     * Submits an operation on buffers, after {@link OperationChecks#collective}, which is separate so that the compiler
+     * inlines both into the methods of {@link Communicator}: together they exceed its limit, which costs 2 ns.
+     *
+     * @param peer the root or the other rank; 0 if the kind has none
+     * @param given null for a call without a configuration
+     */
+    void submit(
+            OperationKind kind,
+            DeviceBuffer<?> send,
+            DeviceBuffer<?> recv,
+            long count,
+            ReduceOp op,
+            int peer,
+            CudaStream stream,
+            CollectiveConfig given) {
+        CollectiveConfig config = isScaled(op) ? restrict(kind, op, send.type.dataType(), given) : given;
+        int wrong = checks.wrong(send, recv, stream);
+        if ((wrong | further()) < 0) {
+            if (wrong < 0) {
+                checks.refuse(send, recv, stream);
+            }
+            if (further() < 0) {
+                int type = send.typeCode;
+                submitFurther(kind, send, recv, send.address, recv.address, count, type, op, peer, stream, config);
+                return;
+            }
+        }
+        int type = checks.typeCode(send);
+        if (config == null) {
+            now(kind.code(), send.address, recv.address, count, type, code(op), peer, 0, stream, null);
+        } else {
+            configured(kind, send, recv, send.address, recv.address, count, type, op, peer, stream, config);
+        }
+    }
+
+    /** As for buffers, for plain addresses, after {@link OperationChecks#addresses}. */
+    void submit(
+            OperationKind kind,
+            long send,
+            long recv,
+            long count,
+            DataType type,
+            ReduceOp op,
+            int peer,
+            CudaStream stream) {
+        CollectiveConfig config = isScaled(op) ? restrict(kind, op, type, null) : null;
+        if (further() < 0) {
+            submitFurther(kind, null, null, send, recv, count, type.code(), op, peer, stream, config);
+        } else if (config == null) {
+            now(kind.code(), send, recv, count, type.code(), code(op), peer, 0, stream, null);
+        } else {
+            configured(kind, null, null, send, recv, count, type.code(), op, peer, stream, config);
+        }
+    }
+
+    private boolean isScaled(ReduceOp op) {
+        return op != null && op.isScaled() && excludes;
+    }
+
+    /** Returns the configuration with which a scaled operation gets right results; null if it needs none. */
+    private CollectiveConfig restrict(OperationKind kind, ReduceOp op, DataType type, CollectiveConfig given) {
+        if (core.size() > 1) {
+            if (kind == OperationKind.REDUCE_SCATTER) {
+                return FaultyAlgorithm.PAT.excludedFrom(given);
+            }
+            if (kind == OperationKind.ALL_REDUCE
+                    && op == ReduceOp.AVG
+                    && windows.haveSymmetric()
+                    && RegistrationFaults.lacksAverage(core.library().version(), type)) {
+                return FaultyAlgorithm.SYMMETRIC.excludedFrom(given);
+            }
+        }
+        return given;
+    }
+
+    /**
+     * The plain path: enters the gate, records the operation and calls NCCL.
+     *
+     * @param config null for a call without a configuration
+     */
+    private void now(
+            int code,
+            long send,
+            long recv,
+            long count,
+            int type,
+            int op,
+            int peer,
+            long extra,
+            CudaStream stream,
+            CollectiveConfig config) {
+        // Locals, because fields would be read again after the gate's fence.
+        Gate ours = gate;
+        Gate.Pass pass = ours.last();
+        long counted = pass.counted();
+        if (!ours.enterAgain(pass, counted)) {
+            pass = ours.enterNew();
+            counted = ~pass.counted();
+        }
+        try {
+            long handle = stream.handle;
+            log.record(counted + 1, code, count, type, peer, op, 0, handle);
+            int result = OperationKind.call(code, send, recv, count, type, op, peer, extra, core.handle(), handle);
+            if (result != nccl.ncclSuccess) {
+                settle(result, config);
+            }
+        } finally {
+            pass.countAndLeave();
+        }
+    }
+
+    /** As {@link #now} with a configuration, which NCCL reads until the call returns or is given up. */
+    private void configured(
+            OperationKind kind,
+            DeviceBuffer<?> send,
+            DeviceBuffer<?> recv,
+            long sendAddress,
+            long recvAddress,
+            long count,
+            int type,
+            ReduceOp op,
+            int peer,
+            CudaStream stream,
+            CollectiveConfig config) {
+        requireConfigurable(kind);
+        if (config.launchCompletionEvent() != null) {
+            submitFurther(kind, send, recv, sendAddress, recvAddress, count, type, op, peer, stream, config);
+            return;
+        }
+        long struct = config.struct(core.library());
+        int code = kind.code() | OperationKind.CONFIGURED;
+        try {
+            now(code, sendAddress, recvAddress, count, type, code(op), peer, struct, stream, config);
+        } catch (RuntimeException failure) {
+            if (core.isStuckNow()) {
+                core.keepUntilEnded(() -> Reference.reachabilityFence(config));
+            }
+            throw failure;
+        } finally {
+            Reference.reachabilityFence(config);
+        }
+    }
+
+    private void requireConfigurable(OperationKind kind) {
+        if ((configurable & 1 << kind.code()) == 0) {
+            core.require(OperationKind.function(kind.code() | OperationKind.CONFIGURED));
+            configurable |= 1 << kind.code();
+        }
+    }
+
+    /**
+     * Submits an operation that can't take the plain path.
+     *
+     * @param send the send buffer; null for plain addresses, whose memory the caller keeps
+     * @param recv the receive buffer; null with send
+     */
+    private void submitFurther(
+            OperationKind kind,
+            DeviceBuffer<?> send,
+            DeviceBuffer<?> recv,
+            long sendAddress,
+            long recvAddress,
+            long count,
+            int type,
+            ReduceOp op,
+            int peer,
+            CudaStream stream,
+            CollectiveConfig config) {
+        int operator = code(op);
+        windows.checkForFaults(kind, sendAddress, recvAddress, count, type);
+        if (config != null) {
+            requireConfigurable(kind);
+        }
+        Batch batch = Batch.currentFor(core);
+        if (batch != null) {
+            // Pins come first: a buffer that another thread closes meanwhile must not get into the batch.
+            if (send != null) {
+                batch.pin(send);
+                batch.pin(recv);
+            }
+            if (op instanceof PreMulSum<?> created) {
+                batch.pin(created.resource());
+            }
+            if (config == null) {
+                batch.add(core, kind.code(), sendAddress, recvAddress, count, type, operator, peer, 0, stream);
+            } else {
+                addConfigured(batch, kind, sendAddress, recvAddress, count, type, operator, peer, stream, config);
+            }
+        } else if (config == null) {
+            held(kind.code(), send, recv, sendAddress, recvAddress, count, type, operator, peer, 0, stream, null);
+        } else {
+            try (ConfiguredCall call = ConfiguredCall.begin(core, config, stream)) {
+                int code = kind.code() | OperationKind.CONFIGURED;
+                long struct = call.struct();
+                held(code, send, recv, sendAddress, recvAddress, count, type, operator, peer, struct, stream, config);
+                call.launched();
+            }
+        }
+    }
+
+    private void addConfigured(
+            Batch batch,
+            OperationKind kind,
+            long send,
+            long recv,
+            long count,
+            int type,
+            int op,
+            int peer,
+            CudaStream stream,
+            CollectiveConfig config) {
+        ConfiguredCall call = ConfiguredCall.begin(core, config, stream);
+        boolean added = false;
+        try {
+            batch.check(call);
+            int code = kind.code() | OperationKind.CONFIGURED;
+            batch.add(core, code, send, recv, count, type, op, peer, call.struct(), stream);
+            batch.take(call);
+            added = true;
+        } finally {
+            if (!added) {
+                call.close();
+            }
+        }
+    }
+
+    /**
+     * Submits with pinned buffers, so that closing a buffer does not free its memory: in a capture, and on host memory,
+     * which the call itself reads.
+     */
+    private void held(
+            int code,
+            DeviceBuffer<?> send,
+            DeviceBuffer<?> recv,
+            long sendAddress,
+            long recvAddress,
+            long count,
+            int type,
+            int op,
+            int peer,
+            long extra,
+            CudaStream stream,
+            CollectiveConfig config) {
+        CudaGraph graph = CudaGraph.capturing(stream);
+        if (graph != null) {
+            core.registerGraph(graph);
+        }
+        if (send == null) {
+            observed(code, sendAddress, recvAddress, count, type, op, peer, extra, stream, config, null, null);
+            return;
+        }
+        if (graph != null) {
+            graph.keep(send);
+            graph.keep(recv);
+        }
+        send.pin();
+        try {
+            recv.pin();
+            try {
+                observed(code, sendAddress, recvAddress, count, type, op, peer, extra, stream, config, null, null);
+            } finally {
+                recv.unpin();
+            }
+        } finally {
+            send.unpin();
+        }
+    }
+
+    /**
+     * Submits with comparison across ranks and events of JDK Flight Recorder, if these are enabled.
+     *
+     * @param config the configuration; null for a call without one
+     * @param source a window that must be open; or null
+     * @param target another one; null with source
+     */
+    private void observed(
+            int code,
+            long send,
+            long recv,
+            long count,
+            int type,
+            int op,
+            int peer,
+            long extra,
+            CudaStream stream,
+            CollectiveConfig config,
+            Window source,
+            Window target) {
+        Gate.Pass pass = gate.enter();
+        try {
+            if (source != null) {
+                // The held gate prevents closing after these checks.
+                source.check();
+                target.check();
+            }
+            Operation operation = current;
+            operation.set(code, send, recv, count, type, op, peer, extra, stream.handle);
+            if (compared) {
+                compare(operation, config);
+            }
+            JfrEvents.OperationEvent event = Jfr.recording ? JfrEvents.operation() : null;
+            operation.record(log, pass, 0);
+            int result = call(operation);
+            if (event != null) {
+                JfrEvents.end(event, core);
+            }
+            if (result != nccl.ncclSuccess) {
+                settle(result, config);
+            }
+        } finally {
+            pass.leave();
+        }
+    }
+
+    /** Calls NCCL from threads that may be virtual or capturing. Allocates nothing for other threads. */
+    private int call(Operation operation) {
+        if (core.isOnHost() && operation.usesDefaultStream() && VirtualThreads.isCurrent()) {
+            // In the default stream, the host engine waits for the other ranks within the call.
+            return BlockingCall.runToCompletion(() -> operation.call(core.handle()), core::endInterruptedCall);
+        }
+        return CudaGraph.ofThread() == null
+                ? operation.call(core.handle())
+                : Cuda.whileCapturing(() -> operation.call(core.handle()));
+    }
+
+    private void compare(Operation operation, CollectiveConfig config) {
+        CallCheck check = core.check();
+        String signature = operation.signature(config);
+        if (check != null && signature != null) {
+            check.compare(operation.function(), signature);
+        }
+    }
+
+    /**
+     * Handles the result of the last operation. Its arguments come from the log, so that the plain path need not keep
+     * them.
+     */
+    private void settle(int result, CollectiveConfig config) {
+        OperationLog.Entry last = log.last();
+        core.settle(result, last.function(), config == null ? last.call() : last.call() + " with " + config);
+    }
+}

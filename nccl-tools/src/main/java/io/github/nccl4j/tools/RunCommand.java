@@ -1,0 +1,55 @@
+package io.github.nccl4j.tools;
+
+import io.github.nccl4j.tools.launch.LaunchOptions;
+import java.util.concurrent.Callable;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.ScopeType;
+import picocli.CommandLine.Spec;
+
+/** {@code nccl4j run}: runs a sample. The options may precede or follow the sample's name. */
+@Command(
+        name = "run",
+        synopsisSubcommandLabel = "SAMPLE",
+        commandListHeading = "%nSamples:%n",
+        description = {
+            "Runs a sample, one JVM per rank on this machine.",
+            "",
+            "Each line of output begins with its rank. When a rank fails, the others are ended, and the exit code is that of "
+                    + "the first rank that failed. Under torchrun, mpirun, srun or another launcher, and without -n, this "
+                    + "process is one rank.",
+            ""
+        })
+final class RunCommand implements Callable<Integer> {
+
+    @Option(
+            names = {"-h", "--help"},
+            usageHelp = true,
+            scope = ScopeType.INHERIT,
+            description = "Show this help.")
+    private boolean help;
+
+    @Mixin
+    private LaunchOptions.Usual launch;
+
+    @Spec
+    private CommandSpec spec;
+
+    /** Called without a sample. */
+    @Override
+    public Integer call() {
+        throw new ParameterException(spec.commandLine(), "which sample? There are " + Samples.names());
+    }
+
+    /** Creates the command with a subcommand for each sample. */
+    static CommandLine withSamples() {
+        RunCommand command = new RunCommand();
+        CommandLine run = new CommandLine(command);
+        Samples.all().forEach(sample -> run.addSubcommand(SampleCommand.of(sample, command.launch)));
+        return run;
+    }
+}

@@ -1,0 +1,350 @@
+package io.github.nccl4j.tools.conformance;
+
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.NcclLibrary;
+import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.launch.RankInfo;
+import io.github.nccl4j.launch.TcpStore;
+import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.tools.Main;
+import io.github.nccl4j.tools.launch.LaunchOptions;
+import io.github.nccl4j.tools.launch.Launcher;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import java.util.function.Predicate;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/** {@code nccl4j conformance}: the conformance suite on whatever engine and GPUs a machine has, without a test framework. */
+@Command(
+        name = "conformance",
+        sortOptions = false,
+        description = {
+            "Compares every operation of nccl4j with an oracle in plain Java, on this machine's GPUs or on the host engine.",
+            "",
+            "Without words for it, everything is run in every way: ranks as processes, as threads and all in one thread, with "
+                    + "communicators that block and that don't, with buffers in plain memory and in windows. Exit code 1 if a "
+                    + "check has failed. Under an outer launcher, such as torchrun, this process is one rank.",
+            ""
+        })
+public final class ConformanceCommand implements Callable<Integer> {
+    /** Where the ranks of one launch leave their reports for the launcher. */
+    private static final String REPORTS = "nccl4j.conformance.reports";
+
+    /** Time for other ranks to tell that they are stalled too, before the launcher ends them. */
+    private static final long OTHERS_SECONDS = 5;
+
+    private static final int STALLED = 3;
+
+    @Option(
+            names = {"-h", "--help"},
+            usageHelp = true,
+            description = "Show this help.")
+    private boolean help;
+
+    @Mixin
+    private LaunchOptions.Usual launch;
+
+    @Option(names = "--processes", description = "One process for each rank.")
+    private boolean processes;
+
+    @Option(names = "--threads", description = "One process with a thread for each rank.")
+    private boolean threads;
+
+    @Option(names = "--one-thread", description = "One thread for all ranks.")
+    private boolean oneThread;
+
+    @Option(names = "--blocking", description = "Communicators that block.")
+    private boolean blocking;
+
+    @Option(names = "--non-blocking", description = "Communicators that don't block.")
+    private boolean nonBlocking;
+
+    @Option(names = "--plain", description = "Buffers in plain memory; and everything that needs no windows.")
+    private boolean plain;
+
+    @Option(names = "--windows", description = "Buffers in symmetric windows, and one-sided calls.")
+    private boolean windows;
+
+    @Option(
+            names = "--only",
+            paramLabel = "REGEX",
+            defaultValue = "",
+            description = "Only checks in whose line the expression is found, such as '^ALL_REDUCE.*int8'.")
+    private Pattern only;
+
+    @Option(
+            names = "--stall-limit",
+            paramLabel = "SECONDS",
+            defaultValue = "120",
+            description = "Print all stacks and give up when one check takes this long. Default: ${DEFAULT-VALUE}.")
+    private int stallLimit;
+
+    @Spec
+    private CommandLine.Model.CommandSpec spec;
+
+    private final long start = System.nanoTime();
+    private final Report total = new Report();
+    private StallWatch watch;
+
+    /** For the command line. */
+    public ConformanceCommand() {}
+
+    /** One of the ways in which the suite is run. */
+    private record Variant(boolean blocking, boolean windows) {
+        Ranks ranks(StallWatch watch, Predicate<String> wanted) {
+            Consumer<Crew> suite = windows ? ConformanceCommand::suiteInWindows : ConformanceCommand::suite;
+            return new Ranks(blocking, suite, watch, wanted);
+        }
+
+        @Override
+        public String toString() {
+            return (blocking ? "blocking" : "non-blocking") + (windows ? ", memory in windows" : "");
+        }
+    }
+
+    /** A way to make ranks and run the suite. */
+    @FunctionalInterface
+    private interface Way {
+        Report run(Variant variant) throws Exception;
+    }
+
+    static void suite(Crew crew) {
+        new DataSuite(crew, false).run();
+        new GroupSuite(crew).run();
+        if (!crew.drivesSeveralRanks()) {
+            new GraphSuite(crew).run();
+            new LifecycleSuite(crew).run();
+        }
+    }
+
+    static void suiteInWindows(Crew crew) {
+        new WindowSuite(crew).run();
+    }
+
+    @Override
+    public Integer call() throws Exception {
+        if (stallLimit < 1) {
+            throw new ParameterException(spec.commandLine(), "--stall-limit must be at least 1: " + stallLimit);
+        }
+        Optional<RankInfo> self = launch.self();
+        if (self.isPresent()) {
+            return launch.runRank(this::runRank, self.get());
+        }
+        boolean anywhere = !processes && !threads && !oneThread;
+        if ((anywhere || processes) && runProcesses() == Launcher.TIMED_OUT) {
+            return Launcher.TIMED_OUT;
+        }
+        if (anywhere || threads || oneThread) {
+            runHere(anywhere || threads, anywhere || oneThread);
+        }
+        System.out.println();
+        total.print(System.out);
+        return total.failed() == 0 ? 0 : 1;
+    }
+
+    private List<Variant> variants() {
+        List<Variant> variants = new ArrayList<>();
+        for (boolean blocks : new boolean[] {true, false}) {
+            for (boolean inWindows : new boolean[] {false, true}) {
+                boolean wantsBlocking = blocks ? blocking || !nonBlocking : nonBlocking || !blocking;
+                boolean wantsMemory = inWindows ? windows || !plain : plain || !windows;
+                if (wantsBlocking && wantsMemory) {
+                    variants.add(new Variant(blocks, inWindows));
+                }
+            }
+        }
+        return variants;
+    }
+
+    // --- the ranks in this process
+    // -------------------------------------------------------------------------------------
+
+    private void runHere(boolean inThreads, boolean inOneThread) throws Exception {
+        int size = launch.ranks();
+        endAtLimit();
+        launch.decide(size, true).apply();
+        System.out.println(System.lineSeparator() + NcclLibrary.get());
+        if (NcclLibrary.get().engine() != Engine.HOST && Device.cudaCount() < size) {
+            throw new IllegalStateException(
+                    size + " ranks need a GPU each, and this process sees " + Device.cudaCount());
+        }
+        watch = newWatch("this process");
+        if (inThreads) {
+            runAll(size + " ranks in threads", variant -> variant.ranks(watch, only.asPredicate())
+                    .inThreads(size));
+        }
+        if (inOneThread) {
+            runAll(size + " ranks in one thread", variant -> variant.ranks(watch, only.asPredicate())
+                    .inOneThread(size));
+        }
+    }
+
+    /** Ends this process when the run has taken its limit: its threads may be in calls that never return. */
+    private void endAtLimit() {
+        Duration limit = launch.limit();
+        if (limit == null) {
+            return;
+        }
+        Thread watch = new Thread(
+                () -> {
+                    try {
+                        TimeUnit.NANOSECONDS.sleep(limit.toNanos() - (System.nanoTime() - start));
+                    } catch (InterruptedException e) {
+                        // Ends all the same.
+                    }
+                    System.err.println("conformance: timed out after " + limit.toSeconds() + " s");
+                    System.err.flush();
+                    Runtime.getRuntime().halt(Launcher.TIMED_OUT);
+                },
+                "limit");
+        watch.setDaemon(true);
+        watch.start();
+    }
+
+    private void runAll(String how, Way way) throws Exception {
+        for (Variant variant : variants()) {
+            System.out.println(System.lineSeparator() + how + ", " + variant + ":");
+            long start = System.nanoTime();
+            Report report = way.run(variant);
+            report.printSum(System.out);
+            System.out.printf(Locale.ROOT, "in %.1f s%n", (System.nanoTime() - start) / 1e9);
+            total.addAll(report);
+        }
+    }
+
+    private StallWatch newWatch(String who) {
+        StallWatch made = new StallWatch(Duration.ofSeconds(stallLimit), System.err, () -> stalled(who));
+        made.start();
+        return made;
+    }
+
+    private static void stalled(String who) {
+        try {
+            TimeUnit.SECONDS.sleep(OTHERS_SECONDS);
+        } catch (InterruptedException e) {
+            // Ends all the same.
+        }
+        System.err.println("conformance: " + who + " was stalled and gives up");
+        System.err.flush();
+        Runtime.getRuntime().halt(STALLED);
+    }
+
+    // --- a process for each rank
+    // ---------------------------------------------------------------------------------------
+
+    /** Returns the exit code of the launcher. */
+    private int runProcesses() throws IOException, InterruptedException {
+        Path folder = Files.createTempDirectory("nccl4j-conformance");
+        try {
+            int code = launch.launch(Main.class, List.of("-D" + REPORTS + "=" + folder));
+            List<Report> reports = new ArrayList<>();
+            for (int rank = 0; rank < launch.ranks(); rank++) {
+                Path file = file(folder, rank);
+                if (Files.exists(file)) {
+                    reports.add(Report.read(file));
+                } else {
+                    total.add(Outcome.failed("processes", "rank " + rank + " has left no report"));
+                }
+            }
+            Report merged = Report.ofRanks(reports);
+            if (code != 0 && merged.failed() == 0) {
+                total.add(Outcome.failed("processes", "the ranks ended with exit code " + code));
+            }
+            total.addAll(merged);
+            return code;
+        } finally {
+            delete(folder);
+        }
+    }
+
+    private static Path file(Path folder, int rank) {
+        return folder.resolve("rank" + rank);
+    }
+
+    private static void delete(Path folder) throws IOException {
+        try (Stream<Path> files = Files.walk(folder)) {
+            for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
+                Files.delete(file);
+            }
+        }
+    }
+
+    private int runRank(RankInfo self, Duration patience) throws Exception {
+        watch = newWatch("rank " + self.rank());
+        if (self.rank() == 0) {
+            System.out.println(NcclLibrary.get());
+        }
+        runVariants(self, ids(self, patience));
+        String reports = System.getProperty(REPORTS);
+        if (reports != null) {
+            // The launcher counts the failures; it would end ranks that are not that far if this one failed.
+            total.write(file(Path.of(reports), self.rank()));
+            return 0;
+        }
+        if (self.rank() == 0) {
+            total.print(System.out);
+        }
+        return total.failed() == 0 ? 0 : 1;
+    }
+
+    private void runVariants(RankInfo self, List<UniqueId> ids) throws Exception {
+        Device device = NcclLibrary.get().engine() == Engine.HOST
+                ? Device.host()
+                : Device.cuda(self.device(Device.cudaCount()));
+        for (int i = 0; i < ids.size(); i++) {
+            Variant variant = variants().get(i);
+            long start = System.nanoTime();
+            Report report = variant.ranks(watch, only.asPredicate())
+                    .inThisProcess(ids.get(i), self.rank(), self.worldSize(), device);
+            String name = self.worldSize() + " ranks in processes, " + variant;
+            if (self.rank() == 0 || report.failed() > 0) {
+                System.out.println(name + ":");
+                report.printSum(System.out);
+                System.out.printf(Locale.ROOT, "in %.1f s%n", (System.nanoTime() - start) / 1e9);
+            }
+            total.addAll(report);
+        }
+    }
+
+    /** One for each variant; all at once, to meet once. */
+    private List<UniqueId> ids(RankInfo self, Duration patience) {
+        int count = variants().size();
+        byte[] all = TcpStore.ofProcess(self, patience)
+                .broadcast(
+                        "ids",
+                        0,
+                        () -> {
+                            ByteBuffer bytes = ByteBuffer.allocate(count * UniqueId.BYTES);
+                            for (int i = 0; i < count; i++) {
+                                bytes.put(UniqueId.create().toBytes());
+                            }
+                            return bytes.array();
+                        },
+                        patience);
+        List<UniqueId> ids = new ArrayList<>();
+        for (int i = 0; i < count; i++) {
+            byte[] id = new byte[UniqueId.BYTES];
+            ByteBuffer.wrap(all).get(i * UniqueId.BYTES, id);
+            ids.add(UniqueId.of(id));
+        }
+        return ids;
+    }
+}

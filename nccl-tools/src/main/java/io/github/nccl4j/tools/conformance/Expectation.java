@@ -1,0 +1,68 @@
+package io.github.nccl4j.tools.conformance;
+
+import io.github.nccl4j.tools.oracle.ElementFormat;
+import io.github.nccl4j.tools.oracle.Reduction;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.List;
+
+/** What must be in a receive buffer: what was in it before, and over that what an operation brings. */
+final class Expectation {
+    private final ElementFormat format;
+    private final List<ByteBuffer> inputs;
+    private final ByteBuffer elements;
+    /** How far the elements may be off; null if not at all. */
+    private final double[] tolerances;
+
+    /**
+     * An expectation.
+     *
+     * @param inputs the send buffers of all ranks
+     * @param before what is in the receive buffer
+     * @param exact whether the engine reduces in the order of ranks and rounds once
+     */
+    Expectation(ElementFormat format, List<ByteBuffer> inputs, ByteBuffer before, boolean exact) {
+        this.format = format;
+        this.inputs = inputs;
+        elements = ByteBuffer.allocate(before.capacity()).order(ByteOrder.nativeOrder());
+        elements.put(0, before, 0, before.capacity());
+        tolerances = exact || format.isInteger() ? null : new double[before.capacity() / format.size];
+    }
+
+    /** The elements of all ranks from one on, reduced, are received from another on. */
+    void reduced(Reduction reduction, int from, int count, int to) {
+        for (int i = 0; i < count; i++) {
+            reduction.put(format, inputs, from + i, elements, to + i);
+            if (tolerances != null) {
+                tolerances[to + i] = reduction.tolerance(format, inputs, from + i);
+            }
+        }
+    }
+
+    /** The elements of one rank from one on are received from another on. */
+    void copied(int rank, int from, int count, int to) {
+        elements.put(to * format.size, inputs.get(rank), from * format.size, count * format.size);
+    }
+
+    void compare(ByteBuffer received) {
+        if (received.mismatch(elements) < 0) {
+            return;
+        }
+        for (int i = 0; i < elements.capacity() / format.size; i++) {
+            if (format.bits(elements, i) != format.bits(received, i) && !isNear(i, received)) {
+                throw new AssertionError("element " + i + ": expected " + text(elements, i)
+                        + (tolerances == null ? "" : " within " + tolerances[i]) + ", received " + text(received, i));
+            }
+        }
+    }
+
+    private boolean isNear(int index, ByteBuffer received) {
+        return tolerances != null
+                && Math.abs(format.number(elements, index) - format.number(received, index)) <= tolerances[index];
+    }
+
+    private String text(ByteBuffer buffer, int index) {
+        Object value = format.isInteger() ? format.integer(buffer, index) : (Object) format.number(buffer, index);
+        return value + " (bits " + Long.toHexString(format.bits(buffer, index)) + ")";
+    }
+}

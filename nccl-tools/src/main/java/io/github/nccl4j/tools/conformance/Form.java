@@ -1,0 +1,21 @@
+package io.github.nccl4j.tools.conformance;
+
+/** How the buffers of an operation are given. */
+enum Form {
+    OUT_OF_PLACE(false),
+    IN_PLACE(true),
+    /** The method that takes one buffer for both, or leaves out the one that only the root has. */
+    ONE_BUFFER(true),
+    ADDRESSES(false),
+    ADDRESSES_IN_PLACE(true);
+
+    final boolean inPlace;
+
+    Form(boolean inPlace) {
+        this.inPlace = inPlace;
+    }
+
+    boolean byAddress() {
+        return this == ADDRESSES || this == ADDRESSES_IN_PLACE;
+    }
+}

@@ -1,0 +1,30 @@
+package io.github.nccl4j.tools.conformance;
+
+/**
+ * What became of one check.
+ *
+ * @param subject what the check is one of: a row of the table
+ * @param failure what went wrong, or null
+ * @param skipped why it was not run, or null
+ */
+record Outcome(String subject, String failure, String skipped) {
+    static Outcome passed(String subject) {
+        return new Outcome(subject, null, null);
+    }
+
+    static Outcome failed(String subject, String failure) {
+        return new Outcome(subject, failure, null);
+    }
+
+    static Outcome skipped(String subject, String reason) {
+        return new Outcome(subject, null, reason);
+    }
+
+    /** The outcome for two ranks, which have run the same check. */
+    Outcome and(Outcome other) {
+        if (!subject.equals(other.subject)) {
+            throw new IllegalArgumentException("ranks ran different checks: " + subject + ", " + other.subject);
+        }
+        return failure == null ? other : this;
+    }
+}

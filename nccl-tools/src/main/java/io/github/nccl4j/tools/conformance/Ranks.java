@@ -1,0 +1,121 @@
+package io.github.nccl4j.tools.conformance;
+
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CommunicatorBuilder;
+import io.github.nccl4j.highlevel.CommunicatorConfig;
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.NcclLibrary;
+import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.tools.support.Threads;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.function.Consumer;
+import java.util.function.Predicate;
+import java.util.function.Supplier;
+
+/** Makes communicators, in the ways that a program can, and runs a suite with them. */
+final class Ranks {
+    private static final Duration DEADLINE = Duration.ofSeconds(120);
+    private static final Duration LIMIT = Duration.ofMinutes(9);
+
+    private final boolean blocking;
+    private final Consumer<Crew> suite;
+    private final StallWatch watch;
+    private final Predicate<String> wanted;
+
+    Ranks(boolean blocking, Consumer<Crew> suite) {
+        this(blocking, suite, StallWatch.NONE, what -> true);
+    }
+
+    /**
+     * Ranks whose crews leave out what is not wanted.
+     *
+     * @param wanted whether to run a check, told its subject and what it does
+     */
+    Ranks(boolean blocking, Consumer<Crew> suite, StallWatch watch, Predicate<String> wanted) {
+        this.blocking = blocking;
+        this.suite = suite;
+        this.watch = watch;
+        this.wanted = wanted;
+    }
+
+    private CommunicatorBuilder builder() {
+        CommunicatorBuilder builder = Communicator.builder().deadline(DEADLINE);
+        return blocking
+                ? builder
+                : builder.config(CommunicatorConfig.builder().blocking(false).build());
+    }
+
+    /** The device of a rank of this process: host memory for all, or each a GPU of its own. */
+    static Device device(int rank) {
+        return NcclLibrary.get().engine() == Engine.HOST ? Device.host() : Device.cuda(rank);
+    }
+
+    /** A thread for each rank. */
+    Report inThreads(int size) throws Exception {
+        UniqueId id = UniqueId.create();
+        List<Callable<Report>> ranks = new ArrayList<>();
+        for (int r = 0; r < size; r++) {
+            int rank = r;
+            ranks.add(() -> run(
+                    "rank " + rank, () -> List.of(builder().device(device(rank)).create(id, rank, size))));
+        }
+        return Report.ofRanks(Threads.together(ranks, LIMIT));
+    }
+
+    /** All ranks in this thread. */
+    Report inOneThread(int size) {
+        List<Device> devices = new ArrayList<>();
+        for (int rank = 0; rank < size; rank++) {
+            devices.add(device(rank));
+        }
+        return run("all ranks", () -> builder().createAll(devices));
+    }
+
+    /** One rank in this process, the others elsewhere. */
+    Report inThisProcess(UniqueId id, int rank, int size, Device device) {
+        return run("rank " + rank, () -> List.of(builder().device(device).create(id, rank, size)));
+    }
+
+    private Report run(String who, Supplier<List<Communicator>> communicators) {
+        String name = Thread.currentThread().getName();
+        Thread.currentThread().setName(who);
+        watch.at("creating the communicator");
+        try {
+            return run(new Crew(communicators.get(), watch, wanted));
+        } finally {
+            watch.done();
+            Thread.currentThread().setName(name);
+        }
+    }
+
+    private Report run(Crew crew) {
+        boolean done = false;
+        try {
+            suite.accept(crew);
+            done = true;
+        } catch (Crew.Unusable inTheReport) {
+            // The other checks can't be run.
+        } finally {
+            if (!done) {
+                // Other ranks must not wait for this one.
+                crew.abort();
+            }
+            watch.at("closing the communicator");
+            close(crew);
+        }
+        return crew.report();
+    }
+
+    /** What fails here must not hide what has failed before. */
+    private static void close(Crew crew) {
+        try {
+            crew.close();
+        } catch (RuntimeException e) {
+            crew.report().add(Outcome.failed("close", e.toString()));
+        }
+    }
+}

@@ -1,0 +1,25 @@
+package io.github.nccl4j.tools.doctor;
+
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+
+/** Finds the copies of NCCL in the lines of {@code /proc/PID/maps}. */
+final class LibraryCopies {
+
+    /** Matches libnccl.so and librccl.so, but not plugins such as libnccl-net.so. */
+    private static final Pattern LIBRARY =
+            Pattern.compile(".* (/\\S.*/(?:libnccl|librccl)\\.so[.\\d]*)( \\(deleted\\))?");
+
+    private LibraryCopies() {}
+
+    static List<String> of(Stream<String> maps) {
+        return maps.map(LIBRARY::matcher)
+                .filter(Matcher::matches)
+                .map(line -> line.group(1))
+                .distinct()
+                .sorted()
+                .toList();
+    }
+}

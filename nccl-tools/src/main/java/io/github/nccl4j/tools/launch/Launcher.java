@@ -1,0 +1,265 @@
+package io.github.nccl4j.tools.launch;
+
+import java.io.IOException;
+import java.io.PrintStream;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.function.IntPredicate;
+import java.util.stream.Collectors;
+
+/**
+ * Runs one process per rank on this machine and ends all ranks together.
+ *
+ * <p>Each rank gets torchrun's variables ({@code RANK}, {@code WORLD_SIZE}, {@code LOCAL_RANK}, {@code LOCAL_WORLD_SIZE},
+ * {@code MASTER_ADDR}, {@code MASTER_PORT}). Each line of a rank's output gets the prefix {@code [rank]}. When a rank fails, the
+ * launcher sends SIGTERM to the others, and after one second kills (SIGKILL) those that still run, with all their descendants.
+ * The same happens when this JVM exits. When this JVM is killed, {@link LauncherWatch} and {@link ChildProcesses} end the ranks.
+ *
+ * <p>A launcher runs once. {@link #run()} may be called from any thread.
+ */
+public final class Launcher {
+
+    /** The exit code of a run that exceeds its time limit, as that of {@code timeout(1)}. */
+    public static final int TIMED_OUT = 124;
+
+    /** A killed rank makes others fail within milliseconds: after a failure, wait this long for a rank that was killed. */
+    private static final long CAUSE_MILLIS = 200;
+
+    private static final long GRACE_MILLIS = 1000;
+    private static final long OUTPUT_IDLE_MILLIS = 300;
+
+    private final List<String> command;
+    private final int ranks;
+    private final Map<String, String> environment;
+    private final Duration limit;
+    private final PrintStream out;
+    private final PrintStream err;
+    private final boolean prefixed;
+    private final List<RankProcess> started = new ArrayList<>();
+    private final BlockingQueue<RankExit> exits = new LinkedBlockingQueue<>();
+    private IntPredicate expendable = rank -> false;
+    private volatile boolean stopping;
+
+    /**
+     * Creates a launcher that puts the rank before each line of output.
+     *
+     * @param command the command of every rank, such as one of {@link JavaCommand#of}
+     * @param ranks the number of ranks, at least 1
+     * @param environment additional variables of every rank
+     * @param limit the time limit of the run, or null for none
+     * @param out receives the ranks' standard output
+     * @param err receives the ranks' standard error and the launcher's messages
+     * @throws IllegalArgumentException if {@code ranks} is less than 1
+     */
+    public Launcher(
+            List<String> command,
+            int ranks,
+            Map<String, String> environment,
+            Duration limit,
+            PrintStream out,
+            PrintStream err) {
+        this(command, ranks, environment, limit, out, err, true);
+    }
+
+    /**
+     * Creates a launcher.
+     *
+     * @param command the command of every rank, such as one of {@link JavaCommand#of}
+     * @param ranks the number of ranks, at least 1
+     * @param environment additional variables of every rank
+     * @param limit the time limit of the run, or null for none
+     * @param out receives the ranks' standard output
+     * @param err receives the ranks' standard error and the launcher's messages
+     * @param prefixed true to put the rank before each line; false to leave rank 0's standard output as it is, for programs that
+     *     read it
+     * @throws IllegalArgumentException if {@code ranks} is less than 1
+     */
+    public Launcher(
+            List<String> command,
+            int ranks,
+            Map<String, String> environment,
+            Duration limit,
+            PrintStream out,
+            PrintStream err,
+            boolean prefixed) {
+        if (ranks < 1) {
+            throw new IllegalArgumentException("the number of ranks must be at least 1: " + ranks);
+        }
+        this.command = List.copyOf(command);
+        this.ranks = ranks;
+        this.environment = Map.copyOf(environment);
+        this.limit = limit;
+        this.out = out;
+        this.err = err;
+        this.prefixed = prefixed;
+    }
+
+    /**
+     * Sets the ranks whose death by SIGKILL does not end the run, for programs that survive the loss of a rank. By default there
+     * are none.
+     *
+     * @param ranks true for a rank that may be killed
+     * @return this launcher
+     */
+    public Launcher expendable(IntPredicate ranks) {
+        expendable = ranks;
+        return this;
+    }
+
+    /**
+     * Starts the ranks and waits for all of them.
+     *
+     * @return 0 if every rank exited with 0; {@link #TIMED_OUT}; or the exit code of the first rank that failed (128 + signal
+     *     number for a killed rank)
+     * @throws IOException if a process can't be started; the other ranks are ended
+     * @throws InterruptedException if the calling thread is interrupted; all ranks are ended
+     */
+    public int run() throws IOException, InterruptedException {
+        Thread hook = new Thread(this::stop, "end-ranks");
+        Runtime.getRuntime().addShutdownHook(hook);
+        try {
+            startAll();
+            Outcome outcome = awaitAll();
+            // Ctrl-C also reaches the ranks: do not report the first of them that ends as a failure.
+            boolean interrupted = stopping;
+            stop();
+            for (RankProcess rank : started) {
+                rank.finishOutput(OUTPUT_IDLE_MILLIS);
+            }
+            if (outcome.message() != null && !interrupted) {
+                err.println("nccl4j: " + outcome.message());
+            }
+            return outcome.code();
+        } finally {
+            stop();
+            removeHook(hook);
+        }
+    }
+
+    private record Outcome(int code, String message) {}
+
+    private void startAll() throws IOException {
+        int port = freePort();
+        Object lock = new Object();
+        for (int rank = 0; rank < ranks; rank++) {
+            synchronized (started) {
+                if (stopping) {
+                    return;
+                }
+                String prefix = "[" + rank + "] ";
+                started.add(RankProcess.start(
+                        rank,
+                        command,
+                        variables(rank, port),
+                        new RankProcess.Output(out, prefixed || rank > 0 ? prefix : ""),
+                        new RankProcess.Output(err, prefix),
+                        lock,
+                        exits::add));
+            }
+        }
+    }
+
+    private Map<String, String> variables(int rank, int port) {
+        Map<String, String> variables = new HashMap<>(environment);
+        variables.put("RANK", Integer.toString(rank));
+        variables.put("WORLD_SIZE", Integer.toString(ranks));
+        variables.put("LOCAL_RANK", Integer.toString(rank));
+        variables.put("LOCAL_WORLD_SIZE", Integer.toString(ranks));
+        variables.put("MASTER_ADDR", "127.0.0.1");
+        variables.put("MASTER_PORT", Integer.toString(port));
+        return variables;
+    }
+
+    private static int freePort() throws IOException {
+        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getByName("127.0.0.1"))) {
+            return socket.getLocalPort();
+        }
+    }
+
+    private Outcome awaitAll() throws InterruptedException {
+        long deadline = limit == null ? Long.MAX_VALUE : System.nanoTime() + limit.toNanos();
+        for (int ended = 0; ended < ranks; ended++) {
+            RankExit exit =
+                    limit == null ? exits.take() : exits.poll(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
+            if (exit == null) {
+                return new Outcome(
+                        TIMED_OUT, "timed out after " + limit.toSeconds() + " s; still running: " + runningRanks());
+            }
+            if (exit.isSigkill() && expendable.test(exit.rank())) {
+                err.println("nccl4j: " + exit.describe() + "; the other ranks continue");
+            } else if (exit.isFailure()) {
+                RankExit cause = cause(exit);
+                return new Outcome(cause.code(), cause.describe());
+            }
+        }
+        return new Outcome(0, null);
+    }
+
+    /** The cause of a run's failure: a rank that was killed at about the time of the first failure, else the first failure. */
+    private RankExit cause(RankExit first) throws InterruptedException {
+        long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(CAUSE_MILLIS);
+        RankExit exit = first;
+        while (exit != null && !exit.isKilled()) {
+            exit = exits.poll(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
+        }
+        return exit == null ? first : exit;
+    }
+
+    private String runningRanks() {
+        List<RankProcess> alive = started.stream().filter(RankProcess::isAlive).toList();
+        return (alive.size() == 1 ? "rank " : "ranks ")
+                + alive.stream()
+                        .sorted(Comparator.comparingInt(RankProcess::rank))
+                        .map(rank -> Integer.toString(rank.rank()))
+                        .collect(Collectors.joining(", "));
+    }
+
+    /** Ends the ranks that still run. Idempotent; a concurrent second call returns when the first is done. */
+    private void stop() {
+        synchronized (started) {
+            if (stopping) {
+                return;
+            }
+            stopping = true;
+            List<ProcessHandle> alive = started.stream()
+                    .filter(RankProcess::isAlive)
+                    .flatMap(RankProcess::tree)
+                    .toList();
+            if (!alive.isEmpty()) {
+                alive.forEach(ProcessHandle::destroy);
+                awaitExits(GRACE_MILLIS);
+            }
+            // All ranks, because a rank that has ended may have left descendants.
+            ChildProcesses.kill(started.stream().map(RankProcess::process).toList());
+        }
+    }
+
+    private void awaitExits(long timeoutMillis) {
+        long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMillis);
+        try {
+            for (RankProcess rank : started) {
+                rank.awaitExit(Math.max(0, TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime())));
+            }
+        } catch (InterruptedException e) {
+            // End the grace period early.
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private static void removeHook(Thread hook) {
+        try {
+            Runtime.getRuntime().removeShutdownHook(hook);
+        } catch (IllegalStateException e) {
+            // The JVM is shutting down; the hook has nothing left to do.
+        }
+    }
+}

@@ -1,0 +1,124 @@
+package io.github.nccl4j.tools.oracle;
+
+import io.github.nccl4j.global.nccl;
+import java.math.BigInteger;
+import java.nio.ByteBuffer;
+import java.util.List;
+
+/** What a reduction gives, element by element, in the order of ranks: sums of floats in float or double, rounded once. */
+public enum Reduction {
+    SUM(nccl.ncclSum),
+    PROD(nccl.ncclProd),
+    MAX(nccl.ncclMax),
+    MIN(nccl.ncclMin),
+    AVG(nccl.ncclAvg),
+    /** A sum of inputs, each multiplied by a scalar of its rank first. */
+    PRE_MUL_SUM(-1);
+
+    /** The built-in operator; that of PRE_MUL_SUM is made for a communicator. */
+    public final int code;
+
+    Reduction(int code) {
+        this.code = code;
+    }
+
+    /** The scalar of a rank, for PRE_MUL_SUM. */
+    public static int scalar(int rank) {
+        return rank + 2;
+    }
+
+    /** Puts the result for the element at {@code index} of all inputs into {@code result} at {@code at}. */
+    public void put(ElementFormat type, List<ByteBuffer> inputs, int index, ByteBuffer result, int at) {
+        if (type.isInteger()) {
+            type.putInteger(result, at, integers(type, inputs, index));
+        } else if (type == ElementFormat.FLOAT64) {
+            type.putNumber(result, at, doubles(type, inputs, index));
+        } else {
+            type.putNumber(result, at, floats(type, inputs, index));
+        }
+    }
+
+    /**
+     * How far another result of floats may be from that of {@link #put}: each rank's element may be rounded when it is
+     * scaled and when it is added, in any order, in the type itself.
+     */
+    public double tolerance(ElementFormat type, List<ByteBuffer> inputs, int index) {
+        if (this == MAX || this == MIN) {
+            return 0;
+        }
+        double magnitude = this == PROD ? 1 : 0;
+        for (int rank = 0; rank < inputs.size(); rank++) {
+            double value = Math.abs(type.number(inputs.get(rank), index));
+            magnitude = switch (this) {
+                case PROD -> magnitude * value;
+                case PRE_MUL_SUM -> magnitude + value * scalar(rank);
+                default -> magnitude + value;
+            };
+        }
+        double roundings = inputs.size() + 1;
+        return roundings * (magnitude * type.epsilon() / (this == AVG ? inputs.size() : 1) + type.smallest());
+    }
+
+    private BigInteger integers(ElementFormat type, List<ByteBuffer> inputs, int index) {
+        BigInteger result = null;
+        for (int rank = 0; rank < inputs.size(); rank++) {
+            BigInteger value = type.integer(inputs.get(rank), index);
+            if (this == PRE_MUL_SUM) {
+                value = value.multiply(BigInteger.valueOf(scalar(rank)));
+            }
+            if (rank == 0) {
+                result = value;
+                continue;
+            }
+            result = switch (this) {
+                case SUM, AVG, PRE_MUL_SUM -> result.add(value);
+                case PROD -> result.multiply(value);
+                case MAX -> result.max(value);
+                case MIN -> result.min(value);
+            };
+        }
+        return this == AVG ? result.divide(BigInteger.valueOf(inputs.size())) : result;
+    }
+
+    private double doubles(ElementFormat type, List<ByteBuffer> inputs, int index) {
+        double result = 0;
+        for (int rank = 0; rank < inputs.size(); rank++) {
+            double value = type.number(inputs.get(rank), index);
+            if (this == PRE_MUL_SUM) {
+                value *= scalar(rank);
+            }
+            if (rank == 0) {
+                result = value;
+                continue;
+            }
+            result = switch (this) {
+                case SUM, AVG, PRE_MUL_SUM -> result + value;
+                case PROD -> result * value;
+                case MAX -> Math.max(result, value);
+                case MIN -> Math.min(result, value);
+            };
+        }
+        return this == AVG ? result / inputs.size() : result;
+    }
+
+    private float floats(ElementFormat type, List<ByteBuffer> inputs, int index) {
+        float result = 0;
+        for (int rank = 0; rank < inputs.size(); rank++) {
+            float value = (float) type.number(inputs.get(rank), index);
+            if (this == PRE_MUL_SUM) {
+                value *= scalar(rank);
+            }
+            if (rank == 0) {
+                result = value;
+                continue;
+            }
+            result = switch (this) {
+                case SUM, AVG, PRE_MUL_SUM -> result + value;
+                case PROD -> result * value;
+                case MAX -> Math.max(result, value);
+                case MIN -> Math.min(result, value);
+            };
+        }
+        return this == AVG ? result / inputs.size() : result;
+    }
+}

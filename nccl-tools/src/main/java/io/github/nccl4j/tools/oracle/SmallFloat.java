@@ -1,0 +1,83 @@
+package io.github.nccl4j.tools.oracle;
+
+import java.util.Arrays;
+
+/** A float format of 8 or 16 bits, by the table of all its values: slow, and hard to get wrong. */
+public final class SmallFloat {
+    /** What is beyond the largest finite number. */
+    public enum Top {
+        /** The exponent of all ones is infinity and NaN, as in IEEE 754. */
+        INFINITY,
+        /** There is no infinity, only the mantissa of all ones is NaN; what is too large becomes the largest. */
+        SATURATING
+    }
+
+    private final int exponentBits;
+    private final int mantissaBits;
+    private final Top top;
+    /** The finite numbers that are not negative, in order: the code is the index. */
+    private final float[] values;
+
+    public SmallFloat(int exponentBits, int mantissaBits, Top top) {
+        this.exponentBits = exponentBits;
+        this.mantissaBits = mantissaBits;
+        this.top = top;
+        int codes = 1 << (exponentBits + mantissaBits);
+        int finite = top == Top.INFINITY ? codes - (1 << mantissaBits) : codes - 1;
+        values = new float[finite];
+        for (int code = 0; code < finite; code++) {
+            values[code] = (float) magnitude(code);
+        }
+    }
+
+    private double magnitude(int code) {
+        int bias = (1 << (exponentBits - 1)) - 1;
+        int exponent = code >> mantissaBits;
+        double fraction = (code & ((1 << mantissaBits) - 1)) / (double) (1 << mantissaBits);
+        return exponent == 0 ? fraction * Math.pow(2, 1 - bias) : (1 + fraction) * Math.pow(2, exponent - bias);
+    }
+
+    /** The distance from 1 to the next larger number. */
+    public double epsilon() {
+        return 1.0 / (1 << mantissaBits);
+    }
+
+    public float decode(int bits) {
+        int code = bits & ((1 << (exponentBits + mantissaBits)) - 1);
+        float magnitude;
+        if (code < values.length) {
+            magnitude = values[code];
+        } else {
+            magnitude = top == Top.INFINITY && code == values.length ? Float.POSITIVE_INFINITY : Float.NaN;
+        }
+        return code == bits ? magnitude : -magnitude;
+    }
+
+    public int encode(float value) {
+        int sign = Float.floatToRawIntBits(value) < 0 ? 1 << (exponentBits + mantissaBits) : 0;
+        if (Float.isNaN(value)) {
+            throw new IllegalArgumentException("the tests compare no NaN");
+        }
+        return sign | nearest(Math.abs(value));
+    }
+
+    private int nearest(float magnitude) {
+        int found = Arrays.binarySearch(values, magnitude);
+        if (found >= 0) {
+            return found;
+        }
+        int above = -found - 1;
+        if (above == values.length) {
+            double largest = values[above - 1];
+            double halfStep = (largest - values[above - 2]) / 2;
+            boolean beyond = magnitude >= largest + halfStep;
+            return top == Top.INFINITY && beyond ? above : above - 1;
+        }
+        double down = magnitude - (double) values[above - 1];
+        double up = (double) values[above] - magnitude;
+        if (down == up) {
+            return above % 2 == 0 ? above : above - 1;
+        }
+        return down < up ? above - 1 : above;
+    }
+}

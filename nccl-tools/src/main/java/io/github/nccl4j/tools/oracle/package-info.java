@@ -1,0 +1,2 @@
+/** What operations must give, in plain Java and without a test framework: the element types and the reductions. */
+package io.github.nccl4j.tools.oracle;

@@ -1,0 +1,219 @@
+package io.github.nccl4j.tools.perf;
+
+import java.math.BigDecimal;
+import java.math.MathContext;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.function.DoubleFunction;
+import java.util.function.Function;
+
+/** Draws results as SVG, which needs neither fonts nor {@code java.desktop}. */
+final class SvgPlot {
+    private static final int WIDTH = 640;
+    private static final int HEIGHT = 440;
+    private static final int LEFT = 70;
+    private static final int RIGHT = 20;
+    private static final int TOP = 60;
+    private static final int BOTTOM = 60;
+    private static final int LEGEND_LINE = 22;
+    private static final int MOST_TICKS = 8;
+    private static final List<String> UNITS = List.of("B", "KiB", "MiB", "GiB", "TiB");
+
+    /** Colors that are distinguishable with any color vision, on white and on black. */
+    private static final List<String> COLORS =
+            List.of("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999");
+
+    private static final String STYLE = """
+            <style>
+            text { font: 14px sans-serif; fill: #222 }
+            .title { font-size: 18px }
+            .grid { stroke: #ccc }
+            .frame { stroke: #222; fill: none }
+            @media (prefers-color-scheme: dark) { text { fill: #ddd } .grid { stroke: #444 } .frame { stroke: #ddd } }
+            </style>
+            """;
+
+    private final StringBuilder svg = new StringBuilder();
+
+    private SvgPlot() {}
+
+    /** The text of the SVG file. */
+    static String of(String title, List<ResultFile> files) {
+        return new SvgPlot().draw(title, files);
+    }
+
+    private String draw(String title, List<ResultFile> files) {
+        int height = HEIGHT + LEGEND_LINE * files.size();
+        add(
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\">%n",
+                2 * WIDTH, height, 2 * WIDTH, height);
+        svg.append(STYLE);
+        text(WIDTH, 26, "middle", "title", title);
+        panel(0, "bus bandwidth (GB/s)", files, ResultFile::bus, false);
+        panel(WIDTH, "time (us)", files, ResultFile::micros, true);
+        for (int i = 0; i < files.size(); i++) {
+            double y = HEIGHT + LEGEND_LINE * i;
+            add(
+                    "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"3\"/>%n",
+                    LEFT, y - 5, LEFT + 30, y - 5, color(i));
+            text(LEFT + 40, y, "start", "", files.get(i).name());
+        }
+        return svg.append("</svg>\n").toString();
+    }
+
+    private void panel(
+            int x, String name, List<ResultFile> files, Function<ResultFile, Map<Long, Double>> values, boolean log) {
+        Axis across = new Axis(
+                files.stream()
+                        .flatMapToDouble(
+                                file -> values.apply(file).keySet().stream().mapToDouble(Long::doubleValue))
+                        .toArray(),
+                2,
+                x + LEFT,
+                x + WIDTH - RIGHT);
+        Axis up = new Axis(
+                files.stream()
+                        .flatMapToDouble(
+                                file -> values.apply(file).values().stream().mapToDouble(Double::doubleValue))
+                        .filter(value -> shown(value, log))
+                        .toArray(),
+                log ? 10 : 0,
+                HEIGHT - BOTTOM,
+                TOP);
+        across.ticks(size -> size(Math.log(size) / Math.log(2))).forEach((at, label) -> {
+            add("<line class=\"grid\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/>%n", at, TOP, at, HEIGHT - BOTTOM);
+            text(at, HEIGHT - BOTTOM + 20, "middle", "", label);
+        });
+        up.ticks(SvgPlot::number).forEach((at, label) -> {
+            add(
+                    "<line class=\"grid\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>%n",
+                    x + LEFT, at, x + WIDTH - RIGHT, at);
+            text(x + LEFT - 8, at + 5, "end", "", label);
+        });
+        add(
+                "<rect class=\"frame\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>%n",
+                x + LEFT, TOP, WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
+        text(x + (WIDTH + LEFT - RIGHT) / 2.0, HEIGHT - BOTTOM + 42, "middle", "", "size");
+        text(x + LEFT, TOP - 10, "start", "", name);
+        for (int i = 0; i < files.size(); i++) {
+            line(values.apply(files.get(i)), across, up, log, color(i));
+        }
+    }
+
+    private void line(Map<Long, Double> points, Axis across, Axis up, boolean log, String color) {
+        StringBuilder corners = new StringBuilder();
+        StringBuilder circles = new StringBuilder();
+        points.forEach((size, value) -> {
+            if (shown(value, log)) {
+                double x = across.at(size);
+                double y = up.at(value);
+                corners.append(String.format(Locale.ROOT, "%.1f,%.1f ", x, y));
+                circles.append(String.format(
+                        Locale.ROOT, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>%n", x, y, color));
+            }
+        });
+        add(
+                "<polyline points=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\"/>%n",
+                corners.toString().strip(), color);
+        svg.append(circles);
+    }
+
+    private static boolean shown(double value, boolean log) {
+        return Double.isFinite(value) && (!log || value > 0);
+    }
+
+    /** Maps values to coordinates. */
+    private static final class Axis {
+        private final double base;
+        private final double low;
+        private final double high;
+        private final double from;
+        private final double to;
+        private final double step;
+
+        /** If {@code base} is not 0, the axis is logarithmic and its ends are powers of the base; otherwise it starts at 0. */
+        Axis(double[] values, double base, double from, double to) {
+            this.base = base;
+            this.from = from;
+            this.to = to;
+            double least = Double.MAX_VALUE;
+            double most = -Double.MAX_VALUE;
+            for (double value : values) {
+                least = Math.min(least, scaled(value));
+                most = Math.max(most, scaled(value));
+            }
+            if (values.length == 0) {
+                least = 0;
+                most = 1;
+            }
+            double first = base > 0 ? Math.floor(least) : Math.min(0, least);
+            double last = base > 0 ? Math.ceil(most) : most;
+            last = last > first ? last : first + 1;
+            step = step((last - first) / MOST_TICKS);
+            low = base > 0 ? first : Math.floor(first / step) * step;
+            high = base > 0 ? last : Math.ceil(last / step) * step;
+        }
+
+        private double scaled(double value) {
+            return base > 0 ? Math.log(value) / Math.log(base) : value;
+        }
+
+        /** The next round number: 1, 2 or 5 times a power of 10; on a logarithmic axis, a whole number of powers. */
+        private double step(double least) {
+            double power = Math.pow(10, Math.floor(Math.log10(least)));
+            double digit = least / power;
+            double round = power * (digit <= 1 ? 1 : digit <= 2 ? 2 : digit <= 5 ? 5 : 10);
+            return base > 0 ? Math.max(1, Math.ceil(round)) : round;
+        }
+
+        double at(double value) {
+            return from + (to - from) * (scaled(value) - low) / (high - low);
+        }
+
+        /** The labels of round values, by coordinate. */
+        Map<Double, String> ticks(DoubleFunction<String> label) {
+            Map<Double, String> ticks = new LinkedHashMap<>();
+            for (double tick = low; tick < high + step / 1000; tick += step) {
+                double value = base > 0 ? Math.pow(base, Math.round(tick)) : tick;
+                ticks.put(at(value), label.apply(value));
+            }
+            return ticks;
+        }
+    }
+
+    private static String number(double value) {
+        return BigDecimal.valueOf(value)
+                .round(new MathContext(6))
+                .stripTrailingZeros()
+                .toPlainString();
+    }
+
+    private static String color(int index) {
+        return COLORS.get(index % COLORS.size());
+    }
+
+    private void text(double x, double y, String anchor, String kind, String text) {
+        add(
+                "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" class=\"%s\">%s</text>%n",
+                x, y, anchor, kind, escaped(text));
+    }
+
+    private static String escaped(String text) {
+        return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;");
+    }
+
+    private void add(String format, Object... arguments) {
+        svg.append(String.format(Locale.ROOT, format, arguments));
+    }
+
+    /** The label of a size that is given as an exponent of 2: 20 is 1 MiB. */
+    static String size(double exponent) {
+        int power = (int) Math.round(exponent);
+        if (Math.abs(exponent - power) > 0.01 || power < 0 || power >= 10 * UNITS.size()) {
+            return "";
+        }
+        return (1 << power % 10) + " " + UNITS.get(power / 10);
+    }
+}

@@ -1,0 +1,223 @@
+package io.github.nccl4j.tools.survival;
+
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.NcclLibrary;
+import io.github.nccl4j.launch.RankInfo;
+import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.tools.Main;
+import io.github.nccl4j.tools.launch.ChildProcesses;
+import io.github.nccl4j.tools.launch.LaunchOptions;
+import io.github.nccl4j.tools.support.FreeGpuMemory;
+import io.github.nccl4j.tools.support.Leftovers;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.Random;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.Callable;
+import java.util.stream.Stream;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/** {@code nccl4j survival}: kills a rank in a loop of all-reduces, again and again, and looks how the others go on. */
+@Command(
+        name = "survival",
+        sortOptions = false,
+        description = {
+            "Kills one rank amid a loop of all-reduces, in each round another one at another moment.",
+            "",
+            "The others must get an exception, make a communicator of those that are left, and finish an all-reduce with the "
+                    + "right result; afterwards no process, file, socket or GPU memory may be left. Exit code 1 if a round "
+                    + "has failed.",
+            ""
+        })
+public final class SurvivalCommand implements Callable<Integer> {
+    /** What the victim may do to the others. */
+    enum Death {
+        KILL,
+        STOP
+    }
+
+    private static final long SLACK_MILLIS = 2000;
+    private static final long LOST_GPU_BYTES = 8 << 20;
+    private static final long SETTLE_NANOS = 10_000_000_000L;
+
+    @Option(
+            names = {"-h", "--help"},
+            usageHelp = true,
+            description = "Show this help.")
+    private boolean help;
+
+    @Mixin
+    private LaunchOptions.Usual launch;
+
+    @Option(
+            names = {"-r", "--rounds"},
+            paramLabel = "N",
+            defaultValue = "20",
+            description = "How often. Default: ${DEFAULT-VALUE}.")
+    private int rounds;
+
+    @Option(
+            names = {"-d", "--deadline"},
+            paramLabel = "SECONDS",
+            defaultValue = "10",
+            description =
+                    "The communicators' deadline: exceptions come at most 2 s after it, and where the library notices "
+                            + "dead ranks, as the host engine does, 2 s after the death. Default: ${DEFAULT-VALUE}.")
+    private int deadline;
+
+    @Option(
+            names = {"-c", "--count"},
+            paramLabel = "N",
+            defaultValue = "1000000",
+            description = "Elements (int64) of an all-reduce. Default: ${DEFAULT-VALUE}.")
+    private int count;
+
+    @Option(names = "--stop", description = "The rank is stopped (SIGSTOP), not killed (SIGKILL).")
+    private boolean stop;
+
+    @Option(names = "--seed", paramLabel = "N", description = "Victims and moments follow from it. Default: the time.")
+    private Long seed;
+
+    @Spec
+    private CommandLine.Model.CommandSpec spec;
+
+    /** For the command line. */
+    public SurvivalCommand() {}
+
+    @Override
+    public Integer call() throws Exception {
+        if (rounds < 1 || deadline < 1 || count < 1) {
+            throw new ParameterException(
+                    spec.commandLine(), "-r, -d and -c must be at least 1: " + rounds + ", " + deadline + ", " + count);
+        }
+        Optional<RankInfo> self = launch.self();
+        if (self.isPresent()) {
+            Survivor.Task task = Survivor.Task.ofProcess()
+                    .orElseThrow(() -> new ParameterException(
+                            spec.commandLine(), "survival launches its ranks itself, and needs no launcher around it"));
+            return launch.runRank((rank, patience) -> new Survivor(task, rank, patience).run(), self.get());
+        }
+        int size = launch.ranks();
+        if (size < 2) {
+            throw new ParameterException(spec.commandLine(), "-n must be at least 2, since one is killed: " + size);
+        }
+        launch.decide(size, true).apply();
+        return runRounds(size) ? 0 : 1;
+    }
+
+    private boolean runRounds(int size) throws IOException, InterruptedException {
+        NcclLibrary library = NcclLibrary.get();
+        int gpus = library.engine() == Engine.HOST ? 0 : size;
+        if (gpus > Device.cudaCount()) {
+            throw new IllegalStateException(
+                    size + " ranks need a GPU each, and this process sees " + Device.cudaCount());
+        }
+        long start = seed == null ? System.nanoTime() : seed;
+        System.out.println(library + System.lineSeparator() + size + " ranks, " + rounds + " rounds, deadline "
+                + deadline + " s, seed " + start);
+        Random random = new Random(start);
+        Death death = stop ? Death.STOP : Death.KILL;
+        long limit = (gpus == 0 && !stop ? 0 : deadline * 1000L) + SLACK_MILLIS;
+        List<Long> freeBefore = FreeGpuMemory.free(gpus);
+        Set<String> filesBefore = Leftovers.now();
+        int failed = 0;
+        long slowest = 0;
+        for (int round = 1; round <= rounds; round++) {
+            // Not rank 0, whose process keeps the store.
+            int victim = 1 + random.nextInt(size - 1);
+            int moment = random.nextInt(500);
+            long began = System.nanoTime();
+            Path folder = Files.createTempDirectory("survival");
+            Set<String> wrong = new TreeSet<>();
+            try {
+                Survivor.Task task =
+                        new Survivor.Task(victim, death, moment, Duration.ofSeconds(deadline), count, folder);
+                int code = launch.launch(Main.class, task.options(), rank -> rank == victim);
+                System.out.printf(
+                        Locale.ROOT,
+                        "round %d: rank %d %s %d ms into the loop%n",
+                        round,
+                        victim,
+                        stop ? "stopped" : "killed",
+                        moment);
+                for (int rank = 0; rank < size; rank++) {
+                    if (rank == victim) {
+                        continue;
+                    }
+                    Survivor.Report report = Survivor.Report.read(folder, rank);
+                    System.out.println("  rank " + rank + ": " + report);
+                    if (!report.right()) {
+                        wrong.add("rank " + rank + " did not get through");
+                    } else if (report.millis() > limit) {
+                        wrong.add("rank " + rank + " got its exception after " + report.millis()
+                                + " ms, expected at most " + limit);
+                    }
+                    if (report.right() && stop && !report.names(victim)) {
+                        wrong.add("the exception of rank " + rank + " does not name rank " + victim);
+                    }
+                    slowest = Math.max(slowest, report.millis());
+                }
+                if (code != 0) {
+                    wrong.add("exit code " + code);
+                }
+            } finally {
+                delete(folder);
+            }
+            long processes = ChildProcesses.descendants().count();
+            if (processes > 0) {
+                wrong.add(processes + " processes are left");
+            }
+            Set<String> files = Leftovers.since(filesBefore);
+            if (!files.isEmpty()) {
+                wrong.add("left: " + files);
+            }
+            List<Long> free = settled(gpus, freeBefore);
+            if (FreeGpuMemory.lost(freeBefore, free) > LOST_GPU_BYTES) {
+                wrong.add("GPU memory is lost");
+            }
+            System.out.printf(
+                    Locale.ROOT,
+                    "  in %.1f s%s; %s%n",
+                    (System.nanoTime() - began) / 1e9,
+                    gpus == 0 ? "" : "; GPU memory in use " + FreeGpuMemory.difference(freeBefore, free),
+                    wrong.isEmpty() ? "right" : "WRONG: " + String.join("; ", wrong));
+            if (!wrong.isEmpty()) {
+                failed++;
+            }
+        }
+        System.out.println(
+                rounds + " rounds, " + failed + " failed, slowest exception after " + slowest + " ms, seed " + start);
+        return failed == 0;
+    }
+
+    /** The driver may need a moment to take back what a killed process had. */
+    private static List<Long> settled(int gpus, List<Long> before) throws InterruptedException {
+        long start = System.nanoTime();
+        List<Long> free = FreeGpuMemory.free(gpus);
+        while (FreeGpuMemory.lost(before, free) > LOST_GPU_BYTES && System.nanoTime() - start < SETTLE_NANOS) {
+            Thread.sleep(100);
+            free = FreeGpuMemory.free(gpus);
+        }
+        return free;
+    }
+
+    private static void delete(Path folder) throws IOException {
+        try (Stream<Path> files = Files.list(folder)) {
+            for (Path file : files.toList()) {
+                Files.delete(file);
+            }
+        }
+        Files.delete(folder);
+    }
+}

@@ -1,0 +1,237 @@
+package io.github.nccl4j.tools.survival;
+
+import io.github.nccl4j.highlevel.CallInterceptor;
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CudaStream;
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element.Int64;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.NcclLibrary;
+import io.github.nccl4j.highlevel.NcclRemoteException;
+import io.github.nccl4j.highlevel.NcclResultException;
+import io.github.nccl4j.highlevel.NcclTimeoutException;
+import io.github.nccl4j.highlevel.Recovery;
+import io.github.nccl4j.highlevel.ReduceOp;
+import io.github.nccl4j.launch.RankInfo;
+import io.github.nccl4j.launch.Rendezvous;
+import io.github.nccl4j.launch.TcpStore;
+import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.tools.conformance.StallWatch;
+import io.github.nccl4j.tools.launch.Signals;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/** One rank of a round of {@link SurvivalCommand}, in a process of its own. */
+final class Survivor {
+    /** Beyond this something hangs, and this process ends with all its stacks printed. */
+    private static final Duration MORE_THAN_ENOUGH = Duration.ofSeconds(90);
+
+    private static final int STALLED = 3;
+
+    private static final int WARM_CALLS = 5;
+
+    private final Task task;
+    private final RankInfo self;
+    private final Duration patience;
+    private final AtomicBoolean shrunk = new AtomicBoolean();
+
+    Survivor(Task task, RankInfo self, Duration patience) {
+        this.task = task;
+        this.self = self;
+        this.patience = patience;
+    }
+
+    /** What the ranks of a round do. */
+    record Task(int victim, SurvivalCommand.Death death, int moment, Duration deadline, int count, Path folder) {
+        private static final String PROPERTY = "nccl4j.survival";
+
+        /** For the JVM of a rank. */
+        List<String> options() {
+            return List.of("-D" + PROPERTY + "=" + victim + "," + death + "," + moment + "," + deadline.toSeconds()
+                    + "," + count + "," + folder);
+        }
+
+        static Optional<Task> ofProcess() {
+            return Optional.ofNullable(System.getProperty(PROPERTY)).map(text -> {
+                String[] parts = text.split(",", 6);
+                return new Task(
+                        Integer.parseInt(parts[0]),
+                        SurvivalCommand.Death.valueOf(parts[1]),
+                        Integer.parseInt(parts[2]),
+                        Duration.ofSeconds(Long.parseLong(parts[3])),
+                        Integer.parseInt(parts[4]),
+                        Path.of(parts[5]));
+            });
+        }
+    }
+
+    /** What became of a rank that was not killed. */
+    record Report(boolean right, long millis, String exception, String end) {
+        void write(Path folder, int rank) {
+            try {
+                Files.writeString(
+                        folder.resolve("rank" + rank), right + "\n" + millis + "\n" + exception + "\n" + end + "\n");
+            } catch (IOException e) {
+                throw new UncheckedIOException(e);
+            }
+        }
+
+        static Report read(Path folder, int rank) throws IOException {
+            Path file = folder.resolve("rank" + rank);
+            if (!Files.exists(file)) {
+                return new Report(false, -1, "no report", "no report");
+            }
+            List<String> lines = Files.readAllLines(file);
+            return new Report(
+                    Boolean.parseBoolean(lines.get(0)), Long.parseLong(lines.get(1)), lines.get(2), lines.get(3));
+        }
+
+        boolean names(int rank) {
+            return exception.matches(".*\\brank " + rank + "\\b.*");
+        }
+
+        @Override
+        public String toString() {
+            return "after " + millis + " ms " + exception + "; " + end;
+        }
+    }
+
+    int run() {
+        StallWatch watch = new StallWatch(
+                MORE_THAN_ENOUGH.plus(task.deadline.multipliedBy(4)), System.err, () -> Runtime.getRuntime()
+                        .halt(STALLED));
+        watch.start();
+        watch.at("its round");
+        Device device = NcclLibrary.get().engine() == Engine.HOST
+                ? Device.host()
+                : Device.cuda(self.device(Device.cudaCount()));
+        NcclLibrary.intercept(new CallInterceptor() {
+            @Override
+            public void after(Call call, int result, long nanoseconds) {
+                if (call.function().equals("ncclCommShrink")) {
+                    shrunk.set(true);
+                }
+            }
+        });
+        try (TcpStore store = TcpStore.builder().timeout(patience).open(self);
+                CudaStream stream = CudaStream.nonBlocking(device);
+                DeviceBuffer<Int64> numbers = device.allocate(ElementType.INT64, task.count);
+                Recovery recovery = Recovery.begin(
+                        store, "survival", Communicator.builder().device(device).deadline(task.deadline))) {
+            return run(store, recovery, numbers, stream);
+        }
+    }
+
+    private int run(TcpStore store, Recovery recovery, DeviceBuffer<Int64> numbers, CudaStream stream) {
+        NcclResultException lost = null;
+        for (int call = 0; lost == null; call++) {
+            try {
+                require(
+                        sum(recovery.communicator(), numbers, stream) == expected(recovery.members()),
+                        "a sum is wrong");
+            } catch (NcclRemoteException | NcclTimeoutException failure) {
+                lost = failure;
+            }
+            if (call == WARM_CALLS && self.rank() == task.victim) {
+                dieLater(store);
+            }
+        }
+        long now = System.currentTimeMillis();
+        long millis = now - ByteBuffer.wrap(store.get("died", patience)).getLong();
+        String exception =
+                lost.getClass().getSimpleName() + ": " + lost.getMessage().replace('\n', ' ');
+        recovery.recover(task.deadline.plusSeconds(2));
+        List<Integer> left = recovery.members();
+        boolean right = !left.contains(task.victim)
+                && left.size() == self.worldSize() - 1
+                && sum(recovery.communicator(), numbers, stream) == expected(left);
+        new Report(
+                        right,
+                        millis,
+                        exception,
+                        (shrunk.get() ? "shrunk to ranks " : "made anew of ranks ") + left + ", all-reduce "
+                                + (right ? "right" : "WRONG"))
+                .write(task.folder, self.rank());
+        endTogether(store.among("end", left), left);
+        return 0;
+    }
+
+    /** The store ends with rank 0, and the one that was stopped by rank 0's hand. */
+    private void endTogether(Rendezvous survivors, List<Integer> left) {
+        survivors.barrier("end", patience);
+        if (task.death == SurvivalCommand.Death.STOP && self.rank() == 0) {
+            ProcessHandle.of(Long.parseLong(read("pid"))).ifPresent(ProcessHandle::destroyForcibly);
+        }
+    }
+
+    private static long expected(List<Integer> ranks) {
+        return ranks.stream().mapToLong(rank -> rank + 1L).sum();
+    }
+
+    /** The sum of the ranks' numbers, if all elements have it, else -1. */
+    private long sum(Communicator communicator, DeviceBuffer<Int64> numbers, CudaStream stream) {
+        numbers.fill(self.rank() + 1L);
+        communicator.allReduce(numbers, ReduceOp.SUM, stream);
+        communicator.work(stream).await();
+        long[] sums = new long[task.count];
+        numbers.copyTo(sums);
+        for (long sum : sums) {
+            if (sum != sums[0]) {
+                return -1;
+            }
+        }
+        return sums[0];
+    }
+
+    private void require(boolean right, String what) {
+        if (!right) {
+            throw new IllegalStateException("rank " + self.rank() + ": " + what);
+        }
+    }
+
+    private void dieLater(TcpStore store) {
+        Thread death = new Thread(() -> {
+            long pid = ProcessHandle.current().pid();
+            try {
+                Thread.sleep(task.moment);
+                Files.writeString(task.folder.resolve("pid"), Long.toString(pid));
+            } catch (IOException | InterruptedException e) {
+                throw new IllegalStateException(e);
+            }
+            store.set(
+                    "died",
+                    ByteBuffer.allocate(Long.BYTES)
+                            .putLong(System.currentTimeMillis())
+                            .array());
+            kill(ProcessHandle.current().pid(), task.death.name());
+        });
+        death.setDaemon(true);
+        death.start();
+    }
+
+    private String read(String name) {
+        try {
+            return Files.readString(task.folder.resolve(name));
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    private static void kill(long pid, String signal) {
+        try {
+            Signals.send(signal, pid);
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+}

@@ -1,0 +1,60 @@
+package io.github.nccl4j.tools;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.global.nccl;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import picocli.CommandLine;
+
+/** The command {@code check-header}; the tests of {@code nccl-header} cover the comparison. */
+class CheckHeaderTest {
+
+    @TempDir
+    Path folder;
+
+    private record Outcome(int code, String out, String err) {}
+
+    private static Outcome check(Path path) {
+        StringWriter out = new StringWriter();
+        StringWriter err = new StringWriter();
+        CommandLine command = Main.commandLine().setOut(new PrintWriter(out)).setErr(new PrintWriter(err));
+        return new Outcome(command.execute("check-header", path.toString()), out.toString(), err.toString());
+    }
+
+    private static String ourHeader() throws IOException {
+        try (var text = nccl.class.getResourceAsStream("/io/github/nccl4j/include/nccl.h")) {
+            return new String(text.readAllBytes(), StandardCharsets.UTF_8);
+        }
+    }
+
+    @Test
+    void equalHeaderPasses() throws IOException {
+        Files.writeString(folder.resolve("nccl.h"), ourHeader());
+        Outcome outcome = check(folder);
+        assertEquals(0, outcome.code(), outcome.toString());
+        assertTrue(outcome.out().startsWith("nccl.h 2.32.3: 0 differences, "), outcome.out());
+    }
+
+    @Test
+    void differentConstantFails() throws IOException {
+        String changed = ourHeader().replace("#define NCCL_SPLIT_NOCOLOR -1", "#define NCCL_SPLIT_NOCOLOR -2");
+        Outcome outcome = check(Files.writeString(folder.resolve("nccl.h"), changed));
+        assertEquals(1, outcome.code(), outcome.toString());
+        assertTrue(outcome.out().contains("NCCL_SPLIT_NOCOLOR"), outcome.out());
+    }
+
+    @Test
+    void missingPathIsAnArgumentError() {
+        Outcome outcome = check(folder.resolve("none"));
+        assertEquals(2, outcome.code(), outcome.toString());
+        assertTrue(outcome.err().contains("no such file or folder: " + folder.resolve("none")), outcome.err());
+    }
+}

@@ -1,0 +1,160 @@
+package io.github.nccl4j.tools;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.tools.launch.ChildProcesses;
+import io.github.nccl4j.tools.support.Programs;
+import io.github.nccl4j.tools.support.ToolsJar;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.DynamicTest;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestFactory;
+import org.junit.jupiter.api.Timeout;
+
+/**
+ * Runs the commands in the {@code sh} blocks of the README and the documentation, with the jar that {@code ./nccl4j} runs.
+ *
+ * <p>Blocks of commands that can't run here carry a mark: {@code sh gate} (the gate runs them), {@code sh gpu}, {@code sh
+ * cluster}, {@code sh install} (need a network) and {@code sh example} (contain values of the reader).
+ */
+@Timeout(600)
+class DocsCommandsTest {
+    private static final Path README = Path.of("../README.md");
+    private static final Path DOCS = Path.of("../docs");
+    private static final Path GATE = Path.of("../.ci/run");
+
+    /** The marks; each marked command must contain one of the words. */
+    private static final Map<String, List<String>> MARKS = Map.of(
+            "gpu", List.of("./nccl4j", "nvcc", "startup.py"),
+            "cluster", List.of("torchrun", "mpirun", "srun", "kubectl", "MASTER_ADDR="),
+            "install", List.of("pip ", "mvn ", "apt-get "),
+            "example", List.of("--pid", "-jar", "<", "plot", "> nccl.key"),
+            "gate", List.of("./nccl4j"));
+
+    private record Outcome(int code, List<String> output) {}
+
+    /** Outcomes of commands by their arguments: several pages may contain the same command. */
+    private static final Map<String, Outcome> OUTCOMES = new HashMap<>();
+
+    private record Command(String place, String mark, String line) {}
+
+    /** A command in an indented block, which has no mark. */
+    private static final Pattern INDENTED =
+            Pattern.compile(" {4}(\\./nccl4j|mvn|pip|apt-get|torchrun|mpirun|srun|kubectl|\\.ci/|benchmarks/).*");
+
+    private static List<Path> pages() throws IOException {
+        List<Path> pages = new ArrayList<>(List.of(README));
+        try (Stream<Path> files = Files.walk(DOCS)) {
+            files.filter(file -> file.toString().endsWith(".md")).sorted().forEach(pages::add);
+        }
+        return pages;
+    }
+
+    private static List<Command> commands() throws IOException {
+        List<Command> commands = new ArrayList<>();
+        for (Path page : pages()) {
+            String mark = null;
+            List<String> lines = Files.readAllLines(page);
+            for (int i = 0; i < lines.size(); i++) {
+                String line = lines.get(i);
+                if (line.startsWith("```")) {
+                    mark = mark == null && line.startsWith("```sh")
+                            ? line.substring(5).strip()
+                            : null;
+                } else if (mark != null) {
+                    StringBuilder whole = new StringBuilder(line);
+                    while (whole.toString().endsWith("\\")) {
+                        whole.setLength(whole.length() - 1);
+                        whole.append(lines.get(++i).strip());
+                    }
+                    commands.add(new Command(page + ":" + (i + 1), mark, whole.toString()));
+                }
+            }
+        }
+        return commands;
+    }
+
+    @Test
+    void commandsAreInFencedBlocks() throws IOException {
+        for (Path page : pages()) {
+            assertEquals(
+                    List.of(),
+                    Files.readAllLines(page).stream()
+                            .filter(line -> INDENTED.matcher(line).matches())
+                            .toList(),
+                    page.toString());
+        }
+    }
+
+    @Test
+    void markedCommandsNeedTheirMark() throws IOException {
+        for (Command command : commands()) {
+            if (!command.mark().isEmpty()) {
+                List<String> words = MARKS.get(command.mark());
+                assertTrue(
+                        words != null && words.stream().anyMatch(command.line()::contains),
+                        command.place() + ": '" + command.mark() + "' for " + command.line());
+            }
+        }
+    }
+
+    @Test
+    void gateRunsCommandsMarkedGate() throws IOException {
+        String gate = Files.readString(GATE);
+        List<Command> marked = commands().stream()
+                .filter(command -> command.mark().equals("gate"))
+                .toList();
+        assertFalse(marked.isEmpty());
+        for (Command command : marked) {
+            assertTrue(gate.contains(command.line()), command.place() + ": .ci/run has no " + command.line());
+        }
+    }
+
+    @TestFactory
+    Stream<DynamicTest> unmarkedCommandsSucceed() throws IOException {
+        List<Command> unmarked =
+                commands().stream().filter(command -> command.mark().isEmpty()).toList();
+        assertTrue(unmarked.size() >= 4, unmarked.toString());
+        return unmarked.stream()
+                .map(command -> DynamicTest.dynamicTest(command.place() + " " + command.line(), () -> run(command)));
+    }
+
+    private static void run(Command command) throws IOException, InterruptedException {
+        assertTrue(command.line().startsWith("./nccl4j "), command.place() + ": " + command.line());
+        String arguments = command.line().substring("./nccl4j ".length());
+        if (arguments.contains("with-python")) {
+            Programs.require("python3", "python3");
+        }
+        if (!OUTCOMES.containsKey(arguments)) {
+            OUTCOMES.put(arguments, run(arguments));
+        }
+        Outcome outcome = OUTCOMES.get(arguments);
+        String text = command.place() + ": " + command.line() + "\n" + String.join("\n", outcome.output());
+        if (arguments.startsWith("doctor")) {
+            // This machine may have a problem; the exit code must agree.
+            boolean found =
+                    outcome.output().stream().anyMatch(line -> line.strip().startsWith("problem "));
+            assertEquals(found ? 1 : 0, outcome.code(), text);
+            assertTrue(outcome.output().containsAll(List.of("NCCL library", "GPUs", "network")), text);
+        } else {
+            assertEquals(0, outcome.code(), text);
+            SamplesTest.assertEveryRankChecked(arguments, outcome.output());
+        }
+    }
+
+    private static Outcome run(String arguments) throws IOException, InterruptedException {
+        Process process = ChildProcesses.start(ToolsJar.command(List.of(arguments.split(" +"))));
+        List<String> output = SamplesTest.output(process);
+        return new Outcome(process.waitFor(), output);
+    }
+}

@@ -1,0 +1,190 @@
+package io.github.nccl4j.tools;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.BufferedWriter;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import picocli.CommandLine;
+
+class MainTest {
+
+    private final StringWriter out = new StringWriter();
+    private final StringWriter err = new StringWriter();
+
+    private int execute(String arguments) {
+        CommandLine command = Main.commandLine();
+        // Buffered like that of a process, so that a missing flush shows.
+        command.setOut(new PrintWriter(new BufferedWriter(out), true));
+        command.setErr(new PrintWriter(err, true));
+        return command.execute(arguments.isEmpty() ? new String[0] : arguments.split(" "));
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "runn 01 -n 4 | no such command: 'runn'; there are COMMANDS; did you mean run?",
+                "--versio | Unknown option: '--versio'; did you mean --version?",
+                "run 01 -n 2 --enginee host | Unknown options: '--enginee', 'host'; did you mean --engine?",
+                "run 01 -n 2147483647 | RANKS",
+                "run 01 -n 99999999999 | Invalid value for option '--ranks': '99999999999' is not an int",
+                "startup -n 2147483647 | RANKS",
+                "perf all_reduce -np 2147483647 | RANKS",
+                "perf all_reduce -np 1 -t 2147483647 -g 2 | -t times -g must be at most 4096: 2147483647, 2",
+                "perf all_reduce -np 1 -e 9000000G | -e must be at most 1048576G: 9663676416000000",
+                "perf all_reduce -np 1 -y 2 | -y must be 0 or 1: 2",
+                "perf all_reduce -np 1 -C -1 | -C must be 0 or 1: -1",
+                "perf all_reduce -np 1 -S 2 | -S must be 0 or 1: 2",
+                "perf all_reduce -np 1 -w -1 | -w, -N and -c must not be negative: -1, 1, 1",
+                "perf all_reduce -np 1 -u -1 | -T, -G and -u must not be negative: 0, 0, -1",
+                "perf all_reduce -np 1 --rounds 0 | --rounds must be at least 1: 0",
+                "perf all_reduce -np 1 -J /nonexistent/x | -J: no such folder: /nonexistent",
+                "perf all_reduce -np 1 -J x --plot /nonexistent/x.svg | --plot: no such folder: /nonexistent",
+                "perf alltoallv -np 1 --matrix /nonexistent | can't read the matrix: /nonexistent: no such file or folder",
+                "plot x -o x.gif | -o must end with .svg or .png: x.gif",
+                "plot x -o /nonexistent/x.svg | -o: no such folder: /nonexistent",
+                "doctor --pid 0 | --pid must be at least 1: 0",
+                "doctor --timeout 0 | --timeout must be at least 1: 0",
+                "run 99 -n 4 | no such sample: '99'; there are NAMES",
+                "run 99 -e 4M | no such sample: '99'; there are NAMES",
+                "run | which sample? There are NAMES",
+                "run 01 -n 0 | -n must be at least 1: 0",
+                "run -n -3 02 | -n must be at least 1: -3",
+                "run -n 2 02 --timeout 0 | --timeout must be at least 1: 0",
+                "run 01 -n 2 --timeout 0 | --timeout must be at least 1: 0",
+                "run 01 -n 2 --engine cuda | no such engine: 'cuda' (nccl, rccl, host or auto)",
+                "run 01 -n 2 --timeout 99999999999 | Invalid value for option '--timeout': '99999999999' is not an int",
+                "run 01 -n 2 --init-timeout 0 | --init-timeout must be at least 1: 0",
+                "run 01 -n two | Invalid value for option '--ranks': 'two' is not an int",
+                "run 01 -n 2 -e 8 -e 16 | option '-e' (SIZE) should be specified only once",
+                "run 02 -n 2 -e | Missing required parameter for option '-e' (SIZE)",
+                "run 02 -n 2 -c 1 | Unknown options: '-c', '1'",
+            })
+    void wrongArgumentsAreReported(String arguments, String message) {
+        assertEquals(2, execute(arguments));
+        assertEquals(
+                "nccl4j: "
+                        + message.replace("NAMES", Samples.names())
+                                .replace(
+                                        "COMMANDS",
+                                        "run, list, check-header, doctor, perf, plot, startup, conformance, survival")
+                                .replace("RANKS", tooManyRanks()),
+                err.toString().lines().findFirst().orElse(""));
+        assertEquals("", out.toString());
+    }
+
+    private static String tooManyRanks() {
+        int processors = Runtime.getRuntime().availableProcessors();
+        return "at most 64 ranks per processor are allowed: 2147483647 ranks, " + processors
+                + (processors == 1 ? " processor" : " processors") + "; use --oversubscribe to start them anyway";
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "plot /nonexistent.json -o x.svg | /nonexistent.json: no such file or folder",
+                "plot /proc -o x.svg | /proc is a folder, not a file of results",
+            })
+    void unreadableFileIsReportedWithTheReason(String arguments, String message) {
+        assertEquals(1, execute(arguments));
+        assertEquals("nccl4j: " + message, err.toString().strip());
+    }
+
+    @Test
+    void helpOfAllCommandsHas80Columns() {
+        for (CommandLine command : Main.commandLine().getSubcommands().values()) {
+            assertHelpFits(command);
+            command.getSubcommands().values().forEach(this::assertHelpFits);
+        }
+        assertEquals(0, execute("list"));
+        assertEquals(List.of(), wideLines(out.toString()));
+    }
+
+    private void assertHelpFits(CommandLine command) {
+        assertEquals(List.of(), wideLines(command.getUsageMessage()), command.getCommandName());
+    }
+
+    private static List<String> wideLines(String text) {
+        return text.lines().filter(line -> line.length() > 80).toList();
+    }
+
+    @Test
+    void helpOfTheScriptHas80Columns() throws IOException {
+        String script = Files.readString(Path.of("../nccl4j"));
+        String help = script.substring(script.indexOf("<<'HELP'"), script.indexOf("\nHELP"));
+        assertEquals(List.of(), wideLines(help));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"", "--help", "run --help", "run 01 --help", "run 02 -h", "run 03-all-to-all-v -h"})
+    void helpSucceeds(String arguments) {
+        assertEquals(0, execute(arguments));
+        assertTrue(out.toString().startsWith("Usage: nccl4j"), out.toString());
+    }
+
+    /** Samples have consecutive numbers and can be called by number, by name or by both. */
+    @Test
+    void listsTheSamples() {
+        assertEquals(0, execute("list"));
+        List<String> lines =
+                out.toString().lines().filter(line -> !line.startsWith(" ")).toList();
+        assertEquals(10, lines.size());
+        for (int i = 0; i < lines.size(); i++) {
+            String name = Samples.all().get(i).name();
+            assertTrue(lines.get(i).startsWith(name + " "), lines.get(i));
+            assertTrue(name.startsWith(String.format(Locale.ROOT, "%02d-", i + 1)), name);
+            assertEquals(
+                    Stream.of(name.substring(0, 2), Integer.toString(i + 1), name.substring(3))
+                            .distinct()
+                            .toList(),
+                    List.of(Samples.all().get(i).aliases()));
+        }
+    }
+
+    @Test
+    void readmeListsTheSameSamples() throws IOException {
+        List<String> names = Files.readString(Path.of("../README.md"))
+                .lines()
+                .map(Pattern.compile("\\| `(\\d\\d-[a-z-]+)` \\|.*")::matcher)
+                .filter(Matcher::matches)
+                .map(row -> row.group(1))
+                .toList();
+        assertEquals(Samples.all().stream().map(Samples.Sample::name).toList(), names);
+    }
+
+    @Test
+    void commandLineHasOnlyTheRequestedCommand() {
+        assertEquals(
+                Set.of("perf"),
+                Main.commandLine("perf", "all_reduce").getSubcommands().keySet());
+        assertEquals(
+                Main.commandLine().getSubcommands().keySet(),
+                Main.commandLine("unknown").getSubcommands().keySet());
+        for (String name : Main.commandLine().getSubcommands().keySet()) {
+            assertEquals(
+                    name,
+                    Main.commandLine(name)
+                            .getSubcommands()
+                            .get(name)
+                            .getCommandSpec()
+                            .name(),
+                    "the name that the class declares");
+        }
+    }
+}

@@ -1,0 +1,219 @@
+package io.github.nccl4j.tools.launch;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.tools.support.MarkedProcesses;
+import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.OutputStream;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+@Timeout(600)
+class LauncherTest {
+
+    private final ByteArrayOutputStream out = new ByteArrayOutputStream();
+    private final ByteArrayOutputStream err = new ByteArrayOutputStream();
+
+    private int launch(int ranks, Duration limit, String... arguments) throws IOException, InterruptedException {
+        return new Launcher(
+                        JavaCommand.of(List.of(), TestRank.class.getName(), List.of(arguments)),
+                        ranks,
+                        Map.of("EXTRA", "more"),
+                        limit,
+                        new PrintStream(out, true, StandardCharsets.UTF_8),
+                        new PrintStream(err, true, StandardCharsets.UTF_8))
+                .run();
+    }
+
+    private List<String> outLines() {
+        return out.toString(StandardCharsets.UTF_8).lines().toList();
+    }
+
+    private List<String> errLines() {
+        return err.toString(StandardCharsets.UTF_8).lines().toList();
+    }
+
+    @Test
+    void ranksGetTorchrunVariables() throws Exception {
+        assertEquals(0, launch(2, null, "environment"));
+        for (int rank = 0; rank < 2; rank++) {
+            String prefix = "[" + rank + "] ";
+            assertTrue(outLines().contains(prefix + "RANK=" + rank));
+            assertTrue(outLines().contains(prefix + "LOCAL_RANK=" + rank));
+            assertTrue(outLines().contains(prefix + "WORLD_SIZE=2"));
+            assertTrue(outLines().contains(prefix + "LOCAL_WORLD_SIZE=2"));
+            assertTrue(outLines().contains(prefix + "MASTER_ADDR=127.0.0.1"));
+            assertTrue(outLines().contains(prefix + "EXTRA=more"));
+        }
+        assertEquals(
+                1,
+                outLines().stream()
+                        .filter(line -> line.contains("MASTER_PORT="))
+                        .map(line -> line.substring(line.indexOf('M')))
+                        .distinct()
+                        .count());
+        assertEquals(List.of(), errLines());
+    }
+
+    @Test
+    void returnsExitCodeOfFailedRank() throws Exception {
+        assertEquals(3, launch(3, null, "exit", "1", "3"));
+        assertEquals(1, errLines().size());
+        assertTrue(
+                errLines().get(0).matches("nccl4j: rank 1 \\(pid \\d+\\) exited with code 3"),
+                errLines().get(0));
+    }
+
+    @Test
+    void failureEndsOtherRanks(@TempDir Path folder) throws Exception {
+        assertEquals(7, launch(3, null, "exit-others-wait", "2", folder.toString()));
+        assertNoneAlive(3);
+    }
+
+    @Test
+    void failureEndsRanksThatIgnoreSigterm(@TempDir Path folder) throws Exception {
+        assertEquals(6, launch(3, null, "stubborn", "2", folder.toString()));
+        assertEquals(
+                2, outLines().stream().filter(line -> line.endsWith("] hook")).count(), () -> outLines()
+                        .toString());
+        assertNoneAlive(3);
+    }
+
+    @Test
+    void reportsKilledRankWhenOthersFailToo(@TempDir Path folder) throws Exception {
+        assertEquals(137, launch(3, null, "killed", "2", folder.toString()));
+        String last = errLines().get(errLines().size() - 1);
+        assertTrue(last.matches("nccl4j: rank 2 \\(pid \\d+\\) was killed by signal 9 \\(SIGKILL\\)"), last);
+        assertNoneAlive(3);
+    }
+
+    @Test
+    void reportsKilledRankWhenAnotherFailedBefore(@TempDir Path folder) throws Exception {
+        assertEquals(137, launch(3, null, "killed-second", "0", folder.toString()));
+        assertEquals(1, errLines().size(), () -> errLines().toString());
+        String line = errLines().get(0);
+        assertTrue(line.matches("nccl4j: rank 1 \\(pid \\d+\\) was killed by signal 9 \\(SIGKILL\\)"), line);
+    }
+
+    @Test
+    void outputLinesAreCompleteAndInOrder() throws Exception {
+        int count = 20_000;
+        assertEquals(0, launch(3, null, "lines", Integer.toString(count)));
+        for (int rank = 0; rank < 3; rank++) {
+            String prefix = "[" + rank + "] ";
+            List<String> own =
+                    outLines().stream().filter(line -> line.startsWith(prefix)).toList();
+            assertEquals(count + 1, own.size());
+            IntStream.range(0, count)
+                    .forEach(i -> assertEquals(prefix + "line " + i + " " + "x".repeat(i % 97), own.get(i)));
+            assertEquals(prefix + "no end of line", own.get(count));
+            assertTrue(errLines().contains(prefix + "on standard error"));
+        }
+        assertEquals(3 * (count + 1), outLines().size());
+    }
+
+    @Test
+    void timeLimitEndsRanksAndTheirChildren() throws Exception {
+        MarkedProcesses marked = new MarkedProcesses();
+        Launcher launcher = new Launcher(
+                List.of("/bin/sh", "-c", "sleep 1000 & wait"),
+                2,
+                Map.of(MarkedProcesses.VARIABLE, marked.value()),
+                Duration.ofSeconds(1),
+                System.out,
+                new PrintStream(err, true, StandardCharsets.UTF_8));
+        assertEquals(Launcher.TIMED_OUT, launcher.run());
+        assertEquals(List.of("nccl4j: timed out after 1 s; still running: ranks 0, 1"), errLines());
+        assertEquals(List.of(), marked.running());
+    }
+
+    @Test
+    void orphansOfRanksEndWithTheRun() throws Exception {
+        MarkedProcesses marked = new MarkedProcesses();
+        Map<String, String> environment = Map.of(MarkedProcesses.VARIABLE, marked.value());
+        String rank = "sleep 1000 >/dev/null 2>&1 & exit 0";
+        Launcher launcher = new Launcher(List.of("/bin/sh", "-c", rank), 2, environment, null, System.out, System.err);
+        assertEquals(0, launcher.run());
+        assertEquals(List.of(), marked.running());
+    }
+
+    /** SIGTERM and SIGINT run the launcher's shutdown hook; SIGKILL does not. */
+    @ParameterizedTest
+    @CsvSource({
+        "KILL, wait, 0",
+        "KILL, child, 2",
+        "KILL, memory, 0",
+        "KILL, stopped, 0",
+        "TERM, child, 2",
+        "TERM, stopped, 0",
+        "INT, wait, 0"
+    })
+    void ranksEndWithTheirLauncher(String signal, String what, int children) throws Exception {
+        MarkedProcesses marked = new MarkedProcesses();
+        // A build in the background of a shell ignores SIGINT, and its children inherit that.
+        List<String> command = new ArrayList<>(List.of("env", "--default-signal=INT"));
+        command.addAll(JavaCommand.of(List.of(), TestRank.class.getName(), List.of("launch", what)));
+        Process launcher = ChildProcesses.start(
+                marked.mark(new ProcessBuilder(command)).redirectError(ProcessBuilder.Redirect.DISCARD));
+        try (BufferedReader lines =
+                        new BufferedReader(new InputStreamReader(launcher.getInputStream(), StandardCharsets.UTF_8));
+                OutputStream orders = launcher.getOutputStream()) {
+            for (int rank = 0; rank < 2; rank++) {
+                String line = lines.readLine();
+                assertTrue(line.contains("pid "), line);
+            }
+            // The launcher, its guard, two ranks.
+            marked.await(4 + children);
+            Thread.sleep(what.equals("memory") ? 1000 : 0);
+            orders.write((signal + "\n").getBytes(StandardCharsets.US_ASCII));
+            orders.flush();
+            assertTrue(launcher.waitFor(20, TimeUnit.SECONDS));
+            marked.assertNoneLeft();
+        }
+    }
+
+    @Test
+    void commandThatCannotBeStartedThrows() {
+        Launcher launcher = new Launcher(List.of("/no/such/program"), 2, Map.of(), null, System.out, System.err);
+        IOException failure = assertThrows(IOException.class, launcher::run);
+        assertTrue(failure.getMessage().contains("/no/such/program"));
+    }
+
+    @Test
+    void rejectsZeroRanks() {
+        IllegalArgumentException failure = assertThrows(
+                IllegalArgumentException.class,
+                () -> new Launcher(List.of("true"), 0, Map.of(), null, System.out, System.err));
+        assertEquals("the number of ranks must be at least 1: 0", failure.getMessage());
+    }
+
+    /** Every rank prints its process id first. */
+    private void assertNoneAlive(int ranks) {
+        List<Long> pids = outLines().stream()
+                .filter(line -> line.contains("] pid "))
+                .map(line -> Long.parseLong(line.substring(line.lastIndexOf(' ') + 1)))
+                .toList();
+        assertEquals(ranks, pids.size(), () -> outLines().toString());
+        for (long pid : pids) {
+            assertFalse(ProcessHandle.of(pid).map(ProcessHandle::isAlive).orElse(false));
+        }
+    }
+}

@@ -1,2 +1,0 @@
-/** The checks of {@code nccl4j doctor}. Each check is a class that receives all its inputs, so that tests can replace them. */
-package io.github.nccl4j.samples.doctor;

@@ -1,6 +1,0 @@
-package io.github.nccl4j.samples.perf;
-
-/** Receives the results. Only the thread with rank 0 uses it. */
-interface Results {
-    void add(Row row);
-}

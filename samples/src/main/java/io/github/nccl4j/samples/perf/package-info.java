@@ -1,2 +1,0 @@
-/** {@code nccl4j perf}: measures collectives with the options, tables and result files of nccl-tests. */
-package io.github.nccl4j.samples.perf;

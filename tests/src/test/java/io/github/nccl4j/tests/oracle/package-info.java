@@ -1,2 +1,0 @@
-/** What operations must give, in plain Java and without a test framework: the element types and the reductions. */
-package io.github.nccl4j.tests.oracle;

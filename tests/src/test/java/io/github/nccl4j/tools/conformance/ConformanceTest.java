@@ -1,0 +1,159 @@
+package io.github.nccl4j.tools.conformance;
+
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.Element.Float32;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.UniqueId;
+import io.github.nccl4j.tests.ChildJvm;
+import io.github.nccl4j.tools.Main;
+import io.github.nccl4j.tools.oracle.ElementFormat;
+import io.github.nccl4j.tools.oracle.Reduction;
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The conformance suite on the host engine, the ranks in this JVM. */
+@Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class ConformanceTest {
+    private static void assertAllPassed(Report report) {
+        assertEquals(List.of(), report.failures());
+        assertEquals(0, report.skipped(), "the host engine has everything");
+        assertTrue(report.passed() > 6000, report.passed() + " passed");
+    }
+
+    @ParameterizedTest
+    @CsvSource({"2, true", "3, false", "4, true"})
+    void ranksInThreads(int size, boolean blocking) throws Exception {
+        assertAllPassed(new Ranks(blocking, ConformanceCommand::suite).inThreads(size));
+    }
+
+    @ParameterizedTest
+    @CsvSource({"2, false", "3, true"})
+    void allRanksInOneThread(int size, boolean blocking) {
+        assertAllPassed(new Ranks(blocking, ConformanceCommand::suite).inOneThread(size));
+    }
+
+    @Test
+    void memoryInWindows() throws Exception {
+        assertAllPassed(new Ranks(true, ConformanceCommand::suiteInWindows).inThreads(3));
+        assertAllPassed(new Ranks(false, ConformanceCommand::suiteInWindows).inOneThread(2));
+    }
+
+    @Test
+    void theCommandRunsProcessesAndThreadsAndAddsThemUp() {
+        ChildJvm.Outcome outcome = new ChildJvm()
+                .limit(Duration.ofMinutes(5))
+                .run(
+                        Main.class,
+                        "conformance",
+                        "-n",
+                        "2",
+                        "--engine",
+                        "host",
+                        "--processes",
+                        "--threads",
+                        "--blocking",
+                        "--plain");
+        assertEquals(0, outcome.exitCode(), outcome.output());
+        Matcher sums = Pattern.compile("(?m)^(?:\\[0\\] )?(\\d+) passed, 0 failed, 0 skipped$")
+                .matcher(outcome.output());
+        List<Integer> passed = new ArrayList<>();
+        while (sums.find()) {
+            passed.add(Integer.valueOf(sums.group(1)));
+        }
+        // The processes, the threads, and both.
+        assertEquals(3, passed.size(), outcome.output());
+        assertTrue(passed.get(0) > 1000, outcome.output());
+        assertEquals(passed.get(0), passed.get(1), outcome.output());
+        assertEquals(passed.get(0) + passed.get(1), passed.get(2), outcome.output());
+        assertTrue(outcome.output().contains("ALL_REDUCE"), outcome.output());
+    }
+
+    /** What can't be created is one failure at each rank, and not a table without any. */
+    @Test
+    void theCommandFailsWithTheRanks() {
+        ChildJvm.Outcome outcome = new ChildJvm()
+                .run(Main.class, "conformance", "-n", "2", "--library", "/none/libnccl.so", "--processes");
+        assertEquals(1, outcome.exitCode(), outcome.output());
+        assertTrue(outcome.output().contains("/none/libnccl.so"), outcome.output());
+        assertTrue(outcome.output().endsWith("\n0 passed, 3 failed, 0 skipped\n"), outcome.output());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"--processes", "--threads", "--one-thread"})
+    void theCommandEndsAtItsTimeout(String ranks) {
+        ChildJvm.Outcome outcome = new ChildJvm()
+                .limit(Duration.ofMinutes(1))
+                .run(Main.class, "conformance", "-n", "2", "--engine", "host", ranks, "--timeout", "2");
+        assertEquals(124, outcome.exitCode(), outcome.output());
+        assertTrue(outcome.output().contains("timed out after 2 s"), outcome.output());
+    }
+
+    @Test
+    void aRankThatStallsIsShownWithItsStack() throws Exception {
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        CountDownLatch stalled = new CountDownLatch(1);
+        StallWatch watch = new StallWatch(
+                Duration.ofMillis(100), new PrintStream(out, true, StandardCharsets.UTF_8), stalled::countDown);
+        Thread rank = new Thread(
+                () -> {
+                    watch.at("the call that never ends");
+                    assertDoesNotThrow(() -> stalled.await());
+                    watch.done();
+                },
+                "rank 7");
+        rank.start();
+        watch.start();
+        rank.join();
+        String text = out.toString(StandardCharsets.UTF_8);
+        assertTrue(text.matches("(?s).*\"rank 7\" is since \\d.*at: the call that never ends\n.*"), text);
+        assertTrue(text.contains("java.util.concurrent.CountDownLatch.await"), text);
+    }
+
+    @Test
+    void aWrongElementAndOneBeyondTheBufferAreSeen() {
+        List<ByteBuffer> inputs = List.of(floats(1, 2, 4), floats(0.1f, 0, 0));
+        Expectation exact = new Expectation(ElementFormat.FLOAT32, inputs, floats(9, 9), true);
+        exact.reduced(Reduction.SUM, 0, 1, 1);
+        exact.compare(floats(9, 1.1f));
+        assertThrows(AssertionError.class, () -> exact.compare(floats(9, Math.nextUp(1.1f))));
+        assertThrows(AssertionError.class, () -> exact.compare(floats(8, 1.1f)));
+        Expectation near = new Expectation(ElementFormat.FLOAT32, inputs, floats(9, 9), false);
+        near.reduced(Reduction.SUM, 0, 1, 1);
+        near.compare(floats(9, Math.nextUp(1.1f)));
+        assertThrows(AssertionError.class, () -> near.compare(floats(9, 1.10001f)));
+        assertThrows(AssertionError.class, () -> near.compare(floats(Math.nextUp(9f), 1.1f)));
+        try (Communicator alone = Communicator.create(UniqueId.create(), 0, 1);
+                Member member = new Member(alone)) {
+            Zone<Float32> zone = new Zone<>(member, 0, ElementType.FLOAT32, floats(1, 2), true);
+            assertEquals(floats(1, 2), zone.content());
+            zone.part(0, 3).fill(7.0);
+            assertThrows(AssertionError.class, zone::content);
+        }
+    }
+
+    private static ByteBuffer floats(float... values) {
+        ByteBuffer buffer = ByteBuffer.allocate(values.length * Float.BYTES).order(ByteOrder.nativeOrder());
+        buffer.asFloatBuffer().put(values);
+        return buffer;
+    }
+}
