@@ -93,8 +93,33 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         resource = new Resource(communicator.core(), this, () -> {}, this::release);
     }
 
+    /** Requires that a single exchange is not in a group. */
+    static void checkAlone(OperationChecks checks, CudaStream stream) {
+        checks.stream(stream);
+        if (Batch.current() != null) {
+            throw new IllegalStateException(
+                    "in a group, allToAllv needs a plan: the ranks can't compare their counts there");
+        }
+    }
+
+    /** Creates a plan on which all ranks agree: at once, or at the launch of the open group. */
+    static <T extends Element> AllToAllvPlan<T> agreed(
+            Communicator communicator,
+            DeviceBuffer<T> send,
+            long[] sendCounts,
+            long[] sendDisplacements,
+            DeviceBuffer<T> recv,
+            long[] recvCounts,
+            long[] recvDisplacements,
+            CudaStream stream) {
+        AllToAllvPlan<T> plan =
+                of(communicator, send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements, stream);
+        plan.exchange();
+        return plan;
+    }
+
     /** Creates a plan from this rank's arguments; the exchange reports wrong arguments. */
-    static <T extends Element> AllToAllvPlan<T> of(
+    private static <T extends Element> AllToAllvPlan<T> of(
             Communicator communicator,
             DeviceBuffer<T> send,
             long[] sendCounts,
@@ -131,7 +156,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     /* Agreeing. */
 
     /** Exchanges the rows of all ranks: at once, or at the launch of the open group. */
-    void exchange() {
+    private void exchange() {
         Exchange exchange = new Exchange();
         boolean begun = false;
         try {

@@ -134,7 +134,7 @@ final class Batch {
         }
         CudaGraph graph = CudaGraph.ofThread();
         if (graph != null) {
-            communicator.registerGraph(graph);
+            communicator.owned().registerGraph(graph);
         }
         Operation next = next(communicator);
         toSelf |= (code == OperationKind.Code.SEND || code == OperationKind.Code.RECV) && peer == communicator.rank();

@@ -116,13 +116,14 @@ final class BatchLaunch {
         // The C calls with results wait for other ranks, so the deadline needs a separate thread.
         if (first.isBlocking() && waitsForOtherRanks()) {
             try {
-                result = BlockingCall.run("group", longestDeadline(), () -> first.onDevice(this::callAll), late -> {});
+                result = BlockingCall.run(
+                        "group", longestDeadline(), () -> first.calls().onDevice(this::callAll), late -> {});
             } catch (BlockingCall.AbandonedException e) {
                 communicators().forEach(CommunicatorCore::markStuck);
                 if (e.isInterrupted()) {
                     throw interrupted();
                 }
-                throw first.timedOut("ncclGroupEnd", whole(), longestDeadline());
+                throw first.failures().timedOut("ncclGroupEnd", whole(), longestDeadline());
             }
         } else if (first.isOnHost() && VirtualThreads.isCurrent() && usesDefaultStream()) {
             result = BlockingCall.runToCompletion(
@@ -133,7 +134,7 @@ final class BatchLaunch {
         if (result == nccl.ncclInProgress) {
             awaitAll();
         } else if (result != nccl.ncclSuccess) {
-            throw culprit().failed(result, failedName, failedDescription);
+            throw culprit().failures().failed(result, failedName, failedDescription);
         }
     }
 
@@ -163,7 +164,7 @@ final class BatchLaunch {
     private void awaitAll() {
         for (CommunicatorCore communicator : communicators()) {
             try {
-                communicator.awaitReady("ncclGroupEnd", whole());
+                communicator.calls().awaitReady("ncclGroupEnd", whole());
             } catch (NcclInterruptedException e) {
                 interrupted();
                 throw e;
@@ -267,7 +268,7 @@ final class BatchLaunch {
         int end = nccl.ncclGroupEnd();
         if (end == nccl.ncclInProgress) {
             for (CommunicatorCore communicator : communicators()) {
-                communicator.awaitReady("ncclGroupEnd", "ncclGroupEnd");
+                communicator.calls().awaitReady("ncclGroupEnd", "ncclGroupEnd");
             }
             end = nccl.ncclSuccess;
         }
@@ -364,7 +365,7 @@ final class BatchLaunch {
             int problem = callEach(false);
             int end = nccl.ncclGroupSimulateEnd(memory.address());
             if (problem != nccl.ncclSuccess) {
-                throw culprit().failed(problem, failedName, failedDescription);
+                throw culprit().failures().failed(problem, failedName, failedDescription);
             }
             Status.check(end, "ncclGroupSimulateEnd");
             return new ncclSimInfo_t(new Address(memory.address())).estimatedTime();

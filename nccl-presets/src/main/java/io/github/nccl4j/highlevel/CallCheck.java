@@ -26,7 +26,7 @@ final class CallCheck {
      * @param call the call that this rank is about to make
      */
     void compare(String function, String call) {
-        core.begin();
+        core.calls().begin();
         compared++;
         byte[] text = call.getBytes(StandardCharsets.UTF_8);
         // Keeps the beginning of a long text, where a difference is most likely.

@@ -1,6 +1,5 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.library.NcclLibraryException;
@@ -9,7 +8,6 @@ import java.util.Collection;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
-import java.util.TreeSet;
 
 /**
  * One rank's handle of a group of communicating ranks. All operations of NCCL are methods of this class.
@@ -103,7 +101,6 @@ public final class Communicator implements AutoCloseable {
     public static final Duration NO_DEADLINE = Duration.ofSeconds(Long.MAX_VALUE);
 
     private final CommunicatorCore core;
-    private final Gate gate;
     private final Device device;
     private final OperationLog operationLog;
     private final FlightRecorder recorder;
@@ -146,8 +143,7 @@ public final class Communicator implements AutoCloseable {
     Communicator(NcclLibrary library, Device device, boolean blocking, boolean owner, Settings settings, String name) {
         this.device = device;
         core = new CommunicatorCore(this, library, device, blocking, owner, settings, name);
-        gate = core.gate();
-        operationLog = new OperationLog(settings.recorded(), gate);
+        operationLog = new OperationLog(settings.recorded(), core.gate());
         recorder = new FlightRecorder(this, operationLog);
         Jfr.initialize();
         windows = new CommunicatorWindows(core);
@@ -163,17 +159,9 @@ public final class Communicator implements AutoCloseable {
         scratch = new ExchangeBuffers(device);
     }
 
-    /**
-     * Returns the record of the last operations of this communicator.
-     *
-     * @return the recorder, the same in every call
-     */
+    /** {@return the record of the last operations of this communicator, the same in every call} */
     public FlightRecorder flightRecorder() {
         return recorder;
-    }
-
-    CommunicatorCore core() {
-        return core;
     }
 
     /* Creating. */
@@ -252,7 +240,7 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclResultException if NCCL finds that the handle is not a communicator
      */
     public static Communicator wrap(long handle, Device device) {
-        return ofHandle(handle, device, false);
+        return CommunicatorBuilder.ofHandle(handle, device, false);
     }
 
     /**
@@ -265,32 +253,7 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclResultException if NCCL finds that the handle is not a communicator
      */
     public static Communicator adopt(long handle, Device device) {
-        return ofHandle(handle, device, true);
-    }
-
-    private static Communicator ofHandle(long handle, Device device, boolean owner) {
-        if (handle == 0) {
-            throw new IllegalArgumentException("handle must not be 0");
-        }
-        NcclLibrary library = NcclLibrary.get();
-        CommunicatorBuilder.requireUsable(library, device);
-        int[] answer = new int[1];
-        Status.check(nccl.ncclCommUserRank(handle, answer), "ncclCommUserRank");
-        int rank = answer[0];
-        Status.check(nccl.ncclCommCount(handle, answer), "ncclCommCount");
-        int size = answer[0];
-        if (device.isCuda()) {
-            Status.check(nccl.ncclCommCuDevice(handle, answer), "ncclCommCuDevice");
-            if (answer[0] != device.index()) {
-                throw new IllegalArgumentException(
-                        "device must be that of the communicator: " + device + ", made on CUDA device " + answer[0]);
-            }
-        }
-        Communicator communicator = new Communicator(library, device, true, owner, Settings.DEFAULT, "");
-        // Other ranks may be in this process; this cannot be known here.
-        communicator.core.setKey(ProcessRanks.UNKNOWN);
-        communicator.core.opened(handle, rank, size);
-        return communicator;
+        return CommunicatorBuilder.ofHandle(handle, device, true);
     }
 
     /* Properties. */
@@ -375,7 +338,7 @@ public final class Communicator implements AutoCloseable {
      * @throws IllegalStateException if the communicator is closed or aborted
      */
     public Result asyncError() {
-        return Result.of(core.poll());
+        return Result.of(core.calls().poll());
     }
 
     /**
@@ -386,7 +349,7 @@ public final class Communicator implements AutoCloseable {
      * @return the text of NCCL; empty if there is none
      */
     public String lastError() {
-        return core.lastError();
+        return core.calls().lastError();
     }
 
     /**
@@ -399,7 +362,7 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public long memory(MemoryStatistic statistic) {
-        return core.memory(statistic.code());
+        return core.calls().memory(statistic.code());
     }
 
     /**
@@ -414,7 +377,7 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public CommunicatorProperties properties() {
-        return core.properties();
+        return core.calls().properties();
     }
 
     /* Deriving communicators. */
@@ -433,7 +396,7 @@ public final class Communicator implements AutoCloseable {
      * @throws IllegalArgumentException if the color is negative
      */
     public Communicator split(int color, int key) {
-        return splitWith(color, key, null);
+        return core.derived().split(color, key, null);
     }
 
     /**
@@ -446,20 +409,7 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library does not support a field of the configuration
      */
     public Communicator split(int color, int key, CommunicatorConfig config) {
-        return splitWith(color, key, Objects.requireNonNull(config, "config"));
-    }
-
-    private Communicator splitWith(int color, int key, CommunicatorConfig config) {
-        if (color < 0) {
-            throw new IllegalArgumentException("color must be >= 0: " + color + "; splitNone() makes no communicator");
-        }
-        core.require("ncclCommSplit");
-        return derive(
-                "ncclCommSplit",
-                config,
-                color,
-                false,
-                (handle, cell, settings) -> nccl.ncclCommSplit(handle, color, key, cell, settings));
+        return core.derived().split(color, key, Objects.requireNonNull(config, "config"));
     }
 
     /**
@@ -469,9 +419,7 @@ public final class Communicator implements AutoCloseable {
      * <p>C function: {@code ncclCommSplit} with {@code NCCL_SPLIT_NOCOLOR}, since NCCL 2.18.1.
      */
     public void splitNone() {
-        core.require("ncclCommSplit");
-        core.nameOfChild(-1);
-        core.splitNone();
+        core.derived().splitNone();
     }
 
     /**
@@ -487,30 +435,7 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public Communicator shrink(Collection<Integer> excluded, ShrinkFlag flag) {
-        Objects.requireNonNull(excluded, "excluded");
-        Objects.requireNonNull(flag, "flag");
-        for (Integer one : excluded) {
-            Objects.requireNonNull(one, "an excluded rank");
-        }
-        int[] ranks =
-                new TreeSet<>(excluded).stream().mapToInt(Integer::intValue).toArray();
-        if (ranks.length == 0) {
-            throw new IllegalArgumentException("excluded must not be empty");
-        }
-        for (int excludedRank : ranks) {
-            checks.peer("an excluded rank", excludedRank);
-            if (excludedRank == rank()) {
-                throw new IllegalArgumentException("a rank must not exclude itself: " + excludedRank);
-            }
-        }
-        core.require("ncclCommShrink");
-        return derive(
-                "ncclCommShrink",
-                null,
-                0,
-                true,
-                (handle, cell, settings) ->
-                        nccl.ncclCommShrink(handle, ranks, ranks.length, cell, settings, flag.code()));
+        return core.derived().shrink(excluded, flag);
     }
 
     /**
@@ -523,8 +448,7 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public UniqueId growId() {
-        core.require("ncclCommGetUniqueId");
-        return core.growId();
+        return core.derived().growId();
     }
 
     /**
@@ -539,59 +463,7 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public Communicator grow(int newSize) {
-        if (newSize <= size()) {
-            throw new IllegalArgumentException("newSize must be > size(): " + newSize + ", size " + size());
-        }
-        core.require("ncclCommGrow");
-        List<UniqueId> id = core.unusedGrowId();
-        NativeArguments arguments = new NativeArguments(null, id, core.library());
-        long address = id.isEmpty() ? 0 : arguments.ids();
-        Communicator grown = derive(
-                "ncclCommGrow",
-                null,
-                0,
-                false,
-                arguments,
-                (handle, cell, settings) -> nccl.ncclCommGrow(handle, newSize, address, -1, cell, settings));
-        core.markGrowIdUsed();
-        return grown;
-    }
-
-    /** A C call that derives a communicator from another one. */
-    @FunctionalInterface
-    private interface Derivation {
-        int call(long parent, long cell, long config);
-    }
-
-    private Communicator derive(
-            String function, CommunicatorConfig config, int color, boolean afterRevoke, Derivation call) {
-        NativeArguments arguments = new NativeArguments(config, List.of(), core.library());
-        return derive(function, config, color, afterRevoke, arguments, call);
-    }
-
-    private Communicator derive(
-            String function,
-            CommunicatorConfig config,
-            int color,
-            boolean afterRevoke,
-            NativeArguments arguments,
-            Derivation call) {
-        NcclLibrary library = core.library();
-        Object blocking =
-                config == null ? (Object) isBlocking() : config.values().getOrDefault("blocking", true);
-        Object name = config == null ? null : config.values().get("commName");
-        Communicator made = new Communicator(
-                library, device, (Boolean) blocking, true, core.settings(), name == null ? "" : (String) name);
-        made.core.setKey(core.nameOfChild(color));
-        Creation creation = new Creation(
-                function,
-                made.core,
-                core,
-                arguments,
-                () -> core.onDevice(() -> call.call(core.handle(), made.core.handleCell(), arguments.config())),
-                made.core::created);
-        core.make(creation, afterRevoke || function.equals("ncclCommSplit"));
-        return made;
+        return core.derived().grow(newSize);
     }
 
     /**
@@ -607,7 +479,7 @@ public final class Communicator implements AutoCloseable {
             throw new IllegalArgumentException("a communicator can't own itself: " + this);
         }
         core.requireOpen();
-        core.own(child);
+        core.owned().own(child);
         return child;
     }
 
@@ -772,18 +644,8 @@ public final class Communicator implements AutoCloseable {
      *     stream is being captured
      */
     public Work work(CudaStream stream) {
-        checks.stream(stream);
-        if (Batch.current() != null) {
-            // The batch holds the gate for this thread: entering would succeed, and leaving would end the batch's hold.
-            throw new IllegalStateException(
-                    "the operations of the open group of this thread are in no stream yet: launch"
-                            + " the group, then ask " + this + " for its work");
-        }
-        if (CudaGraph.capturing(stream) != null) {
-            throw new IllegalStateException("what is captured is not done by the stream: launch the graph, then ask "
-                    + this + " for the work in " + stream);
-        }
-        Gate.Pass pass = gate.enter();
+        checks.workOf(stream);
+        Gate.Pass pass = core.gate().enter();
         try {
             return mark(stream);
         } finally {
@@ -901,9 +763,8 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void allReduce(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, CudaStream stream, CollectiveConfig config) {
-        Objects.requireNonNull(config, "config");
         long count = checks.collective(OperationKind.ALL_REDUCE, send, recv, op, 0);
-        operations.submit(OperationKind.ALL_REDUCE, send, recv, count, op, 0, stream, config);
+        operations.submitConfigured(OperationKind.ALL_REDUCE, send, recv, count, op, 0, stream, config);
     }
 
     /**
@@ -958,9 +819,8 @@ public final class Communicator implements AutoCloseable {
             int root,
             CudaStream stream,
             CollectiveConfig config) {
-        Objects.requireNonNull(config, "config");
         long count = checks.collective(OperationKind.REDUCE, send, recv, op, root);
-        operations.submit(OperationKind.REDUCE, send, recv, count, op, root, stream, config);
+        operations.submitConfigured(OperationKind.REDUCE, send, recv, count, op, root, stream, config);
     }
 
     /**
@@ -1008,9 +868,8 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void broadcast(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream, CollectiveConfig config) {
-        Objects.requireNonNull(config, "config");
         long count = checks.collective(OperationKind.BROADCAST, send, recv, null, root);
-        operations.submit(OperationKind.BROADCAST, send, recv, count, null, root, stream, config);
+        operations.submitConfigured(OperationKind.BROADCAST, send, recv, count, null, root, stream, config);
     }
 
     /**
@@ -1055,9 +914,8 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void allGather(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream, CollectiveConfig config) {
-        Objects.requireNonNull(config, "config");
         long count = checks.collective(OperationKind.ALL_GATHER, send, recv, null, 0);
-        operations.submit(OperationKind.ALL_GATHER, send, recv, count, null, 0, stream, config);
+        operations.submitConfigured(OperationKind.ALL_GATHER, send, recv, count, null, 0, stream, config);
     }
 
     /**
@@ -1093,9 +951,8 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void reduceScatter(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, ReduceOp op, CudaStream stream, CollectiveConfig config) {
-        Objects.requireNonNull(config, "config");
         long count = checks.collective(OperationKind.REDUCE_SCATTER, send, recv, op, 0);
-        operations.submit(OperationKind.REDUCE_SCATTER, send, recv, count, op, 0, stream, config);
+        operations.submitConfigured(OperationKind.REDUCE_SCATTER, send, recv, count, op, 0, stream, config);
     }
 
     /**
@@ -1133,9 +990,8 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void allToAll(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, CudaStream stream, CollectiveConfig config) {
-        Objects.requireNonNull(config, "config");
         long count = checks.collective(OperationKind.ALL_TO_ALL, send, recv, null, 0);
-        operations.submit(OperationKind.ALL_TO_ALL, send, recv, count, null, 0, stream, config);
+        operations.submitConfigured(OperationKind.ALL_TO_ALL, send, recv, count, null, 0, stream, config);
     }
 
     /**
@@ -1177,9 +1033,8 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void gather(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream, CollectiveConfig config) {
-        Objects.requireNonNull(config, "config");
         long count = checks.collective(OperationKind.GATHER, send, recv, null, root);
-        operations.submit(OperationKind.GATHER, send, recv, count, null, root, stream, config);
+        operations.submitConfigured(OperationKind.GATHER, send, recv, count, null, root, stream, config);
     }
 
     /**
@@ -1234,9 +1089,8 @@ public final class Communicator implements AutoCloseable {
      */
     public <T extends Element> void scatter(
             DeviceBuffer<T> send, DeviceBuffer<T> recv, int root, CudaStream stream, CollectiveConfig config) {
-        Objects.requireNonNull(config, "config");
         long count = checks.collective(OperationKind.SCATTER, send, recv, null, root);
-        operations.submit(OperationKind.SCATTER, send, recv, count, null, root, stream, config);
+        operations.submitConfigured(OperationKind.SCATTER, send, recv, count, null, root, stream, config);
     }
 
     /**
@@ -1452,11 +1306,7 @@ public final class Communicator implements AutoCloseable {
             long[] recvCounts,
             long[] recvDisplacements,
             CudaStream stream) {
-        checks.stream(stream);
-        if (Batch.current() != null) {
-            throw new IllegalStateException(
-                    "in a group, allToAllv needs a plan: the ranks can't compare their counts there");
-        }
+        AllToAllvPlan.checkAlone(checks, stream);
         try (AllToAllvPlan<T> plan =
                 planAllToAllv(send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements)) {
             allToAllv(plan, stream);
@@ -1517,10 +1367,8 @@ public final class Communicator implements AutoCloseable {
             long[] recvCounts,
             long[] recvDisplacements) {
         core.requireOpen();
-        AllToAllvPlan<T> plan = AllToAllvPlan.of(
+        return AllToAllvPlan.agreed(
                 this, send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements, streams.ownStream());
-        plan.exchange();
-        return plan;
     }
 
     /**
@@ -1612,16 +1460,14 @@ public final class Communicator implements AutoCloseable {
         oneSidedOperations.waitSignal(stream, waits);
     }
 
-    /**
-     * Returns the operations on plain addresses, for memory without a {@link DeviceBuffer}.
-     *
-     * @return the operations, the same object in every call
-     */
+    /** {@return the operations on plain addresses, for memory without a {@link DeviceBuffer}; always the same object} */
     public AddressOperations onAddresses() {
         return onAddresses;
     }
 
-    /* For the other classes of the package. */
+    CommunicatorCore core() {
+        return core;
+    }
 
     OperationChecks checks() {
         return checks;
@@ -1635,30 +1481,12 @@ public final class Communicator implements AutoCloseable {
         return windows;
     }
 
-    /** Adds a window that has been opened. */
-    void add(Window window) {
-        if (windows.add(window)) {
-            operations.leavePlainPath();
-        }
-    }
-
     OperationLog operationLog() {
         return operationLog;
     }
 
-    /** Reports overdue work for the watchdog, because no thread may wait for the work. */
-    void lookAtWork(long now, long limit) {
-        try {
-            Work late = streams.overdue(now, limit);
-            // A waiting thread reports the failure itself.
-            if (late != null && !core.failures().hasWaiters()) {
-                Watchdog.handle("late work", () -> core.failures().reportLate(late));
-            }
-        } catch (CudaException lost) {
-            if (core.failures().isUnreported()) {
-                Watchdog.handle("device", () -> core.failures().reportLost(lost));
-            }
-        }
+    CommunicatorStreams streams() {
+        return streams;
     }
 
     /** {@return a description: "communicator 'gradients' (rank 0 of 4 on CUDA device 0)"} */

@@ -339,11 +339,12 @@ public final class CommunicatorBuilder {
     private static int init(CommunicatorCore core, NativeArguments arguments, int ids, int rank, int size) {
         if (ids > 1) {
             return nccl.ncclCommInitRankScalable(
-                    core.handleCell(), size, rank, ids, arguments.ids(), arguments.config());
+                    core.calls().handleCell(), size, rank, ids, arguments.ids(), arguments.config());
         }
         return arguments.config() == 0
-                ? nccl.ncclCommInitRank(core.handleCell(), size, arguments.ids(), rank)
-                : nccl.ncclCommInitRankConfig(core.handleCell(), size, arguments.ids(), rank, arguments.config());
+                ? nccl.ncclCommInitRank(core.calls().handleCell(), size, arguments.ids(), rank)
+                : nccl.ncclCommInitRankConfig(
+                        core.calls().handleCell(), size, arguments.ids(), rank, arguments.config());
     }
 
     /**
@@ -405,10 +406,10 @@ public final class CommunicatorBuilder {
                     core,
                     null,
                     arguments,
-                    () -> core.onDevice(() -> init(core, arguments, 1, rank, size)),
+                    () -> core.calls().onDevice(() -> init(core, arguments, 1, rank, size)),
                     () -> core.created(rank, size)));
         }
-        all.get(0).core().createTogether(creations);
+        all.get(0).core().calls().createTogether(creations);
         return Collections.unmodifiableList(all);
     }
 
@@ -455,7 +456,8 @@ public final class CommunicatorBuilder {
                         core,
                         null,
                         arguments,
-                        () -> nccl.ncclCommGrow(0, size, arguments.ids(), rank, core.handleCell(), arguments.config()),
+                        () -> nccl.ncclCommGrow(
+                                0, size, arguments.ids(), rank, core.calls().handleCell(), arguments.config()),
                         () -> core.created(rank, size))
                 .callNow();
         return communicator;
@@ -481,5 +483,32 @@ public final class CommunicatorBuilder {
         Object name = config == null ? null : config.values().get("commName");
         return new Communicator(
                 library, on, blocking == null || (Boolean) blocking, true, settings, name == null ? "" : (String) name);
+    }
+
+    /** Wraps a native communicator; the owner destroys it. */
+    static Communicator ofHandle(long handle, Device device, boolean owner) {
+        if (handle == 0) {
+            throw new IllegalArgumentException("handle must not be 0");
+        }
+        NcclLibrary library = NcclLibrary.get();
+        requireUsable(library, device);
+        int[] answer = new int[1];
+        Status.check(nccl.ncclCommUserRank(handle, answer), "ncclCommUserRank");
+        int rank = answer[0];
+        Status.check(nccl.ncclCommCount(handle, answer), "ncclCommCount");
+        int size = answer[0];
+        if (device.isCuda()) {
+            Status.check(nccl.ncclCommCuDevice(handle, answer), "ncclCommCuDevice");
+            if (answer[0] != device.index()) {
+                throw new IllegalArgumentException(
+                        "device must be that of the communicator: " + device + ", made on CUDA device " + answer[0]);
+            }
+        }
+        Communicator communicator = new Communicator(library, device, true, owner, Settings.DEFAULT, "");
+        CommunicatorCore core = communicator.core();
+        // Other ranks may be in this process; this cannot be known here.
+        core.setKey(ProcessRanks.UNKNOWN);
+        core.opened(handle, rank, size);
+        return communicator;
     }
 }

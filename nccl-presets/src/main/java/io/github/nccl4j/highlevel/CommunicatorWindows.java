@@ -16,22 +16,28 @@ final class CommunicatorWindows {
     /** True if some operations of NCCL on the windows are faulty. */
     private volatile boolean faulty;
 
+    /** Makes all operations check for faults from now on. */
+    private Runnable checkFaults = () -> {};
+
     CommunicatorWindows(CommunicatorCore core) {
         this.core = core;
     }
 
-    /**
-     * Adds a window that has been opened.
-     *
-     * @return true if operations need the check for faults from now on
-     */
-    synchronized boolean add(Window window) {
+    /** Sets the action for the first window on which some operations are faulty. */
+    void onFaults(Runnable action) {
+        checkFaults = action;
+    }
+
+    /** Adds a window that has been opened. */
+    synchronized void add(Window window) {
         Window[] more = Arrays.copyOf(windows, windows.length + 1);
         more[windows.length] = window;
         windows = more;
         RegistrationFaults.warnOnce(core.library());
-        faulty |= window.isSymmetric() && RegistrationFaults.affect(core.library());
-        return faulty;
+        if (window.isSymmetric() && RegistrationFaults.affect(core.library())) {
+            faulty = true;
+            checkFaults.run();
+        }
     }
 
     /** Removes a window that will be deregistered. */

@@ -93,7 +93,7 @@ final class ConfiguredCall implements AutoCloseable {
         if (!isOver) {
             isOver = true;
             if (core.isStuckNow()) {
-                core.keepUntilEnded(this::release);
+                core.owned().keepUntilEnded(this::release);
             } else {
                 release();
             }

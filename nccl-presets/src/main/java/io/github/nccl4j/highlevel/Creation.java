@@ -42,7 +42,7 @@ final class Creation implements Deferred {
         boolean done = false;
         try {
             // The calling thread closes the arguments: the call may continue after the caller stopped waiting.
-            (parent != null ? parent : made).hostCall(function, this::call, made::abortLate);
+            (parent != null ? parent : made).calls().hostCall(function, this::call, made::abortLate);
             await();
             done = true;
         } finally {

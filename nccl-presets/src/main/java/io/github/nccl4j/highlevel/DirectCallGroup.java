@@ -75,9 +75,9 @@ final class DirectCallGroup extends CallGroup {
         if (hasFailed()) {
             OperationLog.Entry last = log.last();
             String call = last.call();
-            core.settle(result, last.function(), call + " in " + group);
+            core.calls().settle(result, last.function(), call + " in " + group);
         } else {
-            core.settle(end, "ncclGroupEnd", "ncclGroupEnd of " + group);
+            core.calls().settle(end, "ncclGroupEnd", "ncclGroupEnd of " + group);
         }
     }
 

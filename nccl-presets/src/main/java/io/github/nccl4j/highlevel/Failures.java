@@ -68,6 +68,18 @@ final class Failures {
         return first;
     }
 
+    /**
+     * Begins the report of a failed call of the communicator.
+     *
+     * @param call the call that returned an error, and the error; null if no call did
+     */
+    FailureReport report(String function, String description, String call) {
+        return new FailureReport(function, core.library())
+                .of(description)
+                .at(core.expectedRank(), core.name())
+                .messages(core.calls().libraryMessages(call));
+    }
+
     /** Returns the exception for an error, after the policy was called. */
     RuntimeException failed(int result, String function, String description) {
         Ending reason = ending;
@@ -80,15 +92,9 @@ final class Failures {
         boolean ended = core.hasEnded();
         // Set first, because the rest may take a while: the watchdog need not report the same error.
         reported |= !misuse;
-        NcclResultException failure = Status.failure(
-                result,
-                function,
-                description,
-                core.expectedRank(),
-                core.name(),
-                core.libraryMessages(function + " " + result),
-                core.library(),
-                misuse || ended ? "" : recorded(description + ": " + Result.of(result)));
+        NcclResultException failure = report(function, description, function + " " + result)
+                .tail(misuse || ended ? "" : recorded(description + ": " + Result.of(result)))
+                .failed(result);
         if (ended) {
             // Another thread aborted the communicator during the call, which explains the error.
             IllegalStateException aborted = core.notOpen();
@@ -120,15 +126,8 @@ final class Failures {
 
     /** As {@link #late(String, String, Duration, Throwable)}, for a rank that is lost. */
     NcclException peerLost(String function, String description, Throwable cause) {
-        NcclException failure = Status.failure(
-                nccl.ncclRemoteError,
-                function,
-                description,
-                core.expectedRank(),
-                core.name(),
-                core.libraryMessages(null),
-                core.library(),
-                recorded(description));
+        NcclException failure =
+                report(function, description, null).tail(recorded(description)).failed(nccl.ncclRemoteError);
         failure.initCause(cause);
         report(failure);
         return failure;
@@ -249,18 +248,12 @@ final class Failures {
         Gate.Pass inside = core.device().isCuda() ? core.inLibrary() : null;
         String carrier = inside == null ? "" : VirtualThreads.ofCarrier(inside.holder());
         String recorded = recorded(description + ": not done after " + limit);
-        return Status.timeout(
-                function,
-                description,
-                limit,
-                core.expectedRank(),
-                core.name(),
-                core.libraryMessages(null),
-                core.library(),
-                Stream.of(carrier, called.text(), recorded)
+        return report(function, description, null)
+                .tail(Stream.of(carrier, called.text(), recorded)
                         .filter(text -> !text.isEmpty())
-                        .collect(Collectors.joining("\n")),
-                called.silent());
+                        .collect(Collectors.joining("\n")))
+                .silent(called.silent())
+                .timedOut(limit);
     }
 
     /** Asks the other ranks for their status, unless the timeout was shorter than the query may take. */

@@ -7,6 +7,7 @@ import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.internal.threads.SlowPath;
 import io.github.nccl4j.internal.threads.VirtualThreads;
 import java.lang.ref.Reference;
+import java.util.Objects;
 
 /**
  * The way of all operations of a communicator to NCCL, after the checks: at once on the plain path, otherwise into the
@@ -63,12 +64,8 @@ final class OperationSubmitter {
         gate = core.gate();
         direct = new DirectCallGroup(core, gate, log);
         special = core.isOnHost() || compared ? SPECIAL : 0;
+        windows.onFaults(() -> special = SPECIAL);
         excludes = FaultyAlgorithm.mustBeExcluded(core.library());
-    }
-
-    /** Excludes the plain path from now on. */
-    void leavePlainPath() {
-        special = SPECIAL;
     }
 
     /** Negative if an operation can't take the plain path. */
@@ -167,6 +164,19 @@ final class OperationSubmitter {
         } else {
             configured(kind, send, recv, send.address, recv.address, count, type, op, peer, stream, config);
         }
+    }
+
+    /** As the method above with a configuration, which must not be null. */
+    void submitConfigured(
+            OperationKind kind,
+            DeviceBuffer<?> send,
+            DeviceBuffer<?> recv,
+            long count,
+            ReduceOp op,
+            int root,
+            CudaStream stream,
+            CollectiveConfig config) {
+        submit(kind, send, recv, count, op, root, stream, Objects.requireNonNull(config, "config"));
     }
 
     /** As for buffers, for plain addresses, after {@link OperationChecks#addresses}. */
@@ -269,7 +279,7 @@ final class OperationSubmitter {
             now(code, sendAddress, recvAddress, count, type, code(op), peer, struct, stream, config);
         } catch (RuntimeException failure) {
             if (core.isStuckNow()) {
-                core.keepUntilEnded(() -> Reference.reachabilityFence(config));
+                core.owned().keepUntilEnded(() -> Reference.reachabilityFence(config));
             }
             throw failure;
         } finally {
@@ -379,7 +389,7 @@ final class OperationSubmitter {
             CollectiveConfig config) {
         CudaGraph graph = CudaGraph.capturing(stream);
         if (graph != null) {
-            core.registerGraph(graph);
+            core.owned().registerGraph(graph);
         }
         if (send == null) {
             observed(code, sendAddress, recvAddress, count, type, op, peer, extra, stream, config, null, null);
@@ -473,6 +483,6 @@ final class OperationSubmitter {
      */
     private void settle(int result, CollectiveConfig config) {
         OperationLog.Entry last = log.last();
-        core.settle(result, last.function(), config == null ? last.call() : last.call() + " with " + config);
+        core.calls().settle(result, last.function(), config == null ? last.call() : last.call() + " with " + config);
     }
 }

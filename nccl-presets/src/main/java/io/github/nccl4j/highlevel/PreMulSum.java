@@ -34,7 +34,7 @@ public final class PreMulSum<T extends Element> extends ReduceOp implements Auto
         resource = new Resource(
                 core,
                 this,
-                () -> core.callAlone("ncclRedOpDestroy", handle -> nccl.ncclRedOpDestroy(code, handle)),
+                () -> core.calls().callAlone("ncclRedOpDestroy", handle -> nccl.ncclRedOpDestroy(code, handle)),
                 scalar == null ? () -> {} : scalar::unpin);
     }
 
@@ -80,10 +80,11 @@ public final class PreMulSum<T extends Element> extends ReduceOp implements Auto
         CommunicatorCore core = communicator.core();
         core.requireOpen();
         try (NativeMemory cell = new NativeMemory(Integer.BYTES)) {
-            core.callAlone(
-                    "ncclRedOpCreatePreMulSum",
-                    handle -> nccl.ncclRedOpCreatePreMulSum(
-                            cell.address(), scalar, type.nativeCode(), residence.code(), handle));
+            core.calls()
+                    .callAlone(
+                            "ncclRedOpCreatePreMulSum",
+                            handle -> nccl.ncclRedOpCreatePreMulSum(
+                                    cell.address(), scalar, type.nativeCode(), residence.code(), handle));
             return new PreMulSum<>(cell.buffer().getInt(0), communicator, type, buffer);
         }
     }

@@ -38,7 +38,7 @@ public final class Registration implements AutoCloseable {
         resource = new Resource(
                 core,
                 this,
-                () -> core.deregister("ncclCommDeregister", comm -> nccl.ncclCommDeregister(comm, handle)),
+                () -> core.calls().deregister("ncclCommDeregister", comm -> nccl.ncclCommDeregister(comm, handle)),
                 buffer::unpin);
     }
 
@@ -54,11 +54,13 @@ public final class Registration implements AutoCloseable {
         boolean made = false;
         // NCCL leaves the cell unchanged if it registers nothing.
         try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
-            core.alone(() -> {
+            core.calls().alone(() -> {
                 core.requireOpen();
-                core.callAlone(
-                        "ncclCommRegister",
-                        handle -> nccl.ncclCommRegister(handle, buffer.address, buffer.sizeInBytes(), cell.address()));
+                core.calls()
+                        .callAlone(
+                                "ncclCommRegister",
+                                handle -> nccl.ncclCommRegister(
+                                        handle, buffer.address, buffer.sizeInBytes(), cell.address()));
             });
             made = true;
             return new Registration(core, buffer, cell.buffer().getLong(0));

@@ -28,7 +28,7 @@ final class Resource implements AutoCloseable {
         this.release = new AtomicReference<>(release);
         lifetime = new Lifetime(what);
         lifetime.watch(what, what.toString());
-        core.own(this);
+        core.owned().own(this);
     }
 
     boolean isOpen() {
@@ -50,7 +50,7 @@ final class Resource implements AutoCloseable {
     @Override
     public void close() {
         if (lifetime.isOpen()) {
-            core.alone(() -> {
+            core.calls().alone(() -> {
                 core.requireNotSuspended();
                 lifetime.close(this::free);
             });
@@ -62,7 +62,7 @@ final class Resource implements AutoCloseable {
             // The object is freed with the communicator, which will be aborted.
             return;
         }
-        core.alone(() -> {
+        core.calls().alone(() -> {
             if (!core.hasEnded()) {
                 destroy.run();
             }
@@ -72,7 +72,7 @@ final class Resource implements AutoCloseable {
 
     /** Releases the resources of an object that was destroyed or never created. */
     void cancel() {
-        core.disown(this);
+        core.owned().disown(this);
         abandon();
     }
 

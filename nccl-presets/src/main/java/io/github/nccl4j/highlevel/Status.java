@@ -1,11 +1,8 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
-import io.github.nccl4j.library.SystemText;
-import java.time.Duration;
-import java.util.List;
 
-/** Converts results of native functions to exceptions; the only class that does. */
+/** Converts results of native functions to exceptions. */
 final class Status {
     private Status() {}
 
@@ -54,85 +51,9 @@ final class Status {
         LastError.Messages messages = new LastError.Messages(
                 LastError.quote(library, text, began, communicator, operation + " " + result),
                 NcclLog.warningsOf(rank, communicatorName, communicator, began));
-        return failure(result, operation, operation, rank, communicatorName, messages, library);
-    }
-
-    /** As {@link #failure(int, String, int, String, long)} with a description of the call and its arguments. */
-    static NcclResultException failure(
-            int result,
-            String operation,
-            String description,
-            int rank,
-            String communicatorName,
-            LastError.Messages messages,
-            NcclLibrary library) {
-        return failure(result, operation, description, rank, communicatorName, messages, library, "");
-    }
-
-    /** As above with a text for the end of the message. */
-    static NcclResultException failure(
-            int result,
-            String operation,
-            String description,
-            int rank,
-            String communicatorName,
-            LastError.Messages messages,
-            NcclLibrary library,
-            String tail) {
-        return new Failure(
-                        Result.of(result),
-                        operation,
-                        description,
-                        null,
-                        rank,
-                        communicatorName,
-                        SystemText.text(library.path()),
-                        library.versionCode(),
-                        library.toString(),
-                        messages.lastError(),
-                        messages.warnings(),
-                        tail,
-                        List.of())
-                .exception();
-    }
-
-    /** Returns the exception for an operation that timed out. */
-    static NcclResultException timeout(
-            String operation,
-            String description,
-            Duration limit,
-            int rank,
-            String communicatorName,
-            LastError.Messages messages,
-            NcclLibrary library) {
-        return timeout(operation, description, limit, rank, communicatorName, messages, library, "", List.of());
-    }
-
-    /** As above with a text for the end of the message, and the ranks that did not answer. */
-    static NcclResultException timeout(
-            String operation,
-            String description,
-            Duration limit,
-            int rank,
-            String communicatorName,
-            LastError.Messages messages,
-            NcclLibrary library,
-            String tail,
-            List<Integer> silent) {
-        return new Failure(
-                        Result.TIMEOUT,
-                        operation,
-                        description,
-                        limit,
-                        rank,
-                        communicatorName,
-                        SystemText.text(library.path()),
-                        library.versionCode(),
-                        library.toString(),
-                        messages.lastError(),
-                        messages.warnings(),
-                        tail,
-                        silent)
-                .exception();
+        return new FailureReport(operation, library)
+                .at(rank, communicatorName)
+                .messages(messages)
+                .failed(result);
     }
 }

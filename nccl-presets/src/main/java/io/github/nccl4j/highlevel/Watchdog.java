@@ -61,14 +61,30 @@ final class Watchdog {
             if (core.state() == Communicator.State.OPEN) {
                 checkCall(core, now);
                 checkErrors(core, now);
-                core.communicator().lookAtWork(now, limit);
+                checkWork(core, now);
             }
             return true;
         }
 
+        /** Reports overdue work, because no thread may wait for it. */
+        private void checkWork(CommunicatorCore core, long now) {
+            Failures failures = core.failures();
+            try {
+                Work late = core.communicator().streams().overdue(now, limit);
+                // A waiting thread reports the failure itself.
+                if (late != null && !failures.hasWaiters()) {
+                    handle("late work", () -> failures.reportLate(late));
+                }
+            } catch (CudaException lost) {
+                if (failures.isUnreported()) {
+                    handle("device", () -> failures.reportLost(lost));
+                }
+            }
+        }
+
         private void checkCall(CommunicatorCore core, long now) {
             Gate.Pass current = core.inLibrary();
-            long made = core.calls();
+            long made = core.calls().count();
             active = made != calls;
             if (current == null || current != inside || made != calls) {
                 inside = current;
@@ -101,7 +117,7 @@ final class Watchdog {
                 // The thread inside polls itself, and NCCL allows one polling thread only.
                 return;
             }
-            int result = core.tryPoll();
+            int result = core.calls().tryPoll();
             if (result == nccl.ncclSuccess
                     || result == nccl.ncclInProgress
                     || !core.failures().isUnreported()) {

@@ -88,7 +88,7 @@ public final class Window implements AutoCloseable {
                     + WindowFlag.REQUIRED_ALIGNMENT + " = " + buffer.address % WindowFlag.REQUIRED_ALIGNMENT);
         }
         Window window = new Window(communicator, buffer, all);
-        communicator.core().callWithResults(window.new Registering(), EnumSet.of(State.OPEN));
+        communicator.core().calls().callWithResults(window.new Registering(), EnumSet.of(State.OPEN));
         return window;
     }
 
@@ -105,8 +105,9 @@ public final class Window implements AutoCloseable {
         public int call() {
             CommunicatorCore core = communicator.core();
             int bits = NativeConstant.combine(flags);
-            return core.onDevice(() -> nccl.ncclCommWindowRegister(
-                    core.handle(), buffer.address, buffer.sizeInBytes(), cell.address(), bits));
+            return core.calls()
+                    .onDevice(() -> nccl.ncclCommWindowRegister(
+                            core.handle(), buffer.address, buffer.sizeInBytes(), cell.address(), bits));
         }
 
         @Override
@@ -119,7 +120,7 @@ public final class Window implements AutoCloseable {
                 throw NoWindowException.of(core.toString(), core.library(), System.getenv());
             }
             handle = made;
-            communicator.add(Window.this);
+            communicator.windows().add(Window.this);
             resource.unpin();
         }
 
@@ -198,9 +199,10 @@ public final class Window implements AutoCloseable {
         CommunicatorCore core = communicator.core();
         core.require("ncclWinGetUserPtr");
         try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
-            core.alone(() -> {
+            core.calls().alone(() -> {
                 check();
-                core.callAlone("ncclWinGetUserPtr", comm -> nccl.ncclWinGetUserPtr(comm, handle, cell.address()));
+                core.calls()
+                        .callAlone("ncclWinGetUserPtr", comm -> nccl.ncclWinGetUserPtr(comm, handle, cell.address()));
             });
             return cell.buffer().getLong(0);
         }
@@ -242,9 +244,12 @@ public final class Window implements AutoCloseable {
         core.require(function);
         communicator.checks().peer("peer", peer);
         try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
-            core.alone(() -> {
+            core.calls().alone(() -> {
                 check();
-                core.callAlone(function, comm -> nccl_device.ncclGetPeerDevicePointer(handle, 0, peer, cell.address()));
+                core.calls()
+                        .callAlone(
+                                function,
+                                comm -> nccl_device.ncclGetPeerDevicePointer(handle, 0, peer, cell.address()));
             });
             return presentUnlessNull(cell.buffer().getLong(0));
         }
@@ -270,12 +275,13 @@ public final class Window implements AutoCloseable {
         NativeMemory cell = new NativeMemory(Long.BYTES);
         boolean returned = false;
         try {
-            core.alone(() -> {
+            core.calls().alone(() -> {
                 check();
-                core.hostCall(
-                        function,
-                        () -> nccl_device.ncclGetLsaMultimemDevicePointer(handle, 0, cell.address()),
-                        () -> {});
+                core.calls()
+                        .hostCall(
+                                function,
+                                () -> nccl_device.ncclGetLsaMultimemDevicePointer(handle, 0, cell.address()),
+                                () -> {});
             });
             returned = true;
             return presentUnlessNull(cell.buffer().getLong(0));
@@ -328,7 +334,10 @@ public final class Window implements AutoCloseable {
 
     private void deregister() {
         communicator.windows().remove(this);
-        communicator.core().deregister("ncclCommWindowDeregister", comm -> nccl.ncclCommWindowDeregister(comm, handle));
+        communicator
+                .core()
+                .calls()
+                .deregister("ncclCommWindowDeregister", comm -> nccl.ncclCommWindowDeregister(comm, handle));
     }
 
     /**

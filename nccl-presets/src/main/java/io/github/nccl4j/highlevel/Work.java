@@ -214,9 +214,9 @@ public final class Work {
 
     /** Throws if NCCL reports an error. */
     void checkErrors() {
-        int result = communicator.core().poll();
+        int result = communicator.core().calls().poll();
         if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
-            throw communicator.core().failed(result, last.function(), toString());
+            throw communicator.core().failures().failed(result, last.function(), toString());
         }
     }
 

@@ -80,16 +80,13 @@ class StatusTest {
         NcclLibrary library = NcclLibrary.get();
         LastError.Messages messages =
                 new LastError.Messages("connection closed", List.of(warning("connection closed"), warning("no route")));
-        NcclResultException e = Status.timeout(
-                "ncclAllReduce",
-                "allReduce of 3 floats",
-                Duration.ofSeconds(2),
-                1,
-                "train",
-                messages,
-                library,
-                "Rank 2 is silent.",
-                List.of(2));
+        NcclResultException e = new FailureReport("ncclAllReduce", library)
+                .of("allReduce of 3 floats")
+                .at(1, "train")
+                .messages(messages)
+                .tail("Rank 2 is silent.")
+                .silent(List.of(2))
+                .timedOut(Duration.ofSeconds(2));
         assertEquals(List.of(2), assertInstanceOf(NcclTimeoutException.class, e).silentRanks());
         assertEquals(
                 "allReduce of 3 floats was not done after PT2S at rank 1 of communicator 'train': " + Result.TIMEOUT
@@ -100,8 +97,8 @@ class StatusTest {
                 e.getMessage());
         assertEquals("ncclAllReduce", e.operation());
         assertEquals(messages.warnings(), e.warnings());
-        NcclResultException plain = Status.timeout(
-                "ncclAllReduce", "allReduce", Duration.ofSeconds(2), -1, "", LastError.Messages.NOTHING, library);
+        NcclResultException plain =
+                new FailureReport("ncclAllReduce", library).of("allReduce").timedOut(Duration.ofSeconds(2));
         assertEquals(
                 List.of(), assertInstanceOf(NcclTimeoutException.class, plain).silentRanks());
         assertEquals(List.of(), plain.warnings());

@@ -1,0 +1,225 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.highlevel.Communicator.State;
+import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.operation.Deferred;
+import io.github.nccl4j.internal.threads.Gate;
+import java.util.Collection;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Objects;
+import java.util.TreeSet;
+
+/** Creation of communicators from another one, their parent. For the parent's thread. */
+final class DerivedCommunicators {
+    private final CommunicatorCore core;
+
+    /** Number of communicators that were derived by collective calls. */
+    private int made;
+
+    /** The id for a growth that this rank has created and not used; or null. */
+    private UniqueId growId;
+
+    DerivedCommunicators(CommunicatorCore core) {
+        this.core = core;
+    }
+
+    /** A C call that derives a communicator from another one. */
+    @FunctionalInterface
+    private interface Call {
+        int call(long parent, long cell, long config);
+    }
+
+    /**
+     * Splits the communicator.
+     *
+     * @param config the configuration of the new communicator; null for that of the parent
+     */
+    Communicator split(int color, int key, CommunicatorConfig config) {
+        if (color < 0) {
+            throw new IllegalArgumentException("color must be >= 0: " + color + "; splitNone() makes no communicator");
+        }
+        core.require("ncclCommSplit");
+        return derive(
+                "ncclCommSplit",
+                config,
+                color,
+                true,
+                arguments(config),
+                (parent, cell, settings) -> nccl.ncclCommSplit(parent, color, key, cell, settings));
+    }
+
+    /** Takes part in a split without a communicator for this rank. */
+    void splitNone() {
+        core.require("ncclCommSplit");
+        keyOfChild(-1);
+        NativeMemory cell = new NativeMemory(Long.BYTES);
+        Deferred call = new Deferred() {
+            @Override
+            public int call() {
+                return core.calls()
+                        .onDevice(
+                                () -> nccl.ncclCommSplit(core.handle(), nccl.NCCL_SPLIT_NOCOLOR, 0, cell.address(), 0));
+            }
+
+            @Override
+            public void completed() {
+                cell.close();
+            }
+
+            @Override
+            public void discarded() {
+                // An abandoned call may still write to the cell.
+                if (!core.isStuckNow()) {
+                    cell.close();
+                }
+            }
+
+            @Override
+            public String toString() {
+                return "ncclCommSplit";
+            }
+        };
+        core.calls().callWithResults(call, EnumSet.of(State.OPEN, State.REVOKED));
+    }
+
+    Communicator shrink(Collection<Integer> excluded, ShrinkFlag flag) {
+        Objects.requireNonNull(excluded, "excluded");
+        Objects.requireNonNull(flag, "flag");
+        for (Integer one : excluded) {
+            Objects.requireNonNull(one, "an excluded rank");
+        }
+        int[] ranks =
+                new TreeSet<>(excluded).stream().mapToInt(Integer::intValue).toArray();
+        if (ranks.length == 0) {
+            throw new IllegalArgumentException("excluded must not be empty");
+        }
+        for (int excludedRank : ranks) {
+            core.communicator().checks().peer("an excluded rank", excludedRank);
+            if (excludedRank == core.rank()) {
+                throw new IllegalArgumentException("a rank must not exclude itself: " + excludedRank);
+            }
+        }
+        core.require("ncclCommShrink");
+        return derive(
+                "ncclCommShrink",
+                null,
+                0,
+                true,
+                arguments(null),
+                (parent, cell, settings) ->
+                        nccl.ncclCommShrink(parent, ranks, ranks.length, cell, settings, flag.code()));
+    }
+
+    UniqueId growId() {
+        core.require("ncclCommGetUniqueId");
+        return core.exclusively("used", EnumSet.of(State.OPEN), () -> {
+            try (NativeMemory id = new NativeMemory(UniqueId.BYTES)) {
+                core.calls()
+                        .hostCall(
+                                "ncclCommGetUniqueId",
+                                () -> nccl.ncclCommGetUniqueId(core.handle(), id.address()),
+                                () -> {});
+                byte[] bytes = new byte[UniqueId.BYTES];
+                id.buffer().get(bytes);
+                growId = UniqueId.of(bytes);
+                return growId;
+            }
+        });
+    }
+
+    Communicator grow(int newSize) {
+        if (newSize <= core.size()) {
+            throw new IllegalArgumentException("newSize must be > size(): " + newSize + ", size " + core.size());
+        }
+        core.require("ncclCommGrow");
+        // NCCL requires that the rank that has created the id passes it itself.
+        List<UniqueId> id = growId == null ? List.of() : List.of(growId);
+        NativeArguments arguments = new NativeArguments(null, id, core.library());
+        long address = id.isEmpty() ? 0 : arguments.ids();
+        Communicator grown = derive(
+                "ncclCommGrow",
+                null,
+                0,
+                false,
+                arguments,
+                (parent, cell, settings) -> nccl.ncclCommGrow(parent, newSize, address, -1, cell, settings));
+        growId = null;
+        return grown;
+    }
+
+    private NativeArguments arguments(CommunicatorConfig config) {
+        return new NativeArguments(config, List.of(), core.library());
+    }
+
+    private Communicator derive(
+            String function,
+            CommunicatorConfig config,
+            int color,
+            boolean alsoRevoked,
+            NativeArguments arguments,
+            Call call) {
+        Object blocking =
+                config == null ? (Object) core.isBlocking() : config.values().getOrDefault("blocking", true);
+        Object name = config == null ? null : config.values().get("commName");
+        Communicator child = new Communicator(
+                core.library(),
+                core.device(),
+                (Boolean) blocking,
+                true,
+                core.settings(),
+                name == null ? "" : (String) name);
+        CommunicatorCore childCore = child.core();
+        childCore.setKey(keyOfChild(color));
+        Creation creation = new Creation(
+                function,
+                childCore,
+                core,
+                arguments,
+                () -> core.calls()
+                        .onDevice(
+                                () -> call.call(core.handle(), childCore.calls().handleCell(), arguments.config())),
+                childCore::created);
+        make(creation, alsoRevoked);
+        return child;
+    }
+
+    /** The key of the next communicator that all ranks, or all ranks of a color, derive from this communicator. */
+    private Object keyOfChild(int color) {
+        Object key = core.key();
+        return key == null || key == ProcessRanks.UNKNOWN ? key : new ProcessRanks.Child(key, made++, color);
+    }
+
+    /** Creates another communicator, immediately or at the launch of the open group. */
+    private void make(Creation creation, boolean alsoRevoked) {
+        Batch open = Batch.current();
+        if (open != null) {
+            boolean added = false;
+            try {
+                open.add(core, creation);
+                added = true;
+            } finally {
+                if (!added) {
+                    creation.cancelled();
+                }
+            }
+            return;
+        }
+        boolean begun = false;
+        Gate.Pass pass = core.gate().enterBarred();
+        try {
+            State seen = core.state();
+            if (seen != State.OPEN && !(alsoRevoked && seen == State.REVOKED)) {
+                throw core.notOpen(seen);
+            }
+            begun = true;
+            creation.callNow();
+        } finally {
+            pass.leave();
+            if (!begun) {
+                creation.cancelled();
+            }
+        }
+    }
+}

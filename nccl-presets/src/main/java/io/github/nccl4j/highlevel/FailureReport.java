@@ -1,0 +1,86 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.library.SystemText;
+import java.time.Duration;
+import java.util.List;
+
+/** Builder of the exceptions for failed calls: the only place that puts a {@link Failure} together. */
+final class FailureReport {
+    private final String function;
+    private final NcclLibrary library;
+    private String description;
+    private int rank = -1;
+    private String communicatorName = "";
+    private LastError.Messages messages = LastError.Messages.NOTHING;
+    private String tail = "";
+    private List<Integer> silent = List.of();
+
+    /**
+     * Begins a report.
+     *
+     * @param function the C function
+     */
+    FailureReport(String function, NcclLibrary library) {
+        this.function = function;
+        this.library = library;
+        description = function;
+    }
+
+    /** Sets the call with its arguments. */
+    FailureReport of(String description) {
+        this.description = description;
+        return this;
+    }
+
+    /** Sets the rank that called it, or -1, and the name of the communicator, or empty. */
+    FailureReport at(int rank, String communicatorName) {
+        this.rank = rank;
+        this.communicatorName = communicatorName;
+        return this;
+    }
+
+    FailureReport messages(LastError.Messages messages) {
+        this.messages = messages;
+        return this;
+    }
+
+    /** Sets a text for the end of the message. */
+    FailureReport tail(String tail) {
+        this.tail = tail;
+        return this;
+    }
+
+    /** Sets the ranks that were asked and did not answer. */
+    FailureReport silent(List<Integer> silent) {
+        this.silent = silent;
+        return this;
+    }
+
+    /** Returns the exception for an error. */
+    NcclResultException failed(int result) {
+        return exception(Result.of(result), null);
+    }
+
+    /** Returns the exception for a call that was not done in time. */
+    NcclResultException timedOut(Duration limit) {
+        return exception(Result.TIMEOUT, limit);
+    }
+
+    private NcclResultException exception(Result result, Duration limit) {
+        return new Failure(
+                        result,
+                        function,
+                        description,
+                        limit,
+                        rank,
+                        communicatorName,
+                        SystemText.text(library.path()),
+                        library.versionCode(),
+                        library.toString(),
+                        messages.lastError(),
+                        messages.warnings(),
+                        tail,
+                        silent)
+                .exception();
+    }
+}

@@ -1,0 +1,451 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.global.nccl_device;
+import io.github.nccl4j.highlevel.Communicator.State;
+import io.github.nccl4j.internal.cuda.Cuda;
+import io.github.nccl4j.internal.memory.Address;
+import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.operation.Deferred;
+import io.github.nccl4j.internal.threads.Gate;
+import io.github.nccl4j.internal.threads.Suppressed;
+import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.library.NativeLibrary;
+import io.github.nccl4j.library.StructInitializers;
+import io.github.nccl4j.nccl_device.ncclCommProperties_t;
+import java.time.Duration;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.IntSupplier;
+import java.util.function.LongToIntFunction;
+import org.bytedeco.javacpp.Loader;
+
+/**
+ * The native calls of a communicator except its operations: calls that may wait for other ranks, up to the deadline;
+ * their results, at once or from the asynchronous error; and the library's messages about failures.
+ */
+final class NativeCalls {
+    private final CommunicatorCore core;
+
+    /** Memory to which NCCL writes the handle and the asynchronous error. */
+    private final NativeMemory cells = new NativeMemory(2 * Long.BYTES);
+
+    /** Guards the cells, and prevents that the handle is freed while its asynchronous error is queried. */
+    private final ReentrantLock polling = new ReentrantLock();
+
+    private boolean released;
+
+    /** Number of calls that may wait, except operations. Written by the holder of the pass. */
+    private long calls;
+
+    /**
+     * Start of the last such call, or time of creation, in milliseconds since 1970. Not volatile: readers may see
+     * changes late.
+     */
+    private long lastCall = System.currentTimeMillis();
+
+    NativeCalls(CommunicatorCore core) {
+        this.core = core;
+    }
+
+    /** The handle that NCCL has written; 0 if it has not written one yet. */
+    long writtenHandle() {
+        return cells.buffer().getLong(0);
+    }
+
+    /** The address of the cell for the handle. */
+    long handleCell() {
+        return cells.address();
+    }
+
+    <R> R onDevice(Cuda.Action<R> action) {
+        return core.device().isCuda() ? Cuda.on(core.device().context(), action) : action.run();
+    }
+
+    /** Records the start of a call that may wait. */
+    void begin() {
+        calls++;
+        lastCall = System.currentTimeMillis();
+    }
+
+    /** Sets the start of the last call to now, without a call that waits. */
+    void begun() {
+        lastCall = System.currentTimeMillis();
+    }
+
+    /** A count that changes with every call of NCCL that may wait. For the watchdog. */
+    long count() {
+        return core.communicator().operationLog().recorded() + calls;
+    }
+
+    /**
+     * Makes a C call that is collective or may take long, and waits for its completion up to the deadline.
+     *
+     * @param late the action if the call succeeds after the caller gave up
+     */
+    void hostCall(String function, IntSupplier call, Runnable late) {
+        begin();
+        int result;
+        if (core.isBlocking()) {
+            try {
+                result = BlockingCall.run(function, core.deadline(), () -> onDevice(call::getAsInt), code -> {
+                    if (code == nccl.ncclSuccess) {
+                        late.run();
+                    }
+                });
+            } catch (BlockingCall.AbandonedException e) {
+                throw givenUp(e, function);
+            }
+        } else {
+            int returned = onDevice(call::getAsInt);
+            // Some functions return success when they have only begun. The asynchronous error is reliable.
+            result = returned == nccl.ncclSuccess ? nccl.ncclInProgress : returned;
+        }
+        settle(result, function, function);
+    }
+
+    /** Creates several communicators of this process in one native group. This communicator is the first of them. */
+    void createTogether(List<Creation> creations) {
+        String function = "ncclGroupEnd";
+        IntSupplier call = () -> {
+            Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
+            int problem = nccl.ncclSuccess;
+            for (Creation creation : creations) {
+                int result = problem == nccl.ncclSuccess ? creation.call() : creation.skip();
+                if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
+                    problem = result;
+                }
+            }
+            int end = nccl.ncclGroupEnd();
+            return problem == nccl.ncclSuccess ? end : problem;
+        };
+        RuntimeException problem = null;
+        try {
+            int result = core.isBlocking()
+                    ? BlockingCall.run(
+                            function,
+                            core.deadline(),
+                            () -> onDevice(call::getAsInt),
+                            late -> creations.forEach(Creation::abortLate))
+                    : onDevice(call::getAsInt);
+            if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
+                problem = core.failures()
+                        .failed(
+                                result,
+                                creations.get(0).toString(),
+                                creations.get(0).toString());
+            }
+        } catch (BlockingCall.AbandonedException e) {
+            creations.forEach(Creation::markStuck);
+            String description = creations.get(0).toString();
+            problem = e.isInterrupted()
+                    ? core.failures().interrupted(description)
+                    : core.failures().timedOut(function, description, core.deadline());
+        } catch (RuntimeException e) {
+            problem = e;
+        }
+        for (Creation creation : creations) {
+            try {
+                if (problem == null) {
+                    creation.completed();
+                } else {
+                    creation.discarded();
+                }
+            } catch (RuntimeException e) {
+                problem = Suppressed.first(problem, e);
+            }
+        }
+        Suppressed.rethrow(problem);
+    }
+
+    /** Makes a short C call for a resource of this communicator, in any state with a native communicator. */
+    void callAlone(String function, LongToIntFunction call) {
+        alone(() -> {
+            if (!core.hasEnded()) {
+                begin();
+                settle(onDevice(() -> call.applyAsInt(core.handle())), function, function);
+            }
+        });
+    }
+
+    /** Runs an action with exclusive access in any state. The caller may already hold the pass. */
+    void alone(Runnable body) {
+        if (core.gate().isInside()) {
+            Batch open = core.batch;
+            if (open != null && open == Batch.current()) {
+                open.inLibrary(body);
+            } else {
+                body.run();
+            }
+            return;
+        }
+        Gate.Pass pass = core.gate().enterBarred();
+        try {
+            body.run();
+        } finally {
+            pass.leave();
+        }
+    }
+
+    /**
+     * Makes a C call that takes memory back from NCCL. The caller must have exclusive access. Waits for the device,
+     * which may still use the memory and may depend on other ranks.
+     */
+    void deregister(String function, LongToIntFunction call) {
+        begin();
+        int result;
+        try {
+            result = BlockingCall.run(
+                    function,
+                    core.deadline(),
+                    () -> {
+                        if (core.device().isCuda()) {
+                            Cuda.synchronizeDevice(core.device().context());
+                        }
+                        return onDevice(() -> call.applyAsInt(core.handle()));
+                    },
+                    late -> {});
+        } catch (BlockingCall.AbandonedException e) {
+            throw givenUp(e, function);
+        }
+        settle(result, function, function);
+    }
+
+    private RuntimeException givenUp(BlockingCall.AbandonedException how, String function) {
+        core.markStuck();
+        return how.isInterrupted()
+                ? core.failures().interrupted(function)
+                : core.failures().timedOut(function, function, core.deadline());
+    }
+
+    /** Checks the result of a call; waits if the call is in progress. */
+    void settle(int result, String function, String description) {
+        if (result == nccl.ncclInProgress) {
+            awaitReady(function, description);
+        } else if (result != nccl.ncclSuccess) {
+            throw core.failures().failed(result, function, description);
+        }
+    }
+
+    /** Waits until a non-blocking communicator has completed its calls. */
+    void awaitReady(String function, String description) {
+        int result = pollUntilReady(core.deadline());
+        if (result == nccl.ncclInProgress) {
+            if (core.state() != State.PENDING) {
+                // The call continues and will write its results.
+                core.markStuck();
+            }
+            throw Thread.currentThread().isInterrupted()
+                    ? core.failures().interrupted(description)
+                    : core.failures().timedOut(function, description, core.deadline());
+        }
+        if (result != nccl.ncclSuccess) {
+            throw core.failures().failed(result, function, description);
+        }
+    }
+
+    /** Polls until the result is final, the limit has passed, or the thread is interrupted. */
+    private int pollUntilReady(Duration limit) {
+        begin();
+        long nanoseconds = Waiting.nanoseconds(limit);
+        long start = System.nanoTime();
+        long pause = 1_000;
+        while (true) {
+            int result = poll();
+            if (result != nccl.ncclInProgress
+                    || System.nanoTime() - start > nanoseconds
+                    || Thread.currentThread().isInterrupted()) {
+                return result;
+            }
+            LockSupport.parkNanos(pause);
+            pause = Math.min(2 * pause, 1_000_000);
+        }
+    }
+
+    /** Queries the asynchronous error. May be called from any thread. */
+    int poll() {
+        polling.lock();
+        try {
+            if (released) {
+                throw core.wrongState(
+                        core.state(), "asked for errors", EnumSet.complementOf(EnumSet.copyOf(CommunicatorCore.ENDED)));
+            }
+            return pollNow();
+        } finally {
+            polling.unlock();
+        }
+    }
+
+    /** As {@link #poll}, but never waits, and returns success if the error can't be queried now. */
+    int tryPoll() {
+        if (!polling.tryLock()) {
+            return nccl.ncclSuccess;
+        }
+        try {
+            return released ? nccl.ncclSuccess : pollNow();
+        } finally {
+            polling.unlock();
+        }
+    }
+
+    private int pollNow() {
+        long from = core.handle() != 0 ? core.handle() : cells.buffer().getLong(0);
+        if (from == 0) {
+            return nccl.ncclInProgress;
+        }
+        int problem = nccl.ncclCommGetAsyncError(from, cells.address() + Long.BYTES);
+        return problem != nccl.ncclSuccess ? problem : cells.buffer().getInt(Long.BYTES);
+    }
+
+    private boolean hasAsyncError() {
+        polling.lock();
+        try {
+            int result = released ? nccl.ncclSuccess : pollNow();
+            return result != nccl.ncclSuccess && result != nccl.ncclInProgress;
+        } finally {
+            polling.unlock();
+        }
+    }
+
+    String lastError() {
+        String told = BlockingCall.takeLastError();
+        if (told != null) {
+            return told;
+        }
+        polling.lock();
+        try {
+            return core.library().lastError(released ? 0 : core.handle());
+        } finally {
+            polling.unlock();
+        }
+    }
+
+    /**
+     * The library's messages about a failure of this communicator.
+     *
+     * @param call the call that returned an error, and the error; null if no call did
+     */
+    LastError.Messages libraryMessages(String call) {
+        long began = failureBegan();
+        String ofCall = BlockingCall.takeLastError();
+        String text = ofCall != null ? ofCall : lastError();
+        String quoted = LastError.quote(core.library(), text, began, core.handle(), call);
+        // The host engine keeps a text for each failed communicator; an equal text of an earlier failure does not
+        // matter.
+        boolean isOwn = ofCall != null || core.library().engine() == Engine.HOST && hasAsyncError();
+        return new LastError.Messages(
+                isOwn ? text : quoted, NcclLog.warningsOf(core.expectedRank(), core.name(), core.handle(), began));
+    }
+
+    /** Start of the failed work: of the oldest operation that is not known to be done, else of the last call that waits. */
+    private long failureBegan() {
+        if (core.state() == State.PENDING) {
+            return lastCall;
+        }
+        for (OperationLog.Entry entry : core.communicator().operationLog().entries()) {
+            if (entry.done() == 0) {
+                return entry.enqueued() == 0 ? lastCall : entry.enqueued();
+            }
+        }
+        return lastCall;
+    }
+
+    /** Makes a call with results, immediately or at the launch of the open group. */
+    void callWithResults(Deferred call, Set<State> allowed) {
+        boolean done = false;
+        try {
+            Batch open = Batch.current();
+            if (open != null) {
+                open.add(core, call);
+            } else {
+                core.exclusively("used", allowed, () -> {
+                    hostCall(call.toString(), call::call, () -> {});
+                    return null;
+                });
+            }
+            done = true;
+        } finally {
+            if (!done) {
+                call.discarded();
+            }
+        }
+        if (Batch.current() == null) {
+            call.completed();
+        }
+    }
+
+    long memory(int statistic) {
+        core.require("ncclCommMemStats");
+        return core.exclusively("asked for its memory", EnumSet.of(State.OPEN, State.SUSPENDED), () -> {
+            long[] value = new long[1];
+            int result = nccl.ncclCommMemStats(core.handle(), statistic, value);
+            settle(result, "ncclCommMemStats", "ncclCommMemStats");
+            return value[0];
+        });
+    }
+
+    CommunicatorProperties properties() {
+        String function = "ncclCommQueryProperties";
+        core.require(function);
+        return core.exclusively("asked for its properties", EnumSet.of(State.OPEN), () -> {
+            try (NativeMemory memory = new NativeMemory(Loader.sizeof(ncclCommProperties_t.class))) {
+                StructInitializers.commProperties(memory.address());
+                ncclCommProperties_t told = new ncclCommProperties_t(new Address(memory.address()));
+                told.version(CommunicatorProperties.versionFor(NativeLibrary.versionCode()));
+                int result = onDevice(() -> nccl_device.ncclCommQueryProperties(core.handle(), memory.address()));
+                settle(result, function, function);
+                return new CommunicatorProperties(told, memory.buffer());
+            }
+        });
+    }
+
+    void abort(long handle) {
+        endNative("ncclCommAbort", () -> nccl.ncclCommAbort(handle));
+    }
+
+    void destroy() {
+        endNative("ncclCommDestroy", () -> nccl.ncclCommDestroy(core.handle()));
+    }
+
+    /** Makes a call that frees the native communicator, up to the deadline. */
+    private void endNative(String function, IntSupplier call) {
+        try {
+            int result = BlockingCall.runUninterruptibly(function, core.deadline(), () -> onDevice(call::getAsInt));
+            if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
+                throw core.failures()
+                        .report(function, function, function + " " + result)
+                        .failed(result);
+            }
+        } catch (BlockingCall.AbandonedException e) {
+            throw core.failures().report(function, function, null).timedOut(core.deadline());
+        }
+    }
+
+    /** Revokes the native communicator, which other threads may use meanwhile. */
+    int revoke(int flags) {
+        polling.lock();
+        try {
+            if (released) {
+                throw core.notOpen();
+            }
+            return onDevice(() -> nccl.ncclCommRevoke(core.handle(), flags));
+        } finally {
+            polling.unlock();
+        }
+    }
+
+    /** Ends the queries of the asynchronous error: the native communicator will be freed. */
+    void release() {
+        polling.lock();
+        released = true;
+        polling.unlock();
+    }
+
+    /** Frees the memory to which NCCL wrote its results, after the native communicator has ended. */
+    void close() {
+        cells.close();
+    }
+}
