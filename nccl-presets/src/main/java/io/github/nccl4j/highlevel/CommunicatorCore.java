@@ -2,6 +2,7 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Communicator.State;
+import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.log.KnownCommunicators;
 import io.github.nccl4j.internal.memory.Leaks;
 import io.github.nccl4j.internal.memory.StalledDevices;
@@ -358,7 +359,7 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
     /** Sets the device of a thread that has none; else NCCL's calls would leave the thread with device 0. */
     private void giveThreadADevice() {
         if (device.isCuda()) {
-            Cuda.giveThread(device);
+            Cuda.giveThread(device.context());
         }
     }
 

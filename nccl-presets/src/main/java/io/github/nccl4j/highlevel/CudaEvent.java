@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.memory.Lifetime;
 import io.github.nccl4j.internal.threads.VirtualThreads;
 import java.time.Duration;
@@ -38,7 +39,7 @@ public final class CudaEvent implements AutoCloseable {
     private CudaEvent(Device device, boolean timing) {
         this.device = Objects.requireNonNull(device, "device");
         this.timing = timing;
-        handle = DeviceStreams.createEvent(device, timing);
+        handle = DeviceStreams.createEvent(device.context(), timing);
         lifetime.watch(this, toString());
     }
 
@@ -123,7 +124,7 @@ public final class CudaEvent implements AutoCloseable {
     void recordOn(long stream) {
         lifetime.acquire();
         try {
-            DeviceStreams.recordEvent(device, handle, stream);
+            DeviceStreams.recordEvent(device.context(), handle, stream);
             if (device.isHost()) {
                 hostTime = System.nanoTime();
             }
@@ -137,7 +138,7 @@ public final class CudaEvent implements AutoCloseable {
     void delay(CudaStream stream) {
         acquireRecorded();
         try {
-            DeviceStreams.waitForEvent(stream.device(), stream.nativeHandle(), handle);
+            DeviceStreams.waitForEvent(stream.device().context(), stream.nativeHandle(), handle);
         } finally {
             lifetime.release();
         }
@@ -154,7 +155,7 @@ public final class CudaEvent implements AutoCloseable {
     public boolean isDone() {
         acquireRecorded();
         try {
-            return DeviceStreams.eventIsDone(device, handle);
+            return DeviceStreams.eventIsDone(device.context(), handle);
         } finally {
             lifetime.release();
         }
@@ -167,7 +168,7 @@ public final class CudaEvent implements AutoCloseable {
     boolean isDoneWhileCapturing() {
         acquireRecorded();
         try {
-            return DeviceStreams.eventIsDoneWhileCapturing(device, handle);
+            return DeviceStreams.eventIsDoneWhileCapturing(device.context(), handle);
         } finally {
             lifetime.release();
         }
@@ -187,7 +188,7 @@ public final class CudaEvent implements AutoCloseable {
         }
         acquireRecorded();
         try {
-            DeviceStreams.synchronizeEvent(device, handle);
+            DeviceStreams.synchronizeEvent(device.context(), handle);
         } finally {
             lifetime.release();
         }
@@ -239,7 +240,8 @@ public final class CudaEvent implements AutoCloseable {
             try {
                 return device.isHost()
                         ? Duration.ofNanos(Math.round(1e9 * HostStreams.elapsedSeconds(start.handle, handle)))
-                        : Duration.ofNanos(Math.round(1e6 * Cuda.elapsedMilliseconds(device, start.handle, handle)));
+                        : Duration.ofNanos(
+                                Math.round(1e6 * Cuda.elapsedMilliseconds(device.context(), start.handle, handle)));
             } finally {
                 second.lifetime.release();
             }
@@ -272,7 +274,7 @@ public final class CudaEvent implements AutoCloseable {
      */
     @Override
     public void close() {
-        lifetime.close(() -> DeviceStreams.destroyEvent(device, handle));
+        lifetime.close(() -> DeviceStreams.destroyEvent(device.context(), handle));
     }
 
     /** {@return a description: "CudaEvent 0x7f12 on CUDA device 0"} */

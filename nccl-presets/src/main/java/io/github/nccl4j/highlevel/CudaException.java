@@ -17,7 +17,15 @@ public final class CudaException extends NcclException {
     /** CUDA's code. */
     private final int code;
 
-    CudaException(String call, int code, String name, String text) {
+    /**
+     * Creates an exception. For the layers of nccl4j; programs only catch it.
+     *
+     * @param call the call that failed, with the values that matter
+     * @param code CUDA's code
+     * @param name the name of the code
+     * @param text CUDA's description of the code
+     */
+    public CudaException(String call, int code, String name, String text) {
         super(call + " failed: " + text + " (" + name + ", " + code + ")");
         this.call = call;
         this.code = code;

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.memory.Lifetime;
 import io.github.nccl4j.internal.threads.SlowPath;
 import java.util.ArrayDeque;
@@ -133,14 +134,14 @@ public final class CudaGraph implements AutoCloseable {
         SlowPath.begin();
         try {
             OF_THREAD.set(this);
-            Cuda.beginCapture(device, stream.handle);
+            Cuda.beginCapture(device.context(), stream.handle);
             try {
                 body.run();
             } catch (Throwable failure) {
-                Cuda.discardCapture(device, stream.handle, failure);
+                Cuda.discardCapture(device.context(), stream.handle, failure);
                 throw failure;
             }
-            executable = Cuda.endCapture(device, stream.handle);
+            executable = Cuda.endCapture(device.context(), stream.handle);
         } finally {
             SlowPath.end();
             CAPTURES.decrementAndGet();
@@ -279,14 +280,14 @@ public final class CudaGraph implements AutoCloseable {
         if (outer != null) {
             lifetime.pin();
             outer.keep(lifetime::unpin);
-            Cuda.launchGraph(device, executable, stream.handle, 0);
+            Cuda.launchGraph(device.context(), executable, stream.handle, 0);
             return;
         }
         long mark = 0;
         if (keepsSomething()) {
-            mark = launches.computeIfAbsent(stream.handle, handle -> Cuda.createEvent(device, false));
+            mark = launches.computeIfAbsent(stream.handle, handle -> Cuda.createEvent(device.context(), false));
         }
-        Cuda.launchGraph(device, executable, stream.handle, mark);
+        Cuda.launchGraph(device.context(), executable, stream.handle, mark);
     }
 
     /**
@@ -302,7 +303,7 @@ public final class CudaGraph implements AutoCloseable {
 
     private synchronized void destroy() {
         try {
-            Cuda.destroyGraph(device, executable);
+            Cuda.destroyGraph(device.context(), executable);
         } finally {
             runAll(onClose);
             // One more, for graphs that were never launched.

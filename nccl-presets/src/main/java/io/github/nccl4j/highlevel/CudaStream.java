@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.memory.Lifetime;
 import io.github.nccl4j.internal.threads.VirtualThreads;
 import java.time.Duration;
@@ -82,7 +83,7 @@ public final class CudaStream implements AutoCloseable {
 
     private static CudaStream create(Device device, boolean nonBlocking) {
         Objects.requireNonNull(device, "device");
-        return new CudaStream(device, DeviceStreams.createStream(device, nonBlocking), true);
+        return new CudaStream(device, DeviceStreams.createStream(device.context(), nonBlocking), true);
     }
 
     /**
@@ -144,7 +145,7 @@ public final class CudaStream implements AutoCloseable {
     public boolean isDone() {
         lifetime.acquire();
         try {
-            return DeviceStreams.streamIsDone(device, handle);
+            return DeviceStreams.streamIsDone(device.context(), handle);
         } finally {
             lifetime.release();
         }
@@ -168,7 +169,7 @@ public final class CudaStream implements AutoCloseable {
 
     /** As {@link #isCapturing()}, for a stream that the caller keeps open or has pinned. */
     boolean isCapturingNow() {
-        return device.isCuda() && !isLegacyDefault() && Cuda.isCapturing(device, handle);
+        return device.isCuda() && !isLegacyDefault() && Cuda.isCapturing(device.context(), handle);
     }
 
     /** Returns true if this is the default stream for which blocking streams wait; CUDA has two handles for it. */
@@ -191,7 +192,7 @@ public final class CudaStream implements AutoCloseable {
         }
         lifetime.acquire();
         try {
-            DeviceStreams.synchronizeStream(device, handle);
+            DeviceStreams.synchronizeStream(device.context(), handle);
         } finally {
             lifetime.release();
         }
@@ -283,7 +284,7 @@ public final class CudaStream implements AutoCloseable {
         closed = Lifetime.CLOSED;
         lifetime.close(() -> {
             if (owner) {
-                DeviceStreams.destroyStream(device, handle);
+                DeviceStreams.destroyStream(device.context(), handle);
             }
         });
         PendingReleases.poll();

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.cuda.CudaRuntime;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
@@ -183,7 +184,7 @@ public final class Device {
         return DeviceBuffer.allocatePinned(this, type, length);
     }
 
-    /** The primary context. */
+    /** The primary context; 0 for host memory. */
     long context() {
         return context;
     }

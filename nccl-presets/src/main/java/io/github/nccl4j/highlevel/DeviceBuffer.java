@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.memory.Bounds;
 import io.github.nccl4j.internal.memory.Lifetime;
 import io.github.nccl4j.internal.memory.Segments;
@@ -457,7 +458,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
             return;
         }
         if (device.isHost() && source.device.isCuda()) {
-            Cuda.copy(source.device, address, source.address, bytes);
+            Cuda.copy(source.device.context(), address, source.address, bytes);
         } else {
             MemoryCopy.copy(device, address, source.address, bytes);
         }

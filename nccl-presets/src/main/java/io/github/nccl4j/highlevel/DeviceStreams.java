@@ -1,82 +1,88 @@
 package io.github.nccl4j.highlevel;
 
-/** Streams and events of a device: those of CUDA, or, of host memory, those of the host engine. */
+import io.github.nccl4j.internal.cuda.Cuda;
+
+/** Streams and events of a device: those of CUDA, or, of host memory, those of the host engine. The context of host memory is 0. */
 final class DeviceStreams {
     private DeviceStreams() {}
 
-    static long createStream(Device device, boolean nonBlocking) {
-        return device.isHost() ? HostStreams.createStream() : Cuda.createStream(device, nonBlocking);
+    private static boolean isHost(long context) {
+        return context == 0;
     }
 
-    static void destroyStream(Device device, long stream) {
-        if (device.isHost()) {
+    static long createStream(long context, boolean nonBlocking) {
+        return isHost(context) ? HostStreams.createStream() : Cuda.createStream(context, nonBlocking);
+    }
+
+    static void destroyStream(long context, long stream) {
+        if (isHost(context)) {
             HostStreams.destroyStream(stream);
         } else {
-            Cuda.destroyStream(device, stream);
+            Cuda.destroyStream(context, stream);
         }
     }
 
-    static boolean streamIsDone(Device device, long stream) {
-        return device.isHost() ? HostStreams.streamIsDone(stream) : Cuda.streamIsDone(device, stream);
+    static boolean streamIsDone(long context, long stream) {
+        return isHost(context) ? HostStreams.streamIsDone(stream) : Cuda.streamIsDone(context, stream);
     }
 
-    static void synchronizeStream(Device device, long stream) {
-        if (device.isHost()) {
+    static void synchronizeStream(long context, long stream) {
+        if (isHost(context)) {
             HostStreams.synchronizeStream(stream);
         } else {
-            Cuda.synchronizeStream(device, stream);
+            Cuda.synchronizeStream(context, stream);
         }
     }
 
-    static void waitForEvent(Device device, long stream, long event) {
-        if (device.isHost()) {
+    static void waitForEvent(long context, long stream, long event) {
+        if (isHost(context)) {
             HostStreams.waitForEvent(stream, event);
         } else {
-            Cuda.waitForEvent(device, stream, event);
+            Cuda.waitForEvent(context, stream, event);
         }
     }
 
-    static long createEvent(Device device, boolean timing) {
-        return device.isHost() ? HostStreams.createEvent() : Cuda.createEvent(device, timing);
+    static long createEvent(long context, boolean timing) {
+        return isHost(context) ? HostStreams.createEvent() : Cuda.createEvent(context, timing);
     }
 
-    static void destroyEvent(Device device, long event) {
-        if (device.isHost()) {
+    static void destroyEvent(long context, long event) {
+        if (isHost(context)) {
             HostStreams.destroyEvent(event);
         } else {
-            Cuda.destroyEvent(device, event);
+            Cuda.destroyEvent(context, event);
         }
     }
 
-    static void recordEvent(Device device, long event, long stream) {
-        if (device.isHost()) {
+    static void recordEvent(long context, long event, long stream) {
+        if (isHost(context)) {
             HostStreams.recordEvent(event, stream);
         } else {
-            Cuda.recordEvent(device, event, stream);
+            Cuda.recordEvent(context, event, stream);
         }
     }
 
-    static boolean eventIsDone(Device device, long event) {
-        return device.isHost() ? HostStreams.eventIsDone(event) : Cuda.eventIsDone(device, event);
+    static boolean eventIsDone(long context, long event) {
+        return isHost(context) ? HostStreams.eventIsDone(event) : Cuda.eventIsDone(context, event);
     }
 
     /** As {@link #eventIsDone} without an effect on captures of other threads. Failed work is not done. */
-    static boolean eventIsDoneWhileCapturing(Device device, long event) {
-        return device.isHost()
+    static boolean eventIsDoneWhileCapturing(long context, long event) {
+        return isHost(context)
                 ? HostStreams.eventIsDoneWithoutError(event)
-                : Cuda.eventIsDoneWhileCapturing(device, event);
+                : Cuda.eventIsDoneWhileCapturing(context, event);
     }
 
-    static void synchronizeEvent(Device device, long event) {
-        if (device.isHost()) {
+    static void synchronizeEvent(long context, long event) {
+        if (isHost(context)) {
             HostStreams.synchronizeEvent(event);
         } else {
-            Cuda.synchronizeEvent(device, event);
+            Cuda.synchronizeEvent(context, event);
         }
     }
 
     /** Returns a description: "CudaStream 0x7f12 on CUDA device 0". */
-    static String describe(String kind, long handle, Device device) {
+    static String describe(String kind, long handle, Object device) {
         return (handle == 0 ? kind : kind + " 0x" + Long.toHexString(handle)) + " on " + device;
     }
 }

@@ -1,7 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.binding.DlpackTensors;
 import io.github.nccl4j.internal.memory.Address;
-import io.github.nccl4j.library.DlpackTensors;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;

@@ -2,9 +2,9 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.CallInterceptor.Call;
+import io.github.nccl4j.internal.binding.CallHook;
 import io.github.nccl4j.internal.log.KnownCommunicators;
 import io.github.nccl4j.internal.memory.Address;
-import io.github.nccl4j.library.CallHook;
 import java.lang.System.Logger.Level;
 import java.util.Arrays;
 import java.util.List;

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.memory.Bounds;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.memory.StalledDevices;
@@ -25,8 +26,9 @@ record MemoryAllocation(long address, Runnable free) {
     static MemoryAllocation allocate(Device device, long bytes) {
         PendingReleases.poll();
         if (device.isCuda()) {
-            long address = Cuda.allocate(device, bytes);
-            return new MemoryAllocation(address, () -> StalledDevices.free(device, () -> Cuda.free(device, address)));
+            long address = Cuda.allocate(device.context(), bytes);
+            return new MemoryAllocation(
+                    address, () -> StalledDevices.free(device, () -> Cuda.free(device.context(), address)));
         }
         if (bytes > Long.MAX_VALUE - HOST_ALIGNMENT) {
             throw new OutOfMemoryError("cannot allocate " + bytes + " bytes of host memory");
@@ -46,9 +48,9 @@ record MemoryAllocation(long address, Runnable free) {
             return allocate(device, bytes);
         }
         PendingReleases.poll();
-        long address = Cuda.allocateHost(device, bytes);
+        long address = Cuda.allocateHost(device.context(), bytes);
         // Unlike cudaFree, cudaFreeHost does not wait for work that uses the memory.
-        return freedAfterWork(device, address, () -> Cuda.freeHost(device, address));
+        return freedAfterWork(device, address, () -> Cuda.freeHost(device.context(), address));
     }
 
     /** Allocates memory of a device by NCCL. */
@@ -61,12 +63,12 @@ record MemoryAllocation(long address, Runnable free) {
             long address = NcclMemory.allocate(bytes);
             return new MemoryAllocation(address, () -> NcclMemory.free(address));
         }
-        long address = Cuda.on(device, () -> NcclMemory.allocate(bytes));
+        long address = Cuda.on(device.context(), () -> NcclMemory.allocate(bytes));
         // Unlike cudaFree, ncclMemFree does not wait for work that uses the memory.
         return freedAfterWork(
                 device,
                 address,
-                () -> Cuda.on(device, () -> {
+                () -> Cuda.on(device.context(), () -> {
                     NcclMemory.free(address);
                     return null;
                 }));
@@ -81,7 +83,7 @@ record MemoryAllocation(long address, Runnable free) {
         return new MemoryAllocation(
                 address,
                 () -> StalledDevices.free(device, () -> {
-                    Cuda.synchronizeDevice(device);
+                    Cuda.synchronizeDevice(device.context());
                     free.run();
                 }));
     }

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.memory.Address;
 import java.lang.ref.Reference;
 import java.nio.Buffer;
@@ -20,7 +21,7 @@ final class MemoryCopy {
     /** Copies within a device's memory, or, for a CUDA device, also from or to host memory. */
     static void copy(Device device, long target, long source, long bytes) {
         if (device.isCuda()) {
-            Cuda.copy(device, target, source, bytes);
+            Cuda.copy(device.context(), target, source, bytes);
         } else {
             Pointer.memcpy(new Address(target), new Address(source), bytes);
         }
@@ -63,7 +64,7 @@ final class MemoryCopy {
 
     private static void set(Device device, long address, int value, long bytes) {
         if (device.isCuda()) {
-            Cuda.set(device, address, value, bytes);
+            Cuda.set(device.context(), address, value, bytes);
         } else {
             Pointer.memset(new Address(address), value, bytes);
         }
@@ -178,7 +179,7 @@ final class MemoryCopy {
                     return;
                 }
                 if (stream.device.isCuda()) {
-                    Cuda.copyAsync(stream.device, target, source, bytes, stream.handle);
+                    Cuda.copyAsync(stream.device.context(), target, source, bytes, stream.handle);
                 } else if (stream.handle != 0) {
                     HostStreams.copyAsync(target, source, bytes, stream.handle);
                 } else {

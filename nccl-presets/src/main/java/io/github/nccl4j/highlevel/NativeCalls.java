@@ -3,6 +3,7 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.global.nccl_device;
 import io.github.nccl4j.highlevel.Communicator.State;
+import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.memory.Address;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.Deferred;
@@ -61,7 +62,7 @@ final class NativeCalls {
     }
 
     <R> R onDevice(Cuda.Action<R> action) {
-        return core.device().isCuda() ? Cuda.on(core.device(), action) : action.run();
+        return core.device().isCuda() ? Cuda.on(core.device().context(), action) : action.run();
     }
 
     /** Records the start of a call that may wait. */
@@ -202,7 +203,7 @@ final class NativeCalls {
                     core.deadline(),
                     () -> {
                         if (core.device().isCuda()) {
-                            Cuda.synchronizeDevice(core.device());
+                            Cuda.synchronizeDevice(core.device().context());
                         }
                         return onDevice(() -> call.applyAsInt(core.handle()));
                     },

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.Cuda;
 import java.lang.System.Logger.Level;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
@@ -35,9 +36,9 @@ final class PendingReleases {
 
         void add(CudaStream stream, Runnable release) {
             if (event == 0) {
-                event = DeviceStreams.createEvent(device, false);
+                event = DeviceStreams.createEvent(device.context(), false);
             }
-            DeviceStreams.recordEvent(device, event, stream.handle);
+            DeviceStreams.recordEvent(device.context(), event, stream.handle);
             releases.add(release);
         }
 
@@ -46,7 +47,7 @@ final class PendingReleases {
                 return HostStreams.eventHasEnded(event);
             }
             try {
-                return Cuda.eventIsDoneWhileCapturing(device, event);
+                return Cuda.eventIsDoneWhileCapturing(device.context(), event);
             } catch (CudaException lost) {
                 // The device is lost and does no more work.
                 return true;
@@ -64,7 +65,7 @@ final class PendingReleases {
                 return;
             }
             try {
-                DeviceStreams.destroyEvent(device, event);
+                DeviceStreams.destroyEvent(device.context(), event);
             } catch (CudaException lost) {
                 // An error of the work: reported to the threads that wait for it.
             }
@@ -240,7 +241,7 @@ final class PendingReleases {
     /** Waits for the work, because there is no event to query. */
     private static void awaitWork(CudaStream stream, RuntimeException failure) {
         try {
-            DeviceStreams.synchronizeStream(stream.device, stream.handle);
+            DeviceStreams.synchronizeStream(stream.device.context(), stream.handle);
         } catch (RuntimeException another) {
             failure.addSuppressed(another);
         }

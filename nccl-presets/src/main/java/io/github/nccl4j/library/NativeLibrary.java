@@ -82,8 +82,8 @@ public final class NativeLibrary {
      */
     public record Candidate(String place, String problem) {}
 
-    /** Initialises this class. */
-    static void initialize() {}
+    /** Initialises this class. Not for programs. */
+    public static void initialize() {}
 
     /**
      * Sets JavaCPP's cache folder if the home folder's name can't be encoded: JavaCPP would create a folder with

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.cuda.Cuda;
 import java.io.IOException;
 import java.lang.ref.WeakReference;
 import java.util.ArrayList;
@@ -182,7 +183,7 @@ public final class CapturingScenario {
     private static void exists(boolean expected, Device device, long event) {
         boolean found = true;
         try {
-            Cuda.eventIsDone(device, event);
+            Cuda.eventIsDone(device.context(), event);
         } catch (CudaException destroyed) {
             found = false;
         }

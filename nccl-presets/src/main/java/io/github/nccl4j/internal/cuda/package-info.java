@@ -1,2 +1,2 @@
-/** Loading of CUDA, and what the file of a library tells about it. */
+/** Calls of CUDA, its loading, and the CUDA release of a library. */
 package io.github.nccl4j.internal.cuda;

@@ -1,6 +1,6 @@
 package io.github.nccl4j.internal.threads;
 
-import io.github.nccl4j.library.ProcessBarrier;
+import io.github.nccl4j.internal.binding.ProcessBarrier;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.util.function.Function;

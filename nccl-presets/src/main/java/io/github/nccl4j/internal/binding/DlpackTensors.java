@@ -1,5 +1,6 @@
-package io.github.nccl4j.library;
+package io.github.nccl4j.internal.binding;
 
+import io.github.nccl4j.library.NativeLibrary;
 import org.bytedeco.javacpp.annotation.Name;
 import org.bytedeco.javacpp.annotation.Namespace;
 import org.bytedeco.javacpp.annotation.Properties;

@@ -1,5 +1,6 @@
-package io.github.nccl4j.library;
+package io.github.nccl4j.internal.binding;
 
+import io.github.nccl4j.library.NativeLibrary;
 import java.util.Objects;
 import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.LongPointer;

@@ -1,6 +1,6 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.cuda;
 
-import io.github.nccl4j.internal.cuda.CudaRuntime;
+import io.github.nccl4j.highlevel.CudaException;
 import io.github.nccl4j.internal.memory.Address;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import java.nio.ByteBuffer;
@@ -17,10 +17,10 @@ import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.Pointer;
 
 /**
- * Checked calls of CUDA. Each runs on a given device and restores the thread's current device. Only code for CUDA
- * devices may use this class, after {@link CudaRuntime#require()}.
+ * Checked calls of CUDA. Each runs on the device of a primary context and restores the thread's current device. Only
+ * code for CUDA devices may use this class, after {@link CudaRuntime#require()}.
  */
-final class Cuda {
+public final class Cuda {
     private static final int MEMORY_DEFAULT_KIND = 4;
     private static final int PORTABLE = 1;
     private static final int NON_BLOCKING = 1;
@@ -32,21 +32,21 @@ final class Cuda {
 
     /** Action on a device. */
     @FunctionalInterface
-    interface Action<R> {
+    public interface Action<R> {
         R run();
     }
 
     private Cuda() {}
 
     /** Returns the calling thread's current device. */
-    static int currentDevice() {
+    public static int currentDevice() {
         int[] device = new int[1];
         check(cudart.cudaGetDevice(device), "cudaGetDevice");
         return device[0];
     }
 
     /** Returns a device's primary context, which CUDA's runtime and NCCL use. It exists until the process ends. */
-    static long retainContext(int device) {
+    public static long retainContext(int device) {
         checkDriver(cudart.cuInit(0), "cuInit");
         int[] handle = new int[1];
         checkDriver(cudart.cuDeviceGet(handle, device), "cuDeviceGet(" + device + ")");
@@ -56,7 +56,7 @@ final class Cuda {
     }
 
     /** Returns the unique id of a GPU, "GPU-" and its UUID, as nvidia-smi prints it. */
-    static String uuid(int device) {
+    public static String uuid(int device) {
         int[] handle = new int[1];
         checkDriver(cudart.cuDeviceGet(handle, device), "cuDeviceGet(" + device + ")");
         try (NativeMemory uuid = new NativeMemory(2 * Long.BYTES)) {
@@ -71,12 +71,12 @@ final class Cuda {
      * Runs calls on a device. If it is not the thread's device, pushes and pops its context: restoring the device with
      * {@code cudaSetDevice} would create a context on a device that the thread has never used.
      */
-    static <R> R on(Device device, Action<R> action) {
-        if (currentContext() == device.context()) {
+    public static <R> R on(long context, Action<R> action) {
+        if (currentContext() == context) {
             // CUDA's runtime checks the current context again after each change.
             return action.run();
         }
-        checkDriver(cudart.cuCtxPushCurrent(new CUctx_st(new Address(device.context()))), "cuCtxPushCurrent");
+        checkDriver(cudart.cuCtxPushCurrent(new CUctx_st(new Address(context))), "cuCtxPushCurrent");
         boolean done = false;
         try {
             R result = action.run();
@@ -95,9 +95,9 @@ final class Cuda {
      * previous device; without one that is device 0, on which each process of a machine would create a context of 0.5
      * GB and switch to it with each operation. A failure here also occurs in the operation.
      */
-    static void giveThread(Device device) {
+    public static void giveThread(long context) {
         if (currentContext() == 0) {
-            cudart.cuCtxSetCurrent(new CUctx_st(new Address(device.context())));
+            cudart.cuCtxSetCurrent(new CUctx_st(new Address(context)));
         }
     }
 
@@ -110,49 +110,49 @@ final class Cuda {
         return cudart.cuCtxGetCurrent(current) == cudart.CUDA_SUCCESS ? current.address() : -1;
     }
 
-    private static void run(Device device, Action<Integer> call, String name) {
-        check(on(device, call), name);
+    private static void run(long context, Action<Integer> call, String name) {
+        check(on(context, call), name);
     }
 
     /** As the other {@code run}, with an argument for the message of a failure. */
-    private static void run(Device device, Action<Integer> call, String name, long argument) {
-        int result = on(device, call);
+    private static void run(long context, Action<Integer> call, String name, long argument) {
+        int result = on(context, call);
         if (result != cudart.cudaSuccess) {
             check(result, name + "(" + argument + ")");
         }
     }
 
-    static long allocate(Device device, long bytes) {
+    public static long allocate(long context, long bytes) {
         // JavaCPP sets the object's address to the memory; the object does not own it.
         Pointer memory = new Pointer();
-        run(device, () -> cudart.cudaMalloc(memory, bytes), "cudaMalloc", bytes);
+        run(context, () -> cudart.cudaMalloc(memory, bytes), "cudaMalloc", bytes);
         return memory.address();
     }
 
-    static void free(Device device, long address) {
-        destroy(device, () -> cudart.cudaFree(new Address(address)), "cudaFree");
+    public static void free(long context, long address) {
+        destroy(context, () -> cudart.cudaFree(new Address(address)), "cudaFree");
     }
 
     /** Allocates host memory that is page-locked for all devices. */
-    static long allocateHost(Device device, long bytes) {
+    public static long allocateHost(long context, long bytes) {
         Pointer memory = new Pointer();
-        run(device, () -> cudart.cudaHostAlloc(memory, bytes, PORTABLE), "cudaHostAlloc", bytes);
+        run(context, () -> cudart.cudaHostAlloc(memory, bytes, PORTABLE), "cudaHostAlloc", bytes);
         return memory.address();
     }
 
-    static void freeHost(Device device, long address) {
-        destroy(device, () -> cudart.cudaFreeHost(new Address(address)), "cudaFreeHost");
+    public static void freeHost(long context, long address) {
+        destroy(context, () -> cudart.cudaFreeHost(new Address(address)), "cudaFreeHost");
     }
 
     /** Waits for all work on a device. */
-    static void synchronizeDevice(Device device) {
-        run(device, cudart::cudaDeviceSynchronize, "cudaDeviceSynchronize");
+    public static void synchronizeDevice(long context) {
+        run(context, cudart::cudaDeviceSynchronize, "cudaDeviceSynchronize");
     }
 
     /** Copies between any two memories. Done when this returns. */
-    static void copy(Device device, long target, long source, long bytes) {
+    public static void copy(long context, long target, long source, long bytes) {
         run(
-                device,
+                context,
                 () -> {
                     int result =
                             cudart.cudaMemcpy(new Address(target), new Address(source), bytes, MEMORY_DEFAULT_KIND);
@@ -164,9 +164,9 @@ final class Cuda {
     }
 
     /** Copies between any two memories, in stream order. */
-    static void copyAsync(Device device, long target, long source, long bytes, long stream) {
+    public static void copyAsync(long context, long target, long source, long bytes, long stream) {
         run(
-                device,
+                context,
                 () -> cudart.cudaMemcpyAsync(
                         new Address(target), new Address(source), bytes, MEMORY_DEFAULT_KIND, stream(stream)),
                 "cudaMemcpyAsync",
@@ -174,9 +174,9 @@ final class Cuda {
     }
 
     /** Sets bytes. Done when this returns. */
-    static void set(Device device, long address, int value, long bytes) {
+    public static void set(long context, long address, int value, long bytes) {
         run(
-                device,
+                context,
                 () -> {
                     int result = cudart.cudaMemset(new Address(address), value, bytes);
                     return result != cudart.cudaSuccess ? result : cudart.cudaStreamSynchronize(null);
@@ -185,80 +185,80 @@ final class Cuda {
                 bytes);
     }
 
-    static long createStream(Device device, boolean nonBlocking) {
+    public static long createStream(long context, boolean nonBlocking) {
         CUstream_st stream = new CUstream_st();
         int flags = nonBlocking ? NON_BLOCKING : 0;
-        run(device, () -> cudart.cudaStreamCreateWithFlags(stream, flags), "cudaStreamCreateWithFlags", flags);
+        run(context, () -> cudart.cudaStreamCreateWithFlags(stream, flags), "cudaStreamCreateWithFlags", flags);
         return stream.address();
     }
 
-    static void destroyStream(Device device, long stream) {
-        destroy(device, () -> cudart.cudaStreamDestroy(stream(stream)), "cudaStreamDestroy");
+    public static void destroyStream(long context, long stream) {
+        destroy(context, () -> cudart.cudaStreamDestroy(stream(stream)), "cudaStreamDestroy");
     }
 
-    static void synchronizeStream(Device device, long stream) {
-        run(device, () -> cudart.cudaStreamSynchronize(stream(stream)), "cudaStreamSynchronize");
+    public static void synchronizeStream(long context, long stream) {
+        run(context, () -> cudart.cudaStreamSynchronize(stream(stream)), "cudaStreamSynchronize");
     }
 
-    static boolean streamIsDone(Device device, long stream) {
-        return isDone(on(device, () -> cudart.cudaStreamQuery(stream(stream))), "cudaStreamQuery");
+    public static boolean streamIsDone(long context, long stream) {
+        return isDone(on(context, () -> cudart.cudaStreamQuery(stream(stream))), "cudaStreamQuery");
     }
 
-    static void waitForEvent(Device device, long stream, long event) {
-        run(device, () -> cudart.cudaStreamWaitEvent(stream(stream), event(event), 0), "cudaStreamWaitEvent");
+    public static void waitForEvent(long context, long stream, long event) {
+        run(context, () -> cudart.cudaStreamWaitEvent(stream(stream), event(event), 0), "cudaStreamWaitEvent");
     }
 
-    static boolean isCapturing(Device device, long stream) {
+    public static boolean isCapturing(long context, long stream) {
         int[] status = new int[1];
-        run(device, () -> cudart.cudaStreamIsCapturing(stream(stream), status), "cudaStreamIsCapturing");
+        run(context, () -> cudart.cudaStreamIsCapturing(stream(stream), status), "cudaStreamIsCapturing");
         return status[0] != cudart.cudaStreamCaptureStatusNone;
     }
 
     /**
      * Thread-local mode: other threads may make calls during the capture, as threads of NCCL and of this package do.
      */
-    static void beginCapture(Device device, long stream) {
+    public static void beginCapture(long context, long stream) {
         run(
-                device,
+                context,
                 () -> cudart.cudaStreamBeginCapture(stream(stream), cudart.cudaStreamCaptureModeThreadLocal),
                 "cudaStreamBeginCapture");
     }
 
     /** Ends a capture after a failure and discards it; adds further errors to the failure. */
-    static void discardCapture(Device device, long stream, Throwable failure) {
+    public static void discardCapture(long context, long stream, Throwable failure) {
         CUgraph_st graph = new CUgraph_st();
         try {
-            int result = on(device, () -> cudart.cudaStreamEndCapture(stream(stream), graph));
+            int result = on(context, () -> cudart.cudaStreamEndCapture(stream(stream), graph));
             if (result == CAPTURE_INVALIDATED) {
                 // Most likely ended by the failure.
                 cudart.cudaGetLastError();
                 return;
             }
             check(result, "cudaStreamEndCapture");
-            run(device, () -> cudart.cudaGraphDestroy(graph), "cudaGraphDestroy");
+            run(context, () -> cudart.cudaGraphDestroy(graph), "cudaGraphDestroy");
         } catch (CudaException another) {
             failure.addSuppressed(another);
         }
     }
 
     /** Ends a capture and creates an executable graph of it. */
-    static long endCapture(Device device, long stream) {
+    public static long endCapture(long context, long stream) {
         CUgraph_st graph = new CUgraph_st();
-        run(device, () -> cudart.cudaStreamEndCapture(stream(stream), graph), "cudaStreamEndCapture");
+        run(context, () -> cudart.cudaStreamEndCapture(stream(stream), graph), "cudaStreamEndCapture");
         CUgraphExec_st executable = new CUgraphExec_st();
-        int made = on(device, () -> cudart.cudaGraphInstantiateWithFlags(executable, graph, 0));
-        int destroyed = on(device, () -> cudart.cudaGraphDestroy(graph));
+        int made = on(context, () -> cudart.cudaGraphInstantiateWithFlags(executable, graph, 0));
+        int destroyed = on(context, () -> cudart.cudaGraphDestroy(graph));
         check(made, "cudaGraphInstantiateWithFlags(0)");
         if (destroyed != cudart.cudaSuccess) {
-            on(device, () -> cudart.cudaGraphExecDestroy(executable));
+            on(context, () -> cudart.cudaGraphExecDestroy(executable));
             check(destroyed, "cudaGraphDestroy");
         }
         return executable.address();
     }
 
     /** Launches a graph and records an event behind it, unless the event is 0. */
-    static void launchGraph(Device device, long executable, long stream, long event) {
-        on(device, () -> {
+    public static void launchGraph(long context, long executable, long stream, long event) {
+        on(context, () -> {
             CUstream_st to = stream(stream);
             check(cudart.cudaGraphLaunch(new CUgraphExec_st(new Address(executable)), to), "cudaGraphLaunch");
             if (event != 0) {
@@ -268,46 +268,46 @@ final class Cuda {
         });
     }
 
-    static void destroyGraph(Device device, long executable) {
+    public static void destroyGraph(long context, long executable) {
         destroy(
-                device,
+                context,
                 () -> cudart.cudaGraphExecDestroy(new CUgraphExec_st(new Address(executable))),
                 "cudaGraphExecDestroy");
     }
 
-    static long createEvent(Device device, boolean timing) {
+    public static long createEvent(long context, boolean timing) {
         CUevent_st event = new CUevent_st();
         int flags = timing ? 0 : DISABLE_TIMING;
-        run(device, () -> cudart.cudaEventCreateWithFlags(event, flags), "cudaEventCreateWithFlags", flags);
+        run(context, () -> cudart.cudaEventCreateWithFlags(event, flags), "cudaEventCreateWithFlags", flags);
         return event.address();
     }
 
-    static void destroyEvent(Device device, long event) {
-        destroy(device, () -> cudart.cudaEventDestroy(event(event)), "cudaEventDestroy");
+    public static void destroyEvent(long context, long event) {
+        destroy(context, () -> cudart.cudaEventDestroy(event(event)), "cudaEventDestroy");
     }
 
-    static void recordEvent(Device device, long event, long stream) {
-        run(device, () -> cudart.cudaEventRecord(event(event), stream(stream)), "cudaEventRecord");
+    public static void recordEvent(long context, long event, long stream) {
+        run(context, () -> cudart.cudaEventRecord(event(event), stream(stream)), "cudaEventRecord");
     }
 
-    static void synchronizeEvent(Device device, long event) {
-        run(device, () -> cudart.cudaEventSynchronize(event(event)), "cudaEventSynchronize");
+    public static void synchronizeEvent(long context, long event) {
+        run(context, () -> cudart.cudaEventSynchronize(event(event)), "cudaEventSynchronize");
     }
 
-    static boolean eventIsDone(Device device, long event) {
-        return isDone(on(device, () -> cudart.cudaEventQuery(event(event))), "cudaEventQuery");
+    public static boolean eventIsDone(long context, long event) {
+        return isDone(on(context, () -> cudart.cudaEventQuery(event(event))), "cudaEventQuery");
     }
 
     /** As {@link #eventIsDone}, for an event that is unrelated to a capture in this thread, which continues. */
-    static boolean eventIsDoneWhileCapturing(Device device, long event) {
-        return on(device, () -> whileCapturing(() -> isDone(cudart.cudaEventQuery(event(event)), "cudaEventQuery")));
+    public static boolean eventIsDoneWhileCapturing(long context, long event) {
+        return on(context, () -> whileCapturing(() -> isDone(cudart.cudaEventQuery(event(event)), "cudaEventQuery")));
     }
 
     /**
      * Runs calls that are unrelated to a capture in this thread and that CUDA would refuse during it: NCCL creates its
      * connections at their first use.
      */
-    static <R> R whileCapturing(Action<R> action) {
+    public static <R> R whileCapturing(Action<R> action) {
         int[] mode = {cudart.cudaStreamCaptureModeRelaxed};
         check(cudart.cudaThreadExchangeStreamCaptureMode(mode), "cudaThreadExchangeStreamCaptureMode");
         try {
@@ -317,9 +317,9 @@ final class Cuda {
         }
     }
 
-    static float elapsedMilliseconds(Device device, long start, long end) {
+    public static float elapsedMilliseconds(long context, long start, long end) {
         float[] milliseconds = new float[1];
-        run(device, () -> cudart.cudaEventElapsedTime(milliseconds, event(start), event(end)), "cudaEventElapsedTime");
+        run(context, () -> cudart.cudaEventElapsedTime(milliseconds, event(start), event(end)), "cudaEventElapsedTime");
         return milliseconds[0];
     }
 
@@ -342,8 +342,8 @@ final class Cuda {
     }
 
     /** Frees or destroys an object. While the process ends, the driver has already done so. */
-    private static void destroy(Device device, Action<Integer> action, String call) {
-        int result = on(device, action);
+    private static void destroy(long context, Action<Integer> action, String call) {
+        int result = on(context, action);
         if (result != UNLOADING) {
             check(result, call);
         }
