@@ -2,6 +2,7 @@ package io.github.nccl4j.tests;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.github.nccl4j.tools.launch.ChildProcesses;
 import io.github.nccl4j.tools.support.Programs;
@@ -163,6 +164,19 @@ class StandaloneSamplesTest {
         assertEquals(0, ranks.get(0).waitFor(), output + ofRank1);
         assertEquals(codeOfRank1, ranks.get(1).waitFor(), output + ofRank1);
         assertTrue(output.contains(text), output);
+    }
+
+    /** The sample that the host engine skips, as a single rank on a substitute for CUDA. */
+    @Test
+    void graphIsReplayedOnCuda() throws IOException {
+        assumeTrue(System.getProperty("nccl4j.test.cuda") != null, "needs the natives of JavaCPP Presets CUDA");
+        FakeCuda cuda = FakeCuda.build(folder);
+        ChildJvm.Outcome outcome = cuda.jvm(new ChildJvm())
+                .classPathEnd(MODULE.resolve("target/classes"))
+                .property("nccl4j.library", cuda.ncclThatTakes(1 << 20))
+                .run("io.github.nccl4j.samples.CudaGraphs", "-i", "3");
+        assertEquals(0, outcome.exitCode(), outcome.output());
+        assertTrue(outcome.output().contains("rank 0 replayed a graph 3 times"), outcome.output());
     }
 
     /** The class path of a program whose only dependency is nccl-platform. */
