@@ -36,6 +36,9 @@ final class OwnedResources {
     interface Dependent extends AutoCloseable {
         /** Releases what the resource keeps, because the native communicator is gone; makes no native call. */
         void abandon();
+
+        @Override
+        void close();
     }
 
     void own(AutoCloseable resource) {
@@ -130,7 +133,7 @@ final class OwnedResources {
     }
 
     /** The owned resources of a type, newest first. */
-    <C extends AutoCloseable> List<C> owned(Class<C> type) {
+    <C> List<C> owned(Class<C> type) {
         return newestFirst().stream().filter(type::isInstance).map(type::cast).toList();
     }
 
