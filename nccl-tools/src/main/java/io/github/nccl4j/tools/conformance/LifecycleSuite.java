@@ -416,7 +416,8 @@ final class LifecycleSuite {
 
     private void shrink(ShrinkFlag flag) {
         if (size == 1) {
-            checks.fails(IllegalArgumentException.class, () -> parent.shrink(List.of(), flag), "excluded must not be empty");
+            checks.fails(
+                    IllegalArgumentException.class, () -> parent.shrink(List.of(), flag), "excluded must not be empty");
             return;
         }
         try (Communicator from = parent.split(0, rank)) {
