@@ -349,7 +349,7 @@ final class Batch implements CommunicatorCore.OpenGroup {
         return inLibrary;
     }
 
-    /** As the interface says. The calls must check the state first. */
+    /** Makes calls that must check the state of the communicators first. */
     @Override
     public void inLibrary(Runnable calls) {
         inLibrary = true;

@@ -39,6 +39,30 @@ final class CommunicatorCore
             EnumSet.of(CommunicatorState.REVOKED, CommunicatorState.FAILED, CommunicatorState.ABORTED);
     private static final Duration ABORT_GRACE = Duration.ofSeconds(5);
 
+    /** The object that programs see, which is told what happens to the native communicator. */
+    interface Listener {
+        /** The communicator was created, and is open. */
+        void opened();
+
+        /** The communicator has failed. Called in the thread that has found the failure, which may be any. */
+        void failed(NcclException failure);
+
+        /** The native communicator is about to be aborted. */
+        void aborting();
+
+        /** The native communicator has ended. */
+        void ended();
+    }
+
+    /** A group of calls that a thread has not launched yet, and in which the communicator takes part. */
+    interface OpenGroup {
+        /** True if the thread may be in NCCL. */
+        boolean isInLibrary();
+
+        /** Makes calls of NCCL that threads which end the communicator wait for. */
+        void inLibrary(Runnable calls);
+    }
+
     private final Listener listener;
     private final NcclLibrary library;
     private final Device device;
@@ -87,30 +111,6 @@ final class CommunicatorCore
     private ProcessRanks processRanks;
 
     private final Thread creator = Thread.currentThread();
-
-    /** The object that programs see, which is told what happens to the native communicator. */
-    interface Listener {
-        /** The communicator was created, and is open. */
-        void opened();
-
-        /** The communicator has failed. Called in the thread that has found the failure, which may be any. */
-        void failed(NcclException failure);
-
-        /** The native communicator is about to be aborted. */
-        void aborting();
-
-        /** The native communicator has ended. */
-        void ended();
-    }
-
-    /** A group of calls that a thread has not launched yet, and in which the communicator takes part. */
-    interface OpenGroup {
-        /** True if the thread may be in NCCL. */
-        boolean isInLibrary();
-
-        /** Makes calls of NCCL that threads which end the communicator wait for. */
-        void inLibrary(Runnable calls);
-    }
 
     CommunicatorCore(
             NcclLibrary library,
