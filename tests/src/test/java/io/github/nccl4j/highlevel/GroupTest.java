@@ -9,8 +9,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Element.Int32;
+import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.library.HostEngine;
 import io.github.nccl4j.tools.support.Threads;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -593,6 +595,118 @@ class GroupTest {
             assertTrue(interrupted.getMessage().contains("ncclGroupEnd of 1 operations"), interrupted.getMessage());
             assertFalse(c.state() == Communicator.State.OPEN, c::toString);
         });
+    }
+
+    /** A rendezvous of one rank that keeps what was gathered. */
+    private static final class Alone implements Rendezvous {
+        private final List<String> gathered = new ArrayList<>();
+        private String answer;
+
+        @Override
+        public int rank() {
+            return 0;
+        }
+
+        @Override
+        public int size() {
+            return 1;
+        }
+
+        @Override
+        public List<byte[]> gather(String key, byte[] value, Duration timeout) {
+            String text = new String(value, StandardCharsets.UTF_8);
+            if (!text.isEmpty()) {
+                gathered.add(text);
+            }
+            return answer == null ? List.of(value) : List.of(value, answer.getBytes(StandardCharsets.UTF_8));
+        }
+
+        @Override
+        public void close() {}
+    }
+
+    @Test
+    void theCollectivesOfAGroupAreComparedAtOnce() {
+        Alone ranks = new Alone();
+        Alone others = new Alone();
+        CommunicatorConfig config =
+                CommunicatorConfig.builder().commName("checked").build();
+        try (Communicator c =
+                        Communicator.builder().config(config).check(ranks).create(UniqueId.create(), 0, 1);
+                Communicator other =
+                        Communicator.builder().check(others).create(UniqueId.create(), 0, 1);
+                Communicator unchecked = alone("two");
+                DeviceBuffer<Int32> send = numbers();
+                DeviceBuffer<Int32> recv = zeros()) {
+            ranks.gathered.clear();
+            others.gathered.clear();
+            Runnable calls = () -> {
+                c.allReduce(send, recv, ReduceOp.SUM, STREAM);
+                other.broadcast(send.slice(0, 1), recv.slice(0, 1), 0, STREAM);
+                unchecked.allReduce(send, recv, ReduceOp.SUM, STREAM);
+                c.send(send.slice(0, 1), 0, STREAM);
+                c.recv(recv.slice(0, 1), 0, STREAM);
+                c.reduce(
+                        send,
+                        recv,
+                        ReduceOp.MAX,
+                        0,
+                        STREAM,
+                        CollectiveConfig.builder().maxCtas(8).build());
+            };
+            Group.run(calls);
+            assertEquals(
+                    List.of("ncclAllReduce of 6 int32, SUM; ncclReduceConfig of 6 int32 to rank 0, MAX, {maxCTAs=8}"),
+                    ranks.gathered);
+            assertEquals(List.of("ncclBroadcast of 1 int32 from rank 0"), others.gathered);
+            // Without collectives there is nothing to compare.
+            Group.run(() -> {
+                c.send(send.slice(0, 1), 0, STREAM);
+                c.recv(recv.slice(0, 1), 0, STREAM);
+            });
+            assertEquals(1, ranks.gathered.size());
+            long before = c.flightRecorder().recorded();
+            others.answer = "something else";
+            CallMismatchException mismatch = assertThrows(CallMismatchException.class, () -> Group.run(calls));
+            assertEquals(List.of("ncclBroadcast of 1 int32 from rank 0", "something else"), mismatch.calls());
+            assertEquals(before, c.flightRecorder().recorded());
+        }
+    }
+
+    @Test
+    void aFailureOfAnotherRankNamesTheFirstOperation() throws Exception {
+        CountDownLatch aborted = new CountDownLatch(1);
+        UniqueId id = UniqueId.create();
+        List<Callable<Void>> ranks = List.of(
+                () -> {
+                    Communicator c = named("left", true).create(id, 0, 2);
+                    try (DeviceBuffer<Int32> buffer = numbers()) {
+                        aborted.await();
+                        while (c.asyncError().equals(Result.SUCCESS)) {
+                            Thread.onSpinWait();
+                        }
+                        NcclRemoteException failure = assertThrows(
+                                NcclRemoteException.class,
+                                () -> Group.run(() -> {
+                                    c.broadcast(buffer, 0, STREAM);
+                                    c.allReduce(buffer, ReduceOp.SUM, STREAM);
+                                }));
+                        assertEquals("ncclBroadcast", failure.operation());
+                        assertEquals("left", failure.communicatorName());
+                        String text = failure.getMessage();
+                        assertTrue(
+                                text.contains("ncclBroadcast of 6 int32 from rank 0 in a group of 2 operations"), text);
+                    } finally {
+                        c.abort();
+                    }
+                    return null;
+                },
+                () -> {
+                    named("gone", true).create(id, 1, 2).abort();
+                    aborted.countDown();
+                    return null;
+                });
+        Threads.together(ranks, LIMIT);
     }
 
     @Test
