@@ -309,9 +309,12 @@ class GroupTest {
 
     private static AllToAllvPlan<Int32> plan(Communicator c, DeviceBuffer<Int32> memory, int send, int recv) {
         return c.planAllToAllv(
-                memory.slice(send, 2), new long[] {2}, new long[] {0}, memory.slice(recv, 2), new long[] {2}, new long[] {
-                    0
-                });
+                memory.slice(send, 2),
+                new long[] {2},
+                new long[] {0},
+                memory.slice(recv, 2),
+                new long[] {2},
+                new long[] {0});
     }
 
     @Test
@@ -339,11 +342,17 @@ class GroupTest {
             });
             int[] found = new int[1024];
             first.copyTo(found);
-            assertArrayEquals(new int[] {7, 8, 9, 10}, IntStream.range(10, 14).map(i -> found[i]).toArray());
-            assertArrayEquals(new int[] {7, 8}, IntStream.range(20, 22).map(i -> found[i]).toArray());
+            assertArrayEquals(
+                    new int[] {7, 8, 9, 10},
+                    IntStream.range(10, 14).map(i -> found[i]).toArray());
+            assertArrayEquals(
+                    new int[] {7, 8}, IntStream.range(20, 22).map(i -> found[i]).toArray());
             second.copyTo(found);
-            assertArrayEquals(new int[] {11, 12}, IntStream.range(14, 16).map(i -> found[i]).toArray());
-            assertArrayEquals(new int[] {7, 8}, IntStream.range(20, 22).map(i -> found[i]).toArray());
+            assertArrayEquals(
+                    new int[] {11, 12},
+                    IntStream.range(14, 16).map(i -> found[i]).toArray());
+            assertArrayEquals(
+                    new int[] {7, 8}, IntStream.range(20, 22).map(i -> found[i]).toArray());
             // The plans have compared their lengths before.
             assertEquals(
                     List.of("ncclAllGather", "ncclAllGather", "ncclAllReduce", "ncclAlltoAllv", "ncclAlltoAllv"),
@@ -376,8 +385,8 @@ class GroupTest {
                         c.allReduce(send, a, ReduceOp.SUM, STREAM, launching(event));
                         c.allReduce(send, b, ReduceOp.SUM, STREAM, launching(second));
                     }),
-                    "one call of a communicator in a group may have a launchCompletionEvent: " + event + " and " + second
-                            + " of " + c.core());
+                    "one call of a communicator in a group may have a launchCompletionEvent: " + event + " and "
+                            + second + " of " + c.core());
             refused(
                     IllegalArgumentException.class,
                     () -> Group.run(() -> {
@@ -396,7 +405,8 @@ class GroupTest {
             Group.run(() -> {
                 c.broadcast(send, a, 0, STREAM, clusters(4));
                 c.broadcast(send, b, 0, STREAM, clusters(4));
-                c.allGather(send, d, STREAM, CollectiveConfig.builder().maxCtas(8).build());
+                c.allGather(
+                        send, d, STREAM, CollectiveConfig.builder().maxCtas(8).build());
             });
             for (DeviceBuffer<Int32> each : List.of(a, b, d)) {
                 assertArrayEquals(NUMBERS, content(each));
@@ -462,8 +472,7 @@ class GroupTest {
                         c.allReduce(buffer, buffer, ReduceOp.SUM, STREAM, CollectiveConfig.algorithm("no_such_name"));
                         children.add(c.split(0, 0));
                     }));
-            assertTrue(
-                    refusal.getMessage().contains("in a group of 2 operations"), refusal.getMessage());
+            assertTrue(refusal.getMessage().contains("in a group of 2 operations"), refusal.getMessage());
             assertEquals(Communicator.State.CLOSED, children.get(0).state());
             c.allReduce(buffer, ReduceOp.SUM, STREAM);
         }
@@ -500,8 +509,8 @@ class GroupTest {
             refused(
                     IllegalStateException.class,
                     () -> simulated(() -> not.allReduce(recv, ReduceOp.SUM, STREAM)),
-                    "operations of non-blocking communicators can't be simulated, NCCL would launch them: "
-                            + not.core() + " is not blocking");
+                    "operations of non-blocking communicators can't be simulated, NCCL would launch them: " + not.core()
+                            + " is not blocking");
         }
     }
 
@@ -631,10 +640,8 @@ class GroupTest {
         Alone others = new Alone();
         CommunicatorConfig config =
                 CommunicatorConfig.builder().commName("checked").build();
-        try (Communicator c =
-                        Communicator.builder().config(config).check(ranks).create(UniqueId.create(), 0, 1);
-                Communicator other =
-                        Communicator.builder().check(others).create(UniqueId.create(), 0, 1);
+        try (Communicator c = Communicator.builder().config(config).check(ranks).create(UniqueId.create(), 0, 1);
+                Communicator other = Communicator.builder().check(others).create(UniqueId.create(), 0, 1);
                 Communicator unchecked = alone("two");
                 DeviceBuffer<Int32> send = numbers();
                 DeviceBuffer<Int32> recv = zeros()) {

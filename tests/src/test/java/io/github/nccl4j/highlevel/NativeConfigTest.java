@@ -158,10 +158,8 @@ class NativeConfigTest {
         unsupported(alone, OLD, "minCTAs without maxCTAs needs NCCL " + ConfigField.MIN_CTAS_ALONE);
         CommunicatorConfig both =
                 CommunicatorConfig.builder().minCtas(2).maxCtas(2).build();
-        assertEquals(
-                Map.of(ConfigField.MIN_CTAS, 2, ConfigField.MAX_CTAS, 2), both.supportedBy(OLD, "the library"));
-        assertEquals(
-                Map.of(ConfigField.MIN_CTAS, 2), alone.supportedBy(ConfigField.MIN_CTAS_ALONE, "the library"));
+        assertEquals(Map.of(ConfigField.MIN_CTAS, 2, ConfigField.MAX_CTAS, 2), both.supportedBy(OLD, "the library"));
+        assertEquals(Map.of(ConfigField.MIN_CTAS, 2), alone.supportedBy(ConfigField.MIN_CTAS_ALONE, "the library"));
         CommunicatorConfig named = CommunicatorConfig.builder().commName("name").build();
         unsupported(named, OLD, "commName needs NCCL " + ConfigField.COMM_NAME.since());
         // The value needs a newer release than its field.
@@ -221,7 +219,8 @@ class NativeConfigTest {
                 .build()
                 .values();
         assertEquals(Map.of("minCTAs", 3, "maxCTAs", 3, "nvlsHostMode", Set.of(NvlsHostMode.ENABLE)), values);
-        assertThrows(IllegalArgumentException.class, () -> CommunicatorConfig.builder().commName("\0name"));
+        assertThrows(IllegalArgumentException.class, () -> CommunicatorConfig.builder()
+                .commName("\0name"));
         // Maps of configurations need hashes that differ.
         assertNotEquals(
                 CommunicatorConfig.builder().maxCtas(3).build().hashCode(),

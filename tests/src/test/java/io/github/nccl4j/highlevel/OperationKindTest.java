@@ -104,7 +104,9 @@ class OperationKindTest {
 
     @Test
     void theLibrarysRefusalIsReturned() {
-        List<Integer> codes = IntStream.rangeClosed(0, OperationKind.WAIT_SIGNAL.code()).boxed().toList();
+        List<Integer> codes = IntStream.rangeClosed(0, OperationKind.WAIT_SIGNAL.code())
+                .boxed()
+                .toList();
         for (int code : codes) {
             assertEquals(nccl.ncclInvalidArgument, callWithoutCommunicator(code), OperationKind.function(code));
         }

@@ -80,8 +80,7 @@ class ScopeTest {
         assertSame(answer, whole.answer);
         scope.abort("no memory");
         scope.close();
-        assertEquals(
-                List.of("gather outer/inner/key", "inquiry outer/inner/topic", "abort no memory"), whole.calls);
+        assertEquals(List.of("gather outer/inner/key", "inquiry outer/inner/topic", "abort no memory"), whole.calls);
     }
 
     @Test
