@@ -3,7 +3,6 @@ package io.github.nccl4j.highlevel;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -295,11 +294,10 @@ class GroupTest {
             List<Communicator> children = new ArrayList<>();
             Group.run(() -> {
                 children.add(c.split(0, 0));
-                try (Group inner = Group.open()) {
-                    children.add(c.split(0, 0));
-                    children.add(c.split(0, 0));
-                    assertFalse(inner.toString().isEmpty());
-                }
+                Group inner = Group.open();
+                children.add(c.split(0, 0));
+                children.add(c.split(0, 0));
+                inner.close();
                 assertEquals(Communicator.State.CLOSED, children.get(1).state());
                 assertEquals(Communicator.State.CLOSED, children.get(2).state());
             });
@@ -718,24 +716,51 @@ class GroupTest {
     }
 
     @Test
-    void operatorAndStreamThatAreClosedBeforeTheLaunchAreKeptUntilThen() {
+    void whatIsClosedBeforeTheEndOfAGroupIsKeptUntilThen() {
+        List<String> calls = new ArrayList<>();
+        CallInterceptor interceptor = new CallInterceptor() {
+            @Override
+            public void after(Call call, int result, long nanoseconds) {
+                if (call.function().startsWith("ncclRedOp") || call.function().equals("ncclAllReduce")) {
+                    synchronized (calls) {
+                        calls.add(call.function());
+                    }
+                }
+            }
+        };
         try (Communicator c = alone("one");
                 DeviceBuffer<Int32> send = numbers();
                 DeviceBuffer<Int32> recv = zeros();
                 DeviceBuffer<Int32> other = zeros()) {
             PreMulSum<Int32> triple = c.preMulSum(ElementType.INT32, 3);
             CudaStream stream = CudaStream.nonBlocking(HOST);
-            long handle = stream.nativeHandle();
+            CudaEvent event = CudaEvent.create(HOST);
+            long streamHandle = stream.nativeHandle();
+            long eventHandle = event.nativeHandle();
+            CallInterceptor.Installed installed = NcclLibrary.intercept(interceptor);
             try (Group group = Group.open()) {
                 c.allReduce(send, recv, triple, STREAM);
                 c.allReduce(send, other, ReduceOp.SUM, stream);
                 triple.close();
                 stream.close();
-                assertNotEquals(nccl.ncclInvalidArgument, HostEngine.streamQuery(handle), "the group needs the stream");
+                Group inner = Group.open();
+                c.broadcast(send, other, 0, STREAM, launching(event));
+                event.close();
+                assertTrue(exists(HostEngine.eventQuery(eventHandle)), "the inner group needs the event");
+                inner.close();
+                assertFalse(exists(HostEngine.eventQuery(eventHandle)), "the inner group is discarded");
+                assertTrue(exists(HostEngine.streamQuery(streamHandle)), "the group needs the stream");
                 group.launch();
+            } finally {
+                installed.close();
             }
-            assertEquals(nccl.ncclInvalidArgument, HostEngine.streamQuery(handle), "the stream is destroyed");
+            assertFalse(exists(HostEngine.streamQuery(streamHandle)), "the stream is destroyed");
+            assertEquals(List.of("ncclAllReduce", "ncclAllReduce", "ncclRedOpDestroy"), calls);
             assertArrayEquals(IntStream.of(NUMBERS).map(i -> 3 * i).toArray(), content(recv));
         }
+    }
+
+    private static boolean exists(int queried) {
+        return queried != nccl.ncclInvalidArgument;
     }
 }
