@@ -73,7 +73,8 @@ class EngineSettingTest {
             String warning = tooFew.warning().orElseThrow();
             assertTrue(warning.startsWith("warning: "), warning);
             assertTrue(
-                    warning.endsWith(": running on the host engine (host memory and Unix sockets; for tests, not for speed)"),
+                    warning.endsWith(
+                            ": running on the host engine (host memory and Unix sockets; for tests, not for speed)"),
                     warning);
             System.setProperty("nccl4j.engine", "rccl");
             EngineSetting.gpus();

@@ -55,7 +55,9 @@ class PerformanceTableTest {
     void iterationsHaveColumnsOfTheirOwn() {
         assertEquals(
                 List.of("1.25", "10000.0", "9.90", "3.00"),
-                List.of(PerformanceTable.iterations(1.25, 10000.04, 9.9, 3).strip().split(" +")));
+                List.of(PerformanceTable.iterations(1.25, 10000.04, 9.9, 3)
+                        .strip()
+                        .split(" +")));
     }
 
     @Test
