@@ -74,11 +74,16 @@ public final class CommunicatorConfig {
 
     /** As {@link #requireSupportedBy}; returns the fields that the library supports. */
     Map<ConfigField, Object> supportedBy(NcclLibrary library) {
+        return supportedBy(library.version(), library.toString());
+    }
+
+    /** As {@link #supportedBy(NcclLibrary)}, for a library of a version and with a description. */
+    Map<ConfigField, Object> supportedBy(Version version, String library) {
         Map<ConfigField, Object> supported = new EnumMap<>(ConfigField.class);
         values.forEach((field, value) -> {
             boolean isAlone = field == ConfigField.MIN_CTAS && !values.containsKey(ConfigField.MAX_CTAS);
             Version since = isAlone ? ConfigField.MIN_CTAS_ALONE : field.since(value);
-            if (library.version().isAtLeast(since)) {
+            if (version.isAtLeast(since)) {
                 supported.put(field, value);
                 return;
             }

@@ -323,7 +323,8 @@ final class CommunicatorCore
         }
     }
 
-    private static RankStatusQuery.Position position(CommunicatorCore core) {
+    /** What this rank answers when others ask; null is a communicator that was dropped. */
+    static RankStatusQuery.Position position(CommunicatorCore core) {
         if (core == null) {
             return new RankStatusQuery.Position(0, "has dropped its communicator");
         }

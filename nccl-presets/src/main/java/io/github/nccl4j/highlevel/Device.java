@@ -40,7 +40,8 @@ public final class Device {
     /** The primary context of a CUDA device. */
     private final long context;
 
-    private Device(int index, long context) {
+    /** Creates a device without a check; {@link #cuda} makes those that exist. */
+    Device(int index, long context) {
         this.index = index;
         this.context = context;
     }

@@ -237,7 +237,8 @@ public final class FlightRecorder {
         return text.toString();
     }
 
-    private static String seconds(long milliseconds) {
+    /** A time for messages, such as "1.2 s", rounded down; the clock may have been set back. */
+    static String seconds(long milliseconds) {
         return Math.max(0, milliseconds) / 100 / 10.0 + " s";
     }
 

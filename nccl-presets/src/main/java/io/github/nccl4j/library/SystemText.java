@@ -41,12 +41,16 @@ public final class SystemText {
      * @return as {@link System#getenv()}, without losses where the values are UTF-8
      */
     public static Map<String, String> environment() {
-        Map<String, String> variables = System.getenv();
+        return environment(System.getenv(), Path.of("/proc/self/environ"));
+    }
+
+    /** As {@link #environment()}, of variables as Java decoded them and a file with their bytes. */
+    static Map<String, String> environment(Map<String, String> variables, Path bytes) {
         if (variables.values().stream().noneMatch(SystemText::isDamaged)) {
             return variables;
         }
         Map<String, String> whole = new HashMap<>(variables);
-        for (String entry : utf8("/proc/self/environ")) {
+        for (String entry : utf8(bytes)) {
             int equals = entry.indexOf('=');
             if (equals > 0) {
                 String value = entry.substring(equals + 1);
@@ -64,12 +68,16 @@ public final class SystemText {
      * @return as {@link System#getProperty(String)}, without losses if it is an argument of the process in UTF-8
      */
     public static String property(String name) {
-        String known = System.getProperty(name);
+        return property(name, System.getProperty(name), Path.of("/proc/self/cmdline"));
+    }
+
+    /** As {@link #property(String)}, of a value as Java decoded it and a file with the bytes of the arguments. */
+    static String property(String name, String known, Path arguments) {
         if (known == null || !isDamaged(known)) {
             return known;
         }
         String option = "-D" + name + "=";
-        return utf8("/proc/self/cmdline").stream()
+        return utf8(arguments).stream()
                 .filter(argument -> argument.startsWith(option))
                 .map(argument -> argument.substring(option.length()))
                 .filter(value -> isOriginal(value, known))
@@ -92,12 +100,16 @@ public final class SystemText {
             if (isDamaged(text) || text.indexOf('\0') >= 0) {
                 throw new InvalidPathException(text, problem(text));
             }
-            // A URI keeps the bytes; a string is encoded by the locale.
-            String folder = text.startsWith("/")
-                    ? "file://"
-                    : Path.of("").toAbsolutePath().toUri().toString();
-            return Path.of(URI.create(folder + percentEncoded(text.getBytes(StandardCharsets.UTF_8))));
+            return utf8Path(text);
         }
+    }
+
+    /** Returns the path whose bytes are a text in UTF-8. A URI keeps the bytes; a string is encoded by the locale. */
+    static Path utf8Path(String text) {
+        String folder = text.startsWith("/")
+                ? "file://"
+                : Path.of("").toAbsolutePath().toUri().toString();
+        return Path.of(URI.create(folder + percentEncoded(text.getBytes(StandardCharsets.UTF_8))));
     }
 
     /**
@@ -155,10 +167,10 @@ public final class SystemText {
     }
 
     /** Returns the zero-terminated texts of a system file that are UTF-8. */
-    private static List<String> utf8(String file) {
+    private static List<String> utf8(Path file) {
         List<String> texts = new ArrayList<>();
         try {
-            byte[] bytes = Files.readAllBytes(Path.of(file));
+            byte[] bytes = Files.readAllBytes(file);
             int start = 0;
             for (int end = 0; end < bytes.length; end++) {
                 if (bytes[end] == 0) {

@@ -81,4 +81,33 @@ class DeviceTest {
         assertEquals(new Version(9, 9, 99), Version.of(9999));
         assertEquals(new Version(1, 0, 0), Version.of(10_000));
     }
+
+    @Test
+    void gpusAreKnownByTheirIndex() {
+        Device gpu = new Device(2, 7);
+        assertTrue(gpu.isCuda());
+        assertFalse(gpu.isHost());
+        assertEquals(2, gpu.index());
+        assertEquals(7, gpu.context());
+        assertEquals("CUDA device 2", gpu.toString());
+        assertEquals(new Device(2, 7), gpu);
+        assertNotEquals(new Device(3, 7), gpu);
+        assertNotEquals(HOST, gpu);
+        assertEquals(0, HOST.context());
+        // The low bits are for the type of elements.
+        assertEquals(3 << DataType.CODE_BITS, gpu.deviceCode());
+        assertNotEquals(gpu.deviceCode(), new Device(3, 7).deviceCode());
+    }
+
+    @Test
+    void kindsOfGinAreKnownByTheirCode() {
+        for (GinType type : GinType.values()) {
+            assertSame(type, GinType.of(type.code()));
+        }
+        for (GinConnection connection : GinConnection.values()) {
+            assertSame(connection, GinConnection.of(connection.code()));
+        }
+        assertSame(GinType.UNKNOWN, GinType.of(99));
+        assertSame(GinConnection.UNKNOWN, GinConnection.of(99));
+    }
 }

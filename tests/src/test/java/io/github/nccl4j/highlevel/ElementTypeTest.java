@@ -4,9 +4,11 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.memory.SmallFloatFormat;
 import io.github.nccl4j.tools.oracle.SmallFloat;
 import io.github.nccl4j.tools.oracle.SmallFloat.Top;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -142,5 +144,31 @@ class ElementTypeTest {
             }
         }
         assertTrue(ElementType.FLOAT64.isFloat() && !ElementType.INT64.isFloat());
+    }
+
+    /** The number and the carrier of each type: the codes are those of NCCL's header. */
+    @Test
+    void typesHaveTheirCodesAndCarriers() {
+        List<String> described = ElementType.values().stream()
+                .map(type -> type.nativeCode() + " " + type + " " + type.carrier() + " " + type.format())
+                .toList();
+        assertEquals(
+                List.of(
+                        nccl.ncclInt8 + " int8 byte null",
+                        nccl.ncclUint8 + " uint8 byte null",
+                        nccl.ncclInt32 + " int32 int null",
+                        nccl.ncclUint32 + " uint32 int null",
+                        nccl.ncclInt64 + " int64 long null",
+                        nccl.ncclUint64 + " uint64 long null",
+                        nccl.ncclFloat16 + " float16 float FLOAT16",
+                        nccl.ncclFloat32 + " float32 float null",
+                        nccl.ncclFloat64 + " float64 double null",
+                        nccl.ncclBfloat16 + " bfloat16 float BFLOAT16",
+                        nccl.ncclFloat8e4m3 + " float8e4m3 float FLOAT8E4M3",
+                        nccl.ncclFloat8e5m2 + " float8e5m2 float FLOAT8E5M2"),
+                described);
+        for (ElementType<?> type : ElementType.values()) {
+            assertEquals(type.nativeCode(), type.dataType().code());
+        }
     }
 }

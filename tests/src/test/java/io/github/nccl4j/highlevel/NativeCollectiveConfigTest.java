@@ -1,7 +1,9 @@
 package io.github.nccl4j.highlevel;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.global.nccl;
@@ -137,5 +139,37 @@ class NativeCollectiveConfigTest {
             Thread.sleep(10);
         }
         assertTrue(direct.getCount() <= before + 5_000, direct.getCount() + " buffers, " + before + " before");
+    }
+
+    @Test
+    void whatRanksCompareHasNoAddresses() {
+        assertEquals("{}", CollectiveConfig.builder().build().signature());
+        assertNull(CollectiveConfig.builder().build().cgaClusterSize());
+        assertNull(CollectiveConfig.builder().build().launchCompletionEvent());
+        try (CudaEvent event = CudaEvent.create(Device.host())) {
+            CollectiveConfig config = CollectiveConfig.builder()
+                    .cgaClusterSize(6)
+                    .launchCompletionEvent(event)
+                    .vendorOption(7, 2, 5)
+                    .vendorOption(7, 1, "text")
+                    .vendorAddress(7, 3, 4096)
+                    .build();
+            assertEquals(
+                    "{ext=[7/1=text, 7/2=5, 7/3=an address], cgaClusterSize=6, launchCompletionEvent=set}",
+                    config.signature());
+            assertEquals(6, config.cgaClusterSize());
+            assertSame(event, config.launchCompletionEvent());
+        }
+    }
+
+    @Test
+    void differentConfigurationsHaveDifferentHashes() {
+        assertNotEquals(
+                CollectiveConfig.algorithm("ring").hashCode(),
+                CollectiveConfig.algorithm("tree").hashCode());
+        assertNotEquals(
+                AlgorithmSelection.of("ring").hashCode(),
+                AlgorithmSelection.of("tree").hashCode());
+        assertNotEquals(AlgorithmSelection.of("ring"), AlgorithmSelection.of("tree"));
     }
 }

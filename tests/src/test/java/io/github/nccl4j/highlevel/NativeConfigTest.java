@@ -3,18 +3,25 @@ package io.github.nccl4j.highlevel;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.header.Field;
+import io.github.nccl4j.library.NcclLibraryException;
 import io.github.nccl4j.nccl.ncclConfig_t;
 import io.github.nccl4j.tests.PackagedHeader;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.logging.SimpleFormatter;
 import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.PointerPointer;
 import org.junit.jupiter.api.Test;
@@ -135,5 +142,88 @@ class NativeConfigTest {
             assertTrue(communicator != 0);
             Status.check(nccl.ncclCommDestroy(communicator), "ncclCommDestroy");
         }
+    }
+
+    private static final Version OLD = new Version(2, 18, 1);
+
+    private static void unsupported(CommunicatorConfig config, Version version, String message) {
+        NcclLibraryException refused =
+                assertThrows(NcclLibraryException.class, () -> config.supportedBy(version, "the library"));
+        assertEquals(message + ", loaded is the library", refused.getMessage());
+    }
+
+    @Test
+    void aReleaseIsNamedThatAnOldLibraryLacks() {
+        CommunicatorConfig alone = CommunicatorConfig.builder().minCtas(2).build();
+        unsupported(alone, OLD, "minCTAs without maxCTAs needs NCCL " + ConfigField.MIN_CTAS_ALONE);
+        CommunicatorConfig both =
+                CommunicatorConfig.builder().minCtas(2).maxCtas(2).build();
+        assertEquals(Map.of(ConfigField.MIN_CTAS, 2, ConfigField.MAX_CTAS, 2), both.supportedBy(OLD, "the library"));
+        assertEquals(Map.of(ConfigField.MIN_CTAS, 2), alone.supportedBy(ConfigField.MIN_CTAS_ALONE, "the library"));
+        CommunicatorConfig named = CommunicatorConfig.builder().commName("name").build();
+        unsupported(named, OLD, "commName needs NCCL " + ConfigField.COMM_NAME.since());
+        // The value needs a newer release than its field.
+        CommunicatorConfig none = CommunicatorConfig.builder().numRmaCtx(0).build();
+        unsupported(none, ConfigField.NUM_RMA_CTX.since(), "numRmaCtx 0 needs NCCL 2.30.7");
+    }
+
+    @Test
+    void theReleaseOfAValueMayBeNewerThanThatOfItsField() {
+        assertEquals(new Version(2, 30, 7), ConfigField.NUM_RMA_CTX.since(0));
+        assertEquals(ConfigField.NUM_RMA_CTX.since(), ConfigField.NUM_RMA_CTX.since(1));
+        assertEquals(ConfigField.GRAPH_USAGE_MODE.since(), ConfigField.GRAPH_USAGE_MODE.since(0));
+        for (CtaPolicy policy : CtaPolicy.values()) {
+            assertEquals(policy.since(), ConfigField.CTA_POLICY.since(policy));
+        }
+    }
+
+    @Test
+    void fieldsThatAreIgnoredAreLogged() {
+        CommunicatorConfig config = CommunicatorConfig.builder()
+                .commName("name")
+                .maxCtas(2)
+                .ignoreUnsupported()
+                .build();
+        List<String> logged = new ArrayList<>();
+        Logger logger = Logger.getLogger("io.github.nccl4j");
+        Handler handler = new Handler() {
+            @Override
+            public void publish(LogRecord record) {
+                logged.add(record.getLevel() + " " + new SimpleFormatter().formatMessage(record));
+            }
+
+            @Override
+            public void flush() {}
+
+            @Override
+            public void close() {}
+        };
+        logger.addHandler(handler);
+        try {
+            assertEquals(Map.of(ConfigField.MAX_CTAS, 2), config.supportedBy(OLD, "the library"));
+        } finally {
+            logger.removeHandler(handler);
+        }
+        assertEquals(
+                List.of("WARNING commName needs NCCL " + ConfigField.COMM_NAME.since()
+                        + ", loaded is the library: left out"),
+                logged);
+    }
+
+    @Test
+    void equalLimitsAndSingleModesAreTaken() {
+        Map<String, Object> values = CommunicatorConfig.builder()
+                .minCtas(3)
+                .maxCtas(3)
+                .nvlsHostMode(NvlsHostMode.ENABLE)
+                .build()
+                .values();
+        assertEquals(Map.of("minCTAs", 3, "maxCTAs", 3, "nvlsHostMode", Set.of(NvlsHostMode.ENABLE)), values);
+        assertThrows(IllegalArgumentException.class, () -> CommunicatorConfig.builder()
+                .commName("\0name"));
+        // Maps of configurations need hashes that differ.
+        assertNotEquals(
+                CommunicatorConfig.builder().maxCtas(3).build().hashCode(),
+                CommunicatorConfig.builder().minCtas(3).build().hashCode());
     }
 }

@@ -109,4 +109,9 @@ class RegistrationFaultsTest {
         assertEquals(one.replace("2.28.9", "2.26.2"), RegistrationFaults.warning(new Version(2, 26, 2)));
         assertNull(RegistrationFaults.warning(new Version(2, 29, 2)));
     }
+
+    @Test
+    void theHostEngineHasNone() {
+        assertFalse(RegistrationFaults.affect(NcclLibrary.get()));
+    }
 }

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.util.List;
 import java.util.Properties;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 class RankExitTest {
@@ -15,6 +16,19 @@ class RankExitTest {
         assertEquals("rank 0 (pid 1) was killed by signal 11 (SIGSEGV)", new RankExit(0, 1, 139).describe());
         assertEquals("rank 0 (pid 1) was killed by signal 40", new RankExit(0, 1, 168).describe());
         assertEquals("rank 0 (pid 1) exited with code 255", new RankExit(0, 1, 255).describe());
+    }
+
+    @Test
+    void signalsAreTheCodesBehind128() {
+        List<Integer> killed = IntStream.range(0, 256)
+                .filter(code -> new RankExit(0, 1, code).isKilled())
+                .boxed()
+                .toList();
+        assertEquals(IntStream.rangeClosed(129, 192).boxed().toList(), killed);
+        for (int code = 0; code < 256; code++) {
+            assertEquals(code != 0, new RankExit(0, 1, code).isFailure());
+            assertEquals(code == 137, new RankExit(0, 1, code).isSigkill());
+        }
     }
 
     @Test

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.library.NativeLibrary;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -54,6 +55,36 @@ class EngineSettingTest {
         assertFalse(new EngineSetting("host", "/libnccl.so").isHost());
         for (EngineSetting named : List.of(host, library)) {
             assertEquals(new EngineSetting.Decision(named, Optional.empty()), named.decide(4));
+        }
+    }
+
+    /** NCCL if each rank has a GPU, else the host engine and a line about it. */
+    @Test
+    void decidesByTheNumberOfGpus() {
+        String given = System.setProperty("nccl4j.engine", "AUTO");
+        try {
+            int gpus = EngineSetting.gpus();
+            assertEquals("nccl", System.getProperty("nccl4j.engine"), "else the class would choose with a warning");
+            assertEquals(NativeLibrary.gpuCount(), gpus);
+            System.setProperty("nccl4j.engine", "auto");
+            EngineSetting.Decision tooFew = new EngineSetting("auto", null).decide(gpus + 1);
+            assertEquals("nccl", System.getProperty("nccl4j.engine"), "else the class would choose with a warning");
+            assertEquals(new EngineSetting("host", null), tooFew.setting());
+            String warning = tooFew.warning().orElseThrow();
+            assertTrue(warning.startsWith("warning: "), warning);
+            assertTrue(
+                    warning.endsWith(
+                            ": running on the host engine (host memory and Unix sockets; for tests, not for speed)"),
+                    warning);
+            System.setProperty("nccl4j.engine", "rccl");
+            EngineSetting.gpus();
+            assertEquals("rccl", System.getProperty("nccl4j.engine"), "a choice stays");
+        } finally {
+            if (given == null) {
+                System.clearProperty("nccl4j.engine");
+            } else {
+                System.setProperty("nccl4j.engine", given);
+            }
         }
     }
 

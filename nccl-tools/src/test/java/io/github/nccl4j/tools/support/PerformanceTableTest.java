@@ -52,6 +52,15 @@ class PerformanceTableTest {
     }
 
     @Test
+    void iterationsHaveColumnsOfTheirOwn() {
+        assertEquals(
+                List.of("1.25", "10000.0", "9.90", "3.00"),
+                List.of(PerformanceTable.iterations(1.25, 10000.04, 9.9, 3)
+                        .strip()
+                        .split(" +")));
+    }
+
+    @Test
     void averagesAllCells() {
         PerformanceTable table = new PerformanceTable(false);
         assertEquals(0, table.averageBus());
