@@ -75,6 +75,8 @@ struct Peer {
 
   void queue(const Frame& frame);
   void queue(const void* data, size_t size);
+  /** As both of the above; sends at once what the channel accepts. */
+  void post(const Frame& frame, const void* data, size_t size);
 };
 
 /** A reduction operator created with ncclRedOpCreatePreMulSum. */
@@ -117,6 +119,8 @@ class Comm {
   const bool blocking;
   const double operationTimeout;  // seconds; 0: none
   const bool sharesMemory;        // on connections to lower ranks
+  /** True if the ranks of this communicator, which are all on this machine, are more than its usable processors. */
+  const bool crowded;
   std::unique_ptr<Faults> faults;  // NULL if the rank has none
 
   ncclComm_t handle() const;
@@ -178,6 +182,8 @@ class Comm {
   /** Reads the control stream without waiting. Needs `operation`. */
   void readControl(Peer& peer, const char* during);
   void readAllControl(const char* during);
+  /** As readAllControl, but in most calls only the streams of peers that announced a message. */
+  void readNewControl(const char* during);
   /** True if a peer reported a failure that is not yet this communicator's error: data in transit is received first. */
   bool hasPeerFailure();
   ncclResult_t peerFailureCode() const { return peerFailureCode_; }
@@ -235,6 +241,7 @@ class Comm {
   std::string peerFailureText_;
   std::string interruptReason_;
   bool brokenDown_ = false;
+  unsigned controlReads_ = 0;
 };
 
 /** Makes the communicator available under its handle. */

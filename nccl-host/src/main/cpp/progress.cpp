@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <new>
 
+#include "processors.h"
 #include "task.h"
 
 namespace host {
@@ -74,7 +75,7 @@ class Runner {
         }
         // A rank that failed or left earlier may have sent its part of this call before. The call fails nevertheless,
         // or some ranks would complete a call that failed at others.
-        comm().readAllControl(("during " + what()).c_str());
+        comm().readNewControl(("during " + what()).c_str());
         bool failed = comm().hasPeerFailure();
         if (failed && !task().onlyTakes()) throw Failure(comm().peerFailureCode(), comm().peerFailureText());
         task().start();
@@ -133,6 +134,23 @@ class Runner {
     });
   }
 
+  /** True if data may arrive without a system call of this rank. */
+  bool canPoll() const {
+    return begun_ && task().canPoll() && std::all_of(comm().peers.begin(), comm().peers.end(), [](const Peer& peer) {
+             return !peer.data.valid() || peer.data.shared();
+           });
+  }
+  bool crowded() const { return comm().crowded; }
+
+  /** Takes the doorbells that ended a wait. */
+  void disarm() {
+    if (!begun_) return;
+    attempt([&] {
+      for (Peer& peer : comm().peers) peer.data.disarm();
+      return true;
+    });
+  }
+
   /** Adds the descriptors to poll; false if there are none. */
   bool collectDescriptors(std::vector<pollfd>& polled) {
     firstPolled_ = polled.size();
@@ -149,11 +167,11 @@ class Runner {
     if (work_.child != nullptr) polled.push_back({work_.child->wake.get(), POLLIN, 0});
     for (Peer& peer : comm().peers) {
       if (!peer.data.valid()) continue;
-      bool reading = !peer.dataEnded && task().want(peer).size > 0;
+      size_t reading = peer.dataEnded ? 0 : task().awaited(peer);
       bool writing = !peer.out.empty();
-      if (peer.data.ready(reading, writing)) wait = false;
+      if (peer.data.arm(reading, writing)) wait = false;
       short events = 0;
-      if (reading) events |= POLLIN;
+      if (reading > 0) events |= POLLIN;
       if (writing) events |= peer.data.shared() ? POLLIN : POLLOUT;
       if (events != 0) polled.push_back({peer.data.descriptor(), events, 0});
     }
@@ -202,8 +220,6 @@ class Runner {
     bool moved = task().advanceOwn();
     for (Peer& peer : comm().peers) moved |= sendTo(peer);
     for (Peer& peer : comm().peers) moved |= receiveFrom(peer);
-    // The received bytes may have enabled more sends.
-    for (Peer& peer : comm().peers) moved |= sendTo(peer);
     return moved;
   }
 
@@ -243,7 +259,13 @@ class Runner {
     size_t total = 0;
     while (!peer.dataEnded && total < kTurn) {
       Space space = task().want(peer);
-      if (space.size == 0) break;
+      if (space.size == 0) {
+        // The task reads in place.
+        if (!peer.data.ended() || task().awaited(peer) == 0) break;
+        peer.dataEnded = true;
+        comm().readEndReason(peer, ("during " + what()).c_str());
+        break;
+      }
       long got = peer.data.receive(space.data, space.size);
       if (got < 0) {
         peer.dataEnded = true;
@@ -253,7 +275,7 @@ class Runner {
       if (got == 0) break;
       total += static_cast<size_t>(got);
       task().received(peer, static_cast<size_t>(got));
-      // After a partial read the socket is probably empty.
+      // After a partial read there is probably no more.
       if (static_cast<size_t>(got) < space.size) break;
     }
     return total > 0;
@@ -300,6 +322,10 @@ void runWork(std::vector<Work> work) {
   std::vector<std::unique_ptr<Runner>> runners;
   for (Work& one : work) runners.push_back(std::make_unique<Runner>(std::move(one)));
 
+  bool canPoll = true;
+  bool crowded = false;
+  for (auto& runner : runners) crowded |= runner->crowded();
+  Polling polling(crowded);
   std::unique_ptr<Failure> first;
   std::vector<pollfd> polled;
   for (;;) {
@@ -309,6 +335,14 @@ void runWork(std::vector<Work> work) {
       if (runner->finished()) continue;
       moved |= runner->advance();
       running |= !runner->finished();
+    }
+    if (moved) {
+      polling.restart();
+    } else if (running) {
+      canPoll = std::all_of(runners.begin(), runners.end(), [](const auto& runner) {
+        return runner->finished() || runner->canPoll();
+      });
+      if (canPoll && polling.again()) continue;
     }
     if (running && !moved) {
       for (auto& runner : runners) {
@@ -343,7 +377,9 @@ void runWork(std::vector<Work> work) {
     }
     for (auto& runner : runners) {
       if (!runner->finished()) runner->readControl(polled);
+      if (!runner->finished()) runner->disarm();
     }
+    polling.restart();
   }
   if (first) throw Failure(*first);
 }

@@ -71,6 +71,8 @@ class Task {
   /** The bytes that are wanted from this peer now; size 0 for none. */
   virtual Space want(Peer& peer) = 0;
   virtual void received(Peer& peer, size_t bytes) = 0;
+  /** Number of bytes from this peer without which the task cannot continue; 0 if it does not wait for the peer. */
+  virtual size_t awaited(Peer& peer) { return want(peer).size > 0 ? 1 : 0; }
   /** Advances the work outside the peers' data streams; true if something moved. */
   virtual bool advanceOwn() { return false; }
   /** Adds the descriptors to poll before the next advanceOwn. */
@@ -82,7 +84,9 @@ class Task {
   /** Called once, when the task is complete and all data has been sent. */
   virtual void finish() {}
   /** True while the task needs data from this peer. */
-  virtual bool needs(Peer& peer) = 0;
+  virtual bool needs(Peer& peer) { return awaited(peer) > 0; }
+  /** True if advancing without an arrival costs no system call. */
+  virtual bool canPoll() const { return true; }
   /** True if this peer is known to be in the call; a slow peer may then itself be waiting. */
   virtual bool arrived(const Peer&) const { return false; }
   /** True if no data of a peer that has left is in transit. */
