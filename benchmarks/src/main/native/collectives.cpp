@@ -36,7 +36,7 @@ namespace {
 
 enum class Call { AllReduce, AllGather, ReduceScatter, Broadcast, AllToAll, SendRecv };
 
-const char* const kNames[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "send_recv"};
+const char* const kNames[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "alltoall", "sendrecv"};
 constexpr int kCalls = 6;
 
 struct Plan {

@@ -99,6 +99,11 @@ class Collective : public Task {
     size_t element = typeSize(operation_.type);
     return foldLeft_ > 0 && peer.data.available() < element ? element : 0;
   }
+
+  bool canAdvanceOwn() override {
+    if (!released_ || !inRings_ || folded_ || (sendsFirst_ && !allSent())) return false;
+    return std::all_of(comm_.peers.begin(), comm_.peers.end(), [&](Peer& peer) { return awaited(peer) == 0; });
+  }
   bool arrived(const Peer& peer) const override { return pairs_[static_cast<size_t>(peer.rank)].verified; }
 
   std::string name() const override { return callName(operation_.call); }

@@ -132,7 +132,7 @@ void Comm::clearError() {
   errorText_.clear();
 }
 
-std::unique_lock<std::mutex> Comm::interrupt(const char* reason) {
+std::unique_lock<Baton> Comm::interrupt(const char* reason) {
   {
     std::lock_guard<std::mutex> lock(stateMutex_);
     interruptReason_ = reason;
@@ -142,7 +142,7 @@ std::unique_lock<std::mutex> Comm::interrupt(const char* reason) {
   epoch++;
   raiseEvent(wake);
   wakeCallers();
-  std::unique_lock<std::mutex> lock(operation);
+  std::unique_lock<Baton> lock(operation);
   interrupts--;
   // A concurrent abort is seen by its flag: no operation waits while the lock is held.
   if (!aborted) clearEvent(wake);

@@ -125,8 +125,8 @@ class Comm {
 
   ncclComm_t handle() const;
 
-  /** Held by the thread that communicates; ncclCommAbort waits for it. */
-  std::mutex operation;
+  /** Held while an operation communicates, which another thread may continue; ncclCommAbort waits for it. */
+  Baton operation;
   std::vector<Peer> peers;        // by rank; this rank's entry has no sockets
   uint64_t hash = 0;              // equal on all ranks
   std::unique_ptr<char[]> scratch;  // windows of the fold
@@ -142,6 +142,8 @@ class Comm {
   std::atomic<uint64_t> epoch{0};
   /** The last enqueued item; guarded by the lock of stream.cpp. */
   ItemRef lastItem;
+  /** Number of following operations in streams that the stream's thread runs from the start; see launch.cpp. */
+  std::atomic<int> leftToThread{0};
   /** Number of threads inside a call on this communicator. */
   std::atomic<int> callers{0};
   /** Number of unfinished calls on a non-blocking communicator. */
@@ -155,7 +157,7 @@ class Comm {
   /** Above 0 while a thread waits for the end of another thread's operation. */
   std::atomic<int> interrupts{0};
   /** Ends the running operation, if any. No other operation runs until the returned lock is released. */
-  std::unique_lock<std::mutex> interrupt(const char* reason);
+  std::unique_lock<Baton> interrupt(const char* reason);
   std::string interruptReason() const;
 
   std::atomic<bool> initializing{false};

@@ -10,6 +10,9 @@
 namespace host {
 namespace {
 
+/** Limit for the bytes of all ranks in a unit that the launching thread tries to run; about 100 us. */
+constexpr size_t kShort = 512 << 10;
+
 void checkMessagesToOneself(const Comm& comm, const std::vector<Operation>& messages) {
   std::vector<const Operation*> sends, recvs;
   for (const Operation& message : messages) {
@@ -140,6 +143,30 @@ struct Unit {
            std::any_of(parts.begin(), parts.end(), [](const Part& part) { return part.comm->blocking; });
   }
 
+  /** True if the unit may run in the call that launches it: it is a matter of microseconds once all ranks are there. */
+  bool isShort() const {
+    size_t left = kShort;
+    auto fits = [&](size_t bytes) {
+      if (bytes > left) return false;
+      left -= bytes;
+      return true;
+    };
+    for (const Part& part : parts) {
+      // The rows of AlltoAllv are not added up here.
+      bool isOther = std::any_of(part.collectives.begin(), part.collectives.end(), [](const Operation& operation) {
+        return operation.call == Call::AlltoAllv;
+      });
+      if (isOther || !part.oneSided.empty() || part.comm->faults) return false;
+      for (const Operation& operation : part.collectives) {
+        if (!fits(operation.bytes() * static_cast<size_t>(part.comm->ranks))) return false;
+      }
+      for (const Operation& operation : part.messages) {
+        if (!fits(operation.bytes())) return false;
+      }
+    }
+    return true;
+  }
+
   /** True if the unit uses the default stream, or no stream. */
   bool hasDefault() const {
     return streams.empty() ||
@@ -162,11 +189,10 @@ class InCall {
   const std::vector<CommRef> comms_;
 };
 
-/** Runs the work of all parts; throws the first failure. */
-void runParts(std::vector<Part>& parts) {
+std::vector<Work> workOf(std::vector<Part>& parts) {
   std::vector<Work> work;
   for (Part& part : parts) work.push_back(part.work());
-  runWork(std::move(work));
+  return work;
 }
 
 /** An item whose failure is thrown by the call. */
@@ -178,7 +204,7 @@ class OfCall {
     auto parts = std::make_shared<std::vector<Part>>(std::move(unit.parts));
     item_ = enqueue(streams, comms, RunBy::Caller, [this, parts]() -> std::vector<CommRef> {
       try {
-        runParts(*parts);
+        runWork(workOf(*parts));
       } catch (const Failure& failure) {
         failure_ = std::make_unique<Failure>(failure);
       } catch (const std::exception& other) {
@@ -199,40 +225,108 @@ class OfCall {
   std::unique_ptr<Failure> failure_;
 };
 
-/** Enqueues an item whose failures are reported by its communicators. */
-void begin(Unit unit) {
-  std::vector<StreamRef> streams = unit.streams;
-  std::vector<CommRef> comms = unit.comms();
-  // A non-blocking communicator is in progress until the end of operations that use the default stream or hang by a
-  // fault.
-  std::vector<CommRef> inProgress;
-  bool defaults = unit.hasDefault();
-  for (const Part& part : unit.parts) {
-    if (!part.comm->blocking && (defaults || part.hangs())) inProgress.push_back(part.comm);
+/** A unit whose failures are reported by its communicators, and which may continue in another thread. */
+class OfStream {
+ public:
+  explicit OfStream(Unit unit) : comms_(unit.comms()), parts_(std::move(unit.parts)) {
+    // A non-blocking communicator is in progress until the end of operations that use the default stream or hang by a
+    // fault.
+    for (const Part& part : parts_) {
+      if (!part.comm->blocking && (unit.hasDefault() || part.hangs())) inProgress_.push_back(part.comm);
+    }
+    for (const CommRef& comm : inProgress_) comm->pendingCalls++;
   }
-  for (const CommRef& comm : inProgress) comm->pendingCalls++;
-  auto parts = std::make_shared<std::vector<Part>>(std::move(unit.parts));
-  Body body = [parts, inProgress, comms]() -> std::vector<CommRef> {
+  OfStream(const OfStream&) = delete;
+
+  const std::vector<CommRef>& comms() const { return comms_; }
+
+  /** Call if the unit will not run. */
+  void drop() {
+    for (const CommRef& comm : inProgress_) comm->pendingCalls--;
+  }
+
+  /** Runs the unit to its end. */
+  void run() {
+    advance([&] {
+      if (!progress_) progress_ = std::make_unique<Progress>(takeWork());
+      progress_->run();
+      return true;
+    });
+  }
+
+  /** Runs the unit unless it has to wait for other ranks; returns false if run() must continue. */
+  bool runBriefly() {
+    CommRef comm = comms_.front();
+    if (comm->leftToThread > 0) {
+      comm->leftToThread--;
+      return false;
+    }
+    bool done = advance([&] {
+      work_ = workOf(parts_);
+      parts_.clear();
+      progress_ = Progress::tryStart(work_);
+      return progress_ && progress_->runBriefly();
+    });
+    // The other ranks come late: they probably do so again.
+    if (!done) comm->leftToThread = kLeftToThread;
+    return done;
+  }
+
+ private:
+  static constexpr int kLeftToThread = 16;
+
+  std::vector<Work> takeWork() {
+    if (work_.empty()) work_ = workOf(parts_);
+    parts_.clear();
+    return std::move(work_);
+  }
+
+  /** Runs body, which returns false if the unit has not ended; handles the end of the unit. */
+  template <class Body>
+  bool advance(Body&& body) {
     int result = ncclSuccess;
     try {
-      runParts(*parts);
+      if (!body()) return false;
     } catch (const Failure& failure) {
       recordError(failure.text());
       result = failure.code();
     } catch (const std::exception& other) {
-      for (const CommRef& comm : comms) comm->setError(ncclSystemError, other.what());
+      for (const CommRef& comm : comms_) comm->setError(ncclSystemError, other.what());
     }
-    for (const CommRef& comm : inProgress) {
+    progress_.reset();
+    for (const CommRef& comm : inProgress_) {
       // A revoked communicator has no error, so the result of the call is kept.
       comm->callResult = comm->revoked ? result : ncclSuccess;
       comm->pendingCalls--;
     }
-    return comms;
-  };
+    return true;
+  }
+
+  const std::vector<CommRef> comms_;
+  std::vector<Part> parts_;
+  std::vector<Work> work_;
+  std::vector<CommRef> inProgress_;
+  std::unique_ptr<Progress> progress_;
+};
+
+/** Enqueues an item whose failures are reported by its communicators. `alone`: nothing else is launched with it. */
+void begin(Unit unit, bool alone) {
+  std::vector<StreamRef> streams = unit.streams;
+  bool defaults = unit.hasDefault();
+  bool isShort = alone && !defaults && unit.isShort();
+  auto work = std::make_shared<OfStream>(std::move(unit));
+  Attempt attempt;
+  if (isShort) attempt = [&work = *work] { return work.runBriefly(); };
   try {
-    enqueue(streams, comms, defaults ? RunBy::Thread : RunBy::Stream, std::move(body));
+    enqueue(
+        streams, work->comms(), defaults ? RunBy::Thread : RunBy::Stream,
+        [work]() -> std::vector<CommRef> {
+          work->run();
+          return work->comms();
+        },
+        attempt);
   } catch (const Failure&) {
-    for (const CommRef& comm : inProgress) comm->pendingCalls--;
+    work->drop();
     throw;
   }
 }
@@ -267,21 +361,25 @@ ncclResult_t launch(std::vector<QueuedOperation> operations) {
   });
   // In order of execution. The registrations of all communicators form one unit: a thread may have several ranks.
   std::vector<Unit> units(1);
-  std::vector<QueuedOperation> rest;
-  for (QueuedOperation& queued : operations) {
-    if (queued.stream) {
-      rest.push_back(std::move(queued));
-    } else {
-      units.front().add(std::move(queued));
+  if (operations.size() == 1) {
+    units.front().add(std::move(operations.front()));
+  } else {
+    std::vector<QueuedOperation> rest;
+    for (QueuedOperation& queued : operations) {
+      if (queued.stream) {
+        rest.push_back(std::move(queued));
+      } else {
+        units.front().add(std::move(queued));
+      }
     }
+    if (units.front().parts.empty()) units.clear();
+    for (Unit& unit : unitsOf(std::move(rest))) units.push_back(std::move(unit));
   }
-  if (units.front().parts.empty()) units.clear();
-  for (Unit& unit : unitsOf(std::move(rest))) {
+  for (const Unit& unit : units) {
     for (const Part& part : unit.parts) {
       checkMessagesToOneself(*part.comm, part.messages);
       checkLaunchEvents(*part.comm, part.collectives);
     }
-    units.push_back(std::move(unit));
   }
 
   // All items are enqueued before the first one runs.
@@ -293,7 +391,7 @@ ncclResult_t launch(std::vector<QueuedOperation> operations) {
       if (unit.runsInCall()) {
         ofCall.push_back(std::make_unique<OfCall>(std::move(unit)));
       } else {
-        begin(std::move(unit));
+        begin(std::move(unit), units.size() == 1);
       }
     }
   } catch (const Failure& failure) {

@@ -52,6 +52,7 @@ class Registration : public Task {
     bool opened = !lanesOpen_ && openLanes();
     return exchange_->advanceOwn() || opened;
   }
+  bool canAdvanceOwn() override { return exchange_->canAdvanceOwn(); }
   double wakeTime() const override { return lanesOpen_ ? HUGE_VAL : nextLaneTry_; }
 
   bool complete() const override {

@@ -23,7 +23,7 @@ constexpr size_t kTurn = 1 << 20;
 
 class Runner {
  public:
-  explicit Runner(Work work) : work_(std::move(work)), lock_(work_.comm->operation), started_(now()) {
+  Runner(Work work, std::unique_lock<Baton> lock) : work_(std::move(work)), lock_(std::move(lock)), started_(now()) {
     for (const Fault& fault : work_.faults) {
       notBefore_ += fault.kind == FaultKind::Hang ? HUGE_VAL : fault.seconds;
     }
@@ -176,7 +176,8 @@ class Runner {
       if (events != 0) polled.push_back({peer.data.descriptor(), events, 0});
     }
     task().addDescriptors(polled);
-    return wait;
+    // Checked after the doorbells are armed: later data rings one.
+    return wait && !task().canAdvanceOwn();
   }
 
   void readControl(const std::vector<pollfd>& polled) {
@@ -304,7 +305,7 @@ class Runner {
   std::string what() const { return next_ < work_.tasks.size() ? task().name() : "an operation"; }
 
   Work work_;
-  std::unique_lock<std::mutex> lock_;
+  std::unique_lock<Baton> lock_;
   const double started_;
   double notBefore_ = 0;
   size_t next_ = 0;
@@ -316,49 +317,45 @@ class Runner {
 
 }  // namespace
 
-void runWork(std::vector<Work> work) {
-  // One global lock order prevents a deadlock of two threads with the same communicators.
-  std::sort(work.begin(), work.end(), [](const Work& a, const Work& b) { return a.comm->serial < b.comm->serial; });
+struct Progress::State {
   std::vector<std::unique_ptr<Runner>> runners;
-  for (Work& one : work) runners.push_back(std::make_unique<Runner>(std::move(one)));
-
-  bool canPoll = true;
-  bool crowded = false;
-  for (auto& runner : runners) crowded |= runner->crowded();
-  Polling polling(crowded);
   std::unique_ptr<Failure> first;
   std::vector<pollfd> polled;
-  for (;;) {
-    bool moved = false;
-    bool running = false;
-    for (auto& runner : runners) {
-      if (runner->finished()) continue;
-      moved |= runner->advance();
-      running |= !runner->finished();
-    }
-    if (moved) {
-      polling.restart();
-    } else if (running) {
-      canPoll = std::all_of(runners.begin(), runners.end(), [](const auto& runner) {
+
+  /** Advances all work until nothing moves for a while; true if all has ended. */
+  bool advance() {
+    bool crowded = std::any_of(runners.begin(), runners.end(), [](const auto& runner) { return runner->crowded(); });
+    for (Polling polling(crowded);;) {
+      bool moved = false;
+      bool running = false;
+      for (auto& runner : runners) {
+        if (runner->finished()) continue;
+        moved |= runner->advance();
+        running |= !runner->finished();
+      }
+      if (!running) return true;
+      if (moved) {
+        polling.restart();
+        continue;
+      }
+      bool canPoll = std::all_of(runners.begin(), runners.end(), [](const auto& runner) {
         return runner->finished() || runner->canPoll();
       });
-      if (canPoll && polling.again()) continue;
+      if (!canPoll || !polling.again()) return false;
     }
-    if (running && !moved) {
-      for (auto& runner : runners) {
-        if (!runner->finished()) moved |= runner->failIfStuck();
-      }
-    }
-    if (!first) {
-      for (auto& runner : runners) {
-        if (!runner->failure()) continue;
-        first = std::make_unique<Failure>(*runner->failure());
-        break;
-      }
-    }
-    if (!running) break;
-    if (moved) continue;
+  }
 
+  /** Ends the work for which nothing more can arrive; true if there was some. */
+  bool endStuck() {
+    bool ended = false;
+    for (auto& runner : runners) {
+      if (!runner->finished()) ended |= runner->failIfStuck();
+    }
+    return ended;
+  }
+
+  /** Sleeps until something may have arrived. */
+  void sleep() {
     polled.clear();
     double wakeTime = HUGE_VAL;
     for (auto& runner : runners) {
@@ -379,9 +376,66 @@ void runWork(std::vector<Work> work) {
       if (!runner->finished()) runner->readControl(polled);
       if (!runner->finished()) runner->disarm();
     }
-    polling.restart();
   }
-  if (first) throw Failure(*first);
+
+  void keepFirstFailure() {
+    for (auto& runner : runners) {
+      if (!first && runner->failure()) first = std::make_unique<Failure>(*runner->failure());
+    }
+  }
+};
+
+namespace {
+
+/** One global lock order prevents a deadlock of two threads with the same communicators. */
+void sortBySerial(std::vector<Work>& work) {
+  std::sort(work.begin(), work.end(), [](const Work& a, const Work& b) { return a.comm->serial < b.comm->serial; });
 }
+
+}  // namespace
+
+Progress::Progress() : state_(std::make_unique<State>()) {}
+Progress::~Progress() = default;
+
+Progress::Progress(std::vector<Work> work) : Progress() {
+  sortBySerial(work);
+  for (Work& one : work) {
+    std::unique_lock<Baton> lock(one.comm->operation);
+    state_->runners.push_back(std::make_unique<Runner>(std::move(one), std::move(lock)));
+  }
+}
+
+std::unique_ptr<Progress> Progress::tryStart(std::vector<Work>& work) {
+  sortBySerial(work);
+  std::vector<std::unique_lock<Baton>> locks;
+  for (const Work& one : work) {
+    locks.emplace_back(one.comm->operation, std::try_to_lock);
+    if (!locks.back().owns_lock()) return nullptr;
+  }
+  std::unique_ptr<Progress> progress(new Progress);
+  for (size_t i = 0; i < work.size(); i++) {
+    progress->state_->runners.push_back(std::make_unique<Runner>(std::move(work[i]), std::move(locks[i])));
+  }
+  return progress;
+}
+
+void Progress::run() {
+  while (!state_->advance()) {
+    bool ended = state_->endStuck();
+    state_->keepFirstFailure();
+    if (!ended) state_->sleep();
+  }
+  state_->keepFirstFailure();
+  if (state_->first) throw Failure(*state_->first);
+}
+
+bool Progress::runBriefly() {
+  if (!state_->advance()) return false;
+  state_->keepFirstFailure();
+  if (state_->first) throw Failure(*state_->first);
+  return true;
+}
+
+void runWork(std::vector<Work> work) { Progress(std::move(work)).run(); }
 
 }  // namespace host

@@ -75,6 +75,8 @@ class Task {
   virtual size_t awaited(Peer& peer) { return want(peer).size > 0 ? 1 : 0; }
   /** Advances the work outside the peers' data streams; true if something moved. */
   virtual bool advanceOwn() { return false; }
+  /** True if advanceOwn can continue with data that arrived in the meantime. */
+  virtual bool canAdvanceOwn() { return false; }
   /** Adds the descriptors to poll before the next advanceOwn. */
   virtual void addDescriptors(std::vector<pollfd>&) {}
   /** Time of the next advanceOwn without an arrival; HUGE_VAL for never. */
@@ -124,9 +126,29 @@ struct Work {
   const Comm* child = nullptr;  // created by this work: an abort of the child ends the work
 };
 
-/**
- * Runs all work to its end. A failing communicator does not stop the others; the first failure is thrown at the end.
- */
+/** The communication of the work of one group. One thread at a time; another one may continue it. */
+class Progress {
+ public:
+  /** Waits until no other operation communicates on the communicators of the work. */
+  explicit Progress(std::vector<Work> work);
+  /** As above, but returns NULL instead of waiting, and then leaves the work as it is. */
+  static std::unique_ptr<Progress> tryStart(std::vector<Work>& work);
+  ~Progress();
+
+  /**
+   * Runs all work to its end. A failing communicator does not stop the others; the first failure is thrown at the end.
+   */
+  void run();
+  /** As run, but returns false instead of sleeping until a peer continues. */
+  bool runBriefly();
+
+ private:
+  struct State;
+  Progress();
+  std::unique_ptr<State> state_;
+};
+
+/** Runs all work to its end. */
 void runWork(std::vector<Work> work);
 
 }  // namespace host
