@@ -2,8 +2,9 @@
 //
 //     collectives RANKS CALL BYTES,BYTES,... ROUNDS [stream|default] [processes|threads]
 //
-// prints "BYTES MICROSECONDS" for each size: the time of a call at the slowest rank, the median of the rounds. BYTES is
-// the larger of a rank's two buffers, as in nccl-tests. An MPI launcher starts the ranks of MPI, this program all others.
+// prints "BYTES MEDIAN LEAST" for each size: microseconds of a call at the slowest rank, the median and the least of the
+// rounds. BYTES is the larger of a rank's two buffers, as in nccl-tests. An MPI launcher starts the ranks of MPI, this
+// program all others.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,7 @@ enum class Call { AllReduce, AllGather, ReduceScatter, Broadcast, AllToAll, Send
 
 const char* const kNames[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "alltoall", "sendrecv"};
 constexpr int kCalls = 6;
+constexpr int kWarmUp = 3;
 
 struct Plan {
   int ranks = 0;
@@ -59,15 +61,13 @@ double microseconds() {
   return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) * 1e-3;
 }
 
-/** Calls of a round of some 10 ms; the same number at every rank. */
+/**
+ * Calls of a round of some 200 us, the same number at every rank. Rounds are short, so that on a machine with other load
+ * some of them are undisturbed.
+ */
 int callsOf(size_t bytes, int ranks) {
-  double estimate = 3.0 * ranks + static_cast<double>(bytes) * ranks / 8e3;
-  return std::max(2, std::min(1000, static_cast<int>(10e3 / estimate)));
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  double estimate = 1.0 * ranks + static_cast<double>(bytes) * ranks / 8e3;
+  return std::max(1, std::min(100, static_cast<int>(200 / estimate)));
 }
 
 #ifdef WITH_MPI
@@ -201,8 +201,8 @@ void measure(const Plan& plan, Rank& rank) {
     std::vector<float> recv(count, static_cast<float>(rank.rank() + 1));
     int calls = callsOf(bytes, plan.ranks);
     std::vector<double> times;
-    // The first round warms up.
-    for (int round = -1; round < plan.rounds; round++) {
+    // The first rounds warm up.
+    for (int round = -kWarmUp; round < plan.rounds; round++) {
       rank.together();
       double start = microseconds();
       for (int i = 0; i < calls; i++) rank.call(send.data(), recv.data(), count);
@@ -210,7 +210,8 @@ void measure(const Plan& plan, Rank& rank) {
       if (round >= 0) times.push_back(time);
     }
     checkResult(plan, rank.rank(), recv.data(), count);
-    if (rank.rank() == 0) printf("%zu %.3f\n", bytes, median(times));
+    std::sort(times.begin(), times.end());
+    if (rank.rank() == 0) printf("%zu %.3f %.3f\n", bytes, times[times.size() / 2], times.front());
     fflush(stdout);
   }
 }

@@ -28,9 +28,6 @@ Registry& registry() {
   return instance;
 }
 
-/** Every so many calls of readNewControl read all streams: a rank that died announced nothing. */
-constexpr unsigned kFullReadPeriod = 64;
-
 /** Seconds between attempts to open a lane. */
 constexpr double kLaneRetry = 0.005;
 
@@ -252,16 +249,6 @@ void Comm::readControl(Peer& peer, const char* during) {
 
 void Comm::readAllControl(const char* during) {
   for (Peer& peer : peers) readControl(peer, during);
-}
-
-void Comm::readNewControl(const char* during) {
-  bool all = ++controlReads_ % kFullReadPeriod == 0;
-  for (Peer& peer : peers) {
-    if (!peer.control.valid()) continue;
-    // Not short-circuited: a full read also covers what was announced.
-    bool announced = peer.data.newsArrived();
-    if (all || announced) readControl(peer, during);
-  }
 }
 
 bool Comm::hasPeerFailure() {

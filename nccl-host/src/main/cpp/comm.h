@@ -185,7 +185,16 @@ class Comm {
   void readControl(Peer& peer, const char* during);
   void readAllControl(const char* during);
   /** As readAllControl, but in most calls only the streams of peers that announced a message. */
-  void readNewControl(const char* during);
+  template <class During>
+  void readNewControl(During&& during) {
+    // A rank that died announced nothing.
+    bool all = ++controlReads_ % kFullReadPeriod == 0;
+    for (Peer& peer : peers) {
+      if (!peer.control.valid()) continue;
+      bool announced = peer.data.newsArrived();
+      if (all || announced) readControl(peer, during().c_str());
+    }
+  }
   /** True if a peer reported a failure that is not yet this communicator's error: data in transit is received first. */
   bool hasPeerFailure();
   ncclResult_t peerFailureCode() const { return peerFailureCode_; }
@@ -243,6 +252,7 @@ class Comm {
   std::string peerFailureText_;
   std::string interruptReason_;
   bool brokenDown_ = false;
+  static constexpr unsigned kFullReadPeriod = 64;
   unsigned controlReads_ = 0;
 };
 

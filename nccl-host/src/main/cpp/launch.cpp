@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace host {
 namespace {
@@ -13,10 +14,10 @@ namespace {
 /** Limit for the bytes of all ranks in a unit that the launching thread tries to run; about 100 us. */
 constexpr size_t kShort = 512 << 10;
 
-void checkMessagesToOneself(const Comm& comm, const std::vector<Operation>& messages) {
+void checkMessagesToOneself(const Comm& comm, const std::vector<Operation>& operations) {
   std::vector<const Operation*> sends, recvs;
-  for (const Operation& message : messages) {
-    if (message.root == comm.rank) (message.call == Call::Send ? sends : recvs).push_back(&message);
+  for (const Operation& message : operations) {
+    if (isPointToPoint(message.call) && message.root == comm.rank) (message.call == Call::Send ? sends : recvs).push_back(&message);
   }
   if (sends.size() != recvs.size()) {
     fail(
@@ -33,8 +34,8 @@ void checkMessagesToOneself(const Comm& comm, const std::vector<Operation>& mess
   }
 }
 
-void checkLaunchEvents(const Comm& comm, const std::vector<Operation>& collectives) {
-  long events = std::count_if(collectives.begin(), collectives.end(), [](const Operation& operation) {
+void checkLaunchEvents(const Comm& comm, const std::vector<Operation>& operations) {
+  long events = std::count_if(operations.begin(), operations.end(), [](const Operation& operation) {
     return operation.launchEvent != nullptr;
   });
   if (events > 1) {
@@ -44,48 +45,52 @@ void checkLaunchEvents(const Comm& comm, const std::vector<Operation>& collectiv
   }
 }
 
-/** The operations of one communicator in the order of execution. */
+/** The kinds of operations, in the order of execution. */
+enum class Kind { Registration, OneSided, Collective, Message };
+
+Kind kindOf(const Operation& operation) {
+  return operation.call == Call::CommWindowRegister ? Kind::Registration
+         : isOneSided(operation.call)               ? Kind::OneSided
+         : isPointToPoint(operation.call)           ? Kind::Message
+                                                    : Kind::Collective;
+}
+
+/** The operations of one communicator. */
 struct Part {
   CommRef comm;
   uint64_t epoch = 0;
-  std::vector<Operation> registrations, oneSided, collectives, messages;
-
-  void add(Operation operation) {
-    Call call = operation.call;
-    std::vector<Operation>& kind = call == Call::CommWindowRegister ? registrations
-                                   : isOneSided(call)               ? oneSided
-                                   : isPointToPoint(call)           ? messages
-                                                                    : collectives;
-    kind.push_back(std::move(operation));
-  }
+  std::vector<Operation> operations;
 
   Work work() {
     Work work;
     work.comm = comm;
     work.epoch = epoch;
-    for (std::vector<Operation>* kind : {&registrations, &oneSided, &collectives, &messages}) {
-      for (Operation& operation : *kind) {
+    std::vector<Operation> oneSided, messages;
+    for (Kind kind : {Kind::Registration, Kind::OneSided, Kind::Collective, Kind::Message}) {
+      for (Operation& operation : operations) {
+        if (kindOf(operation) != kind) continue;
         // A scalar "on the device" is read when the operation runs.
         if (operation.scalarAt != nullptr) memcpy(&operation.scalar, operation.scalarAt, typeSize(operation.type));
         for (Fault& fault : operation.faults) work.faults.push_back(std::move(fault));
+        switch (kind) {
+          case Kind::Registration: work.tasks.push_back(makeRegistration(*comm, std::move(operation))); break;
+          case Kind::OneSided: oneSided.push_back(std::move(operation)); break;
+          case Kind::Collective: work.tasks.push_back(makeCollective(*comm, std::move(operation))); break;
+          case Kind::Message: messages.push_back(std::move(operation)); break;
+        }
       }
+      if (!oneSided.empty()) work.tasks.push_back(makeOneSided(*comm, std::exchange(oneSided, {})));
     }
-    for (Operation& operation : registrations) work.tasks.push_back(makeRegistration(*comm, std::move(operation)));
-    if (!oneSided.empty()) work.tasks.push_back(makeOneSided(*comm, std::move(oneSided)));
-    for (Operation& operation : collectives) work.tasks.push_back(makeCollective(*comm, std::move(operation)));
     if (!messages.empty()) work.tasks.push_back(makePointToPoint(*comm, std::move(messages)));
     return work;
   }
 
   bool hangs() const {
-    auto hangsOf = [](const std::vector<Operation>& kind) {
-      return std::any_of(kind.begin(), kind.end(), [](const Operation& operation) {
-        return std::any_of(operation.faults.begin(), operation.faults.end(), [](const Fault& fault) {
-          return fault.kind == FaultKind::Hang;
-        });
+    return std::any_of(operations.begin(), operations.end(), [](const Operation& operation) {
+      return std::any_of(operation.faults.begin(), operation.faults.end(), [](const Fault& fault) {
+        return fault.kind == FaultKind::Hang;
       });
-    };
-    return hangsOf(registrations) || hangsOf(oneSided) || hangsOf(collectives) || hangsOf(messages);
+    });
   }
 };
 
@@ -119,13 +124,21 @@ struct Unit {
     if (queued.stream && std::find(streams.begin(), streams.end(), queued.stream) == streams.end()) {
       streams.push_back(queued.stream);
     }
-    partOf(queued.comm).add(std::move(queued.operation));
+    partOf(queued.comm).operations.push_back(std::move(queued.operation));
+  }
+
+  /** Throws if the operations do not go together. */
+  void check() const {
+    for (const Part& part : parts) {
+      checkMessagesToOneself(*part.comm, part.operations);
+      checkLaunchEvents(*part.comm, part.operations);
+    }
   }
 
   /** Records the launch events of this rank's operations. */
   void recordLaunches() const {
     for (const Part& part : parts) {
-      for (const Operation& collective : part.collectives) {
+      for (const Operation& collective : part.operations) {
         if (collective.launchEvent != nullptr) recordLaunch(collective.launchEvent, streams, comms());
       }
     }
@@ -152,16 +165,12 @@ struct Unit {
       return true;
     };
     for (const Part& part : parts) {
-      // The rows of AlltoAllv are not added up here.
-      bool isOther = std::any_of(part.collectives.begin(), part.collectives.end(), [](const Operation& operation) {
-        return operation.call == Call::AlltoAllv;
-      });
-      if (isOther || !part.oneSided.empty() || part.comm->faults) return false;
-      for (const Operation& operation : part.collectives) {
-        if (!fits(operation.bytes() * static_cast<size_t>(part.comm->ranks))) return false;
-      }
-      for (const Operation& operation : part.messages) {
-        if (!fits(operation.bytes())) return false;
+      if (part.comm->faults) return false;
+      for (const Operation& operation : part.operations) {
+        // The rows of AlltoAllv are not added up here.
+        if (isOneSided(operation.call) || operation.call == Call::AlltoAllv) return false;
+        size_t ranks = isPointToPoint(operation.call) ? 1 : static_cast<size_t>(part.comm->ranks);
+        if (!fits(operation.bytes() * ranks)) return false;
       }
     }
     return true;
@@ -174,37 +183,28 @@ struct Unit {
   }
 };
 
-/** Prevents other threads from destroying the communicator while this thread is in a call on it. */
-class InCall {
- public:
-  explicit InCall(std::vector<CommRef> comms) : comms_(std::move(comms)) {
-    for (const CommRef& comm : comms_) comm->callers++;
-  }
-  ~InCall() {
-    for (const CommRef& comm : comms_) comm->callers--;
-  }
-  InCall(const InCall&) = delete;
-
- private:
-  const std::vector<CommRef> comms_;
-};
+std::vector<CommRef> commsOf(const std::vector<Part>& parts) {
+  std::vector<CommRef> comms;
+  comms.reserve(parts.size());
+  for (const Part& part : parts) comms.push_back(part.comm);
+  return comms;
+}
 
 std::vector<Work> workOf(std::vector<Part>& parts) {
   std::vector<Work> work;
+  work.reserve(parts.size());
   for (Part& part : parts) work.push_back(part.work());
   return work;
 }
 
-/** An item whose failure is thrown by the call. */
+/** A unit whose failure is thrown by the call. */
 class OfCall {
  public:
-  explicit OfCall(Unit unit) : inCall_(unit.comms()) {
-    std::vector<StreamRef> streams = unit.streams;
-    std::vector<CommRef> comms = unit.comms();
-    auto parts = std::make_shared<std::vector<Part>>(std::move(unit.parts));
-    item_ = enqueue(streams, comms, RunBy::Caller, [this, parts]() -> std::vector<CommRef> {
+  explicit OfCall(Unit unit) : parts_(std::move(unit.parts)) {
+    std::vector<CommRef> comms = commsOf(parts_);
+    item_ = enqueue(unit.streams, comms, RunBy::Caller, [this]() -> std::vector<CommRef> {
       try {
-        runWork(workOf(*parts));
+        runWork(workOf(parts_));
       } catch (const Failure& failure) {
         failure_ = std::make_unique<Failure>(failure);
       } catch (const std::exception& other) {
@@ -212,7 +212,13 @@ class OfCall {
       }
       return {};
     });
+    // Other threads must not destroy the communicators while this thread is in the call.
+    for (const CommRef& comm : comms) comm->callers++;
   }
+  ~OfCall() {
+    for (const Part& part : parts_) part.comm->callers--;
+  }
+  OfCall(const OfCall&) = delete;
 
   void run(std::unique_ptr<Failure>& first) {
     runHere(item_);
@@ -220,7 +226,7 @@ class OfCall {
   }
 
  private:
-  InCall inCall_;
+  std::vector<Part> parts_;
   ItemRef item_;
   std::unique_ptr<Failure> failure_;
 };
@@ -355,32 +361,39 @@ std::vector<Unit> unitsOf(std::vector<QueuedOperation> operations) {
 
 }  // namespace
 
+ncclResult_t launch(QueuedOperation operation) {
+  bool inProgress = !operation.comm->blocking;
+  Unit unit;
+  unit.add(std::move(operation));
+  unit.check();
+  unit.recordLaunches();
+  if (unit.runsInCall()) {
+    std::unique_ptr<Failure> failure;
+    OfCall(std::move(unit)).run(failure);
+    if (failure) throw Failure(*failure);
+  } else {
+    begin(std::move(unit), true);
+  }
+  return inProgress ? ncclInProgress : ncclSuccess;
+}
+
 ncclResult_t launch(std::vector<QueuedOperation> operations) {
   bool inProgress = std::any_of(operations.begin(), operations.end(), [](const QueuedOperation& queued) {
     return !queued.comm->blocking;
   });
   // In order of execution. The registrations of all communicators form one unit: a thread may have several ranks.
   std::vector<Unit> units(1);
-  if (operations.size() == 1) {
-    units.front().add(std::move(operations.front()));
-  } else {
-    std::vector<QueuedOperation> rest;
-    for (QueuedOperation& queued : operations) {
-      if (queued.stream) {
-        rest.push_back(std::move(queued));
-      } else {
-        units.front().add(std::move(queued));
-      }
-    }
-    if (units.front().parts.empty()) units.clear();
-    for (Unit& unit : unitsOf(std::move(rest))) units.push_back(std::move(unit));
-  }
-  for (const Unit& unit : units) {
-    for (const Part& part : unit.parts) {
-      checkMessagesToOneself(*part.comm, part.messages);
-      checkLaunchEvents(*part.comm, part.collectives);
+  std::vector<QueuedOperation> rest;
+  for (QueuedOperation& queued : operations) {
+    if (queued.stream) {
+      rest.push_back(std::move(queued));
+    } else {
+      units.front().add(std::move(queued));
     }
   }
+  if (units.front().parts.empty()) units.clear();
+  for (Unit& unit : unitsOf(std::move(rest))) units.push_back(std::move(unit));
+  for (const Unit& unit : units) unit.check();
 
   // All items are enqueued before the first one runs.
   std::vector<std::unique_ptr<OfCall>> ofCall;

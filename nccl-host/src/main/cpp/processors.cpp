@@ -84,14 +84,16 @@ int usableProcessors() {
 }
 
 bool Polling::again() {
-  if (turns_ == 0) end_ = now() + kPollingTime;
+  turns_++;
   if (crowded_) {
     sched_yield();
   } else {
     relax();
+    if (turns_ % kTurnsOfClock != 0) return true;
   }
-  turns_++;
-  return turns_ % (crowded_ ? 1 : kTurnsOfClock) != 0 || now() < end_;
+  double time = now();
+  if (turns_ == (crowded_ ? 1 : kTurnsOfClock)) end_ = time + kPollingTime;
+  return time < end_;
 }
 
 }  // namespace host

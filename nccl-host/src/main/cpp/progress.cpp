@@ -23,7 +23,9 @@ constexpr size_t kTurn = 1 << 20;
 
 class Runner {
  public:
-  Runner(Work work, std::unique_lock<Baton> lock) : work_(std::move(work)), lock_(std::move(lock)), started_(now()) {
+  Runner(Work work, std::unique_lock<Baton> lock) : work_(std::move(work)), lock_(std::move(lock)) {
+    // Only limits and faults need the time.
+    started_ = work_.comm->operationTimeout > 0 || !work_.faults.empty() ? now() : 0;
     for (const Fault& fault : work_.faults) {
       notBefore_ += fault.kind == FaultKind::Hang ? HUGE_VAL : fault.seconds;
     }
@@ -57,7 +59,7 @@ class Runner {
             format("%s was ended at rank %d by %s", what().c_str(), comm().rank, comm().interruptReason().c_str()));
       }
       if (!begun_) {
-        if (now() < notBefore_) return false;
+        if (!work_.faults.empty() && now() < notBefore_) return false;
         begun_ = true;
         for (const Fault& fault : work_.faults) {
           if (fault.kind == FaultKind::Drop) comm().closeSockets();
@@ -75,7 +77,7 @@ class Runner {
         }
         // A rank that failed or left earlier may have sent its part of this call before. The call fails nevertheless,
         // or some ranks would complete a call that failed at others.
-        comm().readNewControl(("during " + what()).c_str());
+        comm().readNewControl([&] { return "during " + what(); });
         bool failed = comm().hasPeerFailure();
         if (failed && !task().onlyTakes()) throw Failure(comm().peerFailureCode(), comm().peerFailureText());
         task().start();
@@ -306,7 +308,7 @@ class Runner {
 
   Work work_;
   std::unique_lock<Baton> lock_;
-  const double started_;
+  double started_;
   double notBefore_ = 0;
   size_t next_ = 0;
   size_t firstPolled_ = 0;
@@ -318,28 +320,28 @@ class Runner {
 }  // namespace
 
 struct Progress::State {
-  std::vector<std::unique_ptr<Runner>> runners;
+  std::vector<Runner> runners;
   std::unique_ptr<Failure> first;
   std::vector<pollfd> polled;
 
   /** Advances all work until nothing moves for a while; true if all has ended. */
   bool advance() {
-    bool crowded = std::any_of(runners.begin(), runners.end(), [](const auto& runner) { return runner->crowded(); });
+    bool crowded = std::any_of(runners.begin(), runners.end(), [](const Runner& runner) { return runner.crowded(); });
     for (Polling polling(crowded);;) {
       bool moved = false;
       bool running = false;
-      for (auto& runner : runners) {
-        if (runner->finished()) continue;
-        moved |= runner->advance();
-        running |= !runner->finished();
+      for (Runner& runner : runners) {
+        if (runner.finished()) continue;
+        moved |= runner.advance();
+        running |= !runner.finished();
       }
       if (!running) return true;
       if (moved) {
         polling.restart();
         continue;
       }
-      bool canPoll = std::all_of(runners.begin(), runners.end(), [](const auto& runner) {
-        return runner->finished() || runner->canPoll();
+      bool canPoll = std::all_of(runners.begin(), runners.end(), [](const Runner& runner) {
+        return runner.finished() || runner.canPoll();
       });
       if (!canPoll || !polling.again()) return false;
     }
@@ -348,8 +350,8 @@ struct Progress::State {
   /** Ends the work for which nothing more can arrive; true if there was some. */
   bool endStuck() {
     bool ended = false;
-    for (auto& runner : runners) {
-      if (!runner->finished()) ended |= runner->failIfStuck();
+    for (Runner& runner : runners) {
+      if (!runner.finished()) ended |= runner.failIfStuck();
     }
     return ended;
   }
@@ -358,29 +360,29 @@ struct Progress::State {
   void sleep() {
     polled.clear();
     double wakeTime = HUGE_VAL;
-    for (auto& runner : runners) {
-      if (runner->finished()) continue;
-      if (!runner->collectDescriptors(polled)) wakeTime = 0;
-      wakeTime = std::min(wakeTime, runner->wakeTime());
+    for (Runner& runner : runners) {
+      if (runner.finished()) continue;
+      if (!runner.collectDescriptors(polled)) wakeTime = 0;
+      wakeTime = std::min(wakeTime, runner.wakeTime());
     }
     double left = std::max(0.0, std::min(wakeTime - now(), 1e6));
     int wait = wakeTime == HUGE_VAL ? -1 : left > 0 ? static_cast<int>(left * 1000) + 1 : 0;
     try {
       pollAll(polled, wait);
     } catch (const Failure& failure) {
-      for (auto& runner : runners) {
-        if (!runner->finished()) runner->stop(failure);
+      for (Runner& runner : runners) {
+        if (!runner.finished()) runner.stop(failure);
       }
     }
-    for (auto& runner : runners) {
-      if (!runner->finished()) runner->readControl(polled);
-      if (!runner->finished()) runner->disarm();
+    for (Runner& runner : runners) {
+      if (!runner.finished()) runner.readControl(polled);
+      if (!runner.finished()) runner.disarm();
     }
   }
 
   void keepFirstFailure() {
-    for (auto& runner : runners) {
-      if (!first && runner->failure()) first = std::make_unique<Failure>(*runner->failure());
+    for (Runner& runner : runners) {
+      if (!first && runner.failure()) first = std::make_unique<Failure>(*runner.failure());
     }
   }
 };
@@ -399,9 +401,10 @@ Progress::~Progress() = default;
 
 Progress::Progress(std::vector<Work> work) : Progress() {
   sortBySerial(work);
+  state_->runners.reserve(work.size());
   for (Work& one : work) {
     std::unique_lock<Baton> lock(one.comm->operation);
-    state_->runners.push_back(std::make_unique<Runner>(std::move(one), std::move(lock)));
+    state_->runners.emplace_back(std::move(one), std::move(lock));
   }
 }
 
@@ -413,8 +416,9 @@ std::unique_ptr<Progress> Progress::tryStart(std::vector<Work>& work) {
     if (!locks.back().owns_lock()) return nullptr;
   }
   std::unique_ptr<Progress> progress(new Progress);
+  progress->state_->runners.reserve(work.size());
   for (size_t i = 0; i < work.size(); i++) {
-    progress->state_->runners.push_back(std::make_unique<Runner>(std::move(work[i]), std::move(locks[i])));
+    progress->state_->runners.emplace_back(std::move(work[i]), std::move(locks[i]));
   }
   return progress;
 }

@@ -29,7 +29,8 @@ struct Item {
   std::function<void()> action;   // runs with the lock held when the item is done
   Condition changed;
   bool done = false;
-  double time = 0;  // of completion
+  bool works = false;  // has or had a body
+  double time = 0;     // of completion, unless it works
 };
 
 namespace {
@@ -116,7 +117,8 @@ void finish(const ItemRef& first) {
     ItemRef item = std::move(ending.back());
     ending.pop_back();
     item->done = true;
-    item->time = now();
+    // Events refer to items without work.
+    if (!item->works) item->time = now();
     removeUnfinished(*item);
     if (item->home) {
       // The thread of a closed stream waits for its last item.
@@ -174,7 +176,7 @@ std::thread startThread(const char* what, Code&& code) {
   }
 }
 
-uint64_t epochOf(const std::vector<CommRef>& comms) {
+uint64_t epochOf(View<CommRef> comms) {
   uint64_t sum = 0;
   for (const CommRef& comm : comms) sum += comm->epoch;
   return sum;
@@ -269,12 +271,12 @@ void recordLaunch(cudaEvent_t handle, const std::vector<StreamRef>& streams, con
 }
 
 ItemRef enqueue(
-    const std::vector<StreamRef>& streams, const std::vector<CommRef>& comms, RunBy by, Body body,
-    const Attempt& attempt) {
+    View<StreamRef> streams, View<CommRef> comms, RunBy by, Body body, const Attempt& attempt) {
   auto item = std::make_shared<Item>();
   item->by = by;
   item->body = std::move(body);
-  if (by == RunBy::Caller) item->comms = comms;
+  item->works = true;
+  if (by == RunBy::Caller) item->comms.assign(comms.begin(), comms.end());
   item->epoch = epochOf(comms);
   Lock lock(scheduler().mutex);
   for (const StreamRef& stream : streams) {
@@ -497,7 +499,7 @@ extern "C" ncclResult_t nccl4jHostMemcpyAsync(void* target, const void* source, 
       fail(ncclInvalidArgument, "%s : target is %p and source is %p", call, target, source);
     }
     ItemRef item = enqueue(
-        {known}, {}, known->isDefault() ? RunBy::Caller : RunBy::Stream, [=]() -> std::vector<CommRef> {
+        known, {}, known->isDefault() ? RunBy::Caller : RunBy::Stream, [=]() -> std::vector<CommRef> {
           memmove(target, source, bytes);
           return {};
         });

@@ -56,6 +56,23 @@ void checkEvent(cudaEvent_t handle, const char* call);
 /** Records an event, if it still exists, after all items of the streams and all operations of the communicators. */
 void recordLaunch(cudaEvent_t handle, const std::vector<StreamRef>& streams, const std::vector<CommRef>& comms);
 
+/** The elements of a vector, or a single one. */
+template <class T>
+class View {
+ public:
+  View() = default;
+  View(const T& one) : first_(&one), size_(1) {}
+  View(const std::vector<T>& all) : first_(all.data()), size_(all.size()) {}
+
+  const T* begin() const { return first_; }
+  const T* end() const { return first_ + size_; }
+  const T& front() const { return *first_; }
+
+ private:
+  const T* first_ = nullptr;
+  size_t size_ = 0;
+};
+
 /** The work of an item. Returns the failed communicators, which later items of the streams report. */
 using Body = std::function<std::vector<CommRef>()>;
 
@@ -73,8 +90,7 @@ using Attempt = std::function<bool()>;
  * item for the thread of a stream runs in this call if nothing precedes the item; it may be empty.
  */
 ItemRef enqueue(
-    const std::vector<StreamRef>& streams, const std::vector<CommRef>& comms, RunBy by, Body body,
-    const Attempt& attempt = nullptr);
+    View<StreamRef> streams, View<CommRef> comms, RunBy by, Body body, const Attempt& attempt = nullptr);
 
 /**
  * Waits until an item can run, and runs it; at once if an abort, a revoke or a shrink cancels one of its communicators.

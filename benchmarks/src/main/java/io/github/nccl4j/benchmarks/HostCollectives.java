@@ -97,7 +97,8 @@ public final class HostCollectives implements Callable<Integer> {
         }
         for (LoopOperation operation : chosen) {
             if (!OPERATIONS.contains(operation)) {
-                throw new ParameterException(spec.commandLine(), "OPERATION must be one of " + OPERATIONS + ": " + operation);
+                throw new ParameterException(
+                        spec.commandLine(), "OPERATION must be one of " + OPERATIONS + ": " + operation);
             }
         }
         Path folder = Files.createTempDirectory("nccl4j-host");
@@ -112,7 +113,8 @@ public final class HostCollectives implements Callable<Integer> {
                     try {
                         times.put(
                                 program.getKey(),
-                                parse(CommandLine.output(folder, program.getValue().command(operation))));
+                                parse(CommandLine.output(
+                                        folder, program.getValue().command(operation))));
                     } catch (IOException | NumberFormatException failure) {
                         skipped.put(program.getKey() + ", " + operation, firstLine(failure.getMessage()));
                     }
@@ -152,12 +154,15 @@ public final class HostCollectives implements Callable<Integer> {
         }
         programs.put("C", operation -> join(common(ours.toString(), operation, arguments), List.of("default")));
         programs.put("C, stream", operation -> join(common(ours.toString(), operation, arguments), List.of("stream")));
-        programs.put("C, threads", operation -> join(common(ours.toString(), operation, arguments), List.of("default", "threads")));
+        programs.put(
+                "C, threads",
+                operation -> join(common(ours.toString(), operation, arguments), List.of("default", "threads")));
         programs.put(
                 "highlevel",
                 operation -> join(
                         List.of(
-                                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                                Path.of(System.getProperty("java.home"), "bin", "java")
+                                        .toString(),
                                 "-cp",
                                 System.getProperty("java.class.path"),
                                 HostCollectivesRank.class.getName()),

@@ -40,7 +40,8 @@ final class HostCollectivesRank {
             return;
         }
         LoopOperation operation = LoopOperation.valueOf(args[2].toUpperCase(Locale.ROOT));
-        List<Long> sizes = Arrays.stream(args[3].split(",")).map(Long::parseLong).toList();
+        List<Long> sizes =
+                Arrays.stream(args[3].split(",")).map(Long::parseLong).toList();
         int rounds = Integer.parseInt(args[4]);
         try (Communicator communicator = Communicator.fromEnvironment();
                 CudaStream stream = CudaStream.nonBlocking(communicator.device())) {
