@@ -17,15 +17,10 @@ import org.junit.jupiter.api.Test;
 class HostEnginePathsTest {
     private static final int MANY = 100;
 
-    private static int allReduce(Rank self, FloatPointer data, long count, CudaStream stream) {
-        return nccl.ncclAllReduce(
-                data.address(),
-                data.address(),
-                count,
-                nccl.ncclFloat,
-                nccl.ncclSum,
-                self.comm(),
-                stream == null ? 0 : stream.nativeHandle());
+    private static void allReduce(Rank self, long address, long count, long stream) {
+        Rank.check(
+                nccl.ncclAllReduce(address, address, count, nccl.ncclFloat, nccl.ncclSum, self.comm(), stream),
+                "ncclAllReduce");
     }
 
     @Test
@@ -39,8 +34,7 @@ class HostEnginePathsTest {
                 }
                 for (int i = 0; i < MANY; i++) {
                     data.put(i, 1 + i);
-                    FloatPointer one = new FloatPointer(data).position(i);
-                    Rank.check(allReduce(self, one, 1, stream), "ncclAllReduce");
+                    allReduce(self, data.address() + (long) i * Float.BYTES, 1, stream.nativeHandle());
                 }
                 enqueued.countDown();
                 stream.synchronize();
@@ -67,7 +61,7 @@ class HostEnginePathsTest {
                     for (int i = 0; i < count; i++) {
                         data.put(i, i % 1000 + self.rank());
                     }
-                    Rank.check(allReduce(self, data, count, null), "ncclAllReduce");
+                    allReduce(self, data.address(), count, 0);
                     for (int i = 0; i < count; i++) {
                         assertEquals(i % 1000 * 3 + 3, data.get(i));
                     }
