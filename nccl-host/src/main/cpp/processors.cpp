@@ -20,8 +20,8 @@ namespace {
 
 /** Seconds. About the cost of a doorbell: two system calls and the start of a sleeping thread. */
 constexpr double kPollingTime = 50e-6;
-/** Turns between two looks at the clock. */
-constexpr unsigned kTurnsOfClock = 32;
+/** Turns before the first look at the clock; some 10 us. */
+constexpr unsigned kTurnsWithoutYield = 64;
 
 std::atomic<pid_t> process{0};
 
@@ -85,14 +85,15 @@ int usableProcessors() {
 
 bool Polling::again() {
   turns_++;
-  if (crowded_) {
+  // After the first turns the peer may be waiting for this processor.
+  if (crowded_ || turns_ > kTurnsWithoutYield) {
     sched_yield();
   } else {
     relax();
-    if (turns_ % kTurnsOfClock != 0) return true;
+    if (turns_ < kTurnsWithoutYield) return true;
   }
   double time = now();
-  if (turns_ == (crowded_ ? 1 : kTurnsOfClock)) end_ = time + kPollingTime;
+  if (turns_ == (crowded_ ? 1 : kTurnsWithoutYield)) end_ = time + kPollingTime;
   return time < end_;
 }
 
