@@ -23,8 +23,9 @@ constexpr size_t kMaxRingBytes = 1 << 20;
 constexpr size_t kMinRingBytes = 16 << 10;
 // Limit for all rings that a rank writes, so that many ranks do not exhaust memory.
 constexpr size_t kMaxRingBytesOfRank = 8 << 20;
-// Maximum size of a copy before the peer can see its bytes.
-constexpr size_t kPiece = 128 << 10;
+// Maximum size of a copy before the peer can see its bytes, and the size from which it sees them at once.
+constexpr size_t kPiece = 32 << 10;
+constexpr size_t kVisible = 8 << 10;
 // The positions of both rings precede the data.
 constexpr size_t kHead = 4096;
 
@@ -35,9 +36,11 @@ size_t memoryBytes(size_t ringBytes) { return kHead + 2 * ringBytes; }
 /** Positions count all bytes since the start; each position has one writer. */
 struct Channel::Ring {
   alignas(64) std::atomic<uint64_t> written;
-  std::atomic<uint32_t> readerWaits;
   alignas(64) std::atomic<uint64_t> read;
+  // Both sides write the flags, but only around a wait: they stay in the caches of both while nobody waits.
+  alignas(64) std::atomic<uint32_t> readerWaits;
   std::atomic<uint32_t> writerWaits;
+  std::atomic<uint32_t> news;  // number of announcements of the writer
 };
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free, "shared between processes");
@@ -97,29 +100,64 @@ void Channel::open(Fd socket, const Fd& memory, size_t ringBytes, bool first) {
   inData_ = data + (first ? ringBytes : 0);
 }
 
-size_t Channel::filled(const Ring& ring) { return static_cast<size_t>(ring.written.load() - ring.read.load()); }
+/** Free bytes of the ring that this side writes. A peer with an impossible position gets none. */
+size_t Channel::room() {
+  uint64_t used = written_ - peerRead_;
+  if (used >= size_) {
+    peerRead_ = out_->read.load();
+    used = written_ - peerRead_;
+  }
+  return used < size_ ? size_ - static_cast<size_t>(used) : 0;
+}
+
+size_t Channel::available() {
+  peerWritten_ = in_->written.load();
+  return static_cast<size_t>(std::min<uint64_t>(peerWritten_ - read_, size_));
+}
+
+const char* Channel::readable(size_t& size) {
+  if (peerWritten_ == read_) peerWritten_ = in_->written.load();
+  size_t at = static_cast<size_t>(read_ % size_);
+  size = static_cast<size_t>(std::min<uint64_t>(peerWritten_ - read_, size_ - at));
+  return inData_ + at;
+}
+
+void Channel::consume(size_t size) {
+  read_ += size;
+  in_->read = read_;
+  // As in send: the position is stored before the flag is loaded.
+  if (in_->writerWaits.load() != 0 && in_->writerWaits.exchange(0) != 0) ringDoorbell();
+}
 
 long Channel::send(iovec* parts, size_t count) {
   if (!rings_) return sendParts(socket_.get(), parts, count);
   if (ended_) return -1;
   size_t total = 0;
+  auto publish = [&] {
+    out_->written = written_;
+    if (out_->readerWaits.load() != 0 && out_->readerWaits.exchange(0) != 0) ringDoorbell();
+  };
+  size_t hidden = 0;
   for (size_t i = 0; i < count;) {
-    size_t room = size_ - filled(*out_);
-    if (room == 0) {
-      if (total == 0 && !readDoorbell()) return -1;
-      break;
-    }
-    uint64_t written = out_->written.load(std::memory_order_relaxed);
-    size_t at = written % size_;
-    size_t step = std::min({room, size_ - at, kPiece, parts[i].iov_len});
-    memcpy(outData_ + at, parts[i].iov_base, step);
-    out_->written = written + step;
-    if (out_->readerWaits.exchange(0) != 0) ringDoorbell();
+    size_t step = std::min({room(), kPiece, parts[i].iov_len});
+    if (step == 0) break;
+    size_t at = static_cast<size_t>(written_ % size_);
+    size_t first = std::min(step, size_ - at);
+    const char* from = static_cast<const char*>(parts[i].iov_base);
+    memcpy(outData_ + at, from, first);
+    memcpy(outData_, from + first, step - first);
+    written_ += step;
     total += step;
     parts[i].iov_base = static_cast<char*>(parts[i].iov_base) + step;
     parts[i].iov_len -= step;
     if (parts[i].iov_len == 0) i++;
+    // The peer sees short parts together.
+    hidden += step;
+    if (hidden < kVisible) continue;
+    hidden = 0;
+    publish();
   }
+  if (hidden > 0) publish();
   return static_cast<long>(total);
 }
 
@@ -127,32 +165,50 @@ long Channel::receive(void* data, size_t size) {
   if (!rings_) return receiveSome(socket_.get(), data, size);
   size_t total = 0;
   while (total < size) {
-    size_t there = filled(*in_);
+    size_t there;
+    const char* from = readable(there);
     if (there == 0) {
-      if (total > 0) break;
-      bool open = readDoorbell();
+      if (total > 0 || !ended_) break;
       // Bytes that arrived before the end are still valid.
-      if (filled(*in_) > 0) continue;
-      return open ? 0 : -1;
+      if (available() > 0) continue;
+      return -1;
     }
-    uint64_t read = in_->read.load(std::memory_order_relaxed);
-    size_t at = read % size_;
-    size_t step = std::min({there, size_ - at, kPiece, size - total});
-    memcpy(static_cast<char*>(data) + total, inData_ + at, step);
-    in_->read = read + step;
-    if (in_->writerWaits.exchange(0) != 0) ringDoorbell();
+    size_t step = std::min({there, kPiece, size - total});
+    memcpy(static_cast<char*>(data) + total, from, step);
     total += step;
+    consume(step);
   }
   return static_cast<long>(total);
 }
 
-bool Channel::ready(bool reading, bool writing) {
+bool Channel::arm(size_t wanted, bool writing) {
   if (!rings_) return false;
+  armed_ = true;
   // This side sets the flag and then checks the positions; the peer moves its position and then checks the flag. At
   // least one of the two sees the other's change.
-  if (reading) in_->readerWaits = 1;
+  if (wanted > 0) in_->readerWaits = 1;
   if (writing) out_->writerWaits = 1;
-  return (reading && filled(*in_) > 0) || (writing && filled(*out_) < size_);
+  return (wanted > 0 && available() >= wanted) || (writing && room() > 0);
+}
+
+void Channel::disarm() {
+  if (!armed_) return;
+  armed_ = false;
+  in_->readerWaits = 0;
+  out_->writerWaits = 0;
+  readDoorbell();
+}
+
+void Channel::announceNews() {
+  if (rings_) out_->news++;
+}
+
+bool Channel::newsArrived() {
+  if (!rings_) return true;
+  uint32_t news = in_->news.load();
+  if (news == newsSeen_) return false;
+  newsSeen_ = news;
+  return true;
 }
 
 /** Consumes the doorbell bytes; false if the peer has ended. */
@@ -180,7 +236,9 @@ void Channel::reset() {
   socket_.reset();
   rings_.reset();
   out_ = in_ = nullptr;
-  ended_ = false;
+  written_ = read_ = peerWritten_ = peerRead_ = 0;
+  newsSeen_ = 0;
+  armed_ = ended_ = false;
 }
 
 }  // namespace host

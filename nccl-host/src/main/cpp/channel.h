@@ -34,11 +34,26 @@ class Channel {
   long send(iovec* parts, size_t count);
   /** As receiveSome of socket.h. */
   long receive(void* data, size_t size);
+  /** The bytes that can be read in place, up to the end of the ring. Only for shared memory. */
+  const char* readable(size_t& size);
+  /** Number of bytes that can be read, also beyond the end of the ring. Only for shared memory. */
+  size_t available();
+  /** Removes bytes that were read in place. */
+  void consume(size_t size);
   /**
-   * Requests a doorbell from the peer for when reading or writing can continue. Call before polling the descriptor.
-   * Returns true if one of them can continue now; the caller must not wait then.
+   * Requests a doorbell from the peer for when `wanted` bytes can be read (0: none) or writing can continue. Call before
+   * polling the descriptor. Returns true if one of them can continue now; the caller must not wait then.
    */
-  bool ready(bool reading, bool writing);
+  bool arm(size_t wanted, bool writing);
+  /** Ends the request of arm and takes the doorbells that arrived. */
+  void disarm();
+  /** True if the end of the peer was seen; bytes may still be readable. */
+  bool ended() const { return ended_; }
+
+  /** Makes newsArrived return true at the peer. Call after a message on another stream to that peer. */
+  void announceNews();
+  /** True once for all announcements of the peer; always true without shared memory. */
+  bool newsArrived();
   /** Ends this side's sending. The peer can still read the bytes that were sent. */
   void endSending();
   void reset();
@@ -51,7 +66,7 @@ class Channel {
   };
   bool readDoorbell();
   void ringDoorbell();
-  static size_t filled(const Ring& ring);
+  size_t room();
 
   Fd socket_;
   std::unique_ptr<Ring[], Unmap> rings_;
@@ -60,6 +75,13 @@ class Channel {
   Ring* in_ = nullptr;
   char* outData_ = nullptr;
   const char* inData_ = nullptr;
+  // Positions of this side, and the last known ones of the peer: its memory is read only when they do not suffice.
+  uint64_t written_ = 0;
+  uint64_t read_ = 0;
+  uint64_t peerWritten_ = 0;
+  uint64_t peerRead_ = 0;
+  uint32_t newsSeen_ = 0;
+  bool armed_ = false;
   bool ended_ = false;
 };
 

@@ -231,7 +231,7 @@ extern "C" ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* uniqu
   return guarded([&]() -> ncclResult_t {
     std::shared_ptr<Comm> known = requireReadyComm(comm, "CommGetUniqueId", kAllowRevoked);
     if (uniqueId == nullptr) fail(ncclInvalidArgument, "CommGetUniqueId : uniqueId argument is NULL");
-    std::lock_guard<std::mutex> lock(known->operation);
+    std::lock_guard<Baton> lock(known->operation);
     known->readAllControl("during CommGetUniqueId");
     int maker = known->growId ? known->rank : -1;
     for (const Peer& peer : known->peers) {

@@ -1,9 +1,10 @@
 // collectives.cpp: every collective as direct exchanges between pairs of ranks.
 //
-// 1. All ranks exchange frames that describe their calls; a difference fails both sides before any element moves. (Up
-//    to kEager bytes per pair follow the frame at once, to save a round trip.)
-// 2. Elements go directly to the ranks that need them. Reductions are folded where their result is needed, in windows.
-// 3. A large AllReduce folds chunk r at rank r only, and then distributes the folded chunks.
+// 1. All ranks exchange frames that describe their calls; a difference fails both sides before any element reaches a
+//    buffer of the user. The elements follow the frame at once, as far as the connection takes them.
+// 2. Elements go directly to the ranks that need them. Reductions are folded where their result is needed: straight from
+//    the rings of the other ranks, or in windows if a connection has no shared memory.
+// 3. A large AllReduce folds chunk r at rank r only, which distributes its folded elements while it folds the next ones.
 
 #include <string.h>
 
@@ -16,8 +17,11 @@
 namespace host {
 namespace {
 
-constexpr size_t kEager = 8 << 10;
+// Limit for all elements that a rank sends in an AllReduce in which every rank folds everything.
+constexpr size_t kEager = 32 << 10;
 constexpr size_t kWindow = 256 << 10;
+// Maximum size of the elements that are folded before they are sent on.
+constexpr size_t kFold = 32 << 10;
 
 class Collective : public Task {
  public:
@@ -26,15 +30,21 @@ class Collective : public Task {
 
   void start() override {
     plan();
-    // Both ranks of a pair must reach the same decision. Rows of AlltoAllv have no cheap common bound.
-    eager_ = operation_.call != Call::AlltoAllv && operation_.bytes() <= kEager;
-    for (Peer& peer : comm_.peers) {
-      if (peer.rank == comm_.rank) continue;
-      peer.queue(frameFor(peer));
-      if (eager_) peer.queue(pairOf(peer).out.data, pairOf(peer).out.size);
+    // Each rank begins with another one.
+    for (int step = 1; step < comm_.ranks; step++) {
+      Peer& peer = comm_.peers[static_cast<size_t>((comm_.rank + step) % comm_.ranks)];
+      peer.post(frameFor(peer), pairOf(peer).out.data, pairOf(peer).out.size);
       unverified_++;
     }
+    if (ownTo_ != ownFrom_ && ownBytes_ > 0) memmove(ownTo_, ownFrom_, ownBytes_);
     advance();
+  }
+
+  bool advanceOwn() override {
+    if (finishing_) return false;
+    bool moved = released_ && inRings_ && !folded_ && foldRings();
+    advance();
+    return moved || finishing_;
   }
 
   Space want(Peer& peer) override {
@@ -46,7 +56,9 @@ class Collective : public Task {
       if (!peer.remoteRecvs.empty()) failMismatch(peer, peer.remoteRecvs.front(), mine_);
       return {reinterpret_cast<char*>(&peer.frame) + peer.frameBytes, sizeof peer.frame - peer.frameBytes};
     }
+    if (!released_) return {};
     if (folding_) {
+      if (!folded_ && inRings_) return {};
       if (!folded_) return {window(peer.rank) + pair.inWindow, windowBytes() - pair.inWindow};
     } else if (pair.in.size > 0) {
       return pair.in;
@@ -81,7 +93,17 @@ class Collective : public Task {
     return true;
   }
 
-  bool needs(Peer& peer) override { return want(peer).size > 0; }
+  size_t awaited(Peer& peer) override {
+    if (peer.rank == comm_.rank) return 0;
+    if (!released_ || !inRings_ || folded_) return want(peer).size > 0 ? 1 : 0;
+    size_t element = typeSize(operation_.type);
+    return foldLeft_ > 0 && peer.data.available() < element ? element : 0;
+  }
+
+  bool canAdvanceOwn() override {
+    if (!released_ || !inRings_ || folded_ || (sendsFirst_ && !allSent())) return false;
+    return std::all_of(comm_.peers.begin(), comm_.peers.end(), [&](Peer& peer) { return awaited(peer) == 0; });
+  }
   bool arrived(const Peer& peer) const override { return pairs_[static_cast<size_t>(peer.rank)].verified; }
 
   std::string name() const override { return callName(operation_.call); }
@@ -105,8 +127,15 @@ class Collective : public Task {
   /** Removes const: a send only reads, but shares Space with receives. */
   static Space readable(const char* data, size_t size) { return {const_cast<char*>(data), size}; }
 
-  static void copy(char* to, const char* from, size_t size) {
-    if (to != from && size > 0) memmove(to, from, size);
+  /** Sets the elements of this rank to copy when the other ranks have theirs. */
+  void copy(char* to, const char* from, size_t size) {
+    ownTo_ = to;
+    ownFrom_ = from;
+    ownBytes_ = size;
+  }
+
+  bool allSent() const {
+    return std::all_of(comm_.peers.begin(), comm_.peers.end(), [](const Peer& peer) { return peer.out.empty(); });
   }
 
   void plan() {
@@ -120,11 +149,11 @@ class Collective : public Task {
     };
     switch (op.call) {
       case Call::AllReduce:
-        if (bytes <= kEager) {
-          // Every rank folds all elements. In place, the result would overwrite elements still to be sent: send a copy.
-          staged_.assign(op.send, op.send + bytes);
-          each([&](size_t, Pair& pair) { pair.out = readable(staged_.data(), bytes); });
-          foldInto(op.recv, staged_.data(), op.count);
+        if (bytes * (pairs_.size() - 1) <= kEager) {
+          // Every rank folds all elements. In place, the result would overwrite elements still to be sent.
+          each([&](size_t, Pair& pair) { pair.out = readable(op.send, bytes); });
+          foldInto(op.recv, op.send, op.count);
+          sendsFirst_ = op.send == op.recv;
         } else {
           each([&](size_t rank, Pair& pair) {
             pair.out = readable(op.send + chunkStart(rank), chunkStart(rank + 1) - chunkStart(rank));
@@ -229,6 +258,11 @@ class Collective : public Task {
     foldTarget_ = target;
     foldOwn_ = own;
     foldLeft_ = count;
+    inputs_.resize(pairs_.size());
+    inRings_ = std::all_of(comm_.peers.begin(), comm_.peers.end(), [&](const Peer& peer) {
+      return peer.rank == comm_.rank || peer.data.shared();
+    });
+    if (inRings_) return;
     size_t element = typeSize(operation_.type);
     windowElements_ = std::min(count, kWindow / element);
     // Each window starts on a cache line.
@@ -244,46 +278,85 @@ class Collective : public Task {
   void advance() {
     if (unverified_ == 0 && !released_) {
       released_ = true;
-      if (!eager_) {
-        for (Peer& peer : comm_.peers) {
-          if (peer.rank != comm_.rank) peer.queue(pairOf(peer).out.data, pairOf(peer).out.size);
-        }
+      if (folding_ && operation_.op == kPreMulSum) {
+        pairOf(comm_.rank).scalar = operation_.scalar;
+        for (const Pair& pair : pairs_) scalars_.push_back(pair.scalar);
       }
     }
-    if (folding_ && !folded_) foldWindows();
-    if (!released_ || (folding_ && !folded_)) return;
-    if (!finishing_ && shareFolded_) {
-      size_t start = chunkStart(static_cast<size_t>(comm_.rank));
-      size_t size = chunkStart(static_cast<size_t>(comm_.rank) + 1) - start;
-      for (Peer& peer : comm_.peers) {
-        if (peer.rank != comm_.rank) peer.queue(operation_.recv + start, size);
-      }
-    }
-    finishing_ = true;
+    if (!released_) return;
+    if (folding_ && !folded_ && !inRings_) foldWindows();
+    finishing_ = !folding_ || folded_;
   }
 
   void foldWindows() {
-    size_t element = typeSize(operation_.type);
+    if (sendsFirst_ && !allSent()) return;
     while (foldLeft_ > 0) {
       for (Pair& pair : pairs_) {
         if (&pair != &pairOf(comm_.rank) && pair.inWindow < windowBytes()) return;
       }
-      if (!released_) return;
-      size_t count = std::min(windowElements_, foldLeft_);
-      std::vector<const void*> inputs(pairs_.size());
-      std::vector<uint64_t> scalars(pairs_.size());
-      for (size_t rank = 0; rank < pairs_.size(); rank++) {
-        bool own = static_cast<int>(rank) == comm_.rank;
-        inputs[rank] = own ? foldOwn_ : window(static_cast<int>(rank));
-        scalars[rank] = own ? operation_.scalar : pairs_[rank].scalar;
-      }
-      fold(operation_.type, operation_.op, foldTarget_, inputs.data(), comm_.ranks, count, scalars.data());
-      foldTarget_ += count * element;
-      foldOwn_ += count * element;
-      foldLeft_ -= count;
+      for (size_t rank = 0; rank < pairs_.size(); rank++) inputs_[rank] = window(static_cast<int>(rank));
+      foldInputs(std::min(windowElements_, foldLeft_));
       for (Pair& pair : pairs_) pair.inWindow = 0;
     }
     folded_ = true;
+  }
+
+  /** Folds elements that all other ranks have put into their rings; true if there were some. */
+  bool foldRings() {
+    if (sendsFirst_ && !allSent()) return false;
+    size_t element = typeSize(operation_.type);
+    bool moved = false;
+    while (foldLeft_ > 0) {
+      size_t bytes = std::min(foldLeft_ * element, kFold);
+      for (Peer& peer : comm_.peers) {
+        if (peer.rank == comm_.rank) continue;
+        size_t there;
+        inputs_[static_cast<size_t>(peer.rank)] = peer.data.readable(there);
+        bytes = std::min(bytes, there);
+      }
+      if (bytes >= element) {
+        foldInputs(bytes / element);
+        for (Peer& peer : comm_.peers) {
+          if (peer.rank != comm_.rank) peer.data.consume(bytes / element * element);
+        }
+      } else if (!foldAcrossEnd(element)) {
+        return moved;
+      }
+      moved = true;
+    }
+    folded_ = true;
+    return true;
+  }
+
+  /** Folds one element that may begin at the end of a ring and end at its start; false if a rank has sent none. */
+  bool foldAcrossEnd(size_t element) {
+    for (Peer& peer : comm_.peers) {
+      if (peer.rank != comm_.rank && peer.data.available() < element) return false;
+    }
+    std::vector<uint64_t> elements(pairs_.size());
+    for (Peer& peer : comm_.peers) {
+      if (peer.rank == comm_.rank) continue;
+      uint64_t& copied = elements[static_cast<size_t>(peer.rank)];
+      peer.data.receive(&copied, element);
+      inputs_[static_cast<size_t>(peer.rank)] = &copied;
+    }
+    foldInputs(1);
+    return true;
+  }
+
+  /** Folds the next elements of inputs_ and of this rank. */
+  void foldInputs(size_t count) {
+    size_t bytes = count * typeSize(operation_.type);
+    inputs_[static_cast<size_t>(comm_.rank)] = foldOwn_;
+    fold(operation_.type, operation_.op, foldTarget_, inputs_.data(), comm_.ranks, count, scalars_.data());
+    if (shareFolded_) {
+      for (Peer& peer : comm_.peers) {
+        if (peer.rank != comm_.rank) peer.queue(foldTarget_, bytes);
+      }
+    }
+    foldTarget_ += bytes;
+    foldOwn_ += bytes;
+    foldLeft_ -= count;
   }
 
   Frame frameFor(const Peer& peer) const {
@@ -351,14 +424,20 @@ class Collective : public Task {
   const Frame mine_;
   std::vector<Pair> pairs_;
   std::vector<char> staged_;
-  bool eager_ = false;
+  char* ownTo_ = nullptr;
+  const char* ownFrom_ = nullptr;
+  size_t ownBytes_ = 0;
   int unverified_ = 0;
   bool released_ = false;   // all ranks are in this call, so elements may flow
   bool finishing_ = false;  // all sends of this rank are queued
 
-  // The fold: windows with the elements of all ranks, and the destination of the result.
+  // The fold: the elements of all ranks, in rings or in windows, and the destination of the result.
   bool folding_ = false;
   bool folded_ = false;
+  bool inRings_ = false;
+  bool sendsFirst_ = false;
+  std::vector<const void*> inputs_;  // by rank
+  std::vector<uint64_t> scalars_;    // by rank, for PreMulSum
   bool shareFolded_ = false;
   char* foldTarget_ = nullptr;
   const char* foldOwn_ = nullptr;

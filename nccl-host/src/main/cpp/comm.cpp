@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "bootstrap.h"
+#include "processors.h"
 #include "settings.h"
 
 namespace host {
@@ -43,14 +44,37 @@ void Peer::queue(const Frame& frame) {
 
 void Peer::queue(const void* data, size_t size) {
   if (size == 0) return;
+  // Continues the bytes before.
+  if (!out.empty() && out.back().data != nullptr && out.back().data + out.back().size == data) {
+    out.back().size += size;
+    return;
+  }
   out.emplace_back();
   out.back().data = static_cast<const char*>(data);
   out.back().size = size;
 }
 
+void Peer::post(const Frame& frame, const void* bytes, size_t size) {
+  size_t sent = 0;
+  if (out.empty() && data.shared()) {
+    iovec parts[2] = {
+        {const_cast<Frame*>(&frame), sizeof frame}, {const_cast<void*>(bytes), size}};
+    // A broken connection is reported by the next attempt.
+    sent = static_cast<size_t>(std::max(0L, data.send(parts, size > 0 ? 2 : 1)));
+  }
+  if (sent < sizeof frame) {
+    queue(frame);
+    out.back().sent = sent;
+    sent = 0;
+  } else {
+    sent -= sizeof frame;
+  }
+  if (sent < size) queue(static_cast<const char*>(bytes) + sent, size - sent);
+}
+
 Comm::Comm(int rankOfComm, int ranksOfComm, int deviceOfComm, const CommSettings& settingsOfComm)
     : serial(nextSerial++),
-      pid(getpid()),
+      pid(currentProcess()),
       rank(rankOfComm),
       ranks(ranksOfComm),
       device(deviceOfComm),
@@ -58,6 +82,7 @@ Comm::Comm(int rankOfComm, int ranksOfComm, int deviceOfComm, const CommSettings
       blocking(settings.blocking),
       operationTimeout(operationTimeoutSetting.value()),
       sharesMemory(sharedMemorySetting.value() != 0),
+      crowded(ranksOfComm > usableProcessors()),
       wake(newEvent()) {}
 
 Comm::~Comm() {
@@ -104,7 +129,7 @@ void Comm::clearError() {
   errorText_.clear();
 }
 
-std::unique_lock<std::mutex> Comm::interrupt(const char* reason) {
+std::unique_lock<Baton> Comm::interrupt(const char* reason) {
   {
     std::lock_guard<std::mutex> lock(stateMutex_);
     interruptReason_ = reason;
@@ -114,7 +139,7 @@ std::unique_lock<std::mutex> Comm::interrupt(const char* reason) {
   epoch++;
   raiseEvent(wake);
   wakeCallers();
-  std::unique_lock<std::mutex> lock(operation);
+  std::unique_lock<Baton> lock(operation);
   interrupts--;
   // A concurrent abort is seen by its flag: no operation waits while the lock is held.
   if (!aborted) clearEvent(wake);
@@ -137,6 +162,7 @@ void Comm::breakDown(ncclResult_t code, const std::string& text, ncclResult_t co
     // The end of the stream replaces the unsent reason: a rank that only waits for signals sees nothing else.
     if (!sendControl(peer, ControlKind::Fault, codeForOthers, text) && peer.control.valid()) {
       shutdown(peer.control.get(), SHUT_WR);
+      peer.data.announceNews();
     }
     // This rank sends no more elements; the peer can still read those in transit.
     peer.data.endSending();
@@ -158,7 +184,9 @@ bool Comm::sendControl(Peer& peer, ControlKind kind, int code, const std::string
   memcpy(message.text, text.data(), length);
   try {
     // Control streams carry only a few short messages, so their buffers have space.
-    return sendSome(peer.control.get(), &message, sizeof message) == sizeof message;
+    bool sent = sendSome(peer.control.get(), &message, sizeof message) == sizeof message;
+    peer.data.announceNews();
+    return sent;
   } catch (const Failure&) {
     return false;
   }
@@ -259,6 +287,7 @@ bool Comm::openLane(Peer& peer) {
   Control message;
   message.kind = ControlKind::Lane;
   long sent = sendWithDescriptor(peer.control.get(), &message, sizeof message, theirs.get());
+  peer.data.announceNews();
   if (sent == sizeof message) {
     peer.lane = std::move(mine);
     return true;
@@ -308,8 +337,9 @@ void Comm::leave(ControlKind kind) {
 
 void Comm::closeSockets() {
   for (Peer& peer : peers) {
-    peer.data.reset();
     peer.control.reset();
+    peer.data.announceNews();
+    peer.data.reset();
     peer.lane.reset();
     peer.passed.reset();
     peer.out.clear();
@@ -389,10 +419,10 @@ std::shared_ptr<Comm> requireComm(ncclComm_t handle, const char* call) {
         "%s : Error: corrupted comm object detected (%p is no live communicator: destroyed, aborted, or never made)",
         call, static_cast<void*>(handle));
   }
-  if (comm->pid != getpid()) {
+  if (comm->pid != currentProcess()) {
     fail(
         ncclInvalidUsage, "%s : this communicator was made in process %d and cannot be used after fork in process %d",
-        call, static_cast<int>(comm->pid), static_cast<int>(getpid()));
+        call, static_cast<int>(comm->pid), static_cast<int>(currentProcess()));
   }
   return comm;
 }

@@ -75,6 +75,8 @@ struct Peer {
 
   void queue(const Frame& frame);
   void queue(const void* data, size_t size);
+  /** As both of the above; sends at once what the channel accepts. */
+  void post(const Frame& frame, const void* data, size_t size);
 };
 
 /** A reduction operator created with ncclRedOpCreatePreMulSum. */
@@ -117,12 +119,14 @@ class Comm {
   const bool blocking;
   const double operationTimeout;  // seconds; 0: none
   const bool sharesMemory;        // on connections to lower ranks
+  /** True if the ranks of this communicator, which are all on this machine, are more than its usable processors. */
+  const bool crowded;
   std::unique_ptr<Faults> faults;  // NULL if the rank has none
 
   ncclComm_t handle() const;
 
-  /** Held by the thread that communicates; ncclCommAbort waits for it. */
-  std::mutex operation;
+  /** Held while an operation communicates, which another thread may continue; ncclCommAbort waits for it. */
+  Baton operation;
   std::vector<Peer> peers;        // by rank; this rank's entry has no sockets
   uint64_t hash = 0;              // equal on all ranks
   std::unique_ptr<char[]> scratch;  // windows of the fold
@@ -138,6 +142,8 @@ class Comm {
   std::atomic<uint64_t> epoch{0};
   /** The last enqueued item; guarded by the lock of stream.cpp. */
   ItemRef lastItem;
+  /** Number of following operations in streams that the stream's thread runs from the start; see launch.cpp. */
+  std::atomic<int> leftToThread{0};
   /** Number of threads inside a call on this communicator. */
   std::atomic<int> callers{0};
   /** Number of unfinished calls on a non-blocking communicator. */
@@ -151,7 +157,7 @@ class Comm {
   /** Above 0 while a thread waits for the end of another thread's operation. */
   std::atomic<int> interrupts{0};
   /** Ends the running operation, if any. No other operation runs until the returned lock is released. */
-  std::unique_lock<std::mutex> interrupt(const char* reason);
+  std::unique_lock<Baton> interrupt(const char* reason);
   std::string interruptReason() const;
 
   std::atomic<bool> initializing{false};
@@ -178,6 +184,17 @@ class Comm {
   /** Reads the control stream without waiting. Needs `operation`. */
   void readControl(Peer& peer, const char* during);
   void readAllControl(const char* during);
+  /** As readAllControl, but in most calls only the streams of peers that announced a message. */
+  template <class During>
+  void readNewControl(During&& during) {
+    // A rank that died announced nothing.
+    bool all = ++controlReads_ % kFullReadPeriod == 0;
+    for (Peer& peer : peers) {
+      if (!peer.control.valid()) continue;
+      bool announced = peer.data.newsArrived();
+      if (all || announced) readControl(peer, during().c_str());
+    }
+  }
   /** True if a peer reported a failure that is not yet this communicator's error: data in transit is received first. */
   bool hasPeerFailure();
   ncclResult_t peerFailureCode() const { return peerFailureCode_; }
@@ -235,6 +252,8 @@ class Comm {
   std::string peerFailureText_;
   std::string interruptReason_;
   bool brokenDown_ = false;
+  static constexpr unsigned kFullReadPeriod = 64;
+  unsigned controlReads_ = 0;
 };
 
 /** Makes the communicator available under its handle. */

@@ -1,9 +1,10 @@
-// condition.h: replaces std::condition_variable, whose wait() needs the libstdc++ of GCC 12 at run time.
+// condition.h: replaces std::condition_variable, whose wait() needs the libstdc++ of GCC 12 at run time; and a lock.
 #pragma once
 
 #include <pthread.h>
 
 #include <mutex>
+#include <utility>
 
 namespace host {
 
@@ -24,6 +25,32 @@ class Condition {
 
  private:
   pthread_cond_t native_ = PTHREAD_COND_INITIALIZER;
+};
+
+/** A mutual exclusion that one thread may enter and another leave. */
+class Baton {
+ public:
+  void lock() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    released_.wait(lock, [&] { return !taken_; });
+    taken_ = true;
+  }
+
+  bool try_lock() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return !std::exchange(taken_, true);
+  }
+
+  void unlock() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    taken_ = false;
+    released_.notify_one();
+  }
+
+ private:
+  std::mutex mutex_;
+  Condition released_;
+  bool taken_ = false;
 };
 
 }  // namespace host

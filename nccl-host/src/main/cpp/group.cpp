@@ -77,9 +77,7 @@ ncclResult_t submit(const std::shared_ptr<Comm>& comm, Operation operation, Stre
     group().operations.push_back({comm, std::move(stream), std::move(operation)});
     return ncclSuccess;
   }
-  std::vector<QueuedOperation> single;
-  single.push_back({comm, std::move(stream), std::move(operation)});
-  ncclResult_t result = launch(std::move(single));
+  ncclResult_t result = launch(QueuedOperation{comm, std::move(stream), std::move(operation)});
   forgetThreadError();
   return result;
 }

@@ -152,7 +152,7 @@ void end(const std::shared_ptr<Comm>& comm, ControlKind farewell) {
     std::lock_guard<std::mutex> lock(comm->initThreadMutex);
     if (comm->initThread.joinable()) comm->initThread.join();
   }
-  std::lock_guard<std::mutex> lock(comm->operation);
+  std::lock_guard<Baton> lock(comm->operation);
   comm->leave(farewell);
 }
 
@@ -283,7 +283,7 @@ extern "C" ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags) {
     if (known->revoked.exchange(true)) {
       fail(ncclInvalidArgument, "CommRevoke : rank %d has revoked this communicator before", known->rank);
     }
-    std::unique_lock<std::mutex> lock = known->interrupt("ncclCommRevoke");
+    std::unique_lock<Baton> lock = known->interrupt("ncclCommRevoke");
     known->breakDown(ncclSuccess, format("rank %d revoked its communicator", known->rank), ncclRemoteError);
     known->clearError();
     return ncclSuccess;
@@ -309,13 +309,13 @@ extern "C" ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asy
       }
     }
     // Between operations no thread reads the control streams. This call does, so a watchdog sees the death of a rank.
-    std::unique_lock<std::mutex> lock(known->operation, std::try_to_lock);
+    std::unique_lock<Baton> lock(known->operation, std::try_to_lock);
     if (lock.owns_lock() && !known->revoked && known->error() == ncclSuccess) {
       known->readAllControl("while no operation was running");
       if (known->hasPeerFailure()) known->breakDown(known->peerFailureCode(), known->peerFailureText());
     }
     *asyncError = known->error();
-    lock = std::unique_lock<std::mutex>();
+    lock = std::unique_lock<Baton>();
     bool finalizing = known->finalized && !known->blocking && hasOperations(*known);
     if (*asyncError == ncclSuccess && (known->pendingCalls > 0 || finalizing)) *asyncError = ncclInProgress;
     forgetThreadError();

@@ -125,7 +125,7 @@ class Chain {
       if (job.parent) (job.background ? job.parent->pendingSplits : job.parent->callers)--;
       if (job.background) continue;
       if (failure != nullptr) {
-        std::lock_guard<std::mutex> lock(job.comm->operation);
+        std::lock_guard<Baton> lock(job.comm->operation);
         job.comm->leave(ControlKind::Abort);
         *job.out = nullptr;
       } else {
@@ -139,7 +139,7 @@ class Chain {
   void runAll() {
     for (InitJob& job : jobs_) {
       try {
-        std::lock_guard<std::mutex> lock(job.comm->operation);
+        std::lock_guard<Baton> lock(job.comm->operation);
         runJob(job);
       } catch (const Failure& failure) {
         recordError(failure.text());

@@ -6,14 +6,18 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace host {
 namespace {
 
-void checkMessagesToOneself(const Comm& comm, const std::vector<Operation>& messages) {
+/** Limit for the bytes of all ranks in a unit that the launching thread tries to run; about 100 us. */
+constexpr size_t kShort = 512 << 10;
+
+void checkMessagesToOneself(const Comm& comm, const std::vector<Operation>& operations) {
   std::vector<const Operation*> sends, recvs;
-  for (const Operation& message : messages) {
-    if (message.root == comm.rank) (message.call == Call::Send ? sends : recvs).push_back(&message);
+  for (const Operation& message : operations) {
+    if (isPointToPoint(message.call) && message.root == comm.rank) (message.call == Call::Send ? sends : recvs).push_back(&message);
   }
   if (sends.size() != recvs.size()) {
     fail(
@@ -30,8 +34,8 @@ void checkMessagesToOneself(const Comm& comm, const std::vector<Operation>& mess
   }
 }
 
-void checkLaunchEvents(const Comm& comm, const std::vector<Operation>& collectives) {
-  long events = std::count_if(collectives.begin(), collectives.end(), [](const Operation& operation) {
+void checkLaunchEvents(const Comm& comm, const std::vector<Operation>& operations) {
+  long events = std::count_if(operations.begin(), operations.end(), [](const Operation& operation) {
     return operation.launchEvent != nullptr;
   });
   if (events > 1) {
@@ -41,48 +45,52 @@ void checkLaunchEvents(const Comm& comm, const std::vector<Operation>& collectiv
   }
 }
 
-/** The operations of one communicator in the order of execution. */
+/** The kinds of operations, in the order of execution. */
+enum class Kind { Registration, OneSided, Collective, Message };
+
+Kind kindOf(const Operation& operation) {
+  return operation.call == Call::CommWindowRegister ? Kind::Registration
+         : isOneSided(operation.call)               ? Kind::OneSided
+         : isPointToPoint(operation.call)           ? Kind::Message
+                                                    : Kind::Collective;
+}
+
+/** The operations of one communicator. */
 struct Part {
   CommRef comm;
   uint64_t epoch = 0;
-  std::vector<Operation> registrations, oneSided, collectives, messages;
-
-  void add(Operation operation) {
-    Call call = operation.call;
-    std::vector<Operation>& kind = call == Call::CommWindowRegister ? registrations
-                                   : isOneSided(call)               ? oneSided
-                                   : isPointToPoint(call)           ? messages
-                                                                    : collectives;
-    kind.push_back(std::move(operation));
-  }
+  std::vector<Operation> operations;
 
   Work work() {
     Work work;
     work.comm = comm;
     work.epoch = epoch;
-    for (std::vector<Operation>* kind : {&registrations, &oneSided, &collectives, &messages}) {
-      for (Operation& operation : *kind) {
+    std::vector<Operation> oneSided, messages;
+    for (Kind kind : {Kind::Registration, Kind::OneSided, Kind::Collective, Kind::Message}) {
+      for (Operation& operation : operations) {
+        if (kindOf(operation) != kind) continue;
         // A scalar "on the device" is read when the operation runs.
         if (operation.scalarAt != nullptr) memcpy(&operation.scalar, operation.scalarAt, typeSize(operation.type));
         for (Fault& fault : operation.faults) work.faults.push_back(std::move(fault));
+        switch (kind) {
+          case Kind::Registration: work.tasks.push_back(makeRegistration(*comm, std::move(operation))); break;
+          case Kind::OneSided: oneSided.push_back(std::move(operation)); break;
+          case Kind::Collective: work.tasks.push_back(makeCollective(*comm, std::move(operation))); break;
+          case Kind::Message: messages.push_back(std::move(operation)); break;
+        }
       }
+      if (!oneSided.empty()) work.tasks.push_back(makeOneSided(*comm, std::exchange(oneSided, {})));
     }
-    for (Operation& operation : registrations) work.tasks.push_back(makeRegistration(*comm, std::move(operation)));
-    if (!oneSided.empty()) work.tasks.push_back(makeOneSided(*comm, std::move(oneSided)));
-    for (Operation& operation : collectives) work.tasks.push_back(makeCollective(*comm, std::move(operation)));
     if (!messages.empty()) work.tasks.push_back(makePointToPoint(*comm, std::move(messages)));
     return work;
   }
 
   bool hangs() const {
-    auto hangsOf = [](const std::vector<Operation>& kind) {
-      return std::any_of(kind.begin(), kind.end(), [](const Operation& operation) {
-        return std::any_of(operation.faults.begin(), operation.faults.end(), [](const Fault& fault) {
-          return fault.kind == FaultKind::Hang;
-        });
+    return std::any_of(operations.begin(), operations.end(), [](const Operation& operation) {
+      return std::any_of(operation.faults.begin(), operation.faults.end(), [](const Fault& fault) {
+        return fault.kind == FaultKind::Hang;
       });
-    };
-    return hangsOf(registrations) || hangsOf(oneSided) || hangsOf(collectives) || hangsOf(messages);
+    });
   }
 };
 
@@ -116,13 +124,21 @@ struct Unit {
     if (queued.stream && std::find(streams.begin(), streams.end(), queued.stream) == streams.end()) {
       streams.push_back(queued.stream);
     }
-    partOf(queued.comm).add(std::move(queued.operation));
+    partOf(queued.comm).operations.push_back(std::move(queued.operation));
+  }
+
+  /** Throws if the operations do not go together. */
+  void check() const {
+    for (const Part& part : parts) {
+      checkMessagesToOneself(*part.comm, part.operations);
+      checkLaunchEvents(*part.comm, part.operations);
+    }
   }
 
   /** Records the launch events of this rank's operations. */
   void recordLaunches() const {
     for (const Part& part : parts) {
-      for (const Operation& collective : part.collectives) {
+      for (const Operation& collective : part.operations) {
         if (collective.launchEvent != nullptr) recordLaunch(collective.launchEvent, streams, comms());
       }
     }
@@ -140,6 +156,26 @@ struct Unit {
            std::any_of(parts.begin(), parts.end(), [](const Part& part) { return part.comm->blocking; });
   }
 
+  /** True if the unit may run in the call that launches it: it is a matter of microseconds once all ranks are there. */
+  bool isShort() const {
+    size_t left = kShort;
+    auto fits = [&](size_t bytes) {
+      if (bytes > left) return false;
+      left -= bytes;
+      return true;
+    };
+    for (const Part& part : parts) {
+      if (part.comm->faults) return false;
+      for (const Operation& operation : part.operations) {
+        // The rows of AlltoAllv are not added up here.
+        if (isOneSided(operation.call) || operation.call == Call::AlltoAllv) return false;
+        size_t ranks = isPointToPoint(operation.call) ? 1 : static_cast<size_t>(part.comm->ranks);
+        if (!fits(operation.bytes() * ranks)) return false;
+      }
+    }
+    return true;
+  }
+
   /** True if the unit uses the default stream, or no stream. */
   bool hasDefault() const {
     return streams.empty() ||
@@ -147,38 +183,28 @@ struct Unit {
   }
 };
 
-/** Prevents other threads from destroying the communicator while this thread is in a call on it. */
-class InCall {
- public:
-  explicit InCall(std::vector<CommRef> comms) : comms_(std::move(comms)) {
-    for (const CommRef& comm : comms_) comm->callers++;
-  }
-  ~InCall() {
-    for (const CommRef& comm : comms_) comm->callers--;
-  }
-  InCall(const InCall&) = delete;
-
- private:
-  const std::vector<CommRef> comms_;
-};
-
-/** Runs the work of all parts; throws the first failure. */
-void runParts(std::vector<Part>& parts) {
-  std::vector<Work> work;
-  for (Part& part : parts) work.push_back(part.work());
-  runWork(std::move(work));
+std::vector<CommRef> commsOf(const std::vector<Part>& parts) {
+  std::vector<CommRef> comms;
+  comms.reserve(parts.size());
+  for (const Part& part : parts) comms.push_back(part.comm);
+  return comms;
 }
 
-/** An item whose failure is thrown by the call. */
+std::vector<Work> workOf(std::vector<Part>& parts) {
+  std::vector<Work> work;
+  work.reserve(parts.size());
+  for (Part& part : parts) work.push_back(part.work());
+  return work;
+}
+
+/** A unit whose failure is thrown by the call. */
 class OfCall {
  public:
-  explicit OfCall(Unit unit) : inCall_(unit.comms()) {
-    std::vector<StreamRef> streams = unit.streams;
-    std::vector<CommRef> comms = unit.comms();
-    auto parts = std::make_shared<std::vector<Part>>(std::move(unit.parts));
-    item_ = enqueue(streams, comms, RunBy::Caller, [this, parts]() -> std::vector<CommRef> {
+  explicit OfCall(Unit unit) : parts_(std::move(unit.parts)) {
+    std::vector<CommRef> comms = commsOf(parts_);
+    item_ = enqueue(unit.streams, comms, RunBy::Caller, [this]() -> std::vector<CommRef> {
       try {
-        runParts(*parts);
+        runWork(workOf(parts_));
       } catch (const Failure& failure) {
         failure_ = std::make_unique<Failure>(failure);
       } catch (const std::exception& other) {
@@ -186,7 +212,13 @@ class OfCall {
       }
       return {};
     });
+    // Other threads must not destroy the communicators while this thread is in the call.
+    for (const CommRef& comm : comms) comm->callers++;
   }
+  ~OfCall() {
+    for (const Part& part : parts_) part.comm->callers--;
+  }
+  OfCall(const OfCall&) = delete;
 
   void run(std::unique_ptr<Failure>& first) {
     runHere(item_);
@@ -194,45 +226,113 @@ class OfCall {
   }
 
  private:
-  InCall inCall_;
+  std::vector<Part> parts_;
   ItemRef item_;
   std::unique_ptr<Failure> failure_;
 };
 
-/** Enqueues an item whose failures are reported by its communicators. */
-void begin(Unit unit) {
-  std::vector<StreamRef> streams = unit.streams;
-  std::vector<CommRef> comms = unit.comms();
-  // A non-blocking communicator is in progress until the end of operations that use the default stream or hang by a
-  // fault.
-  std::vector<CommRef> inProgress;
-  bool defaults = unit.hasDefault();
-  for (const Part& part : unit.parts) {
-    if (!part.comm->blocking && (defaults || part.hangs())) inProgress.push_back(part.comm);
+/** A unit whose failures are reported by its communicators, and which may continue in another thread. */
+class OfStream {
+ public:
+  explicit OfStream(Unit unit) : comms_(unit.comms()), parts_(std::move(unit.parts)) {
+    // A non-blocking communicator is in progress until the end of operations that use the default stream or hang by a
+    // fault.
+    for (const Part& part : parts_) {
+      if (!part.comm->blocking && (unit.hasDefault() || part.hangs())) inProgress_.push_back(part.comm);
+    }
+    for (const CommRef& comm : inProgress_) comm->pendingCalls++;
   }
-  for (const CommRef& comm : inProgress) comm->pendingCalls++;
-  auto parts = std::make_shared<std::vector<Part>>(std::move(unit.parts));
-  Body body = [parts, inProgress, comms]() -> std::vector<CommRef> {
+  OfStream(const OfStream&) = delete;
+
+  const std::vector<CommRef>& comms() const { return comms_; }
+
+  /** Call if the unit will not run. */
+  void drop() {
+    for (const CommRef& comm : inProgress_) comm->pendingCalls--;
+  }
+
+  /** Runs the unit to its end. */
+  void run() {
+    advance([&] {
+      if (!progress_) progress_ = std::make_unique<Progress>(takeWork());
+      progress_->run();
+      return true;
+    });
+  }
+
+  /** Runs the unit unless it has to wait for other ranks; returns false if run() must continue. */
+  bool runBriefly() {
+    CommRef comm = comms_.front();
+    if (comm->leftToThread > 0) {
+      comm->leftToThread--;
+      return false;
+    }
+    bool done = advance([&] {
+      work_ = workOf(parts_);
+      parts_.clear();
+      progress_ = Progress::tryStart(work_);
+      return progress_ && progress_->runBriefly();
+    });
+    // The other ranks come late: they probably do so again.
+    if (!done) comm->leftToThread = kLeftToThread;
+    return done;
+  }
+
+ private:
+  static constexpr int kLeftToThread = 16;
+
+  std::vector<Work> takeWork() {
+    if (work_.empty()) work_ = workOf(parts_);
+    parts_.clear();
+    return std::move(work_);
+  }
+
+  /** Runs body, which returns false if the unit has not ended; handles the end of the unit. */
+  template <class Body>
+  bool advance(Body&& body) {
     int result = ncclSuccess;
     try {
-      runParts(*parts);
+      if (!body()) return false;
     } catch (const Failure& failure) {
       recordError(failure.text());
       result = failure.code();
     } catch (const std::exception& other) {
-      for (const CommRef& comm : comms) comm->setError(ncclSystemError, other.what());
+      for (const CommRef& comm : comms_) comm->setError(ncclSystemError, other.what());
     }
-    for (const CommRef& comm : inProgress) {
+    progress_.reset();
+    for (const CommRef& comm : inProgress_) {
       // A revoked communicator has no error, so the result of the call is kept.
       comm->callResult = comm->revoked ? result : ncclSuccess;
       comm->pendingCalls--;
     }
-    return comms;
-  };
+    return true;
+  }
+
+  const std::vector<CommRef> comms_;
+  std::vector<Part> parts_;
+  std::vector<Work> work_;
+  std::vector<CommRef> inProgress_;
+  std::unique_ptr<Progress> progress_;
+};
+
+/** Enqueues an item whose failures are reported by its communicators. `alone`: nothing else is launched with it. */
+void begin(Unit unit, bool alone) {
+  std::vector<StreamRef> streams = unit.streams;
+  bool defaults = unit.hasDefault();
+  bool isShort = alone && !defaults && unit.isShort();
+  auto work = std::make_shared<OfStream>(std::move(unit));
+  Attempt attempt;
+  if (isShort) attempt = [&work = *work] { return work.runBriefly(); };
   try {
-    enqueue(streams, comms, defaults ? RunBy::Thread : RunBy::Stream, std::move(body));
+    enqueue(
+        streams, work->comms(), defaults ? RunBy::Thread : RunBy::Stream,
+        [work]() -> std::vector<CommRef> {
+          work->run();
+          return work->comms();
+        },
+        attempt);
   } catch (const Failure&) {
-    for (const CommRef& comm : inProgress) comm->pendingCalls--;
+    work->drop();
     throw;
   }
 }
@@ -261,6 +361,22 @@ std::vector<Unit> unitsOf(std::vector<QueuedOperation> operations) {
 
 }  // namespace
 
+ncclResult_t launch(QueuedOperation operation) {
+  bool inProgress = !operation.comm->blocking;
+  Unit unit;
+  unit.add(std::move(operation));
+  unit.check();
+  unit.recordLaunches();
+  if (unit.runsInCall()) {
+    std::unique_ptr<Failure> failure;
+    OfCall(std::move(unit)).run(failure);
+    if (failure) throw Failure(*failure);
+  } else {
+    begin(std::move(unit), true);
+  }
+  return inProgress ? ncclInProgress : ncclSuccess;
+}
+
 ncclResult_t launch(std::vector<QueuedOperation> operations) {
   bool inProgress = std::any_of(operations.begin(), operations.end(), [](const QueuedOperation& queued) {
     return !queued.comm->blocking;
@@ -276,13 +392,8 @@ ncclResult_t launch(std::vector<QueuedOperation> operations) {
     }
   }
   if (units.front().parts.empty()) units.clear();
-  for (Unit& unit : unitsOf(std::move(rest))) {
-    for (const Part& part : unit.parts) {
-      checkMessagesToOneself(*part.comm, part.messages);
-      checkLaunchEvents(*part.comm, part.collectives);
-    }
-    units.push_back(std::move(unit));
-  }
+  for (Unit& unit : unitsOf(std::move(rest))) units.push_back(std::move(unit));
+  for (const Unit& unit : units) unit.check();
 
   // All items are enqueued before the first one runs.
   std::vector<std::unique_ptr<OfCall>> ofCall;
@@ -293,7 +404,7 @@ ncclResult_t launch(std::vector<QueuedOperation> operations) {
       if (unit.runsInCall()) {
         ofCall.push_back(std::make_unique<OfCall>(std::move(unit)));
       } else {
-        begin(std::move(unit));
+        begin(std::move(unit), units.size() == 1);
       }
     }
   } catch (const Failure& failure) {

@@ -25,5 +25,6 @@ struct QueuedOperation {
  * belongs to a non-blocking communicator.
  */
 ncclResult_t launch(std::vector<QueuedOperation> operations);
+ncclResult_t launch(QueuedOperation operation);
 
 }  // namespace host

@@ -125,7 +125,7 @@ extern "C" ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags) {
     std::shared_ptr<Comm> known = requireReadyComm(comm, "CommSuspend", kAllowRevoked | kAllowSuspended);
     if ((flags & NCCL_SUSPEND_MEM) == 0) return ncclSuccess;
     awaitOperations(*known);
-    std::lock_guard<std::mutex> lock(known->operation);
+    std::lock_guard<Baton> lock(known->operation);
     if (known->suspended.exchange(true)) {
       fail(ncclInvalidUsage, "CommSuspend : rank %d has suspended this communicator before", known->rank);
     }

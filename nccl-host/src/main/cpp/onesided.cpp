@@ -48,7 +48,11 @@ class Registration : public Task {
   Space want(Peer& peer) override { return exchange_->want(peer); }
   void received(Peer& peer, size_t bytes) override { exchange_->received(peer, bytes); }
 
-  bool advanceOwn() override { return !lanesOpen_ && openLanes(); }
+  bool advanceOwn() override {
+    bool opened = !lanesOpen_ && openLanes();
+    return exchange_->advanceOwn() || opened;
+  }
+  bool canAdvanceOwn() override { return exchange_->canAdvanceOwn(); }
   double wakeTime() const override { return lanesOpen_ ? HUGE_VAL : nextLaneTry_; }
 
   bool complete() const override {
@@ -153,6 +157,7 @@ class OneSided : public Task {
   }
 
   bool complete() const override { return at_ == operations_.size(); }
+  bool canPoll() const override { return false; }
 
   bool needs(Peer& peer) override {
     if (complete()) return false;

@@ -26,7 +26,7 @@ class PointToPoint : public Task {
       if (operation.root == comm_.rank) continue;
       Frame frame = operation.frame();
       frame.kind = FrameKind::Post;
-      peer(operation.root).queue(frame);
+      peer(operation.root).post(frame, nullptr, 0);
     }
     // Announcements that arrived during earlier waits.
     for (Peer& peer : comm_.peers) {
@@ -136,8 +136,7 @@ class PointToPoint : public Task {
       Frame frame = mine.frame();
       frame.kind = FrameKind::Data;
       frame.bytes = mine.bytes();
-      peer.queue(frame);
-      peer.queue(mine.send, mine.bytes());
+      peer.post(frame, mine.send, mine.bytes());
     }
     while (!peer.remoteSends.empty() && lane.recvsMatched < lane.recvs.size()) {
       agree(peer, peer.remoteSends.front(), *lane.recvs[lane.recvsMatched]);

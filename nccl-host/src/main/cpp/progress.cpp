@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <new>
 
+#include "processors.h"
 #include "task.h"
 
 namespace host {
@@ -22,7 +23,9 @@ constexpr size_t kTurn = 1 << 20;
 
 class Runner {
  public:
-  explicit Runner(Work work) : work_(std::move(work)), lock_(work_.comm->operation), started_(now()) {
+  Runner(Work work, std::unique_lock<Baton> lock) : work_(std::move(work)), lock_(std::move(lock)) {
+    // Only limits and faults need the time.
+    started_ = work_.comm->operationTimeout > 0 || !work_.faults.empty() ? now() : 0;
     for (const Fault& fault : work_.faults) {
       notBefore_ += fault.kind == FaultKind::Hang ? HUGE_VAL : fault.seconds;
     }
@@ -56,7 +59,7 @@ class Runner {
             format("%s was ended at rank %d by %s", what().c_str(), comm().rank, comm().interruptReason().c_str()));
       }
       if (!begun_) {
-        if (now() < notBefore_) return false;
+        if (!work_.faults.empty() && now() < notBefore_) return false;
         begun_ = true;
         for (const Fault& fault : work_.faults) {
           if (fault.kind == FaultKind::Drop) comm().closeSockets();
@@ -74,7 +77,7 @@ class Runner {
         }
         // A rank that failed or left earlier may have sent its part of this call before. The call fails nevertheless,
         // or some ranks would complete a call that failed at others.
-        comm().readAllControl(("during " + what()).c_str());
+        comm().readNewControl([&] { return "during " + what(); });
         bool failed = comm().hasPeerFailure();
         if (failed && !task().onlyTakes()) throw Failure(comm().peerFailureCode(), comm().peerFailureText());
         task().start();
@@ -133,6 +136,23 @@ class Runner {
     });
   }
 
+  /** True if data may arrive without a system call of this rank. */
+  bool canPoll() const {
+    return begun_ && task().canPoll() && std::all_of(comm().peers.begin(), comm().peers.end(), [](const Peer& peer) {
+             return !peer.data.valid() || peer.data.shared();
+           });
+  }
+  bool crowded() const { return comm().crowded; }
+
+  /** Takes the doorbells that ended a wait. */
+  void disarm() {
+    if (!begun_) return;
+    attempt([&] {
+      for (Peer& peer : comm().peers) peer.data.disarm();
+      return true;
+    });
+  }
+
   /** Adds the descriptors to poll; false if there are none. */
   bool collectDescriptors(std::vector<pollfd>& polled) {
     firstPolled_ = polled.size();
@@ -149,16 +169,17 @@ class Runner {
     if (work_.child != nullptr) polled.push_back({work_.child->wake.get(), POLLIN, 0});
     for (Peer& peer : comm().peers) {
       if (!peer.data.valid()) continue;
-      bool reading = !peer.dataEnded && task().want(peer).size > 0;
+      size_t reading = peer.dataEnded ? 0 : task().awaited(peer);
       bool writing = !peer.out.empty();
-      if (peer.data.ready(reading, writing)) wait = false;
+      if (peer.data.arm(reading, writing)) wait = false;
       short events = 0;
-      if (reading) events |= POLLIN;
+      if (reading > 0) events |= POLLIN;
       if (writing) events |= peer.data.shared() ? POLLIN : POLLOUT;
       if (events != 0) polled.push_back({peer.data.descriptor(), events, 0});
     }
     task().addDescriptors(polled);
-    return wait;
+    // Checked after the doorbells are armed: later data rings one.
+    return wait && !task().canAdvanceOwn();
   }
 
   void readControl(const std::vector<pollfd>& polled) {
@@ -202,8 +223,6 @@ class Runner {
     bool moved = task().advanceOwn();
     for (Peer& peer : comm().peers) moved |= sendTo(peer);
     for (Peer& peer : comm().peers) moved |= receiveFrom(peer);
-    // The received bytes may have enabled more sends.
-    for (Peer& peer : comm().peers) moved |= sendTo(peer);
     return moved;
   }
 
@@ -243,7 +262,13 @@ class Runner {
     size_t total = 0;
     while (!peer.dataEnded && total < kTurn) {
       Space space = task().want(peer);
-      if (space.size == 0) break;
+      if (space.size == 0) {
+        // The task reads in place.
+        if (!peer.data.ended() || task().awaited(peer) == 0) break;
+        peer.dataEnded = true;
+        comm().readEndReason(peer, ("during " + what()).c_str());
+        break;
+      }
       long got = peer.data.receive(space.data, space.size);
       if (got < 0) {
         peer.dataEnded = true;
@@ -253,7 +278,7 @@ class Runner {
       if (got == 0) break;
       total += static_cast<size_t>(got);
       task().received(peer, static_cast<size_t>(got));
-      // After a partial read the socket is probably empty.
+      // After a partial read there is probably no more.
       if (static_cast<size_t>(got) < space.size) break;
     }
     return total > 0;
@@ -282,8 +307,8 @@ class Runner {
   std::string what() const { return next_ < work_.tasks.size() ? task().name() : "an operation"; }
 
   Work work_;
-  std::unique_lock<std::mutex> lock_;
-  const double started_;
+  std::unique_lock<Baton> lock_;
+  double started_;
   double notBefore_ = 0;
   size_t next_ = 0;
   size_t firstPolled_ = 0;
@@ -294,58 +319,127 @@ class Runner {
 
 }  // namespace
 
-void runWork(std::vector<Work> work) {
-  // One global lock order prevents a deadlock of two threads with the same communicators.
-  std::sort(work.begin(), work.end(), [](const Work& a, const Work& b) { return a.comm->serial < b.comm->serial; });
-  std::vector<std::unique_ptr<Runner>> runners;
-  for (Work& one : work) runners.push_back(std::make_unique<Runner>(std::move(one)));
-
+struct Progress::State {
+  std::vector<Runner> runners;
   std::unique_ptr<Failure> first;
   std::vector<pollfd> polled;
-  for (;;) {
-    bool moved = false;
-    bool running = false;
-    for (auto& runner : runners) {
-      if (runner->finished()) continue;
-      moved |= runner->advance();
-      running |= !runner->finished();
-    }
-    if (running && !moved) {
-      for (auto& runner : runners) {
-        if (!runner->finished()) moved |= runner->failIfStuck();
-      }
-    }
-    if (!first) {
-      for (auto& runner : runners) {
-        if (!runner->failure()) continue;
-        first = std::make_unique<Failure>(*runner->failure());
-        break;
-      }
-    }
-    if (!running) break;
-    if (moved) continue;
 
+  /** Advances all work until nothing moves for a while; true if all has ended. */
+  bool advance() {
+    bool crowded = std::any_of(runners.begin(), runners.end(), [](const Runner& runner) { return runner.crowded(); });
+    for (Polling polling(crowded);;) {
+      bool moved = false;
+      bool running = false;
+      for (Runner& runner : runners) {
+        if (runner.finished()) continue;
+        moved |= runner.advance();
+        running |= !runner.finished();
+      }
+      if (!running) return true;
+      if (moved) {
+        polling.restart();
+        continue;
+      }
+      bool canPoll = std::all_of(runners.begin(), runners.end(), [](const Runner& runner) {
+        return runner.finished() || runner.canPoll();
+      });
+      if (!canPoll || !polling.again()) return false;
+    }
+  }
+
+  /** Ends the work for which nothing more can arrive; true if there was some. */
+  bool endStuck() {
+    bool ended = false;
+    for (Runner& runner : runners) {
+      if (!runner.finished()) ended |= runner.failIfStuck();
+    }
+    return ended;
+  }
+
+  /** Sleeps until something may have arrived. */
+  void sleep() {
     polled.clear();
     double wakeTime = HUGE_VAL;
-    for (auto& runner : runners) {
-      if (runner->finished()) continue;
-      if (!runner->collectDescriptors(polled)) wakeTime = 0;
-      wakeTime = std::min(wakeTime, runner->wakeTime());
+    for (Runner& runner : runners) {
+      if (runner.finished()) continue;
+      if (!runner.collectDescriptors(polled)) wakeTime = 0;
+      wakeTime = std::min(wakeTime, runner.wakeTime());
     }
     double left = std::max(0.0, std::min(wakeTime - now(), 1e6));
     int wait = wakeTime == HUGE_VAL ? -1 : left > 0 ? static_cast<int>(left * 1000) + 1 : 0;
     try {
       pollAll(polled, wait);
     } catch (const Failure& failure) {
-      for (auto& runner : runners) {
-        if (!runner->finished()) runner->stop(failure);
+      for (Runner& runner : runners) {
+        if (!runner.finished()) runner.stop(failure);
       }
     }
-    for (auto& runner : runners) {
-      if (!runner->finished()) runner->readControl(polled);
+    for (Runner& runner : runners) {
+      if (!runner.finished()) runner.readControl(polled);
+      if (!runner.finished()) runner.disarm();
     }
   }
-  if (first) throw Failure(*first);
+
+  void keepFirstFailure() {
+    for (Runner& runner : runners) {
+      if (!first && runner.failure()) first = std::make_unique<Failure>(*runner.failure());
+    }
+  }
+};
+
+namespace {
+
+/** One global lock order prevents a deadlock of two threads with the same communicators. */
+void sortBySerial(std::vector<Work>& work) {
+  std::sort(work.begin(), work.end(), [](const Work& a, const Work& b) { return a.comm->serial < b.comm->serial; });
 }
+
+}  // namespace
+
+Progress::Progress() : state_(std::make_unique<State>()) {}
+Progress::~Progress() = default;
+
+Progress::Progress(std::vector<Work> work) : Progress() {
+  sortBySerial(work);
+  state_->runners.reserve(work.size());
+  for (Work& one : work) {
+    std::unique_lock<Baton> lock(one.comm->operation);
+    state_->runners.emplace_back(std::move(one), std::move(lock));
+  }
+}
+
+std::unique_ptr<Progress> Progress::tryStart(std::vector<Work>& work) {
+  sortBySerial(work);
+  std::vector<std::unique_lock<Baton>> locks;
+  for (const Work& one : work) {
+    locks.emplace_back(one.comm->operation, std::try_to_lock);
+    if (!locks.back().owns_lock()) return nullptr;
+  }
+  std::unique_ptr<Progress> progress(new Progress);
+  progress->state_->runners.reserve(work.size());
+  for (size_t i = 0; i < work.size(); i++) {
+    progress->state_->runners.emplace_back(std::move(work[i]), std::move(locks[i]));
+  }
+  return progress;
+}
+
+void Progress::run() {
+  while (!state_->advance()) {
+    bool ended = state_->endStuck();
+    state_->keepFirstFailure();
+    if (!ended) state_->sleep();
+  }
+  state_->keepFirstFailure();
+  if (state_->first) throw Failure(*state_->first);
+}
+
+bool Progress::runBriefly() {
+  if (!state_->advance()) return false;
+  state_->keepFirstFailure();
+  if (state_->first) throw Failure(*state_->first);
+  return true;
+}
+
+void runWork(std::vector<Work> work) { Progress(std::move(work)).run(); }
 
 }  // namespace host

@@ -45,7 +45,7 @@ class Regrouping {
   Comm& parent_;
   Comm& child_;
   const Call call_;
-  std::unique_lock<std::mutex> lock_;
+  std::unique_lock<Baton> lock_;
   const double started_;
   uint64_t attempt_;
   bool first_ = true;

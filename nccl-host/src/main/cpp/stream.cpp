@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <set>
 #include <system_error>
 #include <thread>
 
@@ -20,6 +19,8 @@ namespace host {
 struct Item {
   Body body;  // empty: done as soon as it can run
   RunBy by = RunBy::Stream;
+  StreamRef home;                 // whose thread runs the body, until it has run
+  size_t index = 0;               // in Scheduler::items
   int open = 0;                   // number of unfinished predecessors
   std::vector<ItemRef> followers;
   std::vector<CommRef> comms;     // of RunBy::Caller, until it has run
@@ -28,7 +29,8 @@ struct Item {
   std::function<void()> action;   // runs with the lock held when the item is done
   Condition changed;
   bool done = false;
-  double time = 0;  // of completion
+  bool works = false;  // has or had a body
+  double time = 0;     // of completion, unless it works
 };
 
 namespace {
@@ -42,7 +44,7 @@ struct Event {
 struct Scheduler {
   std::mutex mutex;
   std::map<uintptr_t, StreamRef> streams;
-  std::set<ItemRef> items;  // unfinished items with a body
+  std::vector<ItemRef> items;  // unfinished items with a body, in any order
   std::map<uintptr_t, Event> events;
   // Numbers, not addresses, as for communicators.
   uintptr_t nextStream = 0x6e63637300000000u;
@@ -88,6 +90,26 @@ void follow(const ItemRef& item, ItemRef& tail) {
   }
 }
 
+/** Makes the body of an item run if its stream's thread runs it. Needs the lock. */
+void makeReady(const ItemRef& item) {
+  item->home->ready.push_back(item);
+  item->home->wake.notify_one();
+}
+
+void addUnfinished(const ItemRef& item) {
+  std::vector<ItemRef>& items = scheduler().items;
+  item->index = items.size();
+  items.push_back(item);
+}
+
+void removeUnfinished(Item& item) {
+  std::vector<ItemRef>& items = scheduler().items;
+  if (item.index >= items.size() || items[item.index].get() != &item) return;
+  items.back()->index = item.index;
+  std::swap(items[item.index], items.back());
+  items.pop_back();
+}
+
 /** Finishes the item, and successors without a body that wait for nothing else. Needs the lock. */
 void finish(const ItemRef& first) {
   std::vector<ItemRef> ending{first};
@@ -95,14 +117,22 @@ void finish(const ItemRef& first) {
     ItemRef item = std::move(ending.back());
     ending.pop_back();
     item->done = true;
-    item->time = now();
-    scheduler().items.erase(item);
+    // Events refer to items without work.
+    if (!item->works) item->time = now();
+    removeUnfinished(*item);
+    if (item->home) {
+      // The thread of a closed stream waits for its last item.
+      if (--item->home->unfinished == 0 && item->home->closed) item->home->wake.notify_one();
+      item->home.reset();
+    }
     if (item->action) item->action();
     item->action = nullptr;
     for (const ItemRef& follower : item->followers) {
       addFailed(*follower, item->failed);
       if (--follower->open > 0) continue;
-      if (follower->body) {
+      if (follower->home) {
+        makeReady(follower);
+      } else if (follower->body) {
         follower->changed.notify_all();
       } else {
         ending.push_back(follower);
@@ -128,11 +158,10 @@ void runBody(const ItemRef& item, Lock& lock) {
 void serve(const StreamRef& stream) {
   Lock lock(scheduler().mutex);
   for (;;) {
-    stream->wake.wait(lock, [&] { return !stream->queue.empty() || stream->closed; });
-    if (stream->queue.empty()) return;
-    ItemRef item = std::move(stream->queue.front());
-    stream->queue.pop_front();
-    item->changed.wait(lock, [&] { return item->open == 0; });
+    stream->wake.wait(lock, [&] { return !stream->ready.empty() || (stream->closed && stream->unfinished == 0); });
+    if (stream->ready.empty()) return;
+    ItemRef item = std::move(stream->ready.front());
+    stream->ready.pop_front();
     runBody(item, lock);
   }
 }
@@ -147,7 +176,7 @@ std::thread startThread(const char* what, Code&& code) {
   }
 }
 
-uint64_t epochOf(const std::vector<CommRef>& comms) {
+uint64_t epochOf(View<CommRef> comms) {
   uint64_t sum = 0;
   for (const CommRef& comm : comms) sum += comm->epoch;
   return sum;
@@ -242,11 +271,12 @@ void recordLaunch(cudaEvent_t handle, const std::vector<StreamRef>& streams, con
 }
 
 ItemRef enqueue(
-    const std::vector<StreamRef>& streams, const std::vector<CommRef>& comms, RunBy by, Body body) {
+    View<StreamRef> streams, View<CommRef> comms, RunBy by, Body body, const Attempt& attempt) {
   auto item = std::make_shared<Item>();
   item->by = by;
   item->body = std::move(body);
-  if (by == RunBy::Caller) item->comms = comms;
+  item->works = true;
+  if (by == RunBy::Caller) item->comms.assign(comms.begin(), comms.end());
   item->epoch = epochOf(comms);
   Lock lock(scheduler().mutex);
   for (const StreamRef& stream : streams) {
@@ -262,14 +292,27 @@ ItemRef enqueue(
       runBody(item, own);
     }).detach();
   }
-  scheduler().items.insert(item);
+  addUnfinished(item);
   for (const StreamRef& stream : streams) follow(item, stream->tail);
   for (const CommRef& comm : comms) follow(item, comm->lastItem);
   for (const StreamRef& stream : streams) stream->tail = item;
   for (const CommRef& comm : comms) comm->lastItem = item;
   if (by == RunBy::Stream) {
-    streams.front()->queue.push_back(item);
-    streams.front()->wake.notify_one();
+    item->home = streams.front();
+    item->home->unfinished++;
+    if (item->open > 0) return item;
+    if (attempt) {
+      lock.unlock();
+      bool done = attempt();
+      lock.lock();
+      if (done) {
+        item->body = nullptr;
+        addFailed(*item, {comms.begin(), comms.end()});
+        finish(item);
+        return item;
+      }
+    }
+    makeReady(item);
   }
   return item;
 }
@@ -368,7 +411,8 @@ extern "C" ncclResult_t nccl4jHostStreamSynchronize(cudaStream_t stream) {
   return guarded([&]() -> ncclResult_t {
     StreamRef known = requireStream(stream, "HostStreamSynchronize");
     Lock lock(scheduler().mutex);
-    ItemRef all = allIn(*known);
+    if (!known->tail) return ncclSuccess;
+    ItemRef all = known->tail->done ? known->tail : allIn(*known);
     all->changed.wait(lock, [&] { return all->done; });
     return stateOf(*all);
   });
@@ -455,7 +499,7 @@ extern "C" ncclResult_t nccl4jHostMemcpyAsync(void* target, const void* source, 
       fail(ncclInvalidArgument, "%s : target is %p and source is %p", call, target, source);
     }
     ItemRef item = enqueue(
-        {known}, {}, known->isDefault() ? RunBy::Caller : RunBy::Stream, [=]() -> std::vector<CommRef> {
+        known, {}, known->isDefault() ? RunBy::Caller : RunBy::Stream, [=]() -> std::vector<CommRef> {
           memmove(target, source, bytes);
           return {};
         });

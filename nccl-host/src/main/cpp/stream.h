@@ -4,7 +4,8 @@
 // earlier operations of its communicators, since all ranks of a communicator must run them in one order. Every
 // predecessor of an item exists before the item, so there is no cyclic wait.
 //
-// Each created stream has a thread, which runs its items. The default stream (0, and CUDA's other handles for it) has
+// Each created stream has a thread, which runs its items. A short item that nothing precedes is first tried in the thread
+// that enqueues it, which takes no longer than a moment; what is left of it goes to the stream's thread. The default stream (0, and CUDA's other handles for it) has
 // none: operations of blocking communicators run in the call itself. Programs without CUDA cannot wait for a stream,
 // and find their results when the call returns. Every thread has its own default stream, which waits for other streams
 // only on request. (On GPUs each rank has a default stream, that of its device; ranks that are threads of one process
@@ -36,7 +37,8 @@ struct Stream {
   explicit Stream(uintptr_t number) : handle(number) {}
   const uintptr_t handle;  // 0: the default stream of a thread
   ItemRef tail;
-  std::deque<ItemRef> queue;  // items for the thread
+  std::deque<ItemRef> ready;  // items for the thread that wait for nothing
+  size_t unfinished = 0;      // items of the thread, ready or not
   Condition wake;
   std::thread thread;
   bool closed = false;
@@ -54,6 +56,23 @@ void checkEvent(cudaEvent_t handle, const char* call);
 /** Records an event, if it still exists, after all items of the streams and all operations of the communicators. */
 void recordLaunch(cudaEvent_t handle, const std::vector<StreamRef>& streams, const std::vector<CommRef>& comms);
 
+/** The elements of a vector, or a single one. */
+template <class T>
+class View {
+ public:
+  View() = default;
+  View(const T& one) : first_(&one), size_(1) {}
+  View(const std::vector<T>& all) : first_(all.data()), size_(all.size()) {}
+
+  const T* begin() const { return first_; }
+  const T* end() const { return first_ + size_; }
+  const T& front() const { return *first_; }
+
+ private:
+  const T* first_ = nullptr;
+  size_t size_ = 0;
+};
+
 /** The work of an item. Returns the failed communicators, which later items of the streams report. */
 using Body = std::function<std::vector<CommRef>()>;
 
@@ -63,9 +82,15 @@ enum class RunBy {
   Caller,  // the thread that calls runHere
 };
 
-/** Adds an item after all present items of the streams and all earlier operations of the communicators. */
+/** Runs the beginning of a body; true if that was all of it, and the body must not run. */
+using Attempt = std::function<bool()>;
+
+/**
+ * Adds an item after all present items of the streams and all earlier operations of the communicators. The attempt of an
+ * item for the thread of a stream runs in this call if nothing precedes the item; it may be empty.
+ */
 ItemRef enqueue(
-    const std::vector<StreamRef>& streams, const std::vector<CommRef>& comms, RunBy by, Body body);
+    View<StreamRef> streams, View<CommRef> comms, RunBy by, Body body, const Attempt& attempt = nullptr);
 
 /**
  * Waits until an item can run, and runs it; at once if an abort, a revoke or a shrink cancels one of its communicators.

@@ -71,8 +71,12 @@ class Task {
   /** The bytes that are wanted from this peer now; size 0 for none. */
   virtual Space want(Peer& peer) = 0;
   virtual void received(Peer& peer, size_t bytes) = 0;
+  /** Number of bytes from this peer without which the task cannot continue; 0 if it does not wait for the peer. */
+  virtual size_t awaited(Peer& peer) { return want(peer).size > 0 ? 1 : 0; }
   /** Advances the work outside the peers' data streams; true if something moved. */
   virtual bool advanceOwn() { return false; }
+  /** True if advanceOwn can continue with data that arrived in the meantime. */
+  virtual bool canAdvanceOwn() { return false; }
   /** Adds the descriptors to poll before the next advanceOwn. */
   virtual void addDescriptors(std::vector<pollfd>&) {}
   /** Time of the next advanceOwn without an arrival; HUGE_VAL for never. */
@@ -82,7 +86,9 @@ class Task {
   /** Called once, when the task is complete and all data has been sent. */
   virtual void finish() {}
   /** True while the task needs data from this peer. */
-  virtual bool needs(Peer& peer) = 0;
+  virtual bool needs(Peer& peer) { return awaited(peer) > 0; }
+  /** True if advancing without an arrival costs no system call. */
+  virtual bool canPoll() const { return true; }
   /** True if this peer is known to be in the call; a slow peer may then itself be waiting. */
   virtual bool arrived(const Peer&) const { return false; }
   /** True if no data of a peer that has left is in transit. */
@@ -120,9 +126,29 @@ struct Work {
   const Comm* child = nullptr;  // created by this work: an abort of the child ends the work
 };
 
-/**
- * Runs all work to its end. A failing communicator does not stop the others; the first failure is thrown at the end.
- */
+/** The communication of the work of one group. One thread at a time; another one may continue it. */
+class Progress {
+ public:
+  /** Waits until no other operation communicates on the communicators of the work. */
+  explicit Progress(std::vector<Work> work);
+  /** As above, but returns NULL instead of waiting, and then leaves the work as it is. */
+  static std::unique_ptr<Progress> tryStart(std::vector<Work>& work);
+  ~Progress();
+
+  /**
+   * Runs all work to its end. A failing communicator does not stop the others; the first failure is thrown at the end.
+   */
+  void run();
+  /** As run, but returns false instead of sleeping until a peer continues. */
+  bool runBriefly();
+
+ private:
+  struct State;
+  Progress();
+  std::unique_ptr<State> state_;
+};
+
+/** Runs all work to its end. */
 void runWork(std::vector<Work> work);
 
 }  // namespace host

@@ -17,6 +17,7 @@ final class StubLibraries {
     static final String FOLDER = "nccl4j.benchmarks.libraries";
 
     private static final String HEADER = "/io/github/nccl4j/include/nccl.h";
+    private static final String COLLECTIVES = "collectives.cpp";
     private static final String NCCL = "libnccl.so.2";
     private static final List<String> CUDA = List.of("libcuda.so.1", "libcudart.so.12", "libcudart.so.13");
 
@@ -59,6 +60,27 @@ final class StubLibraries {
         return folder.resolve("libloops.so");
     }
 
+    /** Makes the program that times collectives against a host engine. */
+    static Path makeCollectives(Path folder, Path library) throws IOException {
+        copy(HEADER, folder.resolve("nccl.h"));
+        copyTo(folder, COLLECTIVES);
+        compileAgainst(library, folder, "-o", "collectives", COLLECTIVES, "-pthread");
+        return folder.resolve("collectives");
+    }
+
+    /** As {@link #makeCollectives} with MPI. */
+    static Path makeMpiCollectives(Path folder) throws IOException {
+        // Without the C++ bindings of MPI, which have warnings and are not used.
+        compileWith(
+                "mpicxx", folder, List.of("-DWITH_MPI", "-DOMPI_SKIP_MPICXX", "-o", "collectives-mpi", COLLECTIVES));
+        return folder.resolve("collectives-mpi");
+    }
+
+    /** Copies a program that needs no compiler. */
+    static void copyTo(Path folder, String program) throws IOException {
+        copy(program, folder.resolve(program));
+    }
+
     private static void compileAgainst(Path library, Path folder, String... arguments) throws IOException {
         List<String> all = new ArrayList<>(List.of(arguments));
         all.addAll(List.of(library.toString(), "-Wl,--allow-shlib-undefined", "-Wl,-rpath," + library.getParent()));
@@ -90,14 +112,17 @@ final class StubLibraries {
     }
 
     private static void compile(Path folder, String... arguments) throws IOException {
-        List<String> command =
-                new ArrayList<>(List.of(System.getProperty("nccl4j.cxx", "g++").split(" ")));
+        compileWith(System.getProperty("nccl4j.cxx", "g++"), folder, List.of(arguments));
+    }
+
+    private static void compileWith(String compiler, Path folder, List<String> arguments) throws IOException {
+        List<String> command = new ArrayList<>(List.of(compiler.split(" ")));
         command.addAll(List.of("-std=c++17", "-O2", "-I.", "-Wall", "-Wextra"));
         // As in the build: an error in the gate alone.
         if (!Objects.requireNonNullElse(System.getenv("NCCL4J_STRICT"), "").isEmpty()) {
             command.add("-Werror");
         }
-        command.addAll(List.of(arguments));
+        command.addAll(arguments);
         CommandLine.output(folder, command);
     }
 }

@@ -1,0 +1,232 @@
+package io.github.nccl4j.benchmarks;
+
+import io.github.nccl4j.library.NativeLibrary;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.Callable;
+import java.util.stream.Collectors;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/**
+ * The host engine beside Open MPI's shared memory and PyTorch's Gloo: collectives of floats between processes on this machine,
+ * one program after the other.
+ */
+@Command(
+        name = "nccl4j benchmark-host",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Times collectives of floats between processes on this machine: with Open MPI, with the host engine from C, on the "
+                    + "default stream and on a created one, with the host engine through highlevel on a created stream, and with "
+                    + "PyTorch's Gloo. Microseconds of a call at the slowest rank, medians of the rounds; in brackets the ratio "
+                    + "to Open MPI.",
+            "",
+            "A size is that of the larger buffer of a rank, as in nccl-tests. Needs g++; Open MPI and PyTorch are left out "
+                    + "where they are missing. On a machine with other load, only the ratios mean something.",
+            ""
+        })
+public final class HostCollectives implements Callable<Integer> {
+    private static final List<LoopOperation> OPERATIONS = List.of(
+            LoopOperation.ALL_REDUCE,
+            LoopOperation.ALL_GATHER,
+            LoopOperation.REDUCE_SCATTER,
+            LoopOperation.BROADCAST,
+            LoopOperation.ALLTOALL,
+            LoopOperation.SENDRECV);
+    private static final String MPI = "Open MPI";
+
+    /** One column of the table. */
+    private interface Program {
+        List<String> command(LoopOperation operation);
+    }
+
+    @Parameters(
+            paramLabel = "OPERATION",
+            description = "all_reduce, all_gather, reduce_scatter, broadcast, alltoall or sendrecv. Default: all.")
+    private List<LoopOperation> chosen = List.of();
+
+    @Option(names = "-n", paramLabel = "N", defaultValue = "2", description = "Ranks. Default: ${DEFAULT-VALUE}.")
+    private int ranks;
+
+    @Option(
+            names = "-b",
+            split = ",",
+            paramLabel = "BYTES",
+            defaultValue = "8,4096,32768,524288,8388608,67108864",
+            description = "Sizes. Default: ${DEFAULT-VALUE}.")
+    private List<Integer> sizes;
+
+    @Option(names = "-r", paramLabel = "N", defaultValue = "11", description = "Rounds. Default: ${DEFAULT-VALUE}.")
+    private int rounds;
+
+    @Spec
+    private CommandSpec spec;
+
+    private HostCollectives() {}
+
+    /**
+     * Measures.
+     *
+     * @param args see {@code --help}
+     */
+    public static void main(String... args) {
+        System.setProperty("nccl4j.engine", "host");
+        System.exit(Options.execute(new HostCollectives(), args));
+    }
+
+    @Override
+    public Integer call() throws Exception {
+        Options.atLeast(spec, 2, "-n", ranks);
+        Options.atLeast(spec, 1, "-r", rounds);
+        for (int bytes : sizes) {
+            Options.atLeast(spec, Float.BYTES, "-b", bytes);
+        }
+        for (LoopOperation operation : chosen) {
+            if (!OPERATIONS.contains(operation)) {
+                throw new ParameterException(
+                        spec.commandLine(), "OPERATION must be one of " + OPERATIONS + ": " + operation);
+            }
+        }
+        Path folder = Files.createTempDirectory("nccl4j-host");
+        try {
+            Map<String, String> skipped = new LinkedHashMap<>();
+            Map<String, Program> programs = programs(folder, skipped);
+            System.out.println(Runtime.getRuntime().availableProcessors() + " processors, " + ranks + " ranks, Java "
+                    + Runtime.version() + ", " + rounds + " rounds");
+            for (LoopOperation operation : chosen.isEmpty() ? OPERATIONS : chosen) {
+                Map<String, Map<Integer, Double>> times = new LinkedHashMap<>();
+                for (Map.Entry<String, Program> program : programs.entrySet()) {
+                    try {
+                        times.put(
+                                program.getKey(),
+                                parse(CommandLine.output(
+                                        folder, program.getValue().command(operation))));
+                    } catch (IOException | NumberFormatException failure) {
+                        skipped.put(program.getKey() + ", " + operation, firstLine(failure.getMessage()));
+                    }
+                }
+                print(operation, times);
+            }
+            skipped.forEach((what, reason) -> System.out.println("skipped: " + what + ": " + reason));
+        } finally {
+            Main.delete(folder);
+        }
+        return 0;
+    }
+
+    private Map<String, Program> programs(Path folder, Map<String, String> skipped) throws IOException {
+        Path ours = StubLibraries.makeCollectives(folder, Path.of(NativeLibrary.path()));
+        Map<String, Program> programs = new LinkedHashMap<>();
+        String sizeList = sizes.stream().map(String::valueOf).collect(Collectors.joining(","));
+        List<String> arguments = List.of(sizeList, String.valueOf(rounds));
+        try {
+            Path mpi = StubLibraries.makeMpiCollectives(folder);
+            programs.put(
+                    MPI,
+                    operation -> join(
+                            List.of(
+                                    "env",
+                                    "OMPI_ALLOW_RUN_AS_ROOT=1",
+                                    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                                    "mpirun",
+                                    "--oversubscribe",
+                                    "--bind-to",
+                                    "none",
+                                    "-np",
+                                    String.valueOf(ranks)),
+                            common(mpi.toString(), operation, arguments)));
+        } catch (IOException failure) {
+            skipped.put(MPI, firstLine(failure.getMessage()));
+        }
+        programs.put("C", operation -> join(common(ours.toString(), operation, arguments), List.of("default")));
+        programs.put("C, stream", operation -> join(common(ours.toString(), operation, arguments), List.of("stream")));
+        programs.put(
+                "C, threads",
+                operation -> join(common(ours.toString(), operation, arguments), List.of("default", "threads")));
+        programs.put(
+                "highlevel",
+                operation -> join(
+                        List.of(
+                                Path.of(System.getProperty("java.home"), "bin", "java")
+                                        .toString(),
+                                "-cp",
+                                System.getProperty("java.class.path"),
+                                HostCollectivesRank.class.getName()),
+                        common(String.valueOf(freePort()), operation, arguments)));
+        StubLibraries.copyTo(folder, "collectives.py");
+        programs.put("Gloo", operation -> join(List.of("python3"), common("collectives.py", operation, arguments)));
+        return programs;
+    }
+
+    private List<String> common(String program, LoopOperation operation, List<String> arguments) {
+        return join(List.of(program, String.valueOf(ranks), operation.toString()), arguments);
+    }
+
+    private static List<String> join(List<String> first, List<String> second) {
+        List<String> all = new ArrayList<>(first);
+        all.addAll(second);
+        return all;
+    }
+
+    private static int freePort() {
+        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getByName("127.0.0.1"))) {
+            return free.getLocalPort();
+        } catch (IOException failure) {
+            throw new IllegalStateException("no free port", failure);
+        }
+    }
+
+    /** Lines of bytes and microseconds. */
+    private static Map<Integer, Double> parse(String output) throws IOException {
+        Map<Integer, Double> times = new TreeMap<>();
+        for (String line : output.lines().toList()) {
+            if (line.startsWith("no ")) {
+                throw new IOException(line);
+            }
+            String[] columns = line.trim().split(" ");
+            times.put(Integer.parseInt(columns[0]), Double.parseDouble(columns[1]));
+        }
+        return times;
+    }
+
+    private static String firstLine(String text) {
+        return text == null ? "failed" : text.lines().findFirst().orElse("failed");
+    }
+
+    private void print(LoopOperation operation, Map<String, Map<Integer, Double>> times) {
+        System.out.println();
+        System.out.println("| " + operation + ", bytes | " + String.join(" | ", times.keySet()) + " |");
+        System.out.println("|---:|" + "---:|".repeat(times.size()));
+        for (int bytes : sizes) {
+            StringBuilder row = new StringBuilder("| ").append(bytes).append(" |");
+            Double base = times.getOrDefault(MPI, Map.of()).get(bytes);
+            for (Map<Integer, Double> column : times.values()) {
+                Double time = column.get(bytes);
+                row.append(' ').append(time == null ? "-" : number(time));
+                if (time != null && base != null && column != times.get(MPI)) {
+                    row.append(" (").append(number(time / base)).append(')');
+                }
+                row.append(" |");
+            }
+            System.out.println(row);
+        }
+    }
+
+    private static String number(double value) {
+        return String.format(Locale.ROOT, value >= 100 ? "%.0f" : value >= 10 ? "%.1f" : "%.2f", value);
+    }
+}

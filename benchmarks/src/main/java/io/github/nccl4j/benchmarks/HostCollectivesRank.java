@@ -1,0 +1,136 @@
+package io.github.nccl4j.benchmarks;
+
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CudaStream;
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element.Float32;
+import io.github.nccl4j.highlevel.Element.Float64;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.ReduceOp;
+import io.github.nccl4j.tools.launch.ChildProcesses;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+
+/**
+ * The ranks of {@link HostCollectives} in Java: without the variable RANK, starts itself once for each rank. Arguments: a free
+ * port, the number of ranks, the operation, the sizes, the rounds.
+ */
+final class HostCollectivesRank {
+    /** Calls before the first measurement, until Java has compiled them. */
+    private static final int WARM_UP = 20_000;
+
+    private static final double ROUND_MICROSECONDS = 10e3;
+
+    private HostCollectivesRank() {}
+
+    /**
+     * Runs the ranks, or one of them.
+     *
+     * @param args see the class
+     * @throws Exception if a rank fails
+     */
+    public static void main(String... args) throws Exception {
+        if (System.getenv("RANK") == null) {
+            start(args);
+            return;
+        }
+        LoopOperation operation = LoopOperation.valueOf(args[2].toUpperCase(Locale.ROOT));
+        List<Long> sizes =
+                Arrays.stream(args[3].split(",")).map(Long::parseLong).toList();
+        int rounds = Integer.parseInt(args[4]);
+        try (Communicator communicator = Communicator.fromEnvironment();
+                CudaStream stream = CudaStream.nonBlocking(communicator.device())) {
+            boolean first = true;
+            for (long bytes : sizes) {
+                double time = measure(communicator, stream, operation, bytes, rounds, first ? WARM_UP : 0);
+                first = false;
+                if (communicator.rank() == 0) {
+                    System.out.printf(Locale.ROOT, "%d %.3f%n", bytes, time);
+                }
+            }
+        }
+    }
+
+    private static void start(String... args) throws IOException, InterruptedException {
+        int ranks = Integer.parseInt(args[1]);
+        List<String> command = new ArrayList<>(List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-Dnccl4j.engine=host",
+                "-cp",
+                System.getProperty("java.class.path"),
+                HostCollectivesRank.class.getName()));
+        command.addAll(List.of(args));
+        List<Process> processes = new ArrayList<>();
+        for (int rank = 0; rank < ranks; rank++) {
+            ProcessBuilder builder = new ProcessBuilder(command).inheritIO();
+            builder.environment()
+                    .putAll(Map.of(
+                            "RANK", "" + rank,
+                            "WORLD_SIZE", "" + ranks,
+                            "LOCAL_RANK", "" + rank,
+                            "LOCAL_WORLD_SIZE", "" + ranks,
+                            "MASTER_ADDR", "127.0.0.1",
+                            "MASTER_PORT", args[0]));
+            processes.add(ChildProcesses.start(builder));
+        }
+        boolean failed = false;
+        for (Process process : processes) {
+            failed |= process.waitFor() != 0;
+        }
+        if (failed) {
+            System.exit(1);
+        }
+    }
+
+    /** The median of the rounds, in microseconds. */
+    private static double measure(
+            Communicator communicator, CudaStream stream, LoopOperation operation, long bytes, int rounds, int warmUp) {
+        int ranks = communicator.size();
+        long whole = bytes / Float.BYTES;
+        long count = operation.sendsBlocks || operation.receivesBlocks ? whole / ranks : whole;
+        int calls = (int) Math.max(2, Math.min(1000, ROUND_MICROSECONDS / (3.0 * ranks + bytes * ranks / 8e3)));
+        try (DeviceBuffer<Float32> send = communicator.device().allocate(ElementType.FLOAT32, Math.max(1, whole));
+                DeviceBuffer<Float32> recv = communicator.device().allocate(ElementType.FLOAT32, Math.max(1, whole));
+                DeviceBuffer<Float64> slowest = communicator.device().allocate(ElementType.FLOAT64, 1)) {
+            send.fill(1.0);
+            recv.fill(1.0);
+            LoopArguments arguments = new LoopArguments(
+                    communicator,
+                    stream,
+                    send.slice(0, operation.sendsBlocks ? count * ranks : count),
+                    recv.slice(0, operation.receivesBlocks ? count * ranks : count),
+                    count);
+            double[] times = new double[rounds];
+            try (Loop loop = HighlevelLoops.of(operation, arguments)) {
+                for (int call = 0; call < warmUp; call++) {
+                    loop.run(1);
+                    stream.synchronize();
+                }
+                for (int round = -1; round < rounds; round++) {
+                    communicator.allReduce(slowest, ReduceOp.MAX, stream);
+                    stream.synchronize();
+                    long start = System.nanoTime();
+                    for (int call = 0; call < calls; call++) {
+                        loop.run(1);
+                        stream.synchronize();
+                    }
+                    slowest.fill((System.nanoTime() - start) / 1e3 / calls);
+                    communicator.allReduce(slowest, ReduceOp.MAX, stream);
+                    stream.synchronize();
+                    if (round >= 0) {
+                        double[] time = new double[1];
+                        slowest.copyTo(time);
+                        times[round] = time[0];
+                    }
+                }
+            }
+            Arrays.sort(times);
+            return times[rounds / 2];
+        }
+    }
+}

@@ -1,0 +1,100 @@
+// processors.cpp: the process id, the number of processors, and polling.
+
+#include "processors.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <string>
+
+#include "socket.h"
+
+namespace host {
+namespace {
+
+/** Seconds. About the cost of a doorbell: two system calls and the start of a sleeping thread. */
+constexpr double kPollingTime = 50e-6;
+/** Turns before the first look at the clock; some 10 us. */
+constexpr unsigned kTurnsWithoutYield = 64;
+
+std::atomic<pid_t> process{0};
+
+/** Processors of a quota of control group version 2 at this folder; 0 if it sets none. */
+int quotaAt(const std::string& folder) {
+  std::ifstream file(folder + "/cpu.max");
+  std::string quota;
+  long period = 0;
+  if (!(file >> quota >> period) || quota == "max" || period <= 0) return 0;
+  long limit = atol(quota.c_str());
+  return static_cast<int>(std::max(1L, (limit + period - 1) / period));
+}
+
+/** The smallest quota of this process's control group and the groups around it; 0 for none. */
+int quotaOfProcess() {
+  std::ifstream groups("/proc/self/cgroup");
+  int least = 0;
+  for (std::string line; std::getline(groups, line);) {
+    if (line.compare(0, 3, "0::") != 0) continue;
+    std::string group = line.substr(3);
+    for (;;) {
+      int quota = quotaAt("/sys/fs/cgroup" + group);
+      if (quota > 0 && (least == 0 || quota < least)) least = quota;
+      if (group.empty()) break;
+      group.erase(std::min(group.rfind('/'), group.size()));
+    }
+  }
+  return least;
+}
+
+void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace
+
+pid_t currentProcess() {
+  pid_t known = process.load(std::memory_order_relaxed);
+  if (known != 0) return known;
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, [] { process.store(getpid(), std::memory_order_relaxed); });
+  known = getpid();
+  if (registered == 0) process.store(known, std::memory_order_relaxed);
+  return known;
+}
+
+int usableProcessors() {
+  static const int quota = quotaOfProcess();
+  int processors = 0;
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) processors = CPU_COUNT(&allowed);
+  // More processors than a cpu_set_t has.
+  if (processors == 0) processors = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  if (quota > 0) processors = std::min(processors, quota);
+  return std::max(1, processors);
+}
+
+bool Polling::again() {
+  turns_++;
+  // After the first turns the peer may be waiting for this processor.
+  if (crowded_ || turns_ > kTurnsWithoutYield) {
+    sched_yield();
+  } else {
+    relax();
+    if (turns_ < kTurnsWithoutYield) return true;
+  }
+  double time = now();
+  if (turns_ == (crowded_ ? 1 : kTurnsWithoutYield)) end_ = time + kPollingTime;
+  return time < end_;
+}
+
+}  // namespace host
