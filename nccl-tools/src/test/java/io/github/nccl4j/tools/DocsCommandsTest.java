@@ -14,6 +14,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
@@ -24,14 +25,16 @@ import org.junit.jupiter.api.Timeout;
 /**
  * Runs the commands in the {@code sh} blocks of the README and the documentation, with the jar that {@code ./nccl4j} runs.
  *
- * <p>Blocks of commands that can't run here carry a mark: {@code sh gate} (the gate runs them), {@code sh gpu}, {@code sh
- * cluster}, {@code sh install} (need a network) and {@code sh example} (contain values of the reader).
+ * <p>A comment above a block, such as {@code <!-- gpu -->}, marks commands that cannot run here: {@code gate} (the gate runs
+ * them), {@code gpu}, {@code cluster}, {@code install} (need a network) and {@code example} (contain values of the reader).
  */
 @Timeout(600)
 class DocsCommandsTest {
     private static final Path README = Path.of("../README.md");
     private static final Path DOCS = Path.of("../docs");
     private static final Path GATE = Path.of("../.ci/run");
+
+    private static final Pattern MARK = Pattern.compile("<!-- (\\w+) -->");
 
     /** The marks; each marked command must contain one of the words. */
     private static final Map<String, List<String>> MARKS = Map.of(
@@ -68,9 +71,9 @@ class DocsCommandsTest {
             for (int i = 0; i < lines.size(); i++) {
                 String line = lines.get(i);
                 if (line.startsWith("```")) {
-                    mark = mark == null && line.startsWith("```sh")
-                            ? line.substring(5).strip()
-                            : null;
+                    Matcher comment = MARK.matcher(i > 0 ? lines.get(i - 1) : "");
+                    boolean opens = mark == null && line.startsWith("```sh");
+                    mark = !opens ? null : comment.matches() ? comment.group(1) : "";
                 } else if (mark != null) {
                     StringBuilder whole = new StringBuilder(line);
                     while (whole.toString().endsWith("\\")) {

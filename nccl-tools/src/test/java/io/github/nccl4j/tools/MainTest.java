@@ -158,8 +158,8 @@ class MainTest {
     }
 
     @Test
-    void readmeListsTheSameSamples() throws IOException {
-        List<String> names = Files.readString(Path.of("../README.md"))
+    void thePageListsTheSameSamples() throws IOException {
+        List<String> names = Files.readString(Path.of("../docs/samples.md"))
                 .lines()
                 .map(Pattern.compile("\\| `(\\d\\d-[a-z-]+)` \\|.*")::matcher)
                 .filter(Matcher::matches)

@@ -5,11 +5,15 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /** The pages of the documentation, and the blocks of code in them. */
 final class Markdown {
     private static final Path DOCS = Path.of("../docs");
+
+    private static final Pattern MARK = Pattern.compile("<!-- (\\w+) -->");
 
     private Markdown() {}
 
@@ -18,7 +22,7 @@ final class Markdown {
      *
      * @param file the page
      * @param line the line of its first line of text, from 1
-     * @param info the words behind the fence: the language, and what is marked
+     * @param info the language; then the mark, if the line above is a comment of one word
      * @param text its lines
      */
     record Block(Path file, int line, String info, String text) {
@@ -48,7 +52,8 @@ final class Markdown {
                 continue;
             }
             if (info == null) {
-                info = line.substring(3).strip();
+                Matcher mark = MARK.matcher(i > 0 ? lines.get(i - 1) : "");
+                info = line.substring(3).strip() + (mark.matches() ? " " + mark.group(1) : "");
                 start = i + 1;
             } else {
                 String text = String.join("\n", lines.subList(start, i)) + "\n";

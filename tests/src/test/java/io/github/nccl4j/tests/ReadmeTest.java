@@ -6,47 +6,59 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
+import java.util.regex.MatchResult;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
 
-/** The README's programs run, and print what they say; its versions are those of the build. */
+/** The README fits a visitor's patience, and its versions are those of the build. {@code DocsTest} runs its program. */
 class ReadmeTest {
-    private static final Pattern PROGRAM =
-            Pattern.compile("```java\n((?:(?!```).)*public class (\\w+).*?)```", Pattern.DOTALL);
-
-    @TempDir
-    Path folder;
+    private static final Path README = Path.of("../README.md");
+    private static final int MOST_LINES = 150;
 
     private static String readme() throws IOException {
-        return Files.readString(Path.of("../README.md"));
+        return Files.readString(README);
     }
 
-    @ParameterizedTest
-    @CsvSource({"Sum, 3.0 20.0", "Hello, 3.0 3.0"})
-    void programsRun(String name, String output) throws IOException {
-        Matcher programs = PROGRAM.matcher(readme());
-        String text = programs.results()
-                .filter(program -> program.group(2).equals(name))
-                .map(program -> program.group(1))
-                .findFirst()
-                .orElseThrow();
-        Path source = Files.writeString(folder.resolve(name + ".java"), text);
-        ChildJvm.Outcome outcome = new ChildJvm()
-                .property("nccl4j.engine", "host")
-                .start(source.toString())
-                .await();
-        assertEquals(output + "\n", outcome.output());
+    @Test
+    void isShort() throws IOException {
+        List<String> lines = Files.readAllLines(README);
+        assertTrue(lines.size() <= MOST_LINES, lines.size() + " lines");
     }
 
     @Test
     void namesTheVersionOfTheCudaPresets() throws IOException {
-        Matcher version =
-                Pattern.compile("<cuda.version>(.*)</cuda.version>").matcher(Files.readString(Path.of("../pom.xml")));
+        String version = property("cuda.version");
+        assertTrue(readme().contains("<version>" + version + "</version>"), version);
+    }
+
+    @Test
+    void namesTheVersionOfSpark() throws IOException {
+        Matcher version = Pattern.compile("<spark.version>(.*)</spark.version>")
+                .matcher(Files.readString(Path.of("../nccl-spark/pom.xml")));
         assertTrue(version.find());
-        assertTrue(readme().contains("<version>" + version.group(1) + "</version>"), version.group(1));
+        assertTrue(readme().contains("| " + version.group(1) + " in the gate"), version.group(1));
+    }
+
+    /** Maven, Gradle and the build name one version of nccl4j. */
+    @Test
+    void namesTheVersionOfTheBuild() throws IOException {
+        Matcher version =
+                Pattern.compile("(?m)^  <version>(.*)</version>$").matcher(Files.readString(Path.of("../pom.xml")));
+        assertTrue(version.find());
+        List<String> named = Pattern.compile("nccl-platform(?::|</artifactId>\\s*<version>)([^<\"]+)")
+                .matcher(readme())
+                .results()
+                .map((MatchResult match) -> match.group(1))
+                .toList();
+        assertEquals(List.of(version.group(1), version.group(1)), named);
+    }
+
+    private static String property(String name) throws IOException {
+        Matcher value =
+                Pattern.compile("<" + name + ">(.*)</" + name + ">").matcher(Files.readString(Path.of("../pom.xml")));
+        assertTrue(value.find(), name);
+        return value.group(1);
     }
 }

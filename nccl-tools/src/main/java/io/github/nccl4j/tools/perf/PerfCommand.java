@@ -148,7 +148,8 @@ public final class PerfCommand implements Callable<Integer> {
                 self.isPresent() ? launch.runRank(this::runProcess, self.get()) : launch.launch(Main.class, List.of());
         boolean last = self.isPresent() ? self.get().rank() == 0 && !LauncherWatch.isLaunched() : true;
         if (plot != null && last && Files.exists(settings.json)) {
-            PlotCommand.draw("", List.of(settings.json), false, plot);
+            List<Path> files = List.of(settings.json);
+            PlotCommand.draw(PlotCommand.title(files), files, false, plot);
         }
         return code;
     }

@@ -8,8 +8,10 @@ import java.io.OutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.LongSummaryStatistics;
 import java.util.Map;
 import java.util.function.Function;
+import java.util.stream.LongStream;
 import javax.imageio.ImageIO;
 import org.knowm.xchart.XYChart;
 import org.knowm.xchart.XYChartBuilder;
@@ -43,6 +45,17 @@ final class Plot {
         XYChart bus = chart(title, "bus bandwidth (GB/s)", files, ResultFile::bus);
         XYChart time = chart(title, "time (us)", files, ResultFile::micros);
         time.getStyler().setYAxisLogarithmic(true);
+        // Whole powers of 10 at both ends: otherwise, values within one power leave the axis a single label.
+        LongSummaryStatistics powers = files.stream()
+                .flatMap(file -> file.micros().values().stream())
+                .filter(value -> Double.isFinite(value) && value > 0)
+                .flatMapToLong(value ->
+                        LongStream.of((long) Math.floor(Math.log10(value)), (long) Math.ceil(Math.log10(value))))
+                .summaryStatistics();
+        if (powers.getCount() > 0) {
+            time.getStyler().setYAxisMin(Math.pow(10, powers.getMin()));
+            time.getStyler().setYAxisMax(Math.pow(10, Math.max(powers.getMax(), powers.getMin() + 1)));
+        }
         BufferedImage image = new BufferedImage(2 * WIDTH * PIXELS, HEIGHT * PIXELS, BufferedImage.TYPE_INT_RGB);
         Graphics2D graphics = image.createGraphics();
         graphics.scale(PIXELS, PIXELS);
@@ -66,7 +79,7 @@ final class Plot {
                 .xAxisTitle("size")
                 .yAxisTitle(y)
                 .build();
-        chart.getStyler().setLegendPosition(Styler.LegendPosition.InsideNW);
+        chart.getStyler().setLegendPosition(Styler.LegendPosition.OutsideS);
         chart.getStyler().setChartBackgroundColor(Color.WHITE);
         chart.getStyler().setxAxisTickLabelsFormattingFunction(SvgPlot::size);
         for (ResultFile file : files) {

@@ -45,7 +45,13 @@ public final class PlotCommand implements Callable<Integer> {
     @Option(names = "--in-place", description = "Show the in-place results.")
     private boolean inPlace;
 
-    @Option(names = "--title", paramLabel = "TEXT", defaultValue = "", description = "Title of the picture.")
+    @Option(
+            names = "--title",
+            paramLabel = "TEXT",
+            description = {
+                "Title of the picture.",
+                "Default: what the files have in common: collective, ranks, device, NCCL, day."
+            })
     private String title;
 
     @Spec
@@ -61,7 +67,7 @@ public final class PlotCommand implements Callable<Integer> {
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), e.getMessage(), e);
         }
-        draw(title, files, inPlace, output);
+        draw(title != null ? title : title(files), files, inPlace, output);
         return 0;
     }
 
@@ -75,6 +81,15 @@ public final class PlotCommand implements Callable<Integer> {
 
     private static boolean isSvg(Path picture) {
         return picture.toString().endsWith(".svg");
+    }
+
+    /** What the files have in common. */
+    static String title(List<Path> files) throws IOException {
+        List<String> common = ResultFile.subject(files.get(0));
+        for (Path file : files) {
+            common.retainAll(ResultFile.subject(file));
+        }
+        return String.join(", ", common);
     }
 
     /** Draws the results in files. */

@@ -1,8 +1,10 @@
 package io.github.nccl4j.tools.perf;
 
+import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
+import io.github.nccl4j.highlevel.Version;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -11,12 +13,18 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
 
 /**
  * The results in a JSON file of {@code nccl4j perf} or nccl-tests, or of one program in a comparison, for a plot: times in
  * microseconds and bus bandwidths in GB/s, by size in bytes.
  */
 record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) {
+    /** In what nccl-tests prints. */
+    private static final Pattern LIBRARY = Pattern.compile("NCCL version ([\\d.]+)");
+
     /** Reads the out-of-place or in-place results of a file. For a size with several results, the last one counts. */
     static ResultFile read(Path file, boolean inPlace) throws IOException {
         String key = inPlace ? "in_place" : "out_of_place";
@@ -58,6 +66,54 @@ record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) 
             throw new IOException(file + " is not a file of results of nccl4j perf or nccl-tests: " + e, e);
         }
         return List.of(read(file, inPlace));
+    }
+
+    /** What a file measured, for the title of a plot: collective, ranks, devices, library, day; what the file does not say is missing. */
+    static List<String> subject(Path file) throws IOException {
+        JsonObject json = parse(file);
+        List<String> subject = new ArrayList<>();
+        JsonArray devices = json.has("config") ? json.getAsJsonObject("config").getAsJsonArray("devices") : null;
+        if (json.has("collective")) {
+            subject.add(json.get("collective").getAsString());
+            subject.add(json.get("ranks").getAsInt() + " ranks");
+            for (String line : texts(json, "nccl_tests")) {
+                Matcher version = LIBRARY.matcher(line);
+                if (version.find()) {
+                    subject.add("NCCL " + version.group(1));
+                }
+            }
+        } else {
+            texts(json, "args").stream()
+                    .map(word -> word.substring(word.lastIndexOf('/') + 1).replaceFirst("_perf$", ""))
+                    .filter(word -> Stream.of(Collective.values())
+                            .anyMatch(collective -> collective.label().equals(word)))
+                    .findFirst()
+                    .ifPresent(subject::add);
+            if (devices != null && !devices.isEmpty()) {
+                subject.add(devices.size() + (devices.size() == 1 ? " rank" : " ranks"));
+                JsonElement name = devices.get(0).getAsJsonObject().get("name");
+                if (name != null) {
+                    subject.add(name.getAsString());
+                }
+            }
+            if (json.has("nccl_version")) {
+                subject.add("NCCL " + Version.of(json.get("nccl_version").getAsInt()));
+            }
+        }
+        for (String field : List.of("time", "start_time")) {
+            if (json.has(field)) {
+                subject.add(json.get(field).getAsString().split(" ", 2)[0]);
+            }
+        }
+        return subject;
+    }
+
+    private static List<String> texts(JsonObject json, String field) {
+        List<String> texts = new ArrayList<>();
+        if (json.has(field)) {
+            json.getAsJsonArray(field).forEach(text -> texts.add(text.getAsString()));
+        }
+        return texts;
     }
 
     private static ResultFile side(JsonObject json, String key, boolean inPlace, String program) {

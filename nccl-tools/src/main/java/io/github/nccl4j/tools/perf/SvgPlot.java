@@ -29,9 +29,11 @@ final class SvgPlot {
             <style>
             text { font: 14px sans-serif; fill: #222 }
             .title { font-size: 18px }
+            .paper { fill: #fff }
             .grid { stroke: #ccc }
             .frame { stroke: #222; fill: none }
-            @media (prefers-color-scheme: dark) { text { fill: #ddd } .grid { stroke: #444 } .frame { stroke: #ddd } }
+            @media (prefers-color-scheme: dark) {
+            text { fill: #ddd } .paper { fill: #0d1117 } .grid { stroke: #444 } .frame { stroke: #ddd } }
             </style>
             """;
 
@@ -49,7 +51,7 @@ final class SvgPlot {
         add(
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\">%n",
                 2 * WIDTH, height, 2 * WIDTH, height);
-        svg.append(STYLE);
+        svg.append(STYLE).append("<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n");
         text(WIDTH, 26, "middle", "title", title);
         panel(0, "bus bandwidth (GB/s)", files, ResultFile::bus, false);
         panel(WIDTH, "time (us)", files, ResultFile::micros, true);

@@ -67,6 +67,26 @@ class PlotTest {
                 ResultFile.readAll(file, false));
     }
 
+    /** A title has what all files have in common, from files of all three formats. */
+    @Test
+    void titleComesFromTheFiles() throws IOException {
+        Path both = results("both.json", """
+                {"time": "2026-11-21 20:28:23", "collective": "all_reduce", "ranks": 2,
+                  "nccl_tests": ["# nccl-tests version 2.19.6", "NCCL version 2.28.3+cuda13.0"], "results": []}
+                """);
+        assertEquals("all_reduce, 2 ranks, NCCL 2.28.3, 2026-11-21", PlotCommand.title(List.of(both)));
+        String format = """
+                {"version": 3, "start_time": "%s 20:28:23", "args": [%s], "nccl_version": 22803,
+                  "config": {"devices": [{"name": "NVIDIA H200"}, {"name": "NVIDIA H200"}]}, "results": []}
+                """;
+        Path ours = results("ours.json", String.format(format, "2026-11-21", "\"perf\", \"all_reduce\""));
+        Path theirs = results("theirs.json", String.format(format, "2026-11-22", "\"build/all_reduce_perf\""));
+        assertEquals("all_reduce, 2 ranks, NVIDIA H200, NCCL 2.28.3, 2026-11-21", PlotCommand.title(List.of(ours)));
+        assertEquals("all_reduce, 2 ranks, NVIDIA H200, NCCL 2.28.3", PlotCommand.title(List.of(ours, theirs)));
+        assertEquals("all_reduce, 2 ranks, NCCL 2.28.3", PlotCommand.title(List.of(theirs, both)));
+        assertEquals("", PlotCommand.title(List.of(both, results("none.json", "{\"results\": []}"))));
+    }
+
     @Test
     void rejectsOtherFiles() throws IOException {
         for (String text : List.of("", "[]", "{}", "{\"results\": [{\"size\": 8, \"out_of_place\": {}}]}")) {
