@@ -14,6 +14,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
@@ -79,8 +80,9 @@ class PlotTest {
                 {"version": 3, "start_time": "%s 20:28:23", "args": [%s], "nccl_version": 22803,
                   "config": {"devices": [{"name": "NVIDIA H200"}, {"name": "NVIDIA H200"}]}, "results": []}
                 """;
-        Path ours = results("ours.json", String.format(format, "2026-11-21", "\"perf\", \"all_reduce\""));
-        Path theirs = results("theirs.json", String.format(format, "2026-11-22", "\"build/all_reduce_perf\""));
+        Path ours = results("ours.json", String.format(Locale.ROOT, format, "2026-11-21", "\"perf\", \"all_reduce\""));
+        Path theirs =
+                results("theirs.json", String.format(Locale.ROOT, format, "2026-11-22", "\"build/all_reduce_perf\""));
         assertEquals("all_reduce, 2 ranks, NVIDIA H200, NCCL 2.28.3, 2026-11-21", PlotCommand.title(List.of(ours)));
         assertEquals("all_reduce, 2 ranks, NVIDIA H200, NCCL 2.28.3", PlotCommand.title(List.of(ours, theirs)));
         assertEquals("all_reduce, 2 ranks, NCCL 2.28.3", PlotCommand.title(List.of(theirs, both)));
