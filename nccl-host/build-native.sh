@@ -21,9 +21,14 @@ if [ -f "$output" ] && [ "$(cat "$objects/command" 2>/dev/null)" = "$command" ] 
 fi
 mkdir -p "$(dirname "$output")" "$objects"
 rm -f "$objects"/*.o
+# The headers of the libraries, parsed once for all sources: a third of the work.
+headers=$objects/headers.h
+sed -n '/^#include </p' "$sources"/*.h "$sources"/*.cpp | LC_ALL=C sort -u >"$headers"
+sh -c "$command -I'$api' -x c++-header -o '$headers.gch' '$headers'"
 for source in "$sources"/*.cpp; do
   echo "$source"
-done | xargs -P 2 -I {} sh -c "$command -I'$api' -c '{}' -o '$objects'/\"\$(basename '{}' .cpp)\".o"
+done | xargs -P 2 -I {} sh -c "$command -include '$headers' -I'$api' -c '{}' -o '$objects'/\"\$(basename '{}' .cpp)\".o"
+rm -f "$headers.gch"
 # shellcheck disable=SC2086 # the compiler may be given with options
 $cxx -shared -pthread -s -Wl,-z,defs -Wl,-z,noexecstack -Wl,--version-script="$here/src/main/cpp/exports.map" \
   -o "$output.new" "$objects"/*.o
