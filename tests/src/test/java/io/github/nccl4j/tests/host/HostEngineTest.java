@@ -87,7 +87,7 @@ class HostEngineTest {
     }
 
     static <T> List<T> together(List<Callable<T>> tasks) throws Exception {
-        return Threads.together(tasks, Duration.ofSeconds(100));
+        return Threads.together(tasks, Duration.ofMinutes(5));
     }
 
     @ParameterizedTest
