@@ -57,7 +57,8 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     private static final int VCCL = 1;
     private static final int RCCL = 2;
 
-    private final Communicator communicator;
+    private final AllToAllvOperations operations;
+    private final CommunicatorCore core;
     private final int size;
     private final CudaStream stream;
 
@@ -86,41 +87,17 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     private boolean agreed;
     private final Resource resource;
 
-    private AllToAllvPlan(Communicator communicator, CudaStream stream) {
-        this.communicator = communicator;
+    private AllToAllvPlan(AllToAllvOperations operations, CudaStream stream) {
+        this.operations = operations;
+        core = operations.core();
         this.stream = stream;
-        size = communicator.size();
-        resource = new Resource(communicator.core(), this, () -> {}, this::release);
-    }
-
-    /** Requires that a single exchange is not in a group. */
-    static void checkAlone(OperationChecks checks, CudaStream stream) {
-        checks.stream(stream);
-        if (Batch.current() != null) {
-            throw new IllegalStateException(
-                    "in a group, allToAllv needs a plan: the ranks can't compare their counts there");
-        }
-    }
-
-    /** Creates a plan on which all ranks agree: at once, or at the launch of the open group. */
-    static <T extends Element> AllToAllvPlan<T> agreed(
-            Communicator communicator,
-            DeviceBuffer<T> send,
-            long[] sendCounts,
-            long[] sendDisplacements,
-            DeviceBuffer<T> recv,
-            long[] recvCounts,
-            long[] recvDisplacements,
-            CudaStream stream) {
-        AllToAllvPlan<T> plan =
-                of(communicator, send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements, stream);
-        plan.exchange();
-        return plan;
+        size = core.size();
+        resource = new Resource(core, this, () -> {}, this::release);
     }
 
     /** Creates a plan from this rank's arguments; the exchange reports wrong arguments. */
-    private static <T extends Element> AllToAllvPlan<T> of(
-            Communicator communicator,
+    static <T extends Element> AllToAllvPlan<T> of(
+            AllToAllvOperations operations,
             DeviceBuffer<T> send,
             long[] sendCounts,
             long[] sendDisplacements,
@@ -128,9 +105,9 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
             long[] recvCounts,
             long[] recvDisplacements,
             CudaStream stream) {
-        AllToAllvPlan<T> plan = new AllToAllvPlan<>(communicator, stream);
+        AllToAllvPlan<T> plan = new AllToAllvPlan<>(operations, stream);
         try {
-            communicator.checks().separate(send, recv);
+            operations.checks().separate(send, recv);
             plan.sends = BlockLayout.checked("send", sendCounts, sendDisplacements, plan.size, send.length, false);
             plan.receives = BlockLayout.checked("recv", recvCounts, recvDisplacements, plan.size, recv.length, true);
             plan.pin(send, recv);
@@ -156,15 +133,15 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     /* Agreeing. */
 
     /** Exchanges the rows of all ranks: at once, or at the launch of the open group. */
-    private void exchange() {
+    void exchange() {
         Exchange exchange = new Exchange();
         boolean begun = false;
         try {
             long[] words = words();
-            rows = communicator.scratch().take(words.length, size);
+            rows = operations.buffers().take(words.length, size);
             rows.own().copyFrom(words);
             try (Group group = Group.open()) {
-                Batch.current().add(communicator.core(), exchange);
+                Batch.current().add(core, exchange);
                 begun = true;
                 group.launch();
             }
@@ -192,13 +169,13 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
 
     /** Sets the words for the form of ncclAlltoAllv that this rank can call with its buffers. */
     private void describeNativeCall(long[] words) {
-        AlltoAllvForm own = communicator.core().library().alltoAllvForm();
+        AlltoAllvForm own = core.library().alltoAllvForm();
         if (own == AlltoAllvForm.NINE_ARGUMENTS) {
             words[NATIVE] = RCCL;
             return;
         }
-        Window sendWindow = communicator.windows().symmetricWindowOf(send);
-        Window recvWindow = communicator.windows().symmetricWindowOf(recv);
+        Window sendWindow = operations.windows().symmetricWindowOf(send);
+        Window recvWindow = operations.windows().symmetricWindowOf(recv);
         boolean isVccl = own == AlltoAllvForm.TEN_ARGUMENTS || own == AlltoAllvForm.ELEVEN_ARGUMENTS;
         if (sendWindow != null && recvWindow != null && isVccl) {
             words[NATIVE] = VCCL;
@@ -210,8 +187,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     private final class Exchange implements Deferred {
         @Override
         public void record(Gate.Pass pass, int group) {
-            communicator
-                    .operationLog()
+            core.operationLog()
                     .record(
                             pass.next(),
                             OperationKind.ALL_GATHER.code(),
@@ -231,7 +207,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
                     rows.ofAll().address,
                     rows.own().length,
                     DataType.INT64.code(),
-                    communicator.core().handle(),
+                    core.handle(),
                     stream.handle);
         }
 
@@ -270,7 +246,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
 
     /** Evaluates the rows of all ranks. Either no rank throws, or all ranks throw. */
     private void agree() {
-        communicator.mark(stream).await();
+        operations.streams().mark(stream).await();
         long[] all = new long[Math.toIntExact(rows.ofAll().length)];
         rows.ofAll().copyTo(all);
         requireAgreement(all);
@@ -281,7 +257,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
 
     private void endExchange() {
         if (rows != null) {
-            communicator.scratch().giveBack(rows);
+            operations.buffers().giveBack(rows);
             rows = null;
         }
     }
@@ -339,9 +315,9 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         }
         if (can == VCCL) {
             fillTables(all, 0, size);
-            barrier = communicator.scratch().barrier();
+            barrier = operations.buffers().barrier();
         } else if (can == RCCL) {
-            fillTables(all, communicator.rank(), communicator.rank() + 1);
+            fillTables(all, core.rank(), core.rank() + 1);
         }
     }
 
@@ -356,7 +332,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
                 }
             }
         }
-        form = communicator.core().library().alltoAllvForm();
+        form = core.library().alltoAllvForm();
     }
 
     /* Running. */
@@ -375,11 +351,10 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         return resource.isOpen();
     }
 
-    void check(Communicator user) {
+    void check(CommunicatorCore user) {
         resource.check();
-        if (user != communicator) {
-            throw new IllegalArgumentException(
-                    "plan must be one of the communicator: of " + communicator + ", not of " + user);
+        if (user != core) {
+            throw new IllegalArgumentException("plan must be one of the communicator: of " + core + ", not of " + user);
         }
         if (!agreed) {
             throw new IllegalStateException(this + " is pending: it can be used when its group has been launched");
@@ -389,7 +364,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     void run(CudaStream on) {
         boolean isRccl = form == AlltoAllvForm.NINE_ARGUMENTS;
         if (!usesNativeCall() || isRccl && Batch.current() != null) {
-            communicator.composed().exchangeBlocks(send, sends, recv, receives, on);
+            operations.composed().exchangeBlocks(send, sends, recv, receives, on);
             return;
         }
         if (!isRccl && on.isCapturing()) {
@@ -398,7 +373,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         }
         try (Group group = Group.open()) {
             Batch batch = Batch.current();
-            batch.add(communicator.core(), isRccl ? new RcclCall(on.handle) : new VcclCall(on.handle));
+            batch.add(core, isRccl ? new RcclCall(on.handle) : new VcclCall(on.handle));
             batch.pin(send);
             batch.pin(recv);
             batch.pin(resource);
@@ -421,8 +396,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         @Override
         public void record(Gate.Pass pass, int group) {
             long count = Arrays.stream(sends.counts()).sum();
-            communicator
-                    .operationLog()
+            core.operationLog()
                     .record(
                             pass.next(),
                             OperationKind.ALL_TO_ALLV.code(),
@@ -476,7 +450,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
                     table(2),
                     table(3),
                     send.type.nativeCode(),
-                    communicator.core().handle(),
+                    core.handle(),
                     streamHandle);
         }
     }
@@ -502,18 +476,12 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         public int prepare() {
             long address = barrier.address;
             return nccl.ncclAllReduce(
-                    address,
-                    address,
-                    1,
-                    DataType.INT8.code(),
-                    ReduceOp.MAX.code(),
-                    communicator.core().handle(),
-                    streamHandle);
+                    address, address, 1, DataType.INT8.code(), ReduceOp.MAX.code(), core.handle(), streamHandle);
         }
 
         @Override
         public int call() {
-            long handle = communicator.core().handle();
+            long handle = core.handle();
             int type = send.type.nativeCode();
             return form == AlltoAllvForm.TEN_ARGUMENTS
                     ? nccl.ncclAlltoAllv(
@@ -564,7 +532,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     /** {@return a description} */
     @Override
     public String toString() {
-        return "plan of allToAllv of " + communicator;
+        return "plan of allToAllv of " + core;
     }
 
     /** Distinguishes machines as NCCL does: a container with its own host name is a machine. */

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.Deferred;
 import io.github.nccl4j.internal.threads.SlowPath;
@@ -7,6 +8,7 @@ import io.github.nccl4j.internal.threads.Suppressed;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 
 /**
  * The recorded operations and calls of a thread's open groups, and the resources that they keep. A batch passes nothing
@@ -15,7 +17,7 @@ import java.util.List;
  *
  * <p>Confined to its thread. The thread's next group reuses the batch with its operations.
  */
-final class Batch {
+final class Batch implements CommunicatorCore.OpenGroup {
     private static final ThreadLocal<Batch> OF_THREAD = ThreadLocal.withInitial(Batch::new);
 
     private final Thread thread = Thread.currentThread();
@@ -56,7 +58,7 @@ final class Batch {
 
     /** As {@link #current}, faster for a communicator that takes part in the batch. */
     static Batch currentFor(CommunicatorCore communicator) {
-        Batch batch = communicator.batch;
+        Batch batch = (Batch) communicator.batch;
         return batch != null && batch.thread == Thread.currentThread() ? batch : current();
     }
 
@@ -67,6 +69,30 @@ final class Batch {
         }
         batch.groups.add(group);
         return batch;
+    }
+
+    /** Makes a call with results: at the launch of the thread's open group, or at once if there is none. */
+    static void call(CommunicatorCore communicator, Deferred call, Set<CommunicatorState> allowed) {
+        Batch open = current();
+        boolean done = false;
+        try {
+            if (open != null) {
+                open.add(communicator, call);
+            } else {
+                communicator.exclusively("used", allowed, () -> {
+                    communicator.calls().hostCall(call.toString(), call::call, () -> {});
+                    return null;
+                });
+            }
+            done = true;
+        } finally {
+            if (!done) {
+                call.discarded();
+            }
+        }
+        if (open == null) {
+            call.completed();
+        }
     }
 
     Thread thread() {
@@ -134,7 +160,7 @@ final class Batch {
         }
         CudaGraph graph = CudaGraph.ofThread();
         if (graph != null) {
-            communicator.owned().registerGraph(graph);
+            communicator.registerGraph(graph);
         }
         Operation next = next(communicator);
         toSelf |= (code == OperationKind.Code.SEND || code == OperationKind.Code.RECV) && peer == communicator.rank();
@@ -318,12 +344,14 @@ final class Batch {
         unpin(0);
     }
 
-    boolean isInLibrary() {
+    @Override
+    public boolean isInLibrary() {
         return inLibrary;
     }
 
-    /** Makes calls of NCCL that threads which end a communicator wait for. The calls must check the state first. */
-    void inLibrary(Runnable calls) {
+    /** Makes calls that must check the state of the communicators first. */
+    @Override
+    public void inLibrary(Runnable calls) {
         inLibrary = true;
         try {
             calls.run();

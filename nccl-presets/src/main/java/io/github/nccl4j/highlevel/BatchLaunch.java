@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.memory.Address;
 import io.github.nccl4j.internal.memory.NativeMemory;
@@ -51,7 +52,7 @@ final class BatchLaunch {
             if (operation.isDeferred()) {
                 batch.deferred(operation).record(core.batchPass(), core.batchGroup());
             } else {
-                record(operation, core, core.communicator().operationLog(), core.batchPass(), core.batchGroup());
+                record(operation, core, core.operationLog(), core.batchPass(), core.batchGroup());
             }
         }
     }
@@ -185,7 +186,7 @@ final class BatchLaunch {
     /** The communicator to which a failure belongs: one that another thread has ended, else the one whose call failed. */
     private CommunicatorCore culprit() {
         for (CommunicatorCore communicator : communicators()) {
-            if (communicator.state() != Communicator.State.OPEN) {
+            if (communicator.state() != CommunicatorState.OPEN) {
                 return communicator;
             }
         }
@@ -316,7 +317,7 @@ final class BatchLaunch {
         int end = batch.operations();
         int communicator = all[from].communicator();
         CommunicatorCore core = communicators().get(communicator);
-        OperationLog operationLog = core.communicator().operationLog();
+        OperationLog operationLog = core.operationLog();
         Gate.Pass pass = core.batchPass();
         int group = recording ? core.batchGroup() : 0;
         long handle = core.handle();

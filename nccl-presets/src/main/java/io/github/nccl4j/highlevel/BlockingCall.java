@@ -3,6 +3,7 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.threads.DaemonThreads;
 import io.github.nccl4j.internal.threads.Suppressed;
+import io.github.nccl4j.internal.threads.Timeouts;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -81,7 +82,7 @@ final class BlockingCall {
         LAST_ERROR.remove();
         BlockingCall one = new BlockingCall();
         DaemonThreads.start("nccl4j " + name, () -> one.runHere(call, late));
-        if (!one.await(Waiting.nanoseconds(timeout), interruptibly) && one.abandon()) {
+        if (!one.await(Timeouts.nanoseconds(timeout), interruptibly) && one.abandon()) {
             throw new AbandonedException(interruptibly && Thread.currentThread().isInterrupted());
         }
         return one.outcome();

@@ -44,6 +44,8 @@ import java.util.Objects;
 public final class CollectiveConfig {
     private static final int MOST_VENDOR_ID = (1 << 24) - 1;
 
+    private static final CollectiveConfig EMPTY = builder().build();
+
     private final Map<CollectiveConfigField, Object> values;
     /** Null if the configuration has no event. */
     private final CudaEvent event;
@@ -184,15 +186,17 @@ public final class CollectiveConfig {
     }
 
     /**
-     * Returns this configuration with an algorithm excluded. A preference would let NCCL fall back to the excluded
-     * algorithm, and is replaced.
+     * Returns a configuration that excludes an algorithm, and has the other fields of a given one. A preference would let
+     * NCCL fall back to the excluded algorithm, and is replaced.
      *
-     * @throws IllegalArgumentException if this configuration forces the algorithm
+     * @param given null for a call without a configuration
+     * @throws IllegalArgumentException if the given configuration forces the algorithm
      */
-    CollectiveConfig without(FaultyAlgorithm algorithm) {
-        CollectiveConfig[] made = restricted;
+    static CollectiveConfig excluding(FaultyAlgorithm algorithm, CollectiveConfig given) {
+        CollectiveConfig base = given == null ? EMPTY : given;
+        CollectiveConfig[] made = base.restricted;
         CollectiveConfig one = made == null ? null : made[algorithm.ordinal()];
-        return one != null ? one : restrict(algorithm);
+        return one != null ? one : base.restrict(algorithm);
     }
 
     private synchronized CollectiveConfig restrict(FaultyAlgorithm algorithm) {

@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.communicator.CommunicatorSettings;
+import io.github.nccl4j.internal.memory.Leaks;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.library.NcclLibraryException;
@@ -95,23 +97,22 @@ import java.util.Optional;
  */
 public final class Communicator implements AutoCloseable {
     /** The default limit for waiting for other ranks: 5 minutes. */
-    public static final Duration DEFAULT_DEADLINE = Duration.ofMinutes(5);
+    public static final Duration DEFAULT_DEADLINE = CommunicatorSettings.DEFAULT.deadline();
 
     /** No limit, for {@link CommunicatorBuilder#deadline}. */
     public static final Duration NO_DEADLINE = Duration.ofSeconds(Long.MAX_VALUE);
 
     private final CommunicatorCore core;
     private final Device device;
-    private final OperationLog operationLog;
-    private final FlightRecorder recorder;
+    private final FailurePolicy policy;
     private final CommunicatorStreams streams;
-    private final ExchangeBuffers scratch;
-
+    private final DerivedCommunicators derived;
     private final CommunicatorWindows windows;
     private final OperationChecks checks;
     private final OperationSubmitter operations;
     private final ComposedOperations composed;
     private final OneSidedOperations oneSidedOperations;
+    private final AllToAllvOperations allToAllvOperations;
     private final AddressOperations onAddresses;
 
     /** True if the library has the function. Cached, as the fields below, because a query takes longer than a call. */
@@ -119,6 +120,11 @@ public final class Communicator implements AutoCloseable {
 
     private final boolean hasGather;
     private final boolean hasScatter;
+
+    /** Stack of the request for the communicator: a group creates the communicator at its launch. */
+    private final Throwable creation = new Throwable("created here");
+
+    private Leaks.Watch watch;
 
     /** The state of a communicator, which determines the allowed calls; see the table of {@link Communicator}. */
     public enum State {
@@ -140,28 +146,69 @@ public final class Communicator implements AutoCloseable {
         CLOSED
     }
 
-    Communicator(NcclLibrary library, Device device, boolean blocking, boolean owner, Settings settings, String name) {
+    Communicator(
+            NcclLibrary library,
+            Device device,
+            boolean blocking,
+            boolean owner,
+            CommunicatorSettings settings,
+            FailurePolicy policy,
+            String name) {
         this.device = device;
-        core = new CommunicatorCore(this, library, device, blocking, owner, settings, name);
-        operationLog = new OperationLog(settings.recorded(), core.gate());
-        recorder = new FlightRecorder(this, operationLog);
+        this.policy = policy;
+        core = new CommunicatorCore(library, device, blocking, owner, settings, name, new CoreListener());
+        derived = new DerivedCommunicators(this);
         Jfr.initialize();
+        streams = new CommunicatorStreams(core);
         windows = new CommunicatorWindows(core);
-        checks = new OperationChecks(this, core, windows);
-        operations = new OperationSubmitter(core, checks, windows, operationLog, settings.check() != null);
+        checks = new OperationChecks(core, windows);
+        operations = new OperationSubmitter(core, checks, windows, core.operationLog(), settings.check() != null);
         composed = new ComposedOperations(core, checks, operations);
-        oneSidedOperations = new OneSidedOperations(this, core, checks, windows, operations);
+        oneSidedOperations = new OneSidedOperations(core, checks, windows, operations);
+        allToAllvOperations = new AllToAllvOperations(core, checks, windows, composed, streams);
         onAddresses = new AddressOperations(checks, operations);
         hasAllToAll = library.provides("ncclAlltoAll");
         hasGather = library.provides("ncclGather");
         hasScatter = library.provides("ncclScatter");
-        streams = new CommunicatorStreams(this);
-        scratch = new ExchangeBuffers(device);
+    }
+
+    /** Handles the events of the core. A class of its own, because its methods are not for programs. */
+    private final class CoreListener implements CommunicatorCore.Listener {
+        @Override
+        public void opened() {
+            if (core.isOwner()) {
+                if (core.settings().watchdog()) {
+                    Watchdog.watch(streams);
+                }
+                watch = Leaks.watchAlways(Communicator.this, core.toString(), creation);
+            }
+        }
+
+        @Override
+        public void failed(NcclException failure) {
+            policy.onFailure(Communicator.this, failure);
+        }
+
+        /** Work that is complete now counts as complete, the rest as lost. */
+        @Override
+        public void aborting() {
+            streams.pollPending();
+        }
+
+        @Override
+        public void ended() {
+            Leaks.endWatch(watch);
+            try {
+                streams.close();
+            } finally {
+                allToAllvOperations.close();
+            }
+        }
     }
 
     /** {@return the record of the last operations of this communicator, the same in every call} */
     public FlightRecorder flightRecorder() {
-        return recorder;
+        return core.recorder();
     }
 
     /* Creating. */
@@ -293,7 +340,7 @@ public final class Communicator implements AutoCloseable {
 
     /** {@return the state} */
     public State state() {
-        return core.state();
+        return State.valueOf(core.state().name());
     }
 
     /**
@@ -301,10 +348,10 @@ public final class Communicator implements AutoCloseable {
      * or an interrupt. Wrong arguments and wrong states don't count. For programs that poll; a thread that waits gets
      * an exception.
      *
-     * @return the failurethat was reported first; empty if there is none
+     * @return the failure that was reported first; empty if there is none
      */
     public Optional<NcclException> failure() {
-        return Optional.ofNullable(core.failures().first());
+        return Optional.ofNullable(core.failure());
     }
 
     /** {@return the limit for calls that wait for other ranks} */
@@ -396,7 +443,7 @@ public final class Communicator implements AutoCloseable {
      * @throws IllegalArgumentException if the color is negative
      */
     public Communicator split(int color, int key) {
-        return core.derived().split(color, key, null);
+        return derived.split(color, key, null);
     }
 
     /**
@@ -409,7 +456,7 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library does not support a field of the configuration
      */
     public Communicator split(int color, int key, CommunicatorConfig config) {
-        return core.derived().split(color, key, Objects.requireNonNull(config, "config"));
+        return derived.split(color, key, Objects.requireNonNull(config, "config"));
     }
 
     /**
@@ -419,7 +466,7 @@ public final class Communicator implements AutoCloseable {
      * <p>C function: {@code ncclCommSplit} with {@code NCCL_SPLIT_NOCOLOR}, since NCCL 2.18.1.
      */
     public void splitNone() {
-        core.derived().splitNone();
+        derived.splitNone();
     }
 
     /**
@@ -435,7 +482,7 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public Communicator shrink(Collection<Integer> excluded, ShrinkFlag flag) {
-        return core.derived().shrink(excluded, flag);
+        return derived.shrink(excluded, flag);
     }
 
     /**
@@ -448,7 +495,7 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public UniqueId growId() {
-        return core.derived().growId();
+        return derived.growId();
     }
 
     /**
@@ -463,7 +510,7 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public Communicator grow(int newSize) {
-        return core.derived().grow(newSize);
+        return derived.grow(newSize);
     }
 
     /**
@@ -479,7 +526,7 @@ public final class Communicator implements AutoCloseable {
             throw new IllegalArgumentException("a communicator can't own itself: " + this);
         }
         core.requireOpen();
-        core.owned().own(child);
+        core.owned().own(child.core);
         return child;
     }
 
@@ -583,28 +630,6 @@ public final class Communicator implements AutoCloseable {
         core.close();
     }
 
-    /**
-     * Called before the abort of the native communicator: work that is complete now counts as complete, the rest as
-     * lost.
-     */
-    void ending() {
-        streams.pollPending();
-    }
-
-    /** Called after the end of the native communicator. */
-    void ended() {
-        recorder.end();
-        try {
-            streams.close();
-        } finally {
-            scratch.close();
-        }
-    }
-
-    ExchangeBuffers scratch() {
-        return scratch;
-    }
-
     /* Streams and waiting. */
 
     /**
@@ -647,17 +672,13 @@ public final class Communicator implements AutoCloseable {
         checks.workOf(stream);
         Gate.Pass pass = core.gate().enter();
         try {
-            return mark(stream);
+            return streams.mark(stream);
         } finally {
             pass.leave();
         }
     }
 
     /** As {@link #work}, for the holder of the gate's pass. */
-    Work mark(CudaStream stream) {
-        return streams.mark(stream, operationLog.last());
-    }
-
     /* Operators. */
 
     /**
@@ -674,7 +695,8 @@ public final class Communicator implements AutoCloseable {
      * @throws IllegalArgumentException if the type is an integer type that can't represent the number
      */
     public <T extends Element> PreMulSum<T> preMulSum(ElementType<T> type, double scalar) {
-        return PreMulSum.create(this, type, scalar);
+        checks.type(type.nativeCode());
+        return PreMulSum.create(core, type, scalar);
     }
 
     /**
@@ -688,7 +710,9 @@ public final class Communicator implements AutoCloseable {
      * @throws IllegalArgumentException if the buffer does not have exactly one element, or is on another device
      */
     public <T extends Element> PreMulSum<T> preMulSum(DeviceBuffer<T> scalar) {
-        return PreMulSum.create(this, scalar);
+        OperationChecks.equal("scalar.length()", scalar.length, "1", 1);
+        checks.buffer(scalar);
+        return PreMulSum.create(core, scalar);
     }
 
     /* Registered memory. */
@@ -710,7 +734,8 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclTimeoutException if not all ranks call before the deadline
      */
     public Window registerWindow(DeviceBuffer<?> buffer, WindowFlag... flags) {
-        return Window.register(this, buffer, flags);
+        checks.buffer(buffer);
+        return Window.register(core, windows, buffer, flags);
     }
 
     /**
@@ -725,7 +750,8 @@ public final class Communicator implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public Registration register(DeviceBuffer<?> buffer) {
-        return Registration.of(this, buffer);
+        checks.buffer(buffer);
+        return Registration.of(core, buffer);
     }
 
     /* Collective operations. */
@@ -1306,11 +1332,7 @@ public final class Communicator implements AutoCloseable {
             long[] recvCounts,
             long[] recvDisplacements,
             CudaStream stream) {
-        AllToAllvPlan.checkAlone(checks, stream);
-        try (AllToAllvPlan<T> plan =
-                planAllToAllv(send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements)) {
-            allToAllv(plan, stream);
-        }
+        allToAllvOperations.exchange(send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements, stream);
     }
 
     /**
@@ -1366,9 +1388,7 @@ public final class Communicator implements AutoCloseable {
             DeviceBuffer<T> recv,
             long[] recvCounts,
             long[] recvDisplacements) {
-        core.requireOpen();
-        return AllToAllvPlan.agreed(
-                this, send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements, streams.ownStream());
+        return allToAllvOperations.plan(send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements);
     }
 
     /**
@@ -1385,9 +1405,7 @@ public final class Communicator implements AutoCloseable {
      *     being captured
      */
     public <T extends Element> void allToAllv(AllToAllvPlan<T> plan, CudaStream stream) {
-        plan.check(this);
-        checks.stream(stream);
-        plan.run(stream);
+        allToAllvOperations.exchange(plan, stream);
     }
 
     /* One-sided operations. */
@@ -1469,24 +1487,12 @@ public final class Communicator implements AutoCloseable {
         return core;
     }
 
-    OperationChecks checks() {
-        return checks;
-    }
-
-    ComposedOperations composed() {
-        return composed;
-    }
-
     CommunicatorWindows windows() {
         return windows;
     }
 
-    OperationLog operationLog() {
-        return operationLog;
-    }
-
-    CommunicatorStreams streams() {
-        return streams;
+    FailurePolicy policy() {
+        return policy;
     }
 
     /** {@return a description: "communicator 'gradients' (rank 0 of 4 on CUDA device 0)"} */

@@ -1,6 +1,8 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.communicator.CommunicatorKey;
+import io.github.nccl4j.internal.communicator.CommunicatorSettings;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.Rendezvous;
@@ -34,7 +36,8 @@ import java.util.Set;
 public final class CommunicatorBuilder {
     private Device device;
     private CommunicatorConfig config;
-    private Settings settings = Settings.DEFAULT;
+    private CommunicatorSettings settings = CommunicatorSettings.DEFAULT;
+    private FailurePolicy policy = FailurePolicy.THROW;
 
     CommunicatorBuilder() {}
 
@@ -89,7 +92,7 @@ public final class CommunicatorBuilder {
      * @return this builder
      */
     public CommunicatorBuilder onFailure(FailurePolicy policy) {
-        settings = settings.withPolicy(Objects.requireNonNull(policy, "policy"));
+        this.policy = Objects.requireNonNull(policy, "policy");
         return this;
     }
 
@@ -254,13 +257,13 @@ public final class CommunicatorBuilder {
         if (self.rank() > 0) {
             RankHandshake.requireDevice(own, self);
         }
-        Rendezvous meeting = RankHandshake.nextOfJob(self, settings.deadline());
+        Rendezvous rendezvous = RankHandshake.nextOfJob(self, settings.deadline());
         if (!self.hasLocalRank()) {
             // Collective: all ranks take part, even if only one needs it.
-            RankInfo located = new RankHandshake(meeting, settings.deadline()).locate(own, self);
+            RankInfo located = new RankHandshake(rendezvous, settings.deadline()).locate(own, self);
             own = device == null ? OwnDevice.start(located) : own;
         }
-        return create(meeting, own);
+        return create(rendezvous, own);
     }
 
     private Communicator create(Rendezvous rendezvous, OwnDevice own) {
@@ -271,8 +274,8 @@ public final class CommunicatorBuilder {
         UniqueId made = rendezvous.rank() == 0 ? handshake.orReport(UniqueId::create) : null;
         Device on = handshake.orReport(own::get);
         UniqueId id = handshake.broadcastId(made);
-        Settings given = settings;
-        settings = settings.withMeeting(rendezvous);
+        CommunicatorSettings given = settings;
+        settings = settings.withRendezvous(rendezvous);
         if (Boolean.getBoolean("nccl4j.check") && settings.check() == null) {
             settings = settings.withCheck(rendezvous);
         }
@@ -318,7 +321,7 @@ public final class CommunicatorBuilder {
         Communicator communicator = empty(library, on);
         CommunicatorCore core = communicator.core();
         core.expect(rank, size);
-        core.setKey(ids.get(0));
+        core.setKey(key(ids.get(0)));
         new Creation(
                         initFunction(ids),
                         core,
@@ -328,6 +331,10 @@ public final class CommunicatorBuilder {
                         () -> core.created(rank, size))
                 .callNow();
         return communicator;
+    }
+
+    private static CommunicatorKey key(UniqueId id) {
+        return new CommunicatorKey(id, id.fingerprint());
     }
 
     private String initFunction(List<UniqueId> ids) {
@@ -399,7 +406,7 @@ public final class CommunicatorBuilder {
             Communicator communicator = empty(library, devices.get(i));
             CommunicatorCore core = communicator.core();
             core.expect(rank, size);
-            core.setKey(id);
+            core.setKey(key(id));
             all.add(communicator);
             creations.add(new Creation(
                     initFunction(ids),
@@ -409,7 +416,7 @@ public final class CommunicatorBuilder {
                     () -> core.calls().onDevice(() -> init(core, arguments, 1, rank, size)),
                     () -> core.created(rank, size)));
         }
-        all.get(0).core().calls().createTogether(creations);
+        Creation.callTogether(creations);
         return Collections.unmodifiableList(all);
     }
 
@@ -482,7 +489,13 @@ public final class CommunicatorBuilder {
         Object blocking = config == null ? null : config.values().get("blocking");
         Object name = config == null ? null : config.values().get("commName");
         return new Communicator(
-                library, on, blocking == null || (Boolean) blocking, true, settings, name == null ? "" : (String) name);
+                library,
+                on,
+                blocking == null || (Boolean) blocking,
+                true,
+                settings,
+                policy,
+                name == null ? "" : (String) name);
     }
 
     /** Wraps a native communicator; the owner destroys it. */
@@ -504,10 +517,11 @@ public final class CommunicatorBuilder {
                         "device must be that of the communicator: " + device + ", made on CUDA device " + answer[0]);
             }
         }
-        Communicator communicator = new Communicator(library, device, true, owner, Settings.DEFAULT, "");
+        Communicator communicator =
+                new Communicator(library, device, true, owner, CommunicatorSettings.DEFAULT, FailurePolicy.THROW, "");
         CommunicatorCore core = communicator.core();
         // Other ranks may be in this process; this cannot be known here.
-        core.setKey(ProcessRanks.UNKNOWN);
+        core.setKey(CommunicatorKey.UNKNOWN);
         core.opened(handle, rank, size);
         return communicator;
     }

@@ -1,15 +1,23 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
-import io.github.nccl4j.highlevel.Communicator.State;
+import io.github.nccl4j.internal.communicator.CommunicatorKey;
+import io.github.nccl4j.internal.communicator.CommunicatorSettings;
+import io.github.nccl4j.internal.communicator.CommunicatorState;
+import io.github.nccl4j.internal.communicator.OwnedResources;
+import io.github.nccl4j.internal.communicator.ProcessRanks;
+import io.github.nccl4j.internal.communicator.RankStatusQuery;
 import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.log.KnownCommunicators;
-import io.github.nccl4j.internal.memory.Leaks;
 import io.github.nccl4j.internal.memory.StalledDevices;
+import io.github.nccl4j.internal.threads.DaemonThreads;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.internal.threads.Suppressed;
+import io.github.nccl4j.internal.threads.Timeouts;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.library.NcclException;
+import java.lang.ref.WeakReference;
 import java.time.Duration;
 import java.util.EnumSet;
 import java.util.Set;
@@ -24,18 +32,44 @@ import java.util.function.Supplier;
  * open or barred. Only {@link #revoke} and {@link #abort} do not enter the gate, so that they can run during another
  * thread's call.
  */
-final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks.Member, JfrEvents.Source {
-    static final Set<State> ENDED = EnumSet.of(State.ABORTED, State.CLOSED);
-    private static final Set<State> ENDED_BY_FAILURE = EnumSet.of(State.REVOKED, State.FAILED, State.ABORTED);
+final class CommunicatorCore
+        implements StalledDevices.StalledWork, ProcessRanks.Member, CommunicatorInfo, AutoCloseable {
+    static final Set<CommunicatorState> ENDED = EnumSet.of(CommunicatorState.ABORTED, CommunicatorState.CLOSED);
+    private static final Set<CommunicatorState> ENDED_BY_FAILURE =
+            EnumSet.of(CommunicatorState.REVOKED, CommunicatorState.FAILED, CommunicatorState.ABORTED);
     private static final Duration ABORT_GRACE = Duration.ofSeconds(5);
 
-    private final Communicator communicator;
+    /** The object that programs see, which is told what happens to the native communicator. */
+    interface Listener {
+        /** The communicator was created, and is open. */
+        void opened();
+
+        /** The communicator has failed. Called in the thread that has found the failure, which may be any. */
+        void failed(NcclException failure);
+
+        /** The native communicator is about to be aborted. */
+        void aborting();
+
+        /** The native communicator has ended. */
+        void ended();
+    }
+
+    /** A group of calls that a thread has not launched yet, and in which the communicator takes part. */
+    interface OpenGroup {
+        /** True if the thread may be in NCCL. */
+        boolean isInLibrary();
+
+        /** Makes calls of NCCL that threads which end the communicator wait for. */
+        void inLibrary(Runnable calls);
+    }
+
+    private final Listener listener;
     private final NcclLibrary library;
     private final Device device;
     private final boolean onHost;
     private final boolean blocking;
     private final boolean owner;
-    private final Settings settings;
+    private final CommunicatorSettings settings;
     private final Duration deadline;
 
     private final String name;
@@ -46,17 +80,18 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
     private long handle;
 
     private final Gate gate = new Gate(this::inUse, this::giveThreadADevice);
-    private volatile State state;
+    private volatile CommunicatorState state;
     /** True after a call was abandoned that is still in NCCL. */
     private volatile boolean stuck;
 
     private final Failures failures;
     private final NativeCalls calls;
+    private final OperationLog operationLog;
+    private final FlightRecorder recorder;
     private final OwnedResources owned;
-    private final DerivedCommunicators derived;
 
     /** The open batch of this communicator, its index in the batch, and the pass that it holds until the batch ends. */
-    volatile Batch batch;
+    volatile OpenGroup batch;
 
     int batchIndex;
     private Gate.Pass batchPass;
@@ -70,27 +105,22 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
     private RankStatusQuery statusQuery;
 
     /** Identifies this communicator in the process; null if unknown. */
-    private Object communicatorKey;
+    private CommunicatorKey communicatorKey;
 
     /** The communicator's ranks in this process, on CUDA devices. */
     private ProcessRanks processRanks;
 
     private final Thread creator = Thread.currentThread();
 
-    /** Stack of the request for the communicator: a group creates the communicator at its launch. */
-    private final Throwable creation = new Throwable("created here");
-
-    private Leaks.Watch watch;
-
     CommunicatorCore(
-            Communicator communicator,
             NcclLibrary library,
             Device device,
             boolean blocking,
             boolean owner,
-            Settings settings,
-            String name) {
-        this.communicator = communicator;
+            CommunicatorSettings settings,
+            String name,
+            Listener listener) {
+        this.listener = listener;
         this.library = library;
         this.device = device;
         onHost = library.engine() == Engine.HOST;
@@ -102,11 +132,13 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
         failures = new Failures(this);
         calls = new NativeCalls(this);
         owned = new OwnedResources(this::mayNeverEnd);
-        derived = new DerivedCommunicators(this);
-        barAs(State.PENDING);
+        operationLog = new OperationLog(settings.recorded(), gate);
+        recorder = new FlightRecorder(this);
+        barAs(CommunicatorState.PENDING);
     }
 
-    NcclLibrary library() {
+    @Override
+    public NcclLibrary library() {
         return library;
     }
 
@@ -128,11 +160,12 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
         return deadline;
     }
 
-    Communicator communicator() {
-        return communicator;
+    /** True if closing destroys the native communicator. */
+    boolean isOwner() {
+        return owner;
     }
 
-    Settings settings() {
+    CommunicatorSettings settings() {
         return settings;
     }
 
@@ -143,46 +176,59 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
 
     /** The rank; throws if it is not known before the communicator is created. */
     int rank() {
-        State seen = state;
+        CommunicatorState seen = state;
         if (size == 0) {
             throw notOpen(seen);
         }
         return rank;
     }
 
-    /** The rank, also before the communicator is created; 0 if not known yet. */
     @Override
     public int expectedRank() {
         return rank;
     }
 
-    /** The size, also before the communicator is created; 0 if not known yet. */
     @Override
     public int expectedSize() {
         return size;
     }
 
+    /** Written by the holder of the gate's pass. */
     @Override
-    public OperationLog.Entry lastOperation() {
-        return communicator.operationLog().last();
+    public OperationLog operationLog() {
+        return operationLog;
     }
 
-    /** A text that identifies the communicator on all its ranks, for records. Does not reveal the unique id. */
+    FlightRecorder recorder() {
+        return recorder;
+    }
+
     @Override
     public String identity() {
-        return ProcessRanks.text(communicatorKey);
+        return communicatorKey == null ? CommunicatorKey.UNKNOWN.text() : communicatorKey.text();
     }
 
     int size() {
-        State seen = state;
+        CommunicatorState seen = state;
         if (size == 0) {
             throw notOpen(seen);
         }
         return size;
     }
 
-    State state() {
+    @Override
+    public CommunicatorState state() {
         return state;
+    }
+
+    @Override
+    public NcclException failure() {
+        return failures.first();
+    }
+
+    /** Reports a failure, which may throw an exception of the program. */
+    void reportFailure(NcclException failure) {
+        listener.failed(failure);
     }
 
     boolean hasEnded() {
@@ -205,17 +251,27 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
         return owned;
     }
 
-    DerivedCommunicators derived() {
-        return derived;
+    /** Registers a graph that has captured operations, which is closed with the communicator unless it was before. */
+    void registerGraph(CudaGraph graph) {
+        if (owned.addGraph(graph)) {
+            graph.onClose(() -> owned.removeGraph(graph));
+        }
     }
 
     /** The key that identifies the communicator on all its ranks; null if there is none. */
-    Object key() {
+    CommunicatorKey key() {
         return communicatorKey;
     }
 
     void require(String function) {
         library.require(function);
+    }
+
+    /** Requires that an argument is a rank of the communicator. */
+    void requireRank(String what, int value) {
+        if (value < 0 || value >= size()) {
+            throw new IllegalArgumentException(what + " must be >= 0 and < size(): " + value + ", size " + size());
+        }
     }
 
     /* Creation. */
@@ -252,23 +308,33 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
         if (where != null && where.rank() == rank && where.size() == size) {
             check = new CallCheck(this, where);
         }
-        enableStatusQuery(settings.meeting() != null ? settings.meeting() : where);
-        communicator.flightRecorder().begin();
-        gate.open(() -> state = State.OPEN);
-        if (owner) {
-            if (settings.watchdog()) {
-                Watchdog.watch(this);
-            }
-            watch = Leaks.watchAlways(communicator, toString(), creation);
-        }
+        enableStatusQuery(settings.rendezvous() != null ? settings.rendezvous() : where);
+        recorder.begin();
+        gate.open(() -> state = CommunicatorState.OPEN);
+        listener.opened();
     }
 
     /** Enables status queries by a rendezvous, if the rendezvous has the same ranks; null disables them. */
     void enableStatusQuery(Rendezvous where) {
-        boolean named = communicatorKey != null && communicatorKey != ProcessRanks.UNKNOWN;
+        boolean named = communicatorKey != null && communicatorKey.isKnown();
         if (named && owner && where != null && where.rank() == rank && where.size() == size && size > 1) {
-            statusQuery = RankStatusQuery.begin(this, where);
+            WeakReference<CommunicatorCore> dropped = new WeakReference<>(this);
+            statusQuery = RankStatusQuery.begin("roll-" + identity(), rank, size, where, () -> position(dropped.get()));
         }
+    }
+
+    private static RankStatusQuery.Position position(CommunicatorCore core) {
+        if (core == null) {
+            return new RankStatusQuery.Position(0, "has dropped its communicator");
+        }
+        OperationLog.Entry last = core.operationLog.last();
+        String text =
+                switch (core.state) {
+                    case CLOSED -> "has closed its communicator";
+                    case ABORTED -> "has aborted its communicator";
+                    default -> last.sequence() == 0 ? "has called nothing" : "is at " + last.describe();
+                };
+        return new RankStatusQuery.Position(last.sequence(), text);
     }
 
     /** Null if the ranks can't be queried. */
@@ -283,7 +349,7 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
     }
 
     /** Sets the key that identifies the communicator on all its ranks. */
-    void setKey(Object key) {
+    void setKey(CommunicatorKey key) {
         communicatorKey = key;
     }
 
@@ -313,10 +379,10 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
      * @param late true if the call continues, and will write to the cells
      */
     void creationFailed(boolean late) {
-        if (state == State.CLOSED) {
+        if (state == CommunicatorState.CLOSED) {
             return;
         }
-        state = State.CLOSED;
+        state = CommunicatorState.CLOSED;
         if (late || stuck) {
             return;
         }
@@ -367,12 +433,12 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
         return notOpen(state);
     }
 
-    IllegalStateException notOpen(State seen) {
-        return wrongState(seen, "used", EnumSet.of(State.OPEN));
+    IllegalStateException notOpen(CommunicatorState seen) {
+        return wrongState(seen, "used", EnumSet.of(CommunicatorState.OPEN));
     }
 
     /** The exception for the state that the caller has read; another thread may have changed the state since then. */
-    IllegalStateException wrongState(State seen, String what, Set<State> allowed) {
+    IllegalStateException wrongState(CommunicatorState seen, String what, Set<CommunicatorState> allowed) {
         String text =
                 switch (seen) {
                     case PENDING -> "is pending: it can be used when its group has been launched";
@@ -390,16 +456,16 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
     }
 
     void requireOpen() {
-        State seen = state;
-        if (seen != State.OPEN) {
+        CommunicatorState seen = state;
+        if (seen != CommunicatorState.OPEN) {
             throw notOpen(seen);
         }
     }
 
     /** Resources of a suspended communicator can't be released. */
     void requireNotSuspended() {
-        State seen = state;
-        if (seen == State.SUSPENDED) {
+        CommunicatorState seen = state;
+        if (seen == CommunicatorState.SUSPENDED) {
             throw notOpen(seen);
         }
     }
@@ -412,12 +478,12 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
     /** The batch's number among the groups of this communicator. Assigned when its first operation is recorded. */
     int batchGroup() {
         if (batchGroup == 0) {
-            batchGroup = communicator.operationLog().beginGroup();
+            batchGroup = operationLog.beginGroup();
         }
         return batchGroup;
     }
 
-    void enterFor(Batch joining, int index) {
+    void enterFor(OpenGroup joining, int index) {
         batchPass = gate.enter();
         batchGroup = 0;
         batch = joining;
@@ -432,10 +498,10 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
     }
 
     /** Runs an action with exclusive access in one of the given states. For changes of state, and for states except OPEN. */
-    <R> R exclusively(String what, Set<State> allowed, Supplier<R> body) {
+    <R> R exclusively(String what, Set<CommunicatorState> allowed, Supplier<R> body) {
         Gate.Pass pass = gate.enterBarred();
         try {
-            State seen = state;
+            CommunicatorState seen = state;
             if (!allowed.contains(seen)) {
                 throw wrongState(seen, what, allowed);
             }
@@ -446,11 +512,11 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
     }
 
     /** Changes the state, unless another thread has closed or aborted the communicator; returns true if changed. */
-    private synchronized boolean become(State next) {
+    private synchronized boolean become(CommunicatorState next) {
         if (ENDED.contains(state)) {
             return false;
         }
-        if (next == State.OPEN) {
+        if (next == CommunicatorState.OPEN) {
             gate.open(() -> state = next);
         } else {
             barAs(next);
@@ -459,21 +525,21 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
     }
 
     /** Changes to a state that refuses operations. State and gate change atomically for callers that are refused. */
-    private Gate.Pass barAs(State next) {
+    private Gate.Pass barAs(CommunicatorState next) {
         return gate.bar(this::notOpen, () -> state = next);
     }
 
     /** Marks the communicator as stuck after a call was abandoned. */
     void markStuck() {
         stuck = true;
-        if (state != State.PENDING) {
-            become(State.FAILED);
+        if (state != CommunicatorState.PENDING) {
+            become(CommunicatorState.FAILED);
         }
     }
 
     /** Ends a call of an interrupted thread. Runs on a thread of its own. */
     void endInterruptedCall() {
-        Watchdog.handle("interrupt", failures::endInterruptedCall);
+        DaemonThreads.start("nccl4j interrupted call", failures::endInterruptedCall);
     }
 
     Failures failures() {
@@ -490,24 +556,24 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
 
     void suspend(int flags) {
         require("ncclCommSuspend");
-        exclusively("suspended", EnumSet.of(State.OPEN), () -> {
+        exclusively("suspended", EnumSet.of(CommunicatorState.OPEN), () -> {
             calls.hostCall("ncclCommSuspend", () -> nccl.ncclCommSuspend(handle, flags), () -> {});
-            return become(State.SUSPENDED);
+            return become(CommunicatorState.SUSPENDED);
         });
     }
 
     void resume() {
-        exclusively("resumed", EnumSet.of(State.SUSPENDED), () -> {
+        exclusively("resumed", EnumSet.of(CommunicatorState.SUSPENDED), () -> {
             calls.hostCall("ncclCommResume", () -> nccl.ncclCommResume(handle), () -> {});
-            return become(State.OPEN);
+            return become(CommunicatorState.OPEN);
         });
     }
 
     void finish() {
         require("ncclCommFinalize");
-        exclusively("finished", EnumSet.of(State.OPEN), () -> {
+        exclusively("finished", EnumSet.of(CommunicatorState.OPEN), () -> {
             calls.hostCall("ncclCommFinalize", () -> nccl.ncclCommFinalize(handle), () -> {});
-            return become(State.FINISHED);
+            return become(CommunicatorState.FINISHED);
         });
     }
 
@@ -523,21 +589,21 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
         Gate.Pass inside;
         synchronized (this) {
             requireRevocable();
-            inside = barAs(State.REVOKED);
+            inside = barAs(CommunicatorState.REVOKED);
         }
         awaitLeft(inside, deadline);
         calls.settle(result, "ncclCommRevoke", "ncclCommRevoke");
     }
 
     private void requireRevocable() {
-        State seen = state;
-        if (seen != State.OPEN) {
-            throw wrongState(seen, "revoked", EnumSet.of(State.OPEN));
+        CommunicatorState seen = state;
+        if (seen != CommunicatorState.OPEN) {
+            throw wrongState(seen, "revoked", EnumSet.of(CommunicatorState.OPEN));
         }
     }
 
     private void awaitLeft(Gate.Pass inside, Duration limit) {
-        long nanoseconds = Waiting.nanoseconds(limit);
+        long nanoseconds = Timeouts.nanoseconds(limit);
         long start = System.nanoTime();
         while (isInLibrary(inside) && System.nanoTime() - start <= nanoseconds) {
             LockSupport.parkNanos(100_000);
@@ -550,7 +616,7 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
     }
 
     private boolean isBatchInLibrary() {
-        Batch open = batch;
+        OpenGroup open = batch;
         return open == null || open.isInLibrary();
     }
 
@@ -564,19 +630,19 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
     void abort() {
         Gate.Pass inside;
         synchronized (this) {
-            if (ENDED.contains(state) || state == State.PENDING) {
+            if (ENDED.contains(state) || state == CommunicatorState.PENDING) {
                 return;
             }
-            inside = barAs(State.ABORTED);
+            inside = barAs(CommunicatorState.ABORTED);
         }
-        communicator.ending();
+        listener.aborting();
         end(true, () -> {
             if ((stuck || isInLibrary(inside)) && !onHost) {
                 getOut(inside);
             }
             RuntimeException problem = owned.closeGraphs();
             // Closing them would wait for other ranks.
-            owned.owned(Communicator.class).forEach(Communicator::abort);
+            owned.owned(CommunicatorCore.class).forEach(CommunicatorCore::abort);
             try {
                 calls.abort(handle);
             } catch (RuntimeException e) {
@@ -601,7 +667,8 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
      * Closes the owned resources and destroys the native communicator, in any state. Aborts a failed communicator,
      * since its destruction may never complete.
      */
-    void close() {
+    @Override
+    public void close() {
         if (ENDED.contains(state)) {
             return;
         }
@@ -617,33 +684,34 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
         if (ENDED.contains(state)) {
             return;
         }
-        if (state == State.PENDING) {
-            throw wrongState(State.PENDING, "closed", EnumSet.complementOf(EnumSet.of(State.PENDING)));
+        if (state == CommunicatorState.PENDING) {
+            throw wrongState(
+                    CommunicatorState.PENDING, "closed", EnumSet.complementOf(EnumSet.of(CommunicatorState.PENDING)));
         }
         if (!owner) {
             RuntimeException problem = owned.closeAll();
-            become(State.CLOSED);
+            become(CommunicatorState.CLOSED);
             end(false, () -> {});
             Suppressed.rethrow(problem);
             return;
         }
         if (isBroken()) {
             abort();
-            state = State.CLOSED;
+            state = CommunicatorState.CLOSED;
             return;
         }
         RuntimeException problem = null;
         boolean broken = false;
         try {
-            if (state == State.SUSPENDED) {
+            if (state == CommunicatorState.SUSPENDED) {
                 calls.hostCall("ncclCommResume", () -> nccl.ncclCommResume(handle), () -> {});
-                become(State.OPEN);
+                become(CommunicatorState.OPEN);
             }
             problem = owned.closeAll();
             if (!mayNeverEnd()
                     && !hasEnded()
-                    && state != State.FINISHED
-                    && state != State.REVOKED
+                    && state != CommunicatorState.FINISHED
+                    && state != CommunicatorState.REVOKED
                     && library.provides("ncclCommFinalize")) {
                 calls.hostCall("ncclCommFinalize", () -> nccl.ncclCommFinalize(handle), () -> {});
             }
@@ -653,11 +721,11 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
         }
         if (broken || mayNeverEnd()) {
             abort();
-            state = State.CLOSED;
+            state = CommunicatorState.CLOSED;
             Suppressed.rethrow(problem);
             return;
         }
-        if (become(State.CLOSED)) {
+        if (become(CommunicatorState.CLOSED)) {
             RuntimeException earlier = problem;
             end(true, () -> {
                 RuntimeException all = earlier;
@@ -677,7 +745,7 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
             return true;
         }
         int problem = calls.poll();
-        return problem != nccl.ncclSuccess && problem != nccl.ncclInProgress && state != State.REVOKED;
+        return problem != nccl.ncclSuccess && problem != nccl.ncclInProgress && state != CommunicatorState.REVOKED;
     }
 
     /**
@@ -687,7 +755,6 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
      */
     private void end(boolean waits, Runnable free) {
         calls.release();
-        Leaks.endWatch(watch);
         KnownCommunicators.remove(handle);
         if (processRanks == null) {
             endNow(free);
@@ -706,8 +773,9 @@ final class CommunicatorCore implements StalledDevices.StalledWork, ProcessRanks
                 statusQuery.end();
             }
             owned.abandonAll();
-            owned.releaseKept();
-            communicator.ended();
+            owned.takeKept().forEach(PendingReleases::release);
+            recorder.end();
+            listener.ended();
         }
     }
 

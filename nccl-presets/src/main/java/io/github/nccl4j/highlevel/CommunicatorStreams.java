@@ -11,7 +11,8 @@ import java.util.Deque;
 final class CommunicatorStreams {
     private static final int POLLED_AT_ONCE = 64;
 
-    private final Communicator communicator;
+    private final CommunicatorCore core;
+    private final Device device;
     private CudaStream own;
     private CudaEvent order;
     /** Events that are free for reuse. */
@@ -21,24 +22,29 @@ final class CommunicatorStreams {
 
     private boolean closed;
 
-    CommunicatorStreams(Communicator communicator) {
-        this.communicator = communicator;
+    CommunicatorStreams(CommunicatorCore core) {
+        this.core = core;
+        device = core.device();
+    }
+
+    CommunicatorCore core() {
+        return core;
     }
 
     synchronized CudaStream ownStream() {
         if (own == null) {
-            own = CudaStream.nonBlocking(communicator.device());
-            order = CudaEvent.create(communicator.device());
+            own = CudaStream.nonBlocking(device);
+            order = CudaEvent.create(device);
         }
         return own;
     }
 
     synchronized void letDefaultStreamWait() {
-        chain(ownStream(), CudaStream.defaultOf(communicator.device()));
+        chain(ownStream(), CudaStream.defaultOf(device));
     }
 
     synchronized void waitForDefaultStream() {
-        chain(CudaStream.defaultOf(communicator.device()), ownStream());
+        chain(CudaStream.defaultOf(device), ownStream());
     }
 
     private void chain(CudaStream first, CudaStream then) {
@@ -46,13 +52,13 @@ final class CommunicatorStreams {
         then.waitFor(order);
     }
 
-    /** Marks the end of the work that is in a stream now. */
-    synchronized Work mark(CudaStream stream, OperationLog.Entry last) {
+    /** Marks the end of the work that is in a stream now, which the last recorded operation is part of. */
+    synchronized Work mark(CudaStream stream) {
         recycle();
         CudaEvent event = null;
         // With the host engine, work in the default stream was done when its call returned.
-        if (communicator.device().isCuda() || stream.handle != 0) {
-            event = events.isEmpty() ? CudaEvent.create(communicator.device()) : events.pop();
+        if (device.isCuda() || stream.handle != 0) {
+            event = events.isEmpty() ? CudaEvent.create(device) : events.pop();
             boolean recorded = false;
             try {
                 event.record(stream);
@@ -63,7 +69,8 @@ final class CommunicatorStreams {
                 }
             }
         }
-        Work work = new Work(communicator, this, event, stream.handle, last);
+        Work work = new Work(
+                core, this::free, event, stream.handle, core.operationLog().last());
         if (event != null) {
             pending.add(work);
         }
@@ -103,7 +110,7 @@ final class CommunicatorStreams {
     }
 
     /** Returns an event whose work is done to the free events. */
-    synchronized void free(CudaEvent event) {
+    private synchronized void free(CudaEvent event) {
         if (closed) {
             event.close();
         } else {

@@ -1,6 +1,9 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.operation.Deferred;
+import io.github.nccl4j.internal.threads.Suppressed;
+import java.util.List;
 import java.util.function.IntSupplier;
 
 /** Creation of a communicator: the native call, and the steps after its result, at once or when a group ends. */
@@ -70,18 +73,62 @@ final class Creation implements Deferred {
     }
 
     /** Skips the call, because an earlier call of the group failed. */
-    int skip() {
+    private int skip() {
         called = true;
         arguments.close();
         return 0;
     }
 
-    void abortLate() {
-        made.abortLate();
+    /** Creates several communicators of this process in one native group. */
+    static void callTogether(List<Creation> creations) {
+        CommunicatorCore first = creations.get(0).made;
+        String function = "ncclGroupEnd";
+        String description = creations.get(0).toString();
+        RuntimeException problem = null;
+        try {
+            int result = first.isBlocking()
+                    ? BlockingCall.run(
+                            function,
+                            first.deadline(),
+                            () -> first.calls().onDevice(() -> callInGroup(creations)),
+                            late -> creations.forEach(creation -> creation.made.abortLate()))
+                    : first.calls().onDevice(() -> callInGroup(creations));
+            if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
+                problem = first.failures().failed(result, description, description);
+            }
+        } catch (BlockingCall.AbandonedException e) {
+            creations.forEach(creation -> creation.made.markStuck());
+            problem = e.isInterrupted()
+                    ? first.failures().interrupted(description)
+                    : first.failures().timedOut(function, description, first.deadline());
+        } catch (RuntimeException e) {
+            problem = e;
+        }
+        for (Creation creation : creations) {
+            try {
+                if (problem == null) {
+                    creation.completed();
+                } else {
+                    creation.discarded();
+                }
+            } catch (RuntimeException e) {
+                problem = Suppressed.first(problem, e);
+            }
+        }
+        Suppressed.rethrow(problem);
     }
 
-    void markStuck() {
-        made.markStuck();
+    private static int callInGroup(List<Creation> creations) {
+        Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
+        int problem = nccl.ncclSuccess;
+        for (Creation creation : creations) {
+            int result = problem == nccl.ncclSuccess ? creation.call() : creation.skip();
+            if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
+                problem = result;
+            }
+        }
+        int end = nccl.ncclGroupEnd();
+        return problem == nccl.ncclSuccess ? end : problem;
     }
 
     private void await() {

@@ -1,7 +1,8 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
-import io.github.nccl4j.highlevel.Communicator.State;
+import io.github.nccl4j.internal.communicator.CommunicatorKey;
+import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.Deferred;
 import io.github.nccl4j.internal.threads.Gate;
@@ -13,6 +14,7 @@ import java.util.TreeSet;
 
 /** Creation of communicators from another one, their parent. For the parent's thread. */
 final class DerivedCommunicators {
+    private final Communicator parent;
     private final CommunicatorCore core;
 
     /** Number of communicators that were derived by collective calls. */
@@ -21,8 +23,9 @@ final class DerivedCommunicators {
     /** The id for a growth that this rank has created and not used; or null. */
     private UniqueId growId;
 
-    DerivedCommunicators(CommunicatorCore core) {
-        this.core = core;
+    DerivedCommunicators(Communicator parent) {
+        this.parent = parent;
+        core = parent.core();
     }
 
     /** A C call that derives a communicator from another one. */
@@ -81,7 +84,7 @@ final class DerivedCommunicators {
                 return "ncclCommSplit";
             }
         };
-        core.calls().callWithResults(call, EnumSet.of(State.OPEN, State.REVOKED));
+        Batch.call(core, call, EnumSet.of(CommunicatorState.OPEN, CommunicatorState.REVOKED));
     }
 
     Communicator shrink(Collection<Integer> excluded, ShrinkFlag flag) {
@@ -96,7 +99,7 @@ final class DerivedCommunicators {
             throw new IllegalArgumentException("excluded must not be empty");
         }
         for (int excludedRank : ranks) {
-            core.communicator().checks().peer("an excluded rank", excludedRank);
+            core.requireRank("an excluded rank", excludedRank);
             if (excludedRank == core.rank()) {
                 throw new IllegalArgumentException("a rank must not exclude itself: " + excludedRank);
             }
@@ -114,7 +117,7 @@ final class DerivedCommunicators {
 
     UniqueId growId() {
         core.require("ncclCommGetUniqueId");
-        return core.exclusively("used", EnumSet.of(State.OPEN), () -> {
+        return core.exclusively("used", EnumSet.of(CommunicatorState.OPEN), () -> {
             try (NativeMemory id = new NativeMemory(UniqueId.BYTES)) {
                 core.calls()
                         .hostCall(
@@ -169,6 +172,7 @@ final class DerivedCommunicators {
                 (Boolean) blocking,
                 true,
                 core.settings(),
+                parent.policy(),
                 name == null ? "" : (String) name);
         CommunicatorCore childCore = child.core();
         childCore.setKey(keyOfChild(color));
@@ -186,9 +190,9 @@ final class DerivedCommunicators {
     }
 
     /** The key of the next communicator that all ranks, or all ranks of a color, derive from this communicator. */
-    private Object keyOfChild(int color) {
-        Object key = core.key();
-        return key == null || key == ProcessRanks.UNKNOWN ? key : new ProcessRanks.Child(key, made++, color);
+    private CommunicatorKey keyOfChild(int color) {
+        CommunicatorKey key = core.key();
+        return key == null ? null : key.child(made++, color);
     }
 
     /** Creates another communicator, immediately or at the launch of the open group. */
@@ -209,8 +213,8 @@ final class DerivedCommunicators {
         boolean begun = false;
         Gate.Pass pass = core.gate().enterBarred();
         try {
-            State seen = core.state();
-            if (seen != State.OPEN && !(alsoRevoked && seen == State.REVOKED)) {
+            CommunicatorState seen = core.state();
+            if (seen != CommunicatorState.OPEN && !(alsoRevoked && seen == CommunicatorState.REVOKED)) {
                 throw core.notOpen(seen);
             }
             begun = true;

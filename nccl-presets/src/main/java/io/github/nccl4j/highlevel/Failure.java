@@ -57,17 +57,4 @@ record Failure(
         }
         return text.toString();
     }
-
-    NcclResultException exception() {
-        if (result.equals(Result.REMOTE_ERROR)) {
-            return new NcclRemoteException(this);
-        }
-        if (result.equals(Result.TIMEOUT)) {
-            return new NcclTimeoutException(this);
-        }
-        if (result.equals(Result.INVALID_ARGUMENT) || result.equals(Result.INVALID_USAGE)) {
-            return new NcclUsageException(this);
-        }
-        return new NcclResultException(this);
-    }
 }

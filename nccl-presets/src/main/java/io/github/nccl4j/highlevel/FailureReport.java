@@ -67,20 +67,29 @@ final class FailureReport {
     }
 
     private NcclResultException exception(Result result, Duration limit) {
-        return new Failure(
-                        result,
-                        function,
-                        description,
-                        limit,
-                        rank,
-                        communicatorName,
-                        SystemText.text(library.path()),
-                        library.versionCode(),
-                        library.toString(),
-                        messages.lastError(),
-                        messages.warnings(),
-                        tail,
-                        silent)
-                .exception();
+        Failure failure = new Failure(
+                result,
+                function,
+                description,
+                limit,
+                rank,
+                communicatorName,
+                SystemText.text(library.path()),
+                library.versionCode(),
+                library.toString(),
+                messages.lastError(),
+                messages.warnings(),
+                tail,
+                silent);
+        if (result.equals(Result.REMOTE_ERROR)) {
+            return new NcclRemoteException(failure);
+        }
+        if (result.equals(Result.TIMEOUT)) {
+            return new NcclTimeoutException(failure);
+        }
+        if (result.equals(Result.INVALID_ARGUMENT) || result.equals(Result.INVALID_USAGE)) {
+            return new NcclUsageException(failure);
+        }
+        return new NcclResultException(failure);
     }
 }

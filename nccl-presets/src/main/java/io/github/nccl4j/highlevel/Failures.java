@@ -1,6 +1,8 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.communicator.CommunicatorState;
+import io.github.nccl4j.internal.communicator.RankStatusQuery;
 import io.github.nccl4j.internal.memory.StalledDevices;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.internal.threads.VirtualThreads;
@@ -11,6 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BooleanSupplier;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
@@ -43,8 +46,8 @@ final class Failures {
     /** Number of failures that may leave work on the device forever. Guarded by the core, as its state is. */
     private int stalls;
 
-    /** Work that timed out and has not been observed as done since. Guarded by the core. */
-    private final List<Work> late = new ArrayList<>();
+    /** Work that timed out and has not been observed as done since: queries of its state. Guarded by the core. */
+    private final List<BooleanSupplier> late = new ArrayList<>();
 
     Failures(CommunicatorCore core) {
         this.core = core;
@@ -154,10 +157,10 @@ final class Failures {
 
     /** Returns the flight recorder's text for a failure. The first failure may also write the recorder's file. */
     private String recorded(String failure) {
-        if (core.state() == Communicator.State.PENDING) {
+        if (core.state() == CommunicatorState.PENDING) {
             return "";
         }
-        FlightRecorder recorder = core.communicator().flightRecorder();
+        FlightRecorder recorder = core.recorder();
         String text = recorder.tail();
         if (dumped.compareAndSet(false, true)) {
             String file = recorder.dumpFor(failure);
@@ -186,22 +189,19 @@ final class Failures {
             }
             reported = true;
         }
-        OperationLog.Entry last = core.communicator().operationLog().last();
+        OperationLog.Entry last = core.operationLog().last();
         RuntimeException failure = failed(
                 result,
                 "ncclCommGetAsyncError",
                 last.sequence() == 0 ? "the communicator, before any operation," : "what follows " + last.describe());
         if (failure instanceof NcclException) {
-            log().log(Level.WARNING, "the watchdog found a failure that no thread was waiting for", failure);
+            logUnobserved(failure);
         }
     }
 
-    /** Reports late work for which no thread waits. */
-    void reportLate(Work work) {
-        log().log(
-                        Level.WARNING,
-                        "the watchdog found a failure that no thread was waiting for",
-                        work.timedOut(core.deadline()));
+    /** Logs a failure that was reported and that no thread will get. */
+    static void logUnobserved(Throwable failure) {
+        log().log(Level.WARNING, "the watchdog found a failure that no thread was waiting for", failure);
     }
 
     /** Reports work that failed on the device while no thread waits for it. */
@@ -213,13 +213,13 @@ final class Failures {
             reported = true;
         }
         report(failure);
-        log().log(Level.WARNING, "the watchdog found a failure that no thread was waiting for", failure);
+        logUnobserved(failure);
     }
 
     /** Ends a call of another thread that has exceeded the deadline. */
     void endLateCall() {
         ending = Ending.LATE;
-        OperationLog.Entry last = core.communicator().operationLog().last();
+        OperationLog.Entry last = core.operationLog().last();
         report(timeout(last.function(), last.describe(), core.deadline()));
         endCall(false);
     }
@@ -227,7 +227,7 @@ final class Failures {
     /** Ends a call of another thread that was interrupted. */
     void endInterruptedCall() {
         ending = Ending.INTERRUPTED;
-        remember(interruption(core.communicator().operationLog().last().describe()));
+        remember(interruption(core.operationLog().last().describe()));
         endCall(true);
     }
 
@@ -235,7 +235,7 @@ final class Failures {
         try {
             if (abort || !core.library().provides("ncclCommRevoke")) {
                 core.abort();
-            } else if (core.state() == Communicator.State.OPEN) {
+            } else if (core.state() == CommunicatorState.OPEN) {
                 core.revoke(RevokeFlag.DEFAULT.code());
             }
         } catch (RuntimeException e) {
@@ -275,19 +275,23 @@ final class Failures {
         }
     }
 
-    /** Marks work as late; {@link #isStalled} checks it again. */
-    void markLate(Work work) {
+    /**
+     * Marks work as late.
+     *
+     * @param isDone the query of its state, which {@link #isStalled} makes again
+     */
+    void markLate(BooleanSupplier isDone) {
         synchronized (core) {
             if (markStalled()) {
-                late.add(work);
+                late.add(isDone);
             }
         }
     }
 
     /** Removes work that is done now, or whose failure is known, from the late work. */
-    void clearLate(Work work) {
+    void clearLate(BooleanSupplier isDone) {
         synchronized (core) {
-            if (!late.remove(work) || --stalls > 0) {
+            if (!late.remove(isDone) || --stalls > 0) {
                 return;
             }
         }
@@ -296,13 +300,13 @@ final class Failures {
 
     /** Returns true if work on the device may never end; checks late work again first. */
     boolean isStalled() {
-        List<Work> asked;
+        List<BooleanSupplier> asked;
         synchronized (core) {
             asked = new ArrayList<>(late);
         }
-        for (Work work : asked) {
+        for (BooleanSupplier isDone : asked) {
             try {
-                work.isDone();
+                isDone.getAsBoolean();
             } catch (RuntimeException failed) {
                 // The work stays late.
                 continue;
@@ -325,7 +329,7 @@ final class Failures {
     private void report(NcclException failure) {
         remember(failure);
         try {
-            core.settings().policy().onFailure(core.communicator(), failure);
+            core.reportFailure(failure);
         } catch (RuntimeException e) {
             failure.addSuppressed(e);
         }

@@ -17,8 +17,6 @@ enum FaultyAlgorithm {
     /** First release with the fault of PAT, and first release with configurations. */
     private static final Version SINCE = new Version(2, 31, 2);
 
-    private static final CollectiveConfig EMPTY = CollectiveConfig.builder().build();
-
     /** The beginning of the names of the algorithm's variants. */
     final String prefix;
 
@@ -39,11 +37,6 @@ enum FaultyAlgorithm {
     /** Returns true if a release chooses the algorithms in error, and its calls can exclude them. */
     static boolean mustBeExcluded(Version version) {
         return version.isAtLeast(SINCE);
-    }
-
-    /** Returns a configuration that excludes the algorithm, and has the fields of another one, which may be null. */
-    CollectiveConfig excludedFrom(CollectiveConfig given) {
-        return (given == null ? EMPTY : given).without(this);
     }
 
     String refusal(AlgorithmSelection selection) {

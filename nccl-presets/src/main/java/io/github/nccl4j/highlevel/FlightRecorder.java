@@ -1,6 +1,8 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.communicator.CommunicatorSettings;
 import io.github.nccl4j.internal.log.Json;
+import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.library.SystemText;
 import java.io.IOException;
 import java.lang.System.Logger.Level;
@@ -49,18 +51,18 @@ import java.util.WeakHashMap;
  */
 public final class FlightRecorder {
     /** Default number of operations that are kept. */
-    public static final int DEFAULT_KEPT = 255;
+    public static final int DEFAULT_KEPT = CommunicatorSettings.DEFAULT_RECORDED;
 
     private static final String FOLDER = "nccl4j.recorder.dump";
     private static final int TOLD = 4;
-    private static final Set<Communicator> ALL = Collections.newSetFromMap(new WeakHashMap<>());
+    private static final Set<FlightRecorder> ALL = Collections.newSetFromMap(new WeakHashMap<>());
 
-    private final Communicator communicator;
+    private final CommunicatorInfo communicator;
     private final OperationLog log;
 
-    FlightRecorder(Communicator communicator, OperationLog log) {
+    FlightRecorder(CommunicatorInfo communicator) {
         this.communicator = communicator;
-        this.log = log;
+        log = communicator.operationLog();
     }
 
     /**
@@ -125,23 +127,23 @@ public final class FlightRecorder {
      * @return JSON, as in a file of {@link #dump}
      */
     public String toJson() {
-        return json(communicator.failure().map(Throwable::getMessage).orElse(null));
+        NcclException failure = communicator.failure();
+        return json(failure == null ? null : failure.getMessage());
     }
 
     private String json(String failure) {
-        CommunicatorCore core = communicator.core();
         Json json = new Json();
         json.begin()
                 .field("format", "nccl4j flight recorder 1")
                 .field("time", Instant.now().toString())
                 .field("process", ProcessHandle.current().pid())
-                .field("library", core.library().toString())
-                .field("id", core.identity())
-                .field("name", core.name())
-                .field("rank", core.expectedRank())
-                .field("size", core.expectedSize())
-                .field("device", core.device().toString())
-                .field("state", core.state().toString())
+                .field("library", communicator.library().toString())
+                .field("id", communicator.identity())
+                .field("name", communicator.name())
+                .field("rank", communicator.expectedRank())
+                .field("size", communicator.expectedSize())
+                .field("device", communicator.device().toString())
+                .field("state", communicator.state().toString())
                 .field("failure", failure)
                 .field("recorded", log.recorded());
         json.list("operations", operations(), FlightRecorder::write);
@@ -183,37 +185,37 @@ public final class FlightRecorder {
      * @throws IOException if a file can't be written
      */
     public static List<Path> dumpAll(Path folder) throws IOException {
-        List<Communicator> all;
+        List<FlightRecorder> all;
         synchronized (ALL) {
             all = new ArrayList<>(ALL);
         }
         Files.createDirectories(folder);
         List<Path> files = new ArrayList<>();
-        for (Communicator one : all) {
-            Path file = folder.resolve(fileName(one));
-            one.flightRecorder().dump(file);
+        for (FlightRecorder one : all) {
+            Path file = folder.resolve(one.fileName());
+            one.dump(file);
             files.add(file);
         }
         return files;
     }
 
-    private static String fileName(Communicator communicator) {
-        CommunicatorCore core = communicator.core();
-        return "nccl4j-" + ProcessHandle.current().pid() + "-" + core.identity().replaceAll("[^0-9a-z.]+", "-")
-                + "-rank" + core.expectedRank() + ".json";
+    private String fileName() {
+        return "nccl4j-" + ProcessHandle.current().pid() + "-"
+                + communicator.identity().replaceAll("[^0-9a-z.]+", "-") + "-rank" + communicator.expectedRank()
+                + ".json";
     }
 
     /** Called when the communicator has been created. */
     void begin() {
         synchronized (ALL) {
-            ALL.add(communicator);
+            ALL.add(this);
         }
     }
 
     /** Called when the communicator has ended. */
     void end() {
         synchronized (ALL) {
-            ALL.remove(communicator);
+            ALL.remove(this);
         }
     }
 
@@ -251,7 +253,7 @@ public final class FlightRecorder {
         if (folder.isEmpty()) {
             return "";
         }
-        String name = folder + "/" + fileName(communicator);
+        String name = folder + "/" + fileName();
         try {
             Path file = SystemText.path(name);
             Files.createDirectories(file.getParent());

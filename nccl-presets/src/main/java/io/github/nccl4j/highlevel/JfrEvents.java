@@ -12,19 +12,6 @@ import jdk.jfr.StackTrace;
 
 /** Events for JDK Flight Recorder; used only while {@link Jfr#recording}. */
 final class JfrEvents {
-    /** The communicator that an event is about. */
-    interface Source {
-        String name();
-
-        String identity();
-
-        int expectedRank();
-
-        int expectedSize();
-
-        OperationLog.Entry lastOperation();
-    }
-
     private JfrEvents() {}
 
     /** Fields of all events. */
@@ -40,10 +27,10 @@ final class JfrEvents {
         @Label("Size")
         int size;
 
-        void of(Source source) {
-            communicator = source.name().isEmpty() ? source.identity() : source.name();
-            rank = source.expectedRank();
-            size = source.expectedSize();
+        void of(CommunicatorInfo subject) {
+            communicator = subject.name().isEmpty() ? subject.identity() : subject.name();
+            rank = subject.expectedRank();
+            size = subject.expectedSize();
         }
     }
 
@@ -137,13 +124,13 @@ final class JfrEvents {
     }
 
     /** Records the event of the last operation. */
-    static void end(OperationEvent event, Source source) {
+    static void end(OperationEvent event, CommunicatorInfo communicator) {
         event.end();
         if (!event.shouldCommit()) {
             return;
         }
-        OperationLog.Entry entry = source.lastOperation();
-        event.of(source);
+        OperationLog.Entry entry = communicator.operationLog().last();
+        event.of(communicator);
         event.function = entry.function();
         event.sequence = entry.sequence();
         event.group = entry.group();
@@ -173,10 +160,10 @@ final class JfrEvents {
         return event;
     }
 
-    static void end(WaitEvent event, Source source, String last) {
+    static void end(WaitEvent event, CommunicatorInfo communicator, String last) {
         event.end();
         if (event.shouldCommit()) {
-            event.of(source);
+            event.of(communicator);
             event.last = last;
             event.commit();
         }
@@ -189,18 +176,18 @@ final class JfrEvents {
         return event;
     }
 
-    static void end(CreationEvent event, Source source) {
+    static void end(CreationEvent event, CommunicatorInfo communicator) {
         event.end();
         if (event.shouldCommit()) {
-            event.of(source);
+            event.of(communicator);
             event.commit();
         }
     }
 
-    static void recordFailure(Source source, Throwable failure) {
+    static void recordFailure(CommunicatorInfo communicator, Throwable failure) {
         FailureEvent event = new FailureEvent();
         if (event.shouldCommit()) {
-            event.of(source);
+            event.of(communicator);
             event.message = failure.getMessage();
             event.commit();
         }

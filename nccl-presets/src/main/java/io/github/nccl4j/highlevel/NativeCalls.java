@@ -2,21 +2,18 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.global.nccl_device;
-import io.github.nccl4j.highlevel.Communicator.State;
+import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.memory.Address;
 import io.github.nccl4j.internal.memory.NativeMemory;
-import io.github.nccl4j.internal.operation.Deferred;
 import io.github.nccl4j.internal.threads.Gate;
-import io.github.nccl4j.internal.threads.Suppressed;
+import io.github.nccl4j.internal.threads.Timeouts;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.StructInitializers;
 import io.github.nccl4j.nccl_device.ncclCommProperties_t;
 import java.time.Duration;
 import java.util.EnumSet;
-import java.util.List;
-import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.IntSupplier;
@@ -78,7 +75,7 @@ final class NativeCalls {
 
     /** A count that changes with every call of NCCL that may wait. For the watchdog. */
     long count() {
-        return core.communicator().operationLog().recorded() + calls;
+        return core.operationLog().recorded() + calls;
     }
 
     /**
@@ -107,60 +104,6 @@ final class NativeCalls {
         settle(result, function, function);
     }
 
-    /** Creates several communicators of this process in one native group. This communicator is the first of them. */
-    void createTogether(List<Creation> creations) {
-        String function = "ncclGroupEnd";
-        IntSupplier call = () -> {
-            Status.check(nccl.ncclGroupStart(), "ncclGroupStart");
-            int problem = nccl.ncclSuccess;
-            for (Creation creation : creations) {
-                int result = problem == nccl.ncclSuccess ? creation.call() : creation.skip();
-                if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
-                    problem = result;
-                }
-            }
-            int end = nccl.ncclGroupEnd();
-            return problem == nccl.ncclSuccess ? end : problem;
-        };
-        RuntimeException problem = null;
-        try {
-            int result = core.isBlocking()
-                    ? BlockingCall.run(
-                            function,
-                            core.deadline(),
-                            () -> onDevice(call::getAsInt),
-                            late -> creations.forEach(Creation::abortLate))
-                    : onDevice(call::getAsInt);
-            if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
-                problem = core.failures()
-                        .failed(
-                                result,
-                                creations.get(0).toString(),
-                                creations.get(0).toString());
-            }
-        } catch (BlockingCall.AbandonedException e) {
-            creations.forEach(Creation::markStuck);
-            String description = creations.get(0).toString();
-            problem = e.isInterrupted()
-                    ? core.failures().interrupted(description)
-                    : core.failures().timedOut(function, description, core.deadline());
-        } catch (RuntimeException e) {
-            problem = e;
-        }
-        for (Creation creation : creations) {
-            try {
-                if (problem == null) {
-                    creation.completed();
-                } else {
-                    creation.discarded();
-                }
-            } catch (RuntimeException e) {
-                problem = Suppressed.first(problem, e);
-            }
-        }
-        Suppressed.rethrow(problem);
-    }
-
     /** Makes a short C call for a resource of this communicator, in any state with a native communicator. */
     void callAlone(String function, LongToIntFunction call) {
         alone(() -> {
@@ -174,8 +117,8 @@ final class NativeCalls {
     /** Runs an action with exclusive access in any state. The caller may already hold the pass. */
     void alone(Runnable body) {
         if (core.gate().isInside()) {
-            Batch open = core.batch;
-            if (open != null && open == Batch.current()) {
+            CommunicatorCore.OpenGroup open = core.batch;
+            if (open != null) {
                 open.inLibrary(body);
             } else {
                 body.run();
@@ -234,7 +177,7 @@ final class NativeCalls {
     void awaitReady(String function, String description) {
         int result = pollUntilReady(core.deadline());
         if (result == nccl.ncclInProgress) {
-            if (core.state() != State.PENDING) {
+            if (core.state() != CommunicatorState.PENDING) {
                 // The call continues and will write its results.
                 core.markStuck();
             }
@@ -250,7 +193,7 @@ final class NativeCalls {
     /** Polls until the result is final, the limit has passed, or the thread is interrupted. */
     private int pollUntilReady(Duration limit) {
         begin();
-        long nanoseconds = Waiting.nanoseconds(limit);
+        long nanoseconds = Timeouts.nanoseconds(limit);
         long start = System.nanoTime();
         long pause = 1_000;
         while (true) {
@@ -342,10 +285,10 @@ final class NativeCalls {
 
     /** Start of the failed work: of the oldest operation that is not known to be done, else of the last call that waits. */
     private long failureBegan() {
-        if (core.state() == State.PENDING) {
+        if (core.state() == CommunicatorState.PENDING) {
             return lastCall;
         }
-        for (OperationLog.Entry entry : core.communicator().operationLog().entries()) {
+        for (OperationLog.Entry entry : core.operationLog().entries()) {
             if (entry.done() == 0) {
                 return entry.enqueued() == 0 ? lastCall : entry.enqueued();
             }
@@ -353,44 +296,21 @@ final class NativeCalls {
         return lastCall;
     }
 
-    /** Makes a call with results, immediately or at the launch of the open group. */
-    void callWithResults(Deferred call, Set<State> allowed) {
-        boolean done = false;
-        try {
-            Batch open = Batch.current();
-            if (open != null) {
-                open.add(core, call);
-            } else {
-                core.exclusively("used", allowed, () -> {
-                    hostCall(call.toString(), call::call, () -> {});
-                    return null;
-                });
-            }
-            done = true;
-        } finally {
-            if (!done) {
-                call.discarded();
-            }
-        }
-        if (Batch.current() == null) {
-            call.completed();
-        }
-    }
-
     long memory(int statistic) {
         core.require("ncclCommMemStats");
-        return core.exclusively("asked for its memory", EnumSet.of(State.OPEN, State.SUSPENDED), () -> {
-            long[] value = new long[1];
-            int result = nccl.ncclCommMemStats(core.handle(), statistic, value);
-            settle(result, "ncclCommMemStats", "ncclCommMemStats");
-            return value[0];
-        });
+        return core.exclusively(
+                "asked for its memory", EnumSet.of(CommunicatorState.OPEN, CommunicatorState.SUSPENDED), () -> {
+                    long[] value = new long[1];
+                    int result = nccl.ncclCommMemStats(core.handle(), statistic, value);
+                    settle(result, "ncclCommMemStats", "ncclCommMemStats");
+                    return value[0];
+                });
     }
 
     CommunicatorProperties properties() {
         String function = "ncclCommQueryProperties";
         core.require(function);
-        return core.exclusively("asked for its properties", EnumSet.of(State.OPEN), () -> {
+        return core.exclusively("asked for its properties", EnumSet.of(CommunicatorState.OPEN), () -> {
             try (NativeMemory memory = new NativeMemory(Loader.sizeof(ncclCommProperties_t.class))) {
                 StructInitializers.commProperties(memory.address());
                 ncclCommProperties_t told = new ncclCommProperties_t(new Address(memory.address()));

@@ -6,7 +6,6 @@ import java.nio.IntBuffer;
 
 /** The operations of a communicator that other ranks do not call: puts and signals. For the communicator's thread. */
 final class OneSidedOperations {
-    private final Communicator communicator;
     private final CommunicatorCore core;
     private final OperationChecks checks;
     private final CommunicatorWindows windows;
@@ -16,12 +15,7 @@ final class OneSidedOperations {
     private final boolean provided;
 
     OneSidedOperations(
-            Communicator communicator,
-            CommunicatorCore core,
-            OperationChecks checks,
-            CommunicatorWindows windows,
-            OperationSubmitter operations) {
-        this.communicator = communicator;
+            CommunicatorCore core, OperationChecks checks, CommunicatorWindows windows, OperationSubmitter operations) {
         this.core = core;
         this.checks = checks;
         this.windows = windows;
@@ -33,7 +27,7 @@ final class OneSidedOperations {
         require(OperationKind.PUT_SIGNAL);
         checks.peer("peer", peer);
         checks.buffer(elements);
-        window.check(communicator);
+        window.check(core);
         int size = elements.type.sizeInBytes();
         Bounds.check("offset", offset, elements.length, "elements in the window", window.sizeInBytes() / size);
         Window source = windows.symmetricWindowOf(elements);

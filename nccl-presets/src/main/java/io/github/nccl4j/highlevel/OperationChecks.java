@@ -11,7 +11,6 @@ import io.github.nccl4j.library.NcclLibraryException;
  * <p>For any thread: a communicator's state is checked elsewhere.
  */
 final class OperationChecks {
-    private final Communicator communicator;
     private final CommunicatorCore core;
     private final Device device;
     private final CommunicatorWindows windows;
@@ -22,8 +21,7 @@ final class OperationChecks {
     /** The code of the last data type that the library supports. */
     private final int lastType;
 
-    OperationChecks(Communicator communicator, CommunicatorCore core, CommunicatorWindows windows) {
-        this.communicator = communicator;
+    OperationChecks(CommunicatorCore core, CommunicatorWindows windows) {
         this.core = core;
         this.windows = windows;
         device = core.device();
@@ -155,9 +153,7 @@ final class OperationChecks {
     }
 
     void peer(String what, int peer) {
-        if (peer < 0 || peer >= core.size()) {
-            throw new IllegalArgumentException(what + " must be >= 0 and < size(): " + peer + ", size " + core.size());
-        }
+        core.requireRank(what, peer);
     }
 
     /** Requires that the root of an operation without a buffer of the root is another rank. */
@@ -276,11 +272,11 @@ final class OperationChecks {
             // The batch holds the gate for this thread: entering would succeed, and leaving would end the batch's hold.
             throw new IllegalStateException(
                     "the operations of the open group of this thread are in no stream yet: launch"
-                            + " the group, then ask " + communicator + " for its work");
+                            + " the group, then ask " + core + " for its work");
         }
         if (CudaGraph.capturing(stream) != null) {
             throw new IllegalStateException("what is captured is not done by the stream: launch the graph, then ask "
-                    + communicator + " for the work in " + stream);
+                    + core + " for the work in " + stream);
         }
     }
 
@@ -304,7 +300,7 @@ final class OperationChecks {
     }
 
     private void created(ReduceOp op, DataType type) {
-        ((PreMulSum<?>) op).check(communicator, type);
+        ((PreMulSum<?>) op).check(core, type);
     }
 
     /* Places. */

@@ -207,13 +207,13 @@ final class OperationSubmitter {
     private CollectiveConfig restrict(OperationKind kind, ReduceOp op, DataType type, CollectiveConfig given) {
         if (core.size() > 1) {
             if (kind == OperationKind.REDUCE_SCATTER) {
-                return FaultyAlgorithm.PAT.excludedFrom(given);
+                return CollectiveConfig.excluding(FaultyAlgorithm.PAT, given);
             }
             if (kind == OperationKind.ALL_REDUCE
                     && op == ReduceOp.AVG
                     && windows.haveSymmetric()
                     && RegistrationFaults.lacksAverage(core.library().version(), type)) {
-                return FaultyAlgorithm.SYMMETRIC.excludedFrom(given);
+                return CollectiveConfig.excluding(FaultyAlgorithm.SYMMETRIC, given);
             }
         }
         return given;
@@ -389,7 +389,7 @@ final class OperationSubmitter {
             CollectiveConfig config) {
         CudaGraph graph = CudaGraph.capturing(stream);
         if (graph != null) {
-            core.owned().registerGraph(graph);
+            core.registerGraph(graph);
         }
         if (send == null) {
             observed(code, sendAddress, recvAddress, count, type, op, peer, extra, stream, config, null, null);

@@ -22,15 +22,14 @@ import io.github.nccl4j.internal.memory.NativeMemory;
  * @param <T> the type of the elements
  */
 public final class PreMulSum<T extends Element> extends ReduceOp implements AutoCloseable {
-    private final Communicator communicator;
+    private final CommunicatorCore core;
     private final ElementType<T> type;
     private final Resource resource;
 
-    private PreMulSum(int code, Communicator communicator, ElementType<T> type, DeviceBuffer<T> scalar) {
+    private PreMulSum(int code, CommunicatorCore core, ElementType<T> type, DeviceBuffer<T> scalar) {
         super(code, "PreMulSum of " + type);
-        this.communicator = communicator;
+        this.core = core;
         this.type = type;
-        CommunicatorCore core = communicator.core();
         resource = new Resource(
                 core,
                 this,
@@ -38,7 +37,8 @@ public final class PreMulSum<T extends Element> extends ReduceOp implements Auto
                 scalar == null ? () -> {} : scalar::unpin);
     }
 
-    static <T extends Element> PreMulSum<T> create(Communicator communicator, ElementType<T> type, double scalar) {
+    /** Creates an operator for a type that the library supports. */
+    static <T extends Element> PreMulSum<T> create(CommunicatorCore core, ElementType<T> type, double scalar) {
         long bits;
         if (type.isFloat()) {
             bits = type.bitsOf(scalar);
@@ -50,17 +50,16 @@ public final class PreMulSum<T extends Element> extends ReduceOp implements Auto
         }
         try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
             cell.buffer().putLong(0, bits);
-            return create(communicator, type, cell.address(), ScalarResidence.HOST_IMMEDIATE, null);
+            return create(core, type, cell.address(), ScalarResidence.HOST_IMMEDIATE, null);
         }
     }
 
-    static <T extends Element> PreMulSum<T> create(Communicator communicator, DeviceBuffer<T> scalar) {
-        OperationChecks.equal("scalar.length()", scalar.length, "1", 1);
-        communicator.checks().buffer(scalar);
+    /** Creates an operator with a factor in the memory of the device. The buffer must have been checked. */
+    static <T extends Element> PreMulSum<T> create(CommunicatorCore core, DeviceBuffer<T> scalar) {
         scalar.pin();
         boolean made = false;
         try {
-            PreMulSum<T> operator = create(communicator, scalar.type, scalar.address, ScalarResidence.DEVICE, scalar);
+            PreMulSum<T> operator = create(core, scalar.type, scalar.address, ScalarResidence.DEVICE, scalar);
             made = true;
             return operator;
         } finally {
@@ -71,13 +70,11 @@ public final class PreMulSum<T extends Element> extends ReduceOp implements Auto
     }
 
     private static <T extends Element> PreMulSum<T> create(
-            Communicator communicator,
+            CommunicatorCore core,
             ElementType<T> type,
             long scalar,
             ScalarResidence residence,
             DeviceBuffer<T> buffer) {
-        communicator.checks().type(type.nativeCode());
-        CommunicatorCore core = communicator.core();
         core.requireOpen();
         try (NativeMemory cell = new NativeMemory(Integer.BYTES)) {
             core.calls()
@@ -85,7 +82,7 @@ public final class PreMulSum<T extends Element> extends ReduceOp implements Auto
                             "ncclRedOpCreatePreMulSum",
                             handle -> nccl.ncclRedOpCreatePreMulSum(
                                     cell.address(), scalar, type.nativeCode(), residence.code(), handle));
-            return new PreMulSum<>(cell.buffer().getInt(0), communicator, type, buffer);
+            return new PreMulSum<>(cell.buffer().getInt(0), core, type, buffer);
         }
     }
 
@@ -99,11 +96,11 @@ public final class PreMulSum<T extends Element> extends ReduceOp implements Auto
         return resource.isOpen();
     }
 
-    void check(Communicator user, DataType elements) {
+    void check(CommunicatorCore user, DataType elements) {
         resource.check();
-        if (user != communicator) {
+        if (user != core) {
             throw new IllegalArgumentException(
-                    "op must be one of the communicator: " + this + " of " + communicator + ", not of " + user);
+                    "op must be one of the communicator: " + this + " of " + core + ", not of " + user);
         }
         if (elements != type.dataType()) {
             throw new IllegalArgumentException(

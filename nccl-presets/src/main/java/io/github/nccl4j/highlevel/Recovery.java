@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.threads.Timeouts;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.RendezvousTimeoutException;
@@ -132,7 +133,7 @@ public final class Recovery implements AutoCloseable {
      * @throws IllegalArgumentException if the patience is negative
      */
     public Communicator recover(Duration patience) {
-        long limit = Waiting.nanoseconds(patience);
+        long limit = Timeouts.nanoseconds(patience);
         round++;
         boolean canShrink = stop();
         Decision decision = agree(canShrink, limit, patience);

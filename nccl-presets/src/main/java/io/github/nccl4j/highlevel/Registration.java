@@ -42,10 +42,9 @@ public final class Registration implements AutoCloseable {
                 buffer::unpin);
     }
 
-    static Registration of(Communicator communicator, DeviceBuffer<?> buffer) {
-        CommunicatorCore core = communicator.core();
+    /** Registers a buffer, which must have been checked. */
+    static Registration of(CommunicatorCore core, DeviceBuffer<?> buffer) {
         core.require("ncclCommRegister");
-        communicator.checks().buffer(buffer);
         if (buffer.length == 0) {
             throw new IllegalArgumentException("buffer must have at least 1 element: " + buffer);
         }

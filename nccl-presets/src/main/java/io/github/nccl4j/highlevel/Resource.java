@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.communicator.OwnedResources;
 import io.github.nccl4j.internal.memory.Lifetime;
 import java.util.concurrent.atomic.AtomicReference;
 

@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.threads.Timeouts;
 import java.time.Duration;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
@@ -14,24 +15,12 @@ final class Waiting {
 
     private Waiting() {}
 
-    /** Returns a timeout in nanoseconds, at most {@link Long#MAX_VALUE}, which is 292 years. */
-    static long nanoseconds(Duration timeout) {
-        if (timeout.isNegative()) {
-            throw new IllegalArgumentException("timeout must be >= 0: " + timeout);
-        }
-        try {
-            return timeout.toNanos();
-        } catch (ArithmeticException tooLong) {
-            return Long.MAX_VALUE;
-        }
-    }
-
     /**
      * Polls until the condition is true, with growing pauses. An interrupt does not end the wait; the interrupt status
      * is restored.
      */
     static void until(BooleanSupplier done, Object what, Duration timeout) {
-        long limit = nanoseconds(timeout);
+        long limit = Timeouts.nanoseconds(timeout);
         long start = System.nanoTime();
         long pause = FIRST_PAUSE;
         boolean interrupted = false;

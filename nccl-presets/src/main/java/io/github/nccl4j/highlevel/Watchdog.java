@@ -1,9 +1,11 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.threads.CheckLoop;
 import io.github.nccl4j.internal.threads.DaemonThreads;
 import io.github.nccl4j.internal.threads.Gate;
+import io.github.nccl4j.internal.threads.Timeouts;
 import java.lang.System.Logger.Level;
 import java.lang.ref.WeakReference;
 import java.util.Iterator;
@@ -33,7 +35,7 @@ final class Watchdog {
 
     /** A communicator, held weakly, and its last observed state. */
     private static final class Watched {
-        private final WeakReference<CommunicatorCore> reference;
+        private final WeakReference<CommunicatorStreams> reference;
         private final long limit;
         private Gate.Pass inside;
         private long calls;
@@ -46,34 +48,36 @@ final class Watchdog {
         /** True if there were calls since the last check. */
         private boolean active;
 
-        Watched(CommunicatorCore core) {
-            reference = new WeakReference<>(core);
-            limit = Waiting.nanoseconds(core.deadline());
+        Watched(CommunicatorStreams streams) {
+            reference = new WeakReference<>(streams);
+            limit = Timeouts.nanoseconds(streams.core().deadline());
         }
 
         /** Checks the communicator; returns false if it has ended. */
         boolean check(long now, long time) {
-            CommunicatorCore core = reference.get();
-            if (core == null || core.hasEnded()) {
+            CommunicatorStreams streams = reference.get();
+            if (streams == null || streams.core().hasEnded()) {
                 return false;
             }
-            core.communicator().operationLog().tick(time);
-            if (core.state() == Communicator.State.OPEN) {
+            CommunicatorCore core = streams.core();
+            core.operationLog().tick(time);
+            if (core.state() == CommunicatorState.OPEN) {
                 checkCall(core, now);
                 checkErrors(core, now);
-                checkWork(core, now);
+                checkWork(streams, now);
             }
             return true;
         }
 
         /** Reports overdue work, because no thread may wait for it. */
-        private void checkWork(CommunicatorCore core, long now) {
+        private void checkWork(CommunicatorStreams streams, long now) {
+            CommunicatorCore core = streams.core();
             Failures failures = core.failures();
             try {
-                Work late = core.communicator().streams().overdue(now, limit);
+                Work late = streams.overdue(now, limit);
                 // A waiting thread reports the failure itself.
                 if (late != null && !failures.hasWaiters()) {
-                    handle("late work", () -> failures.reportLate(late));
+                    handle("late work", () -> Failures.logUnobserved(late.timedOut(core.deadline())));
                 }
             } catch (CudaException lost) {
                 if (failures.isUnreported()) {
@@ -132,10 +136,10 @@ final class Watchdog {
         }
     }
 
-    /** Watches a communicator until it has ended. */
-    static void watch(CommunicatorCore core) {
-        core.communicator().operationLog().tick(System.currentTimeMillis());
-        LOOP.add(new Watched(core));
+    /** Watches a communicator and its work until it has ended. */
+    static void watch(CommunicatorStreams streams) {
+        streams.core().operationLog().tick(System.currentTimeMillis());
+        LOOP.add(new Watched(streams));
     }
 
     private static boolean tryCheck(Watched one, long now, long time) {
@@ -148,7 +152,7 @@ final class Watchdog {
         }
     }
 
-    static void handle(String what, Runnable action) {
+    private static void handle(String what, Runnable action) {
         DaemonThreads.start("nccl4j watchdog " + what, action);
     }
 

@@ -2,7 +2,7 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.global.nccl_device;
-import io.github.nccl4j.highlevel.Communicator.State;
+import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.Deferred;
 import io.github.nccl4j.library.NcclLibraryException;
@@ -46,7 +46,8 @@ import java.util.Set;
 public final class Window implements AutoCloseable {
     private static final String REGISTER = "ncclCommWindowRegister";
 
-    private final Communicator communicator;
+    private final CommunicatorCore core;
+    private final CommunicatorWindows windows;
     private final DeviceBuffer<?> buffer;
     private final Set<WindowFlag> flags;
     private final boolean symmetric;
@@ -54,18 +55,20 @@ public final class Window implements AutoCloseable {
     /** 0 while the window is pending. */
     private volatile long handle;
 
-    private Window(Communicator communicator, DeviceBuffer<?> buffer, Set<WindowFlag> flags) {
-        this.communicator = communicator;
+    private Window(CommunicatorCore core, CommunicatorWindows windows, DeviceBuffer<?> buffer, Set<WindowFlag> flags) {
+        this.core = core;
+        this.windows = windows;
         this.buffer = buffer;
         this.flags = Collections.unmodifiableSet(flags);
         symmetric = flags.contains(WindowFlag.COLL_SYMMETRIC);
         buffer.pin();
-        resource = new Resource(communicator.core(), this, this::deregister, buffer::unpin);
+        resource = new Resource(core, this, this::deregister, buffer::unpin);
     }
 
-    /** Registers a buffer: at once, or at the launch of the open group. */
-    static Window register(Communicator communicator, DeviceBuffer<?> buffer, WindowFlag... flags) {
-        NcclLibrary library = communicator.core().library();
+    /** Registers a buffer, which must have been checked: at once, or at the launch of the open group. */
+    static Window register(
+            CommunicatorCore core, CommunicatorWindows windows, DeviceBuffer<?> buffer, WindowFlag... flags) {
+        NcclLibrary library = core.library();
         library.require(REGISTER);
         EnumSet<WindowFlag> all = EnumSet.noneOf(WindowFlag.class);
         for (WindowFlag flag : flags) {
@@ -74,7 +77,6 @@ public final class Window implements AutoCloseable {
             }
             all.add(flag);
         }
-        communicator.checks().buffer(buffer);
         if (buffer.length == 0) {
             throw new IllegalArgumentException("buffer must have at least 1 element: " + buffer);
         }
@@ -87,8 +89,8 @@ public final class Window implements AutoCloseable {
                     + WindowFlag.REQUIRED_ALIGNMENT + ": 0x" + Long.toHexString(buffer.address) + " % "
                     + WindowFlag.REQUIRED_ALIGNMENT + " = " + buffer.address % WindowFlag.REQUIRED_ALIGNMENT);
         }
-        Window window = new Window(communicator, buffer, all);
-        communicator.core().calls().callWithResults(window.new Registering(), EnumSet.of(State.OPEN));
+        Window window = new Window(core, windows, buffer, all);
+        Batch.call(core, window.new Registering(), EnumSet.of(CommunicatorState.OPEN));
         return window;
     }
 
@@ -103,7 +105,6 @@ public final class Window implements AutoCloseable {
 
         @Override
         public int call() {
-            CommunicatorCore core = communicator.core();
             int bits = NativeConstant.combine(flags);
             return core.calls()
                     .onDevice(() -> nccl.ncclCommWindowRegister(
@@ -116,17 +117,16 @@ public final class Window implements AutoCloseable {
             cell.close();
             if (made == 0) {
                 resource.cancel();
-                CommunicatorCore core = communicator.core();
                 throw NoWindowException.of(core.toString(), core.library(), System.getenv());
             }
             handle = made;
-            communicator.windows().add(Window.this);
+            windows.add(Window.this);
             resource.unpin();
         }
 
         @Override
         public void discarded() {
-            if (communicator.core().isStuckNow()) {
+            if (core.isStuckNow()) {
                 // The call is still in progress: it uses the memory, and will write the handle.
                 resource.giveUp();
             } else {
@@ -196,7 +196,6 @@ public final class Window implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      */
     public long userAddress() {
-        CommunicatorCore core = communicator.core();
         core.require("ncclWinGetUserPtr");
         try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
             core.calls().alone(() -> {
@@ -240,9 +239,8 @@ public final class Window implements AutoCloseable {
      */
     public OptionalLong peerAddress(int peer) {
         String function = "ncclGetPeerDevicePointer";
-        CommunicatorCore core = communicator.core();
         core.require(function);
-        communicator.checks().peer("peer", peer);
+        core.requireRank("peer", peer);
         try (NativeMemory cell = new NativeMemory(Long.BYTES)) {
             core.calls().alone(() -> {
                 check();
@@ -270,7 +268,6 @@ public final class Window implements AutoCloseable {
      */
     public OptionalLong multimemAddress() {
         String function = "ncclGetLsaMultimemDevicePointer";
-        CommunicatorCore core = communicator.core();
         core.require(function);
         NativeMemory cell = new NativeMemory(Long.BYTES);
         boolean returned = false;
@@ -324,20 +321,17 @@ public final class Window implements AutoCloseable {
         }
     }
 
-    void check(Communicator user) {
+    void check(CommunicatorCore user) {
         check();
-        if (user != communicator) {
+        if (user != core) {
             throw new IllegalArgumentException(
-                    "window must be one of the communicator: of " + communicator + ", not of " + user);
+                    "window must be one of the communicator: of " + core + ", not of " + user);
         }
     }
 
     private void deregister() {
-        communicator.windows().remove(this);
-        communicator
-                .core()
-                .calls()
-                .deregister("ncclCommWindowDeregister", comm -> nccl.ncclCommWindowDeregister(comm, handle));
+        windows.remove(this);
+        core.calls().deregister("ncclCommWindowDeregister", comm -> nccl.ncclCommWindowDeregister(comm, handle));
     }
 
     /**

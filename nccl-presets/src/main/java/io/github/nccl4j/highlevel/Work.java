@@ -1,10 +1,15 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.internal.communicator.CommunicatorState;
+import io.github.nccl4j.internal.threads.PolledFutures;
+import io.github.nccl4j.internal.threads.Timeouts;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
 
 /**
  * The work that a communicator had put into a stream when {@link Communicator#work} was called. A thread waits for it
@@ -28,32 +33,32 @@ public final class Work {
     private static final long LONGEST_PAUSE = 1_000_000;
     private static final int SPINS = 1_000;
 
+    private static final PolledFutures FUTURES = new PolledFutures("nccl4j work");
+
     private enum Progress {
         PENDING,
         DONE,
         LOST
     }
 
-    private final Communicator communicator;
-    private final CommunicatorStreams streams;
+    private final CommunicatorCore core;
+    /** Takes the event back when the work is done. */
+    private final Consumer<CudaEvent> free;
+
     private final long stream;
     /** The last operation before it. */
     private final OperationLog.Entry last;
 
     private CudaEvent event;
     private Progress progress;
-    private boolean late;
+    /** The query of the state, for {@link Failures}; null unless the work timed out. */
+    private BooleanSupplier late;
     /** When the watchdog first checked it, or 0. */
     private long firstSeen;
 
-    Work(
-            Communicator communicator,
-            CommunicatorStreams streams,
-            CudaEvent event,
-            long stream,
-            OperationLog.Entry last) {
-        this.communicator = communicator;
-        this.streams = streams;
+    Work(CommunicatorCore core, Consumer<CudaEvent> free, CudaEvent event, long stream, OperationLog.Entry last) {
+        this.core = core;
+        this.free = free;
         this.event = event;
         this.stream = stream;
         this.last = last;
@@ -76,10 +81,10 @@ public final class Work {
 
     private boolean isDone(boolean whileCapturing) {
         CudaEvent done;
-        boolean wasLate;
+        BooleanSupplier wasLate;
         synchronized (this) {
             if (progress == Progress.LOST) {
-                throw new IllegalStateException(communicator + " ended before " + this + " was done");
+                throw new IllegalStateException(core + " ended before " + this + " was done");
             }
             if (progress == Progress.PENDING && !eventIsDone(whileCapturing)) {
                 return false;
@@ -91,22 +96,22 @@ public final class Work {
         }
         // Outside the lock: CommunicatorStreams checks its work while it holds its own lock.
         if (done != null) {
-            streams.free(done);
+            free.accept(done);
             record();
         }
-        if (wasLate) {
-            communicator.core().failures().clearLate(this);
+        if (wasLate != null) {
+            core.failures().clearLate(wasLate);
         }
         return true;
     }
 
     private void record() {
-        communicator.operationLog().markDone(stream, last.sequence(), System.currentTimeMillis());
+        core.operationLog().markDone(stream, last.sequence(), System.currentTimeMillis());
     }
 
     /** On host memory, failures are found by polling the communicator, as on a GPU, where failed work never ends. */
     private boolean eventIsDone(boolean whileCapturing) {
-        return whileCapturing || communicator.device().isHost() ? event.isDoneWhileCapturing() : event.isDone();
+        return whileCapturing || core.device().isHost() ? event.isDoneWhileCapturing() : event.isDone();
     }
 
     /** Called when the communicator has ended. Work that was pending when it was aborted is lost, not done. */
@@ -114,7 +119,7 @@ public final class Work {
         if (progress == Progress.PENDING) {
             progress = Progress.LOST;
             try {
-                if (communicator.core().state() != Communicator.State.ABORTED && event.isDone()) {
+                if (core.state() != CommunicatorState.ABORTED && event.isDone()) {
                     progress = Progress.DONE;
                 }
             } finally {
@@ -134,7 +139,7 @@ public final class Work {
      * @throws CudaException if work on the device failed
      */
     public void await() {
-        await(communicator.deadline());
+        await(core.deadline());
     }
 
     /**
@@ -150,7 +155,7 @@ public final class Work {
      */
     public void await(Duration timeout) {
         Objects.requireNonNull(timeout, "timeout");
-        long limit = Waiting.nanoseconds(timeout);
+        long limit = Timeouts.nanoseconds(timeout);
         JfrEvents.WaitEvent event = Jfr.recording ? JfrEvents.waiting() : null;
         try {
             if (!isDone()) {
@@ -158,14 +163,14 @@ public final class Work {
             }
         } finally {
             if (event != null) {
-                JfrEvents.end(event, communicator.core(), toString());
+                JfrEvents.end(event, core, toString());
             }
         }
     }
 
     /** While this thread checks for errors, the watchdog need not. */
     private void await(Duration timeout, long limit) {
-        Failures failures = communicator.core().failures();
+        Failures failures = core.failures();
         failures.beginWait();
         try {
             awaitAsking(timeout, limit);
@@ -192,7 +197,7 @@ public final class Work {
                 continue;
             }
             if (Thread.currentThread().isInterrupted()) {
-                throw communicator.core().failures().interrupted(toString());
+                throw core.failures().interrupted(toString());
             }
             LockSupport.parkNanos(Math.min(pause, limit - passed));
             pause = Math.min(2 * pause, LONGEST_PAUSE);
@@ -208,15 +213,15 @@ public final class Work {
             firstSeen = now;
         }
         synchronized (this) {
-            return !late && now - firstSeen > limit;
+            return late == null && now - firstSeen > limit;
         }
     }
 
     /** Throws if NCCL reports an error. */
-    void checkErrors() {
-        int result = communicator.core().calls().poll();
+    private void checkErrors() {
+        int result = core.calls().poll();
         if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
-            throw communicator.core().failures().failed(result, last.function(), toString());
+            throw core.failures().failed(result, last.function(), toString());
         }
     }
 
@@ -227,27 +232,41 @@ public final class Work {
      * @return a new future
      */
     public CompletableFuture<Void> toFuture() {
-        return WorkWatcher.watch(this, communicator.deadline());
+        Duration limit = core.deadline();
+        long start = System.nanoTime();
+        CompletableFuture<Void> future = FUTURES.when(() -> isDoneInTime(start, limit));
+        if (!future.isDone()) {
+            Failures failures = core.failures();
+            failures.beginWait();
+            future.whenComplete((nothing, failure) -> failures.endWait());
+        }
+        return future;
     }
 
-    /** Marks the work as waited for until a future is complete. */
-    void beginWait(CompletableFuture<Void> future) {
-        Failures failures = communicator.core().failures();
-        failures.beginWait();
-        future.whenComplete((nothing, failure) -> failures.endWait());
+    private boolean isDoneInTime(long start, Duration limit) {
+        if (isDone()) {
+            return true;
+        }
+        checkErrors();
+        if (System.nanoTime() - start > Timeouts.nanoseconds(limit)) {
+            throw timedOut(limit);
+        }
+        return false;
     }
 
     /** Returns the exception for work that timed out. */
     RuntimeException timedOut(Duration limit) {
-        Failures failures = communicator.core().failures();
+        Failures failures = core.failures();
         boolean again;
         synchronized (this) {
-            again = late;
-            late = true;
+            again = late != null;
+            if (!again) {
+                late = this::isDone;
+            }
         }
         // Marked once, however often it is waited for: the communicator counts late work.
         if (!again) {
-            failures.markLate(this);
+            failures.markLate(late);
         }
         return failures.late(last.function(), toString(), limit);
     }

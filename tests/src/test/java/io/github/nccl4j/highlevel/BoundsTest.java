@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import io.github.nccl4j.internal.communicator.CommunicatorSettings;
 import io.github.nccl4j.internal.memory.Bounds;
 import io.github.nccl4j.internal.threads.Suppressed;
 import java.time.Duration;
@@ -98,13 +99,12 @@ class BoundsTest {
 
     @Test
     void oneSettingIsChangedAndTheOthersStay() {
-        Settings all = Settings.DEFAULT
+        CommunicatorSettings all = CommunicatorSettings.DEFAULT
                 .withDeadline(Duration.ofSeconds(7))
-                .withPolicy(FailurePolicy.ABORT)
                 .withWatchdog(false)
                 .withRecorded(5);
-        assertEquals(new Settings(Duration.ofSeconds(7), FailurePolicy.ABORT, false, 5, null, null), all);
-        assertEquals(all, all.withCheck(null).withMeeting(null));
+        assertEquals(new CommunicatorSettings(Duration.ofSeconds(7), false, 5, null, null), all);
+        assertEquals(all, all.withCheck(null).withRendezvous(null));
     }
 
     @Test

@@ -88,9 +88,9 @@ public final class CallGroupScenario {
                 3,
                 () -> communicator.allToAllvUnchecked(
                         send, new long[] {0, 0, 5}, places, recv, new long[] {7, 0, 2}, new long[] {0, 9, 20}, stream));
-        int group = communicator.operationLog().last().group();
+        int group = communicator.core().operationLog().last().group();
         communicator.sendRecv(send, 2, recv, 0, stream);
-        OperationLog.Entry last = communicator.operationLog().last();
+        OperationLog.Entry last = communicator.core().operationLog().last();
         equal(group + 1, last.group(), "the number of the group");
         equal(OperationKind.RECV, last.kind(), "the last call");
     }

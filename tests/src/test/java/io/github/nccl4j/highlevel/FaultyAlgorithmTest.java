@@ -23,25 +23,27 @@ class FaultyAlgorithmTest {
 
     @Test
     void aCallWithoutConfigurationGetsOneConfigurationForAllCalls() {
-        CollectiveConfig noPat = FaultyAlgorithm.PAT.excludedFrom(null);
+        CollectiveConfig noPat = CollectiveConfig.excluding(FaultyAlgorithm.PAT, null);
         assertEquals(CollectiveConfig.algorithm("^pat"), noPat);
-        assertSame(noPat, FaultyAlgorithm.PAT.excludedFrom(null));
-        assertEquals(CollectiveConfig.algorithm("^symk"), FaultyAlgorithm.SYMMETRIC.excludedFrom(null));
-        assertSame(noPat, FaultyAlgorithm.PAT.excludedFrom(null), "not replaced by the other algorithm's");
+        assertSame(noPat, CollectiveConfig.excluding(FaultyAlgorithm.PAT, null));
+        assertEquals(CollectiveConfig.algorithm("^symk"), CollectiveConfig.excluding(FaultyAlgorithm.SYMMETRIC, null));
+        assertSame(
+                noPat, CollectiveConfig.excluding(FaultyAlgorithm.PAT, null), "not replaced by the other algorithm's");
     }
 
     @Test
     void otherFieldsStay() {
         CollectiveConfig given =
                 CollectiveConfig.builder().maxCtas(4).profilerTag(7).build();
-        assertEquals(given.toBuilder().algorithm("^pat").build(), FaultyAlgorithm.PAT.excludedFrom(given));
+        assertEquals(
+                given.toBuilder().algorithm("^pat").build(), CollectiveConfig.excluding(FaultyAlgorithm.PAT, given));
         assertEquals(Map.of("maxCTAs", 4, "userProfilerTag", 7L), given.values(), "the given one is unchanged");
     }
 
     @ParameterizedTest
     @CsvSource({"ring, ring+^pat", "'ring,pat', 'ring+^pat,pat+^pat'", "^ring, ^ring+^pat"})
     void aForcedSelectionIsRestricted(String given, String expected) {
-        CollectiveConfig config = FaultyAlgorithm.PAT.excludedFrom(CollectiveConfig.algorithm(given));
+        CollectiveConfig config = CollectiveConfig.excluding(FaultyAlgorithm.PAT, CollectiveConfig.algorithm(given));
         assertEquals(expected, config.values().get("algSelection").toString());
         assertFalse(config.values().containsKey("forceAlgSelection"));
     }
@@ -51,23 +53,22 @@ class FaultyAlgorithmTest {
     void aPreferenceCouldFallBackToTheAlgorithmAndIsReplaced(String preferred) {
         CollectiveConfig given =
                 CollectiveConfig.builder().preferAlgorithm(preferred).build();
-        assertEquals(CollectiveConfig.algorithm("^pat"), FaultyAlgorithm.PAT.excludedFrom(given));
+        assertEquals(CollectiveConfig.algorithm("^pat"), CollectiveConfig.excluding(FaultyAlgorithm.PAT, given));
     }
 
     @ParameterizedTest
     @ValueSource(strings = {"pat", "pat_simple", "pat,pat_simple", "pat+^ring"})
     void forcingTheAlgorithmIsRefused(String selection) {
         CollectiveConfig given = CollectiveConfig.algorithm(selection);
-        IllegalArgumentException refused =
-                assertThrows(IllegalArgumentException.class, () -> FaultyAlgorithm.PAT.excludedFrom(given));
+        IllegalArgumentException refused = assertThrows(
+                IllegalArgumentException.class, () -> CollectiveConfig.excluding(FaultyAlgorithm.PAT, given));
         assertEquals(
                 "algorithm must not force pat for reduce-scatter with AVG or PreMulSum, NCCL returns the unscaled sum"
                         + " then: '" + selection + "'",
                 refused.getMessage());
         assertEquals(
                 selection,
-                FaultyAlgorithm.SYMMETRIC
-                        .excludedFrom(given)
+                CollectiveConfig.excluding(FaultyAlgorithm.SYMMETRIC, given)
                         .values()
                         .get("algSelection")
                         .toString()

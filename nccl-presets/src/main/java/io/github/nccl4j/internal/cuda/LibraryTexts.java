@@ -48,15 +48,15 @@ public final class LibraryTexts {
     }
 
     /** The characters from an index on, at most {@code longest}. */
-    public String at(int place, int longest) {
-        byte[] text = new byte[Math.min(longest, data.limit() - place)];
-        data.get(place, text);
+    public String at(int offset, int longest) {
+        byte[] text = new byte[Math.min(longest, data.limit() - offset)];
+        data.get(offset, text);
         return new String(text, StandardCharsets.ISO_8859_1);
     }
 
-    private boolean isAt(byte[] bytes, int place) {
+    private boolean isAt(byte[] bytes, int offset) {
         for (int i = 0; i < bytes.length; i++) {
-            if (data.get(place + i) != bytes[i]) {
+            if (data.get(offset + i) != bytes[i]) {
                 return false;
             }
         }

@@ -9,6 +9,7 @@ import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.tools.Main;
 import io.github.nccl4j.tools.launch.LaunchOptions;
 import io.github.nccl4j.tools.launch.Launcher;
+import io.github.nccl4j.tools.support.DaemonThreads;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
@@ -102,14 +103,14 @@ public final class ConformanceCommand implements Callable<Integer> {
 
     private final long start = System.nanoTime();
     private final Report total = new Report();
-    private StallWatch watch;
+    private ProgressWatch watch;
 
     /** For the command line. */
     public ConformanceCommand() {}
 
     /** One of the ways in which the suite is run. */
     private record Variant(boolean blocking, boolean windows) {
-        Ranks ranks(StallWatch watch, Predicate<String> wanted) {
+        Ranks ranks(ProgressWatch watch, Predicate<String> wanted) {
             Consumer<Crew> suite = windows ? ConformanceCommand::suiteInWindows : ConformanceCommand::suite;
             return new Ranks(blocking, suite, watch, wanted);
         }
@@ -203,20 +204,16 @@ public final class ConformanceCommand implements Callable<Integer> {
         if (limit == null) {
             return;
         }
-        Thread watch = new Thread(
-                () -> {
-                    try {
-                        TimeUnit.NANOSECONDS.sleep(limit.toNanos() - (System.nanoTime() - start));
-                    } catch (InterruptedException e) {
-                        // Ends all the same.
-                    }
-                    System.err.println("conformance: timed out after " + limit.toSeconds() + " s");
-                    System.err.flush();
-                    Runtime.getRuntime().halt(Launcher.TIMED_OUT);
-                },
-                "limit");
-        watch.setDaemon(true);
-        watch.start();
+        DaemonThreads.start("limit", () -> {
+            try {
+                TimeUnit.NANOSECONDS.sleep(limit.toNanos() - (System.nanoTime() - start));
+            } catch (InterruptedException e) {
+                // Ends all the same.
+            }
+            System.err.println("conformance: timed out after " + limit.toSeconds() + " s");
+            System.err.flush();
+            Runtime.getRuntime().halt(Launcher.TIMED_OUT);
+        });
     }
 
     private void runAll(String how, Way way) throws Exception {
@@ -230,8 +227,8 @@ public final class ConformanceCommand implements Callable<Integer> {
         }
     }
 
-    private StallWatch newWatch(String who) {
-        StallWatch made = new StallWatch(Duration.ofSeconds(stallLimit), System.err, () -> stalled(who));
+    private ProgressWatch newWatch(String who) {
+        ProgressWatch made = new ProgressWatch(Duration.ofSeconds(stallLimit), System.err, () -> stalled(who));
         made.start();
         return made;
     }

@@ -22,10 +22,10 @@ final class Crew implements AutoCloseable {
 
     private final List<Member> members = new ArrayList<>();
     private final Report report = new Report();
-    private final StallWatch watch;
+    private final ProgressWatch watch;
     private final Predicate<String> wanted;
 
-    Crew(List<Communicator> communicators, StallWatch watch, Predicate<String> wanted) {
+    Crew(List<Communicator> communicators, ProgressWatch watch, Predicate<String> wanted) {
         this.watch = watch;
         this.wanted = wanted;
         communicators.forEach(communicator -> members.add(new Member(communicator)));

@@ -37,13 +37,13 @@ final class DataTrial<T extends Element> implements Trial {
         Operation operation = c.operation();
         int size = member.size();
         int rank = member.rank();
-        int sendLength = operation.sendLength(c, rank, size);
-        int recvLength = operation.recvLength(c, rank, size);
+        int sendLength = operation.buffers().sendLength(c, rank, size);
+        int recvLength = operation.buffers().recvLength(c, rank, size);
         int longest = 0;
         for (int r = 0; r < size; r++) {
-            inputs.add(Inputs.of(c, r, operation.sendLength(c, r, size)));
-            longest = Math.max(longest, operation.sendLength(c, r, size));
-            longest = Math.max(longest, operation.recvLength(c, r, size));
+            inputs.add(Inputs.of(c, r, operation.buffers().sendLength(c, r, size)));
+            longest = Math.max(longest, operation.buffers().sendLength(c, r, size));
+            longest = Math.max(longest, operation.buffers().recvLength(c, r, size));
         }
         // The same at all ranks, also at one that needs less.
         long first = member.reserve(Zone.bytes(type, longest));
@@ -51,8 +51,8 @@ final class DataTrial<T extends Element> implements Trial {
         boolean odd = c.isOdd();
         ByteBuffer before;
         if (operation.inPlace(c, rank)) {
-            int sendPlace = operation.sendPlace(c, rank, size);
-            recvPlace = operation.recvPlace(c, rank, size);
+            int sendPlace = operation.buffers().sendPlace(c, rank, size);
+            recvPlace = operation.buffers().recvPlace(c, rank, size);
             ByteBuffer both = Zone.untouched(Math.max(sendLength, recvLength) * type.sizeInBytes());
             both.put(sendPlace * type.sizeInBytes(), inputs.get(rank), 0, sendLength * type.sizeInBytes());
             sendZone = new Zone<>(member, first, type, both, odd);

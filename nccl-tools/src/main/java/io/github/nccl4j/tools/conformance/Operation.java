@@ -1,5 +1,13 @@
 package io.github.nccl4j.tools.conformance;
 
+import static io.github.nccl4j.tools.conformance.Buffers.EQUAL;
+import static io.github.nccl4j.tools.conformance.Buffers.EXCHANGED;
+import static io.github.nccl4j.tools.conformance.Buffers.EXCHANGED_UNEVENLY;
+import static io.github.nccl4j.tools.conformance.Buffers.GATHERED;
+import static io.github.nccl4j.tools.conformance.Buffers.GATHERED_UNEVENLY;
+import static io.github.nccl4j.tools.conformance.Buffers.SCATTERED;
+import static io.github.nccl4j.tools.conformance.Buffers.SCATTERED_DENSELY;
+import static io.github.nccl4j.tools.conformance.Buffers.SCATTERED_UNEVENLY;
 import static io.github.nccl4j.tools.conformance.Form.ADDRESSES;
 import static io.github.nccl4j.tools.conformance.Form.ADDRESSES_IN_PLACE;
 import static io.github.nccl4j.tools.conformance.Form.IN_PLACE;
@@ -14,11 +22,10 @@ import io.github.nccl4j.highlevel.Group;
 import java.util.List;
 
 /**
- * The operations of a communicator: how long their buffers are, how they are called, and what they bring. Lengths and
- * places are in elements, for the rank that asks.
+ * The operations of a communicator: their {@link Buffers}, how they are called, and what they bring.
  */
 enum Operation {
-    ALL_REDUCE(true, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER, ADDRESSES, ADDRESSES_IN_PLACE) {
+    ALL_REDUCE(true, EQUAL, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER, ADDRESSES, ADDRESSES_IN_PLACE) {
         @Override
         <T extends Element> void call(DataTrial<T> t) {
             if (t.config() != null) {
@@ -42,7 +49,7 @@ enum Operation {
         }
     },
 
-    REDUCE(true, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER, ADDRESSES, ADDRESSES_IN_PLACE) {
+    REDUCE(true, EQUAL, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER, ADDRESSES, ADDRESSES_IN_PLACE) {
         @Override
         <T extends Element> void call(DataTrial<T> t) {
             if (t.config() != null) {
@@ -75,17 +82,7 @@ enum Operation {
         }
     },
 
-    REDUCE_SCATTER(true, OUT_OF_PLACE, IN_PLACE, ADDRESSES, ADDRESSES_IN_PLACE) {
-        @Override
-        int sendLength(Case c, int rank, int size) {
-            return size * c.count();
-        }
-
-        @Override
-        int recvPlace(Case c, int rank, int size) {
-            return rank * c.count();
-        }
-
+    REDUCE_SCATTER(true, SCATTERED, OUT_OF_PLACE, IN_PLACE, ADDRESSES, ADDRESSES_IN_PLACE) {
         @Override
         <T extends Element> void call(DataTrial<T> t) {
             if (t.config() != null) {
@@ -107,7 +104,7 @@ enum Operation {
         }
     },
 
-    BROADCAST(false, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER, ADDRESSES, ADDRESSES_IN_PLACE) {
+    BROADCAST(false, EQUAL, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER, ADDRESSES, ADDRESSES_IN_PLACE) {
         @Override
         <T extends Element> void call(DataTrial<T> t) {
             if (t.config() != null) {
@@ -131,17 +128,7 @@ enum Operation {
         }
     },
 
-    ALL_GATHER(false, OUT_OF_PLACE, IN_PLACE, ADDRESSES, ADDRESSES_IN_PLACE) {
-        @Override
-        int recvLength(Case c, int rank, int size) {
-            return size * c.count();
-        }
-
-        @Override
-        int sendPlace(Case c, int rank, int size) {
-            return rank * c.count();
-        }
-
+    ALL_GATHER(false, GATHERED, OUT_OF_PLACE, IN_PLACE, ADDRESSES, ADDRESSES_IN_PLACE) {
         @Override
         <T extends Element> void call(DataTrial<T> t) {
             if (t.config() != null) {
@@ -165,17 +152,7 @@ enum Operation {
         }
     },
 
-    ALL_TO_ALL(false, OUT_OF_PLACE) {
-        @Override
-        int sendLength(Case c, int rank, int size) {
-            return size * c.count();
-        }
-
-        @Override
-        int recvLength(Case c, int rank, int size) {
-            return size * c.count();
-        }
-
+    ALL_TO_ALL(false, EXCHANGED, OUT_OF_PLACE) {
         @Override
         <T extends Element> void call(DataTrial<T> t) {
             if (t.config() != null) {
@@ -192,22 +169,7 @@ enum Operation {
     },
 
     /** With one buffer, ranks other than the root give none for what they don't receive; the root is in place. */
-    GATHER(false, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER) {
-        @Override
-        int recvLength(Case c, int rank, int size) {
-            return size * c.count();
-        }
-
-        @Override
-        int sendPlace(Case c, int rank, int size) {
-            return rank * c.count();
-        }
-
-        @Override
-        boolean inPlace(Case c, int rank) {
-            return c.form().inPlace && rank == c.root();
-        }
-
+    GATHER(false, GATHERED, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER) {
         @Override
         <T extends Element> void call(DataTrial<T> t) {
             if (t.config() != null) {
@@ -230,22 +192,7 @@ enum Operation {
     },
 
     /** As GATHER, the other way. */
-    SCATTER(false, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER) {
-        @Override
-        int sendLength(Case c, int rank, int size) {
-            return size * c.count();
-        }
-
-        @Override
-        int recvPlace(Case c, int rank, int size) {
-            return rank * c.count();
-        }
-
-        @Override
-        boolean inPlace(Case c, int rank) {
-            return c.form().inPlace && rank == c.root();
-        }
-
+    SCATTER(false, SCATTERED, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER) {
         @Override
         <T extends Element> void call(DataTrial<T> t) {
             if (t.config() != null) {
@@ -265,22 +212,7 @@ enum Operation {
         }
     },
 
-    ALL_GATHER_V(false, OUT_OF_PLACE, IN_PLACE) {
-        @Override
-        int sendLength(Case c, int rank, int size) {
-            return Shares.count(c, rank);
-        }
-
-        @Override
-        int recvLength(Case c, int rank, int size) {
-            return Shares.spread(c, size).length();
-        }
-
-        @Override
-        int sendPlace(Case c, int rank, int size) {
-            return Shares.spread(c, size).place(rank);
-        }
-
+    ALL_GATHER_V(false, GATHERED_UNEVENLY, OUT_OF_PLACE, IN_PLACE) {
         @Override
         <T extends Element> void call(DataTrial<T> t) {
             Shares shares = Shares.spread(t.c(), t.communicator().size());
@@ -293,27 +225,7 @@ enum Operation {
         }
     },
 
-    GATHER_V(false, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER) {
-        @Override
-        int sendLength(Case c, int rank, int size) {
-            return Shares.count(c, rank);
-        }
-
-        @Override
-        int recvLength(Case c, int rank, int size) {
-            return Shares.spread(c, size).length();
-        }
-
-        @Override
-        int sendPlace(Case c, int rank, int size) {
-            return Shares.spread(c, size).place(rank);
-        }
-
-        @Override
-        boolean inPlace(Case c, int rank) {
-            return c.form().inPlace && rank == c.root();
-        }
-
+    GATHER_V(false, GATHERED_UNEVENLY, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER) {
         @Override
         <T extends Element> void call(DataTrial<T> t) {
             if (t.form() == ONE_BUFFER && t.communicator().rank() != t.root()) {
@@ -332,27 +244,7 @@ enum Operation {
         }
     },
 
-    SCATTER_V(false, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER) {
-        @Override
-        int sendLength(Case c, int rank, int size) {
-            return Shares.spread(c, size).length();
-        }
-
-        @Override
-        int recvLength(Case c, int rank, int size) {
-            return Shares.count(c, rank);
-        }
-
-        @Override
-        int recvPlace(Case c, int rank, int size) {
-            return Shares.spread(c, size).place(rank);
-        }
-
-        @Override
-        boolean inPlace(Case c, int rank) {
-            return c.form().inPlace && rank == c.root();
-        }
-
+    SCATTER_V(false, SCATTERED_UNEVENLY, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER) {
         @Override
         <T extends Element> void call(DataTrial<T> t) {
             if (t.form() == ONE_BUFFER && t.communicator().rank() != t.root()) {
@@ -369,22 +261,7 @@ enum Operation {
         }
     },
 
-    REDUCE_SCATTER_V(true, OUT_OF_PLACE, IN_PLACE) {
-        @Override
-        int sendLength(Case c, int rank, int size) {
-            return Shares.dense(c, size).length();
-        }
-
-        @Override
-        int recvLength(Case c, int rank, int size) {
-            return Shares.count(c, rank);
-        }
-
-        @Override
-        int recvPlace(Case c, int rank, int size) {
-            return Shares.dense(c, size).place(rank);
-        }
-
+    REDUCE_SCATTER_V(true, SCATTERED_DENSELY, OUT_OF_PLACE, IN_PLACE) {
         @Override
         <T extends Element> void call(DataTrial<T> t) {
             Shares shares = Shares.dense(t.c(), t.communicator().size());
@@ -399,20 +276,10 @@ enum Operation {
     },
 
     /** The ranks compare their counts, which they can't in a group. */
-    ALL_TO_ALL_V(false, OUT_OF_PLACE) {
+    ALL_TO_ALL_V(false, EXCHANGED_UNEVENLY, OUT_OF_PLACE) {
         @Override
         boolean goesInGroups() {
             return false;
-        }
-
-        @Override
-        int sendLength(Case c, int rank, int size) {
-            return Shares.sent(c, rank, size).length();
-        }
-
-        @Override
-        int recvLength(Case c, int rank, int size) {
-            return Shares.received(c, rank, size).length();
         }
 
         @Override
@@ -436,17 +303,7 @@ enum Operation {
         }
     },
 
-    ALL_TO_ALL_V_UNCHECKED(false, OUT_OF_PLACE) {
-        @Override
-        int sendLength(Case c, int rank, int size) {
-            return Shares.sent(c, rank, size).length();
-        }
-
-        @Override
-        int recvLength(Case c, int rank, int size) {
-            return Shares.received(c, rank, size).length();
-        }
-
+    ALL_TO_ALL_V_UNCHECKED(false, EXCHANGED_UNEVENLY, OUT_OF_PLACE) {
         @Override
         <T extends Element> void call(DataTrial<T> t) {
             Shares sent = t.sent();
@@ -468,17 +325,7 @@ enum Operation {
         }
     },
 
-    ALL_TO_ALL_V_BY_PLAN(false, OUT_OF_PLACE) {
-        @Override
-        int sendLength(Case c, int rank, int size) {
-            return Shares.sent(c, rank, size).length();
-        }
-
-        @Override
-        int recvLength(Case c, int rank, int size) {
-            return Shares.received(c, rank, size).length();
-        }
-
+    ALL_TO_ALL_V_BY_PLAN(false, EXCHANGED_UNEVENLY, OUT_OF_PLACE) {
         @Override
         <T extends Element> AllToAllvPlan<T> prepare(DataTrial<T> t) {
             Shares sent = t.sent();
@@ -500,7 +347,7 @@ enum Operation {
     },
 
     /** Each rank sends to the next. */
-    SEND_RECV_RING(false, OUT_OF_PLACE) {
+    SEND_RECV_RING(false, EQUAL, OUT_OF_PLACE) {
         @Override
         <T extends Element> void call(DataTrial<T> t) {
             Communicator communicator = t.communicator();
@@ -517,7 +364,7 @@ enum Operation {
     },
 
     /** Ranks 0 and 1, 2 and 3, ... exchange; the last of an odd number sends to itself. */
-    SEND_RECV_PAIRS(false, OUT_OF_PLACE, ADDRESSES) {
+    SEND_RECV_PAIRS(false, EQUAL, OUT_OF_PLACE, ADDRESSES) {
         private int partner(int rank, int size) {
             return (rank ^ 1) < size ? rank ^ 1 : rank;
         }
@@ -538,7 +385,7 @@ enum Operation {
     },
 
     /** Even ranks send to the next, which only receives: without a group. */
-    SEND_OR_RECV(false, OUT_OF_PLACE, ADDRESSES) {
+    SEND_OR_RECV(false, EQUAL, OUT_OF_PLACE, ADDRESSES) {
         @Override
         <T extends Element> void call(DataTrial<T> t) {
             int rank = t.communicator().rank();
@@ -558,17 +405,7 @@ enum Operation {
     },
 
     /** All ranks to all, itself too, all sends before all receives. */
-    ALL_TO_ALL_BY_GROUP(false, OUT_OF_PLACE, ADDRESSES) {
-        @Override
-        int sendLength(Case c, int rank, int size) {
-            return size * c.count();
-        }
-
-        @Override
-        int recvLength(Case c, int rank, int size) {
-            return size * c.count();
-        }
-
+    ALL_TO_ALL_BY_GROUP(false, EXCHANGED, OUT_OF_PLACE, ADDRESSES) {
         @Override
         <T extends Element> void call(DataTrial<T> t) {
             Group.run(() -> {
@@ -588,15 +425,21 @@ enum Operation {
     };
 
     private final boolean reduces;
+    private final Buffers buffers;
     private final List<Form> forms;
 
-    Operation(boolean reduces, Form... forms) {
+    Operation(boolean reduces, Buffers buffers, Form... forms) {
         this.reduces = reduces;
+        this.buffers = buffers;
         this.forms = List.of(forms);
     }
 
     boolean reduces() {
         return reduces;
+    }
+
+    Buffers buffers() {
+        return buffers;
     }
 
     List<Form> forms() {
@@ -618,26 +461,12 @@ enum Operation {
                 .toList();
     }
 
-    int sendLength(Case c, int rank, int size) {
-        return c.count();
-    }
-
-    int recvLength(Case c, int rank, int size) {
-        return c.count();
-    }
-
-    /** In place, where the send buffer begins in the memory of both. */
-    int sendPlace(Case c, int rank, int size) {
-        return 0;
-    }
-
-    /** In place, where the receive buffer begins in the memory of both. */
-    int recvPlace(Case c, int rank, int size) {
-        return 0;
-    }
-
+    /** True if this rank's buffers share memory. Of a gather and a scatter, those of the root do. */
     boolean inPlace(Case c, int rank) {
-        return c.form().inPlace;
+        return switch (this) {
+            case GATHER, SCATTER, GATHER_V, SCATTER_V -> c.form().inPlace && rank == c.root();
+            default -> c.form().inPlace;
+        };
     }
 
     boolean goesInGroups() {

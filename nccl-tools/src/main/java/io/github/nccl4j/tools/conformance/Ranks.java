@@ -23,11 +23,11 @@ final class Ranks {
 
     private final boolean blocking;
     private final Consumer<Crew> suite;
-    private final StallWatch watch;
+    private final ProgressWatch watch;
     private final Predicate<String> wanted;
 
     Ranks(boolean blocking, Consumer<Crew> suite) {
-        this(blocking, suite, StallWatch.NONE, what -> true);
+        this(blocking, suite, ProgressWatch.NONE, what -> true);
     }
 
     /**
@@ -35,7 +35,7 @@ final class Ranks {
      *
      * @param wanted whether to run a check, told its subject and what it does
      */
-    Ranks(boolean blocking, Consumer<Crew> suite, StallWatch watch, Predicate<String> wanted) {
+    Ranks(boolean blocking, Consumer<Crew> suite, ProgressWatch watch, Predicate<String> wanted) {
         this.blocking = blocking;
         this.suite = suite;
         this.watch = watch;

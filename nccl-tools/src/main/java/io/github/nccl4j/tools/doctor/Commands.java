@@ -1,6 +1,7 @@
 package io.github.nccl4j.tools.doctor;
 
 import io.github.nccl4j.tools.launch.ChildProcesses;
+import io.github.nccl4j.tools.support.DaemonThreads;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
@@ -93,17 +94,13 @@ public interface Commands {
 
     private static CompletableFuture<String> text(InputStream stream) {
         CompletableFuture<String> text = new CompletableFuture<>();
-        Thread reader = new Thread(
-                () -> {
-                    try (stream) {
-                        text.complete(new String(stream.readAllBytes(), StandardCharsets.UTF_8));
-                    } catch (IOException e) {
-                        text.complete("");
-                    }
-                },
-                "output");
-        reader.setDaemon(true);
-        reader.start();
+        DaemonThreads.start("output", () -> {
+            try (stream) {
+                text.complete(new String(stream.readAllBytes(), StandardCharsets.UTF_8));
+            } catch (IOException e) {
+                text.complete("");
+            }
+        });
         return text;
     }
 }

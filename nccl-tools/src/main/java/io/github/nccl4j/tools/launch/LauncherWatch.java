@@ -1,5 +1,6 @@
 package io.github.nccl4j.tools.launch;
 
+import io.github.nccl4j.tools.support.DaemonThreads;
 import java.io.FileDescriptor;
 import java.io.FileInputStream;
 import java.io.IOException;
@@ -44,9 +45,7 @@ public final class LauncherWatch {
     /** Starts the watch if a {@link Launcher} started this JVM. Call first in {@code main}. */
     public static void start() {
         if (isLaunched()) {
-            Thread watch = new Thread(LauncherWatch::awaitLauncherEnd, "launcher-watch");
-            watch.setDaemon(true);
-            watch.start();
+            DaemonThreads.start("launcher-watch", LauncherWatch::awaitLauncherEnd);
         }
     }
 

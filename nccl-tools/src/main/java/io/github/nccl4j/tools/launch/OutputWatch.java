@@ -1,5 +1,6 @@
 package io.github.nccl4j.tools.launch;
 
+import io.github.nccl4j.tools.support.DaemonThreads;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -57,9 +58,7 @@ public final class OutputWatch {
     }
 
     private static void startThread(Runnable body) {
-        Thread thread = new Thread(body, "output-watch");
-        thread.setDaemon(true);
-        thread.start();
+        DaemonThreads.start("output-watch", body);
     }
 
     private static void sleep(long millis) {

@@ -1,6 +1,7 @@
 package io.github.nccl4j.tools.launch;
 
 import io.github.nccl4j.library.SystemText;
+import io.github.nccl4j.tools.support.DaemonThreads;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.PrintStream;
@@ -77,20 +78,13 @@ final class RankProcess {
                 process,
                 copy(rank, process.getInputStream(), out, lock),
                 copy(rank, process.getErrorStream(), err, lock));
-        startThread("wait-" + rank, () -> started.reportExit(onExit));
+        DaemonThreads.start("wait-" + rank, () -> started.reportExit(onExit));
         return started;
     }
 
     private static Copy copy(int rank, InputStream in, Output to, Object lock) {
         LinePrefixer task = new LinePrefixer(in, to.stream(), lock, to.prefix());
-        return new Copy(task, startThread("output-" + rank, task));
-    }
-
-    private static Thread startThread(String name, Runnable body) {
-        Thread thread = new Thread(body, name);
-        thread.setDaemon(true);
-        thread.start();
-        return thread;
+        return new Copy(task, DaemonThreads.start("output-" + rank, task));
     }
 
     private void reportExit(Consumer<RankExit> onExit) {

@@ -247,16 +247,16 @@ final class RawCalls {
         };
     }
 
-    /** Copies a rank's own block to its place in the gathered data, in stream order; does nothing if it is already there. */
+    /** Copies a rank's own block into the gathered data, in stream order; does nothing if it is already there. */
     static Runnable ownBlock(Arguments a, long bytes) {
-        long place = a.recv() + a.rank() * bytes;
-        if (bytes == 0 || place == a.send()) {
+        long own = a.recv() + a.rank() * bytes;
+        if (bytes == 0 || own == a.send()) {
             return () -> {};
         }
         Device device = a.member().communicator.device();
         CudaStream stream = a.member().stream;
         DeviceBuffer<Uint8> from = DeviceBuffer.wrap(device, ElementType.UINT8, a.send(), bytes);
-        DeviceBuffer<Uint8> to = DeviceBuffer.wrap(device, ElementType.UINT8, place, bytes);
+        DeviceBuffer<Uint8> to = DeviceBuffer.wrap(device, ElementType.UINT8, own, bytes);
         return () -> to.copyFromAsync(from, stream);
     }
 

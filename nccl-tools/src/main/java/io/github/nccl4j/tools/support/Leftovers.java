@@ -12,7 +12,7 @@ import java.util.stream.Stream;
 
 /** Files and sockets of NCCL and of the host engine that could be left behind. */
 public final class Leftovers {
-    /** The place of the number in a line of /proc/net/unix. */
+    /** The index of the number in a line of /proc/net/unix. */
     private static final int INODE = 6;
 
     private Leftovers() {}

@@ -17,11 +17,7 @@ public final class Threads {
      * A thread for each task. {@code CompletableFuture}'s own pool has a single one where there are two processors, from
      * Java 25 on, and tasks that wait for each other never end in it.
      */
-    public static final Executor EACH = task -> {
-        Thread thread = new Thread(task);
-        thread.setDaemon(true);
-        thread.start();
-    };
+    public static final Executor EACH = task -> DaemonThreads.start("task", task);
 
     private Threads() {}
 

@@ -17,8 +17,9 @@ import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.library.Engine;
-import io.github.nccl4j.tools.conformance.StallWatch;
+import io.github.nccl4j.tools.conformance.ProgressWatch;
 import io.github.nccl4j.tools.launch.Signals;
+import io.github.nccl4j.tools.support.DaemonThreads;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
@@ -105,7 +106,7 @@ final class Survivor {
     }
 
     int run() {
-        StallWatch watch = new StallWatch(
+        ProgressWatch watch = new ProgressWatch(
                 MORE_THAN_ENOUGH.plus(task.deadline.multipliedBy(4)), System.err, () -> Runtime.getRuntime()
                         .halt(STALLED));
         watch.start();
@@ -198,7 +199,7 @@ final class Survivor {
     }
 
     private void dieLater(TcpStore store) {
-        Thread death = new Thread(() -> {
+        DaemonThreads.start("death", () -> {
             long pid = ProcessHandle.current().pid();
             try {
                 Thread.sleep(task.moment);
@@ -213,8 +214,6 @@ final class Survivor {
                             .array());
             kill(ProcessHandle.current().pid(), task.death.name());
         });
-        death.setDaemon(true);
-        death.start();
     }
 
     private String read(String name) {

@@ -13,7 +13,7 @@ import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.tests.Held;
-import io.github.nccl4j.tools.conformance.StallWatch;
+import io.github.nccl4j.tools.conformance.ProgressWatch;
 import io.github.nccl4j.tools.launch.CommandErrors;
 import io.github.nccl4j.tools.launch.JavaCommand;
 import io.github.nccl4j.tools.launch.LaunchOptions;
@@ -138,8 +138,8 @@ public final class CyclesCommand implements Callable<Integer> {
         }
         long start = seed == null ? System.nanoTime() : seed;
         System.out.println(library + System.lineSeparator() + size + " ranks, " + cycles + " cycles, seed " + start);
-        StallWatch watch =
-                new StallWatch(LIMIT, System.err, () -> Runtime.getRuntime().halt(STALLED));
+        ProgressWatch watch =
+                new ProgressWatch(LIMIT, System.err, () -> Runtime.getRuntime().halt(STALLED));
         watch.start();
         long began = System.nanoTime();
         Seen before = null;

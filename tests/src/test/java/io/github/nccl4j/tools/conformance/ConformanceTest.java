@@ -112,7 +112,7 @@ class ConformanceTest {
     void aRankThatStallsIsShownWithItsStack() throws Exception {
         ByteArrayOutputStream out = new ByteArrayOutputStream();
         CountDownLatch stalled = new CountDownLatch(1);
-        StallWatch watch = new StallWatch(
+        ProgressWatch watch = new ProgressWatch(
                 Duration.ofMillis(100), new PrintStream(out, true, StandardCharsets.UTF_8), stalled::countDown);
         Thread rank = new Thread(
                 () -> {

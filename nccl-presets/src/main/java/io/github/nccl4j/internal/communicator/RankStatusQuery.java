@@ -1,10 +1,9 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.communicator;
 
 import io.github.nccl4j.launch.Inquiry;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.RendezvousTimeoutException;
-import java.lang.ref.WeakReference;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -12,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
@@ -19,9 +19,9 @@ import java.util.stream.IntStream;
  * Asks the ranks of a communicator for their status after a timeout. A rank answers through the store at which the
  * ranks met, even while its threads are blocked; a rank whose process is stopped does not answer.
  */
-final class RankStatusQuery {
+public final class RankStatusQuery {
     /** Maximum time to wait for the answers. Not asked after a shorter timeout. */
-    static final Duration TIMEOUT = Duration.ofSeconds(1);
+    public static final Duration TIMEOUT = Duration.ofSeconds(1);
 
     private static final long CACHED_NANOSECONDS = 2_000_000_000;
 
@@ -30,9 +30,11 @@ final class RankStatusQuery {
 
     private static final int MAX_LISTED = 4;
 
-    static final Result NOTHING = new Result(List.of(), "");
+    public static final Result NOTHING = new Result(List.of(), "");
 
-    private final CommunicatorCore core;
+    private final int rank;
+    private final int size;
+    private final Supplier<Position> position;
     private final Inquiry inquiry;
     private Result last = NOTHING;
     private long lastTime;
@@ -44,20 +46,35 @@ final class RankStatusQuery {
      * @param silent the ranks that did not answer
      * @param text the status of the ranks for messages, or empty
      */
-    record Result(List<Integer> silent, String text) {}
+    public record Result(List<Integer> silent, String text) {}
 
-    private RankStatusQuery(CommunicatorCore core, Inquiry inquiry) {
-        this.core = core;
+    /**
+     * The last operation of a rank.
+     *
+     * @param sequence its number in the communicator
+     * @param text the status of the rank as a predicate; begins with "is at " if it has called an operation
+     */
+    public record Position(long sequence, String text) {}
+
+    private RankStatusQuery(int rank, int size, Supplier<Position> position, Inquiry inquiry) {
+        this.rank = rank;
+        this.size = size;
+        this.position = position;
         this.inquiry = inquiry;
     }
 
-    /** Starts to answer for this rank. Returns null if the rendezvous does not support inquiries. */
-    static RankStatusQuery begin(CommunicatorCore core, Rendezvous rendezvous) {
-        WeakReference<CommunicatorCore> dropped = new WeakReference<>(core);
+    /**
+     * Starts to answer for this rank. Returns null if the rendezvous does not support inquiries.
+     *
+     * @param name the name of the inquiry, the same at all ranks
+     * @param position this rank's position; must not keep the communicator reachable, and may be called by any thread
+     */
+    public static RankStatusQuery begin(
+            String name, int rank, int size, Rendezvous rendezvous, Supplier<Position> position) {
         try {
             return rendezvous
-                    .inquiry("roll-" + core.identity(), () -> answer(dropped.get()))
-                    .map(inquiry -> new RankStatusQuery(core, inquiry))
+                    .inquiry(name, () -> answer(position.get()))
+                    .map(inquiry -> new RankStatusQuery(rank, size, position, inquiry))
                     .orElse(null);
         } catch (IllegalArgumentException | IllegalStateException closed) {
             // The store is closed, or another inquiry has the name: a communicator works without.
@@ -65,26 +82,16 @@ final class RankStatusQuery {
         }
     }
 
-    /** Returns this rank's answer: the number of the last operation, a newline, and its status as text. */
-    private static byte[] answer(CommunicatorCore core) {
-        String text = "0\nhas dropped its communicator";
-        if (core != null) {
-            OperationLog.Entry last = core.communicator().operationLog().last();
-            text = last.sequence() + "\n"
-                    + switch (core.state()) {
-                        case CLOSED -> "has closed its communicator";
-                        case ABORTED -> "has aborted its communicator";
-                        default -> last.sequence() == 0 ? "has called nothing" : "is at " + last.describe();
-                    };
-        }
-        return text.getBytes(StandardCharsets.UTF_8);
+    /** Returns an answer: the number of the last operation, a newline, and the status as text. */
+    private static byte[] answer(Position position) {
+        return (position.sequence() + "\n" + position.text()).getBytes(StandardCharsets.UTF_8);
     }
 
     /**
      * Asks the ranks and waits for their answers. Returns the last result if it is less than 2 s old or the
      * communicator has ended.
      */
-    synchronized Result ask() {
+    public synchronized Result ask() {
         if (ended || last != NOTHING && System.nanoTime() - lastTime < CACHED_NANOSECONDS) {
             return last;
         }
@@ -109,15 +116,15 @@ final class RankStatusQuery {
     }
 
     private Result result(Map<Integer, byte[]> answers) {
-        long mine = core.communicator().operationLog().last().sequence();
-        List<Integer> silent = IntStream.range(0, core.size())
-                .filter(rank -> rank != core.rank() && !answers.containsKey(rank))
+        long mine = position.get().sequence();
+        List<Integer> silent = IntStream.range(0, size)
+                .filter(rank -> rank != this.rank && !answers.containsKey(rank))
                 .boxed()
                 .toList();
         List<String> elsewhere = new ArrayList<>();
         answers.forEach((rank, answer) -> {
             String[] parts = new String(answer, StandardCharsets.UTF_8).split("\n", 2);
-            if (rank != core.rank()
+            if (rank != this.rank
                     && parts.length == 2
                     && !(parts[0].equals(Long.toString(mine)) && parts[1].startsWith("is at "))) {
                 elsewhere.add("rank " + rank + " " + parts[1]);
@@ -140,7 +147,7 @@ final class RankStatusQuery {
     }
 
     /** Ends the query; this rank answers for a while that its communicator has ended. */
-    void end() {
+    public void end() {
         // Without the lock: a query may be running, and an abort must not wait.
         ended = true;
         CompletableFuture.delayedExecutor(ANSWERS_AFTER_END_SECONDS, TimeUnit.SECONDS)

@@ -1,4 +1,4 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.communicator;
 
 import io.github.nccl4j.internal.threads.Suppressed;
 import java.util.ArrayList;
@@ -14,7 +14,7 @@ import java.util.function.BooleanSupplier;
  *
  * <p>For any thread.
  */
-final class OwnedResources {
+public final class OwnedResources {
     /** True if nothing may wait for NCCL or the device. */
     private final BooleanSupplier mayNeverEnd;
 
@@ -26,14 +26,14 @@ final class OwnedResources {
     /** True after {@link #kept} was released. Guarded by that list. */
     private boolean keepsNothing;
 
-    private final Set<CudaGraph> graphs = new HashSet<>();
+    private final Set<AutoCloseable> graphs = new HashSet<>();
 
-    OwnedResources(BooleanSupplier mayNeverEnd) {
+    public OwnedResources(BooleanSupplier mayNeverEnd) {
         this.mayNeverEnd = mayNeverEnd;
     }
 
     /** A resource that ends with the native communicator. */
-    interface Dependent extends AutoCloseable {
+    public interface Dependent extends AutoCloseable {
         /** Releases what the resource keeps, because the native communicator is gone; makes no native call. */
         void abandon();
 
@@ -41,20 +41,20 @@ final class OwnedResources {
         void close();
     }
 
-    void own(AutoCloseable resource) {
+    public void own(AutoCloseable resource) {
         synchronized (owned) {
             owned.add(resource);
         }
     }
 
-    void disown(AutoCloseable resource) {
+    public void disown(AutoCloseable resource) {
         synchronized (owned) {
             owned.remove(resource);
         }
     }
 
     /** Runs a release after the native communicator has ended; immediately if it has already ended. */
-    void keepUntilEnded(Runnable release) {
+    public void keepUntilEnded(Runnable release) {
         synchronized (kept) {
             if (!keepsNothing) {
                 kept.add(release);
@@ -64,14 +64,14 @@ final class OwnedResources {
         release.run();
     }
 
-    void releaseKept() {
-        List<Runnable> all;
+    /** Returns the releases that are due, because the native communicator has ended. Later ones run at once. */
+    public List<Runnable> takeKept() {
         synchronized (kept) {
             keepsNothing = true;
-            all = List.copyOf(kept);
+            List<Runnable> all = List.copyOf(kept);
             kept.clear();
+            return all;
         }
-        all.forEach(PendingReleases::release);
     }
 
     /** The owned resources, newest first. */
@@ -83,57 +83,65 @@ final class OwnedResources {
         }
     }
 
-    /** Registers a graph that has captured operations: NCCL does not free the communicator before the graph is destroyed. */
-    void registerGraph(CudaGraph graph) {
+    /**
+     * Adds a graph that has captured operations: NCCL does not free the communicator before the graph is destroyed.
+     *
+     * @return false if it was added before
+     */
+    public boolean addGraph(AutoCloseable graph) {
         synchronized (graphs) {
-            if (graphs.add(graph)) {
-                graph.onClose(() -> {
-                    synchronized (graphs) {
-                        graphs.remove(graph);
-                    }
-                });
-            }
+            return graphs.add(graph);
         }
     }
 
-    RuntimeException closeGraphs() {
-        List<CudaGraph> all;
+    public void removeGraph(AutoCloseable graph) {
+        synchronized (graphs) {
+            graphs.remove(graph);
+        }
+    }
+
+    /** Closes the graphs; returns the first exception or null. */
+    public RuntimeException closeGraphs() {
+        List<AutoCloseable> all;
         synchronized (graphs) {
             all = new ArrayList<>(graphs);
         }
         RuntimeException problem = null;
-        for (CudaGraph graph : all) {
-            try {
-                graph.close();
-            } catch (RuntimeException e) {
-                problem = Suppressed.first(problem, e);
-            }
+        for (AutoCloseable graph : all) {
+            problem = close(graph, problem);
         }
         return problem;
     }
 
-    RuntimeException closeAll() {
+    private static RuntimeException close(AutoCloseable resource, RuntimeException earlier) {
+        try {
+            resource.close();
+            return earlier;
+        } catch (RuntimeException e) {
+            return Suppressed.first(earlier, e);
+        } catch (Exception e) {
+            return Suppressed.first(earlier, new IllegalStateException(e));
+        }
+    }
+
+    /** Closes graphs and resources, the newest first; returns the first exception or null. */
+    public RuntimeException closeAll() {
         RuntimeException problem = closeGraphs();
         for (AutoCloseable one : newestFirst()) {
             if (mayNeverEnd.getAsBoolean()) {
                 break;
             }
-            try {
-                one.close();
-                if (!(one instanceof Dependent)) {
-                    disown(one);
-                }
-            } catch (RuntimeException e) {
-                problem = Suppressed.first(problem, e);
-            } catch (Exception e) {
-                problem = Suppressed.first(problem, new IllegalStateException(e));
+            RuntimeException failure = close(one, null);
+            if (failure == null && !(one instanceof Dependent)) {
+                disown(one);
             }
+            problem = failure == null ? problem : Suppressed.first(problem, failure);
         }
         return problem;
     }
 
     /** The owned resources of a type, newest first. */
-    <C> List<C> owned(Class<C> type) {
+    public <C> List<C> owned(Class<C> type) {
         return newestFirst().stream().filter(type::isInstance).map(type::cast).toList();
     }
 
@@ -141,7 +149,7 @@ final class OwnedResources {
      * Releases the resources that end with the native communicator. Must run after the native communicator has ended,
      * since the device may use memory until an abort.
      */
-    void abandonAll() {
+    public void abandonAll() {
         for (AutoCloseable one : newestFirst()) {
             disown(one);
             if (one instanceof Dependent resource) {

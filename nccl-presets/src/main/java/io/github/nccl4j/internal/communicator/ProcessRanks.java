@@ -1,6 +1,7 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.communicator;
 
 import io.github.nccl4j.internal.threads.DaemonThreads;
+import io.github.nccl4j.internal.threads.Timeouts;
 import java.lang.System.Logger.Level;
 import java.lang.ref.WeakReference;
 import java.time.Duration;
@@ -21,25 +22,22 @@ import java.util.concurrent.TimeUnit;
  * <p>A thread that closes several ranks one after the other must not wait. Whether other threads will close their ranks
  * cannot be known here, so the wait is short and is not repeated after it was in vain.
  */
-final class ProcessRanks {
+public final class ProcessRanks {
     private static final Duration PATIENCE = Duration.ofSeconds(1);
     private static final Duration EXIT_PATIENCE = Duration.ofSeconds(10);
-    private static final Map<Object, ProcessRanks> ALL = new HashMap<>();
+    private static final Map<CommunicatorKey, ProcessRanks> ALL = new HashMap<>();
     private static final Set<Thread> FREEING = new HashSet<>();
-    /** Key of a communicator whose other ranks are unknown. */
-    static final Object UNKNOWN = new Object();
-
     private static boolean hooked;
 
     /** A rank of this process. */
-    interface Member {
+    public interface Member {
         Duration deadline();
 
         /** The thread that uses the rank now, or null. */
         Thread user();
     }
 
-    private final Object key;
+    private final CommunicatorKey key;
     /** Weak, so that a communicator that is dropped without being closed is reported as a leak. */
     private final List<WeakReference<Member>> open = new ArrayList<>();
 
@@ -50,24 +48,14 @@ final class ProcessRanks {
     private int left;
     private boolean waitWasInVain;
 
-    private ProcessRanks(Object key) {
+    private ProcessRanks(CommunicatorKey key) {
         this.key = key;
     }
 
-    /** Key of a communicator that all ranks derive from another one by the same call. */
-    record Child(Object parent, int call, int color) {}
-
-    /** {@return the key as text, the same in all processes} */
-    static String text(Object key) {
-        if (key instanceof Child child) {
-            return text(child.parent) + "." + child.call + "." + child.color;
-        }
-        return key instanceof UniqueId id ? id.fingerprint() : "unknown";
-    }
-
-    static ProcessRanks join(Object key, Member member) {
+    /** Adds a rank that was created. */
+    public static ProcessRanks join(CommunicatorKey key, Member member) {
         synchronized (ALL) {
-            ProcessRanks ranks = key == UNKNOWN ? new ProcessRanks(key) : ALL.computeIfAbsent(key, ProcessRanks::new);
+            ProcessRanks ranks = key.isKnown() ? ALL.computeIfAbsent(key, ProcessRanks::new) : new ProcessRanks(key);
             ranks.members++;
             ranks.open.add(new WeakReference<>(member));
             return ranks;
@@ -79,14 +67,14 @@ final class ProcessRanks {
      *
      * @param waits true to wait; false for a communicator whose creation failed
      */
-    void leave(Member member, boolean waits, Runnable free) {
+    public void leave(Member member, boolean waits, Runnable free) {
         boolean last;
         boolean background;
         synchronized (ALL) {
             open.removeIf(reference -> reference.refersTo(member));
             leaving++;
             last = leaving == members;
-            background = key == UNKNOWN || members > 1 && (last && waitWasInVain || !waits);
+            background = !key.isKnown() || members > 1 && (last && waitWasInVain || !waits);
         }
         if (background) {
             freeInBackground(member, free);
@@ -119,7 +107,7 @@ final class ProcessRanks {
         synchronized (ALL) {
             while (left < members && (leaving > left || othersMayCome())) {
                 Duration limit = leaving == members ? deadline : PATIENCE;
-                long rest = Waiting.nanoseconds(limit) - (System.nanoTime() - start);
+                long rest = Timeouts.nanoseconds(limit) - (System.nanoTime() - start);
                 if (rest <= 0) {
                     waitWasInVain = true;
                     break;

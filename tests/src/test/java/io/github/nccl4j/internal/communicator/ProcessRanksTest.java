@@ -1,6 +1,7 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.communicator;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNotSame;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -27,23 +28,40 @@ class ProcessRanksTest {
 
     /** How a rank leaves. */
     private interface Leaving {
-        void leave(ProcessRanks processRanks, CommunicatorCore member) throws InterruptedException;
+        void leave(ProcessRanks processRanks, Rank member) throws InterruptedException;
     }
 
-    /** A rank that belongs to the calling thread. */
-    private static CommunicatorCore member() {
-        return new CommunicatorCore(
-                null, NcclLibrary.get(), Device.host(), true, false, Settings.DEFAULT.withDeadline(LIMIT), "");
+    /** A rank that belongs to the thread that has created it. */
+    private static final class Rank implements ProcessRanks.Member {
+        private final Thread creator = Thread.currentThread();
+
+        @Override
+        public Duration deadline() {
+            return LIMIT;
+        }
+
+        @Override
+        public Thread user() {
+            return creator;
+        }
+    }
+
+    private static Rank member() {
+        return new Rank();
+    }
+
+    private static CommunicatorKey key() {
+        return new CommunicatorKey(new Object(), "a");
     }
 
     /** Two ranks in threads, which leave when both are there. */
     private static void inThreads(Leaving first, Leaving second) throws Exception {
-        Object key = new Object();
+        CommunicatorKey key = key();
         CountDownLatch joined = new CountDownLatch(2);
         List<Callable<Boolean>> ranks = new ArrayList<>();
         for (Leaving leaving : List.of(first, second)) {
             ranks.add(() -> {
-                CommunicatorCore member = member();
+                Rank member = member();
                 ProcessRanks processRanks = ProcessRanks.join(key, member);
                 joined.countDown();
                 joined.await();
@@ -89,9 +107,9 @@ class ProcessRanksTest {
 
     @Test
     void oneThreadClosesItsRanksInTurn() {
-        Object key = new Object();
-        CommunicatorCore first = member();
-        CommunicatorCore second = member();
+        CommunicatorKey key = key();
+        Rank first = member();
+        Rank second = member();
         ProcessRanks processRanks = ProcessRanks.join(key, first);
         assertSame(processRanks, ProcessRanks.join(key, second));
         List<Thread> freeing = new ArrayList<>();
@@ -119,20 +137,22 @@ class ProcessRanksTest {
     }
 
     @Test
-    void keysAreFormattedByOrigin() {
-        assertEquals("unknown", ProcessRanks.text(ProcessRanks.UNKNOWN));
-        UniqueId id = UniqueId.create();
-        assertEquals(id.fingerprint(), ProcessRanks.text(id));
-        ProcessRanks.Child child = new ProcessRanks.Child(id, 3, 1);
-        assertEquals(id.fingerprint() + ".3.1", ProcessRanks.text(child));
-        assertEquals(id.fingerprint() + ".3.1.0.2", ProcessRanks.text(new ProcessRanks.Child(child, 0, 2)));
+    void keyOfAChildNamesTheCallAndTheColor() {
+        CommunicatorKey key = key();
+        CommunicatorKey child = key.child(3, 1);
+        assertEquals("a.3.1", child.text());
+        assertEquals("a.3.1.0.2", child.child(0, 2).text());
+        assertEquals(key.child(3, 1), child);
+        assertNotEquals(key().child(3, 1), child, "of another unique id");
+        assertSame(CommunicatorKey.UNKNOWN, CommunicatorKey.UNKNOWN.child(3, 1));
+        assertEquals("unknown", CommunicatorKey.UNKNOWN.text());
     }
 
     @Test
     void keyIsReusableAfterAllRanksLeft() {
-        Object key = new Object();
-        CommunicatorCore first = member();
-        CommunicatorCore second = member();
+        CommunicatorKey key = key();
+        Rank first = member();
+        Rank second = member();
         ProcessRanks processRanks = ProcessRanks.join(key, first);
         assertSame(processRanks, ProcessRanks.join(key, second));
         processRanks.leave(first, true, () -> {});
@@ -144,9 +164,9 @@ class ProcessRanksTest {
 
     @Test
     void ranksOfUnknownOriginAreFreedInTheBackground() throws Exception {
-        CommunicatorCore member = member();
-        ProcessRanks processRanks = ProcessRanks.join(ProcessRanks.UNKNOWN, member);
-        assertNotSame(processRanks, ProcessRanks.join(ProcessRanks.UNKNOWN, member()));
+        Rank member = member();
+        ProcessRanks processRanks = ProcessRanks.join(CommunicatorKey.UNKNOWN, member);
+        assertNotSame(processRanks, ProcessRanks.join(CommunicatorKey.UNKNOWN, member()));
         CompletableFuture<Thread> freeing = new CompletableFuture<>();
         processRanks.leave(member, true, () -> freeing.complete(Thread.currentThread()));
         Thread thread = freeing.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
@@ -169,9 +189,9 @@ class ProcessRanksTest {
                 });
         assertEquals("nccl4j end", freeing.join().getName());
         // A single rank waits for no other rank.
-        CommunicatorCore alone = member();
+        Rank alone = member();
         List<Thread> here = new ArrayList<>();
-        ProcessRanks.join(new Object(), alone).leave(alone, false, () -> here.add(Thread.currentThread()));
+        ProcessRanks.join(key(), alone).leave(alone, false, () -> here.add(Thread.currentThread()));
         assertEquals(List.of(Thread.currentThread()), here);
     }
 
@@ -193,8 +213,8 @@ class ProcessRanksTest {
     }
 
     /** Makes a rank that belongs to a thread that has ended. */
-    private static CommunicatorCore memberOfAnEndedThread() throws Exception {
-        CompletableFuture<CommunicatorCore> member = new CompletableFuture<>();
+    private static Rank memberOfAnEndedThread() throws Exception {
+        CompletableFuture<Rank> member = new CompletableFuture<>();
         Thread thread = new Thread(() -> member.complete(member()));
         thread.start();
         thread.join();
@@ -203,9 +223,9 @@ class ProcessRanksTest {
 
     @Test
     void doesNotWaitForEndedThread() throws Exception {
-        Object key = new Object();
-        CommunicatorCore orphan = memberOfAnEndedThread();
-        CommunicatorCore member = member();
+        CommunicatorKey key = key();
+        Rank orphan = memberOfAnEndedThread();
+        Rank member = member();
         ProcessRanks processRanks = ProcessRanks.join(key, orphan);
         ProcessRanks.join(key, member);
         List<Thread> freeing = new ArrayList<>();
@@ -217,19 +237,19 @@ class ProcessRanksTest {
 
     @Test
     void doesNotWaitForRankThatHasLeft() throws Exception {
-        Object key = new Object();
+        CommunicatorKey key = key();
         CountDownLatch end = new CountDownLatch(1);
         CountDownLatch firstIsFree = new CountDownLatch(1);
-        CompletableFuture<CommunicatorCore> made = new CompletableFuture<>();
+        CompletableFuture<Rank> made = new CompletableFuture<>();
         Thread living = new Thread(() -> {
             made.complete(member());
             await(end);
         });
         living.start();
         try {
-            CommunicatorCore first = made.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
-            CommunicatorCore second = member();
-            CommunicatorCore third = memberOfAnEndedThread();
+            Rank first = made.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+            Rank second = member();
+            Rank third = memberOfAnEndedThread();
             ProcessRanks processRanks = ProcessRanks.join(key, first);
             ProcessRanks.join(key, second);
             ProcessRanks.join(key, third);
@@ -247,10 +267,10 @@ class ProcessRanksTest {
 
     @Test
     void exitWaitsForRanksBeingFreed() throws Exception {
-        CommunicatorCore member = member();
+        Rank member = member();
         CountDownLatch goOn = new CountDownLatch(1);
         CountDownLatch freeing = new CountDownLatch(1);
-        ProcessRanks.join(ProcessRanks.UNKNOWN, member).leave(member, true, () -> {
+        ProcessRanks.join(CommunicatorKey.UNKNOWN, member).leave(member, true, () -> {
             freeing.countDown();
             await(goOn);
             events.add("free");
@@ -270,9 +290,9 @@ class ProcessRanksTest {
 
     @Test
     void interruptEndsWaitAtExit() throws Exception {
-        CommunicatorCore member = member();
+        Rank member = member();
         CountDownLatch goOn = new CountDownLatch(1);
-        ProcessRanks.join(ProcessRanks.UNKNOWN, member).leave(member, true, () -> await(goOn));
+        ProcessRanks.join(CommunicatorKey.UNKNOWN, member).leave(member, true, () -> await(goOn));
         Thread.currentThread().interrupt();
         ProcessRanks.awaitFreeing();
         assertTrue(Thread.interrupted(), "the interrupt was lost");
@@ -300,8 +320,8 @@ class ProcessRanksTest {
         logger.setUseParentHandlers(false);
         RuntimeException failure = new RuntimeException("planted");
         try {
-            CommunicatorCore member = member();
-            ProcessRanks.join(ProcessRanks.UNKNOWN, member).leave(member, true, () -> {
+            Rank member = member();
+            ProcessRanks.join(CommunicatorKey.UNKNOWN, member).leave(member, true, () -> {
                 throw failure;
             });
             ProcessRanks.awaitFreeing();

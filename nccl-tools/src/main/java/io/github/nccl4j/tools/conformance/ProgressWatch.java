@@ -1,5 +1,6 @@
 package io.github.nccl4j.tools.conformance;
 
+import io.github.nccl4j.tools.support.DaemonThreads;
 import java.io.PrintStream;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadInfo;
@@ -10,44 +11,42 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Sees that the ranks of this process go on. Each thread that drives ranks says what it does next; when one of them stays
- * at it too long, all that the threads were at and their stacks are printed, and {@code onStall} is run.
+ * Detects that a thread which drives ranks makes no progress. Each such thread reports its next step; if a step takes
+ * longer than the limit, the watch prints the steps and the stacks of all threads, and runs {@code onTimeout}.
  */
-public final class StallWatch {
-    /** Reports to nobody: for tests, which have a limit of their own. */
-    static final StallWatch NONE = new StallWatch(Duration.ofNanos(Long.MAX_VALUE), System.err, () -> {});
+public final class ProgressWatch {
+    /** Has no limit: for tests, which have one of their own. */
+    static final ProgressWatch NONE = new ProgressWatch(Duration.ofNanos(Long.MAX_VALUE), System.err, () -> {});
 
     private final Duration limit;
     private final PrintStream out;
-    private final Runnable onStall;
+    private final Runnable onTimeout;
     private final Map<Thread, Step> steps = new ConcurrentHashMap<>();
 
-    /** What a thread is at since when. */
+    /** The step of a thread, and its start. */
     private record Step(String what, long start) {
         long nanos() {
             return System.nanoTime() - start;
         }
     }
 
-    public StallWatch(Duration limit, PrintStream out, Runnable onStall) {
+    public ProgressWatch(Duration limit, PrintStream out, Runnable onTimeout) {
         this.limit = limit;
         this.out = out;
-        this.onStall = onStall;
+        this.onTimeout = onTimeout;
     }
 
-    /** Looks at the threads from now on, in a daemon thread. */
+    /** Starts to watch, in a daemon thread. */
     public void start() {
-        Thread watch = new Thread(this::watch, "stall-watch");
-        watch.setDaemon(true);
-        watch.start();
+        DaemonThreads.start("progress-watch", this::watch);
     }
 
-    /** What this thread does from now on. */
+    /** Reports the next step of this thread. */
     public void at(String what) {
         steps.put(Thread.currentThread(), new Step(what, System.nanoTime()));
     }
 
-    /** This thread has nothing more to do. */
+    /** Ends the watch of this thread. */
     public void done() {
         steps.remove(Thread.currentThread());
     }
@@ -61,7 +60,7 @@ public final class StallWatch {
             return;
         }
         print();
-        onStall.run();
+        onTimeout.run();
     }
 
     private void print() {

@@ -1,0 +1,99 @@
+package io.github.nccl4j.highlevel;
+
+/**
+ * The all-to-alls with a count for each pair of ranks, of one communicator, and what their plans share. For the
+ * communicator's thread.
+ */
+final class AllToAllvOperations {
+    private final CommunicatorCore core;
+    private final OperationChecks checks;
+    private final CommunicatorWindows windows;
+    private final ComposedOperations composed;
+    private final CommunicatorStreams streams;
+    private final ExchangeBuffers buffers;
+
+    AllToAllvOperations(
+            CommunicatorCore core,
+            OperationChecks checks,
+            CommunicatorWindows windows,
+            ComposedOperations composed,
+            CommunicatorStreams streams) {
+        this.core = core;
+        this.checks = checks;
+        this.windows = windows;
+        this.composed = composed;
+        this.streams = streams;
+        buffers = new ExchangeBuffers(core.device());
+    }
+
+    CommunicatorCore core() {
+        return core;
+    }
+
+    OperationChecks checks() {
+        return checks;
+    }
+
+    CommunicatorWindows windows() {
+        return windows;
+    }
+
+    ComposedOperations composed() {
+        return composed;
+    }
+
+    CommunicatorStreams streams() {
+        return streams;
+    }
+
+    /** The memory in which ranks exchange their counts. */
+    ExchangeBuffers buffers() {
+        return buffers;
+    }
+
+    /** Exchanges the counts of the ranks and then the elements; not in a group. */
+    <T extends Element> void exchange(
+            DeviceBuffer<T> send,
+            long[] sendCounts,
+            long[] sendDisplacements,
+            DeviceBuffer<T> recv,
+            long[] recvCounts,
+            long[] recvDisplacements,
+            CudaStream stream) {
+        checks.stream(stream);
+        if (Batch.current() != null) {
+            throw new IllegalStateException(
+                    "in a group, allToAllv needs a plan: the ranks can't compare their counts there");
+        }
+        try (AllToAllvPlan<T> plan = plan(send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements)) {
+            exchange(plan, stream);
+        }
+    }
+
+    /** Creates a plan on which all ranks agree: at once, or at the launch of the open group. */
+    <T extends Element> AllToAllvPlan<T> plan(
+            DeviceBuffer<T> send,
+            long[] sendCounts,
+            long[] sendDisplacements,
+            DeviceBuffer<T> recv,
+            long[] recvCounts,
+            long[] recvDisplacements) {
+        core.requireOpen();
+        AllToAllvPlan<T> plan = AllToAllvPlan.of(
+                this, send, sendCounts, sendDisplacements, recv, recvCounts, recvDisplacements, streams.ownStream());
+        plan.exchange();
+        return plan;
+    }
+
+    /** Exchanges the elements of a plan. */
+    void exchange(AllToAllvPlan<?> plan, CudaStream stream) {
+        plan.check(core);
+        checks.stream(stream);
+        plan.run(stream);
+    }
+
+    /** Frees the memory of the exchanges. */
+    void close() {
+        buffers.close();
+    }
+}

@@ -1,0 +1,30 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.internal.communicator.CommunicatorState;
+import io.github.nccl4j.library.NcclException;
+
+/** The properties of a communicator that records, events and answers to other ranks contain. For any thread, also after its end. */
+interface CommunicatorInfo {
+    NcclLibrary library();
+
+    Device device();
+
+    /** The name from the configuration; empty if there is none. */
+    String name();
+
+    /** A text that identifies the communicator on all its ranks. Does not reveal the unique id. */
+    String identity();
+
+    /** The rank, also before the communicator is created; 0 if not known yet. */
+    int expectedRank();
+
+    /** The size, also before the communicator is created; 0 if not known yet. */
+    int expectedSize();
+
+    CommunicatorState state();
+
+    /** The first failure, or null. */
+    NcclException failure();
+
+    OperationLog operationLog();
+}

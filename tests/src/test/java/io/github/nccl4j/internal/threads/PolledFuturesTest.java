@@ -1,0 +1,77 @@
+package io.github.nccl4j.internal.threads;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Futures that one thread completes by polling. */
+@Timeout(value = 2, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class PolledFuturesTest {
+    /** Each test has a name of its own, because the threads of earlier tests linger. */
+    private final String thread = "polled futures " + System.identityHashCode(this);
+
+    private final PolledFutures futures = new PolledFutures(thread);
+
+    @Test
+    void aTrueConditionNeedsNoThread() {
+        assertTrue(futures.when(() -> true).isDone());
+        assertTrue(Thread.getAllStackTraces().keySet().stream()
+                .noneMatch(one -> one.getName().equals(thread)));
+    }
+
+    @Test
+    void theThreadCompletesAFutureWhenItsConditionIsTrue() throws Exception {
+        AtomicReference<Thread> asked = new AtomicReference<>();
+        AtomicInteger left = new AtomicInteger(3);
+        CompletableFuture<Void> future = futures.when(() -> {
+            asked.set(Thread.currentThread());
+            return left.decrementAndGet() == 0;
+        });
+        future.get();
+        assertEquals(thread, asked.get().getName());
+        assertEquals(0, left.get(), "polled after its completion");
+    }
+
+    @Test
+    void anExceptionOfTheConditionCompletesTheFuture() {
+        RuntimeException planted = new IllegalStateException("planted");
+        CompletableFuture<Void> atOnce = futures.when(() -> {
+            throw planted;
+        });
+        assertTrue(atOnce.isCompletedExceptionally());
+        AtomicInteger left = new AtomicInteger(2);
+        CompletableFuture<Void> later = futures.when(() -> {
+            if (left.decrementAndGet() == 0) {
+                throw planted;
+            }
+            return false;
+        });
+        assertSame(planted, assertThrows(ExecutionException.class, later::get).getCause());
+    }
+
+    @Test
+    void oneFailureDoesNotAffectTheOthers() throws Exception {
+        AtomicInteger left = new AtomicInteger(20);
+        CompletableFuture<Void> good = futures.when(() -> left.decrementAndGet() == 0);
+        AtomicInteger rest = new AtomicInteger(2);
+        CompletableFuture<Void> bad = futures.when(() -> {
+            if (rest.decrementAndGet() == 0) {
+                throw new IllegalStateException("planted");
+            }
+            return false;
+        });
+        assertThrows(ExecutionException.class, bad::get);
+        assertFalse(good.isCompletedExceptionally());
+        good.get();
+    }
+}
