@@ -38,7 +38,10 @@ public final class HeaderCheck {
     private final Header header;
     private final Release release;
     private final Layout layout;
+    /** The layout of our headers, computed for the first comparison. */
     private Map<String, String> ourLayout;
+
+    private Map<String, String> ourDeviceLayout;
 
     /**
      * The result of a check. Immutable.
@@ -256,11 +259,14 @@ public final class HeaderCheck {
         Header ours = DeviceHeader.without(DeviceHeader.plain(parsed, parsed), left);
         Header theirs = DeviceHeader.without(all, left);
         int compared = new DeclarationComparison(ours, theirs, differences).run();
-        Map<String, String> ourValues = layout.of(
-                "#include \"" + ourFile.toAbsolutePath() + "\"\n",
-                List.of(file.toAbsolutePath().getParent()),
-                parsed,
-                parsed);
+        if (ourDeviceLayout == null) {
+            ourDeviceLayout = layout.of(
+                    "#include \"" + ourFile.toAbsolutePath() + "\"\n",
+                    List.of(file.toAbsolutePath().getParent()),
+                    parsed,
+                    parsed);
+        }
+        Map<String, String> ourValues = ourDeviceLayout;
         Map<String, String> theirValues = new LinkedHashMap<>(layout.of(DeviceHeader.INCLUDES, folders, all, parsed));
         if (theirRelease.compareTo(Known.WIDE_TYPE) < 0) {
             Known.SMALL_TYPE.forEach((name, value) -> theirValues.computeIfPresent(

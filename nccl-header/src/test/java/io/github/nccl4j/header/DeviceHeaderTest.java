@@ -28,15 +28,16 @@ class DeviceHeaderTest {
     @TempDir
     private Path folder;
 
-    private HeaderCheck check(String compiler) throws Exception {
-        return new HeaderCheck(OurHeader.FILE, OurHeader.SHIM, compiler);
-    }
-
     private HeaderCheck.Report check(String old, String replacement) throws Exception {
         return check(Files.readString(OurHeader.FILE), old, replacement);
     }
 
     private HeaderCheck.Report check(String nccl, String old, String replacement) throws Exception {
+        install(nccl, old, replacement);
+        return OurHeader.check().checkDevice(folder).orElseThrow();
+    }
+
+    private void install(String nccl, String old, String replacement) throws Exception {
         String text = Files.readString(OurHeader.DEVICE);
         // C++ uses the tags, and declares several fields together.
         text = text.replace("typedef struct ncclTeam {\n  int nRanks;\n  int rank;\n  int stride;\n} ncclTeam_t;", """
@@ -61,7 +62,6 @@ class DeviceHeaderTest {
         Files.writeString(parts.resolve("comm__types.h"), KERNELS);
         Files.writeString(folder.resolve("nccl_device/host.h"), "#include \"core.h\"\n");
         Files.writeString(folder.resolve("nccl_device/core.h"), text);
-        return check("g++").checkDevice(folder).orElseThrow();
     }
 
     @Test
@@ -130,14 +130,15 @@ class DeviceHeaderTest {
     @Test
     void missingDeviceHeaderGivesNoReport() throws Exception {
         Files.writeString(folder.resolve("nccl.h"), Files.readString(OurHeader.FILE));
-        assertEquals(Optional.empty(), check("g++").checkDevice(folder));
-        assertEquals(1, check("g++").checkAll(folder).size());
+        assertEquals(Optional.empty(), OurHeader.check().checkDevice(folder));
+        assertEquals(1, OurHeader.check().checkAll(folder).size());
     }
 
     @Test
     void comparesNothingWithoutACompiler() throws Exception {
-        check("", "");
-        HeaderCheck.Report report = check("/none/g++").checkDevice(folder).orElseThrow();
+        install(Files.readString(OurHeader.FILE), "", "");
+        HeaderCheck.Report report =
+                OurHeader.check("/none/g++").checkDevice(folder).orElseThrow();
         assertTrue(report.passed());
         assertEquals(0, report.compared());
         assertTrue(report.note().contains("NCCL4J_CXX"), report.note());

@@ -17,12 +17,11 @@ class HeaderCheckTest {
     private Path folder;
 
     private HeaderCheck.Report check(String theirs) throws Exception {
-        return check(theirs, "g++");
+        return check(theirs, OurHeader.check());
     }
 
-    private HeaderCheck.Report check(String theirs, String compiler) throws Exception {
-        Path file = Files.writeString(folder.resolve("nccl.h"), theirs);
-        return new HeaderCheck(OurHeader.FILE, OurHeader.SHIM, compiler).check(file);
+    private HeaderCheck.Report check(String theirs, HeaderCheck check) throws Exception {
+        return check.check(Files.writeString(folder.resolve("nccl.h"), theirs));
     }
 
     @Test
@@ -129,7 +128,7 @@ class HeaderCheckTest {
     @Test
     void comparesDeclarationsWithoutACompiler() throws Exception {
         HeaderCheck.Report report =
-                check(OurHeader.with("ncclScalarDevice = 0", "ncclScalarDevice = 1"), "/nowhere/g++");
+                check(OurHeader.with("ncclScalarDevice = 0", "ncclScalarDevice = 1"), OurHeader.check("/nowhere/g++"));
         assertEquals(1, report.differences().size(), report.lines().toString());
         assertTrue(report.lines().get(1).contains("layouts not compared: no C++ compiler: "));
     }

@@ -13,7 +13,21 @@ final class OurHeader {
     static final Path SHIM =
             Path.of("../nccl-presets/src/main/native/shim").toAbsolutePath().normalize();
 
+    private static HeaderCheck check;
+
     private OurHeader() {}
+
+    /** Returns one check for all tests, which compiles our headers once. */
+    static synchronized HeaderCheck check() throws IOException {
+        if (check == null) {
+            check = check("g++");
+        }
+        return check;
+    }
+
+    static HeaderCheck check(String compiler) throws IOException {
+        return new HeaderCheck(FILE, SHIM, compiler);
+    }
 
     static String text() throws IOException {
         return Files.readString(FILE);

@@ -61,6 +61,19 @@ class BatchTest {
         }
     }
 
+    /** On host memory a call reads the buffers itself, and holds them that long. */
+    @Test
+    void withoutAGroupBuffersArePinnedDuringTheCall() {
+        try (Communicator communicator = alone();
+                DeviceBuffer<Int32> send = numbers(7);
+                DeviceBuffer<Int32> recv = numbers()) {
+            communicator.allReduce(send, recv, ReduceOp.SUM, STREAM);
+            assertEquals(0, send.pins());
+            assertEquals(0, recv.pins());
+            assertArrayEquals(from(7), content(recv));
+        }
+    }
+
     @Test
     void manyBuffersArePinnedUntilTheLaunch() {
         DeviceBuffer<?>[] buffers = new DeviceBuffer<?>[LENGTH];

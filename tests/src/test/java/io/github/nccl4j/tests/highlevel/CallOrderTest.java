@@ -1,6 +1,7 @@
 package io.github.nccl4j.tests.highlevel;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.github.nccl4j.highlevel.Communicator;
@@ -8,7 +9,9 @@ import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.NcclResultException;
 import io.github.nccl4j.highlevel.ReduceOp;
+import io.github.nccl4j.highlevel.RevokeFlag;
 import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.highlevel.WindowFlag;
 import io.github.nccl4j.tests.ChildJvm;
@@ -47,10 +50,13 @@ class CallOrderTest {
             extern "C" const char* ncclGetErrorString(int) { return "stub"; }
             extern "C" const char* ncclGetLastError(void*) { return ""; }
             API ncclGetUniqueId(Id* id) { id->bytes[0] = 1; return 0; }
-            API ncclCommInitRank(Comm** comm, int, Id, int) { return make(comm); }
-            API ncclCommInitRankConfig(Comm** comm, int, Id, int, void*) { return make(comm); }
+            // With the variable STUB_RESULT, fails after it has written the handle.
+            static int create(Comm** comm) { return make(comm), getenv("STUB_RESULT") ? atoi(getenv("STUB_RESULT")) : 0; }
+            API ncclCommInitRank(Comm** comm, int, Id, int) { return create(comm); }
+            API ncclCommInitRankConfig(Comm** comm, int, Id, int, void*) { return create(comm); }
             API ncclCommSplit(Comm*, int, int, Comm** comm, void*) { return make(comm); }
-            API ncclCommGetAsyncError(Comm*, int* error) { *error = 0; return 0; }
+            // A revoked communicator has an error.
+            API ncclCommGetAsyncError(Comm* comm, int* error) { *error = comm->revoked ? 6 : 0; return 0; }
             API ncclCommCount(Comm*, int* count) { *count = 1; return 0; }
             API ncclCommUserRank(Comm*, int* rank) { *rank = 0; return 0; }
             API ncclCommCuDevice(Comm*, int* device) { *device = 0; return 0; }
@@ -80,10 +86,14 @@ class CallOrderTest {
     private Path folder;
 
     private List<String> calls(String scenario) throws IOException {
+        return calls(scenario, new ChildJvm());
+    }
+
+    private List<String> calls(String scenario, ChildJvm jvm) throws IOException {
         assumeTrue(System.getProperty("nccl4j.test.cuda") != null, "needs the natives of JavaCPP Presets CUDA");
         Path log = Files.createFile(folder.resolve("calls"));
         ChildJvm.Outcome outcome = FakeCuda.build(folder.resolve("cuda"))
-                .jvm(new ChildJvm())
+                .jvm(jvm)
                 .environment("STUB_LOG", log.toString())
                 .property("nccl4j.library", Cxx.library(folder, "order", LIBRARY))
                 .run(Scenario.class, scenario);
@@ -101,11 +111,34 @@ class CallOrderTest {
         assertEquals(List.of("enter 1", "revoke 1", "leave 1", "abort 1"), calls("abort"));
     }
 
+    @Test
+    void abortsOwnedCommunicatorsFirst() throws IOException {
+        assertEquals(List.of("abort 2", "abort 1"), calls("abort-owned"));
+    }
+
+    /** Destroying it frees it: NCCL has ended its work. */
+    @Test
+    void revokedCommunicatorIsNotAborted() throws IOException {
+        assertEquals(List.of("revoke 1"), calls("revoke"));
+    }
+
+    /** NCCL has freed it already, whatever the handle is. */
+    @Test
+    void nothingIsCalledAfterACreationThatFailed() throws IOException {
+        assertEquals(List.of(), calls("create", new ChildJvm().environment("STUB_RESULT", "2")));
+    }
+
     /** In a JVM of its own, where the device is a fake. */
     static final class Scenario {
         private Scenario() {}
 
         public static void main(String[] args) throws Exception {
+            if (args[0].equals("create")) {
+                assertThrows(
+                        NcclResultException.class,
+                        () -> Communicator.builder().device(Device.cuda(0)).create(UniqueId.create(), 0, 1));
+                return;
+            }
             try (DeviceBuffer<Int32> one = Device.cuda(0).allocateForWindow(ElementType.INT32, 1024);
                     DeviceBuffer<Int32> two = Device.cuda(0).allocateForWindow(ElementType.INT32, 1024);
                     Communicator parent =
@@ -114,6 +147,11 @@ class CallOrderTest {
                     parent.registerWindow(one, WindowFlag.COLL_SYMMETRIC);
                     parent.own(parent.split(0, 0));
                     parent.registerWindow(two, WindowFlag.COLL_SYMMETRIC);
+                } else if (args[0].equals("abort-owned")) {
+                    parent.own(parent.split(0, 0));
+                    parent.abort();
+                } else if (args[0].equals("revoke")) {
+                    parent.revoke(RevokeFlag.DEFAULT);
                 } else {
                     CompletableFuture<Void> ended = OtherThread.startInside(
                             parent, "in a call", () -> parent.allReduce(one, ReduceOp.SUM, parent.stream()));

@@ -18,7 +18,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 
 /** The ranks of a communicator on the host engine, each in a thread of this process. */
 final class RankThreads {
-    private static final Duration LIMIT = Duration.ofSeconds(50);
+    private static final Duration LIMIT = Duration.ofMinutes(5);
 
     static final CudaStream STREAM = CudaStream.defaultOf(Device.host());
 

@@ -134,7 +134,7 @@ class HostEngineDeviceTest {
             int rank = r;
             ranks.add(() -> run(id, rank, count));
         }
-        return Threads.together(ranks, Duration.ofSeconds(100));
+        return Threads.together(ranks, Duration.ofMinutes(5));
     }
 
     private static String run(String id, int rank, int count) {

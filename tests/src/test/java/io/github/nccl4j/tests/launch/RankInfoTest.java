@@ -366,6 +366,9 @@ class RankInfoTest {
         assertEquals(
                 "WORLD_SIZE must be >= 5 for pod 4 with LOCAL_WORLD_SIZE 1: 4",
                 failure("JOB_COMPLETION_INDEX=4 WORLD_SIZE=4" + AT));
+        assertEquals(
+                "WORLD_SIZE must be >= 2147483648 for pod 2147483647 with LOCAL_WORLD_SIZE 1: 4",
+                failure("JOB_COMPLETION_INDEX=2147483647 WORLD_SIZE=4" + AT));
     }
 
     @Test
