@@ -213,11 +213,7 @@ public final class Communicator implements AutoCloseable {
 
     /* Creating. */
 
-    /**
-     * Returns a builder with the default settings for new communicators.
-     *
-     * @return a builder
-     */
+    /** {@return a builder with the default settings for new communicators} */
     public static CommunicatorBuilder builder() {
         return new CommunicatorBuilder();
     }
