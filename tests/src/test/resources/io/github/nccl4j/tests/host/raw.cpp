@@ -302,8 +302,15 @@ void farTooManyRanks() {
 // A limit of descriptors that came too late.
 
 void noPoll() {
-  inRanks(2, [](int rank, ncclComm_t comm) {
-    if (rank == 1) return;
+  // The limit is the process's: it must not hold while the other rank is created or destroyed.
+  std::atomic<int> stage{0};
+  inRanks(2, [&stage](int rank, ncclComm_t comm) {
+    if (rank == 1) {
+      stage = 1;
+      while (stage != 2) std::this_thread::yield();
+      return;
+    }
+    while (stage != 1) std::this_thread::yield();
     rlimit limit{};
     getrlimit(RLIMIT_NOFILE, &limit);
     rlim_t kept = limit.rlim_cur;
@@ -313,6 +320,7 @@ void noPoll() {
     tellResult(rank, ncclRecv(&byte, 1, ncclInt8, 1, comm, nullptr), comm);
     limit.rlim_cur = kept;
     setrlimit(RLIMIT_NOFILE, &limit);
+    stage = 2;
   });
 }
 
