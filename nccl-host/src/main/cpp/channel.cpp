@@ -40,7 +40,7 @@ struct Channel::Ring {
   // Both sides write the flags, but only around a wait: they stay in the caches of both while nobody waits.
   alignas(64) std::atomic<uint32_t> readerWaits;
   std::atomic<uint32_t> writerWaits;
-  std::atomic<uint32_t> news;  // number of announcements of the writer
+  std::atomic<uint32_t> announcements;  // of the writer, for control messages
 };
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free, "shared between processes");
@@ -199,15 +199,15 @@ void Channel::disarm() {
   readDoorbell();
 }
 
-void Channel::announceNews() {
-  if (rings_) out_->news++;
+void Channel::announceMessage() {
+  if (rings_) out_->announcements++;
 }
 
-bool Channel::newsArrived() {
+bool Channel::messageAnnounced() {
   if (!rings_) return true;
-  uint32_t news = in_->news.load();
-  if (news == newsSeen_) return false;
-  newsSeen_ = news;
+  uint32_t announcements = in_->announcements.load();
+  if (announcements == announcementsSeen_) return false;
+  announcementsSeen_ = announcements;
   return true;
 }
 
@@ -237,7 +237,7 @@ void Channel::reset() {
   rings_.reset();
   out_ = in_ = nullptr;
   written_ = read_ = peerWritten_ = peerRead_ = 0;
-  newsSeen_ = 0;
+  announcementsSeen_ = 0;
   armed_ = ended_ = false;
 }
 

@@ -50,10 +50,10 @@ class Channel {
   /** True if the end of the peer was seen; bytes may still be readable. */
   bool ended() const { return ended_; }
 
-  /** Makes newsArrived return true at the peer. Call after a message on another stream to that peer. */
-  void announceNews();
+  /** Makes messageAnnounced true at the peer. Call after a message on the control stream to that peer. */
+  void announceMessage();
   /** True once for all announcements of the peer; always true without shared memory. */
-  bool newsArrived();
+  bool messageAnnounced();
   /** Ends this side's sending. The peer can still read the bytes that were sent. */
   void endSending();
   void reset();
@@ -80,7 +80,7 @@ class Channel {
   uint64_t read_ = 0;
   uint64_t peerWritten_ = 0;
   uint64_t peerRead_ = 0;
-  uint32_t newsSeen_ = 0;
+  uint32_t announcementsSeen_ = 0;
   bool armed_ = false;
   bool ended_ = false;
 };

@@ -162,7 +162,7 @@ void Comm::breakDown(ncclResult_t code, const std::string& text, ncclResult_t co
     // The end of the stream replaces the unsent reason: a rank that only waits for signals sees nothing else.
     if (!sendControl(peer, ControlKind::Fault, codeForOthers, text) && peer.control.valid()) {
       shutdown(peer.control.get(), SHUT_WR);
-      peer.data.announceNews();
+      peer.data.announceMessage();
     }
     // This rank sends no more elements; the peer can still read those in transit.
     peer.data.endSending();
@@ -185,7 +185,7 @@ bool Comm::sendControl(Peer& peer, ControlKind kind, int code, const std::string
   try {
     // Control streams carry only a few short messages, so their buffers have space.
     bool sent = sendSome(peer.control.get(), &message, sizeof message) == sizeof message;
-    peer.data.announceNews();
+    peer.data.announceMessage();
     return sent;
   } catch (const Failure&) {
     return false;
@@ -287,7 +287,7 @@ bool Comm::openLane(Peer& peer) {
   Control message;
   message.kind = ControlKind::Lane;
   long sent = sendWithDescriptor(peer.control.get(), &message, sizeof message, theirs.get());
-  peer.data.announceNews();
+  peer.data.announceMessage();
   if (sent == sizeof message) {
     peer.lane = std::move(mine);
     return true;
@@ -338,7 +338,7 @@ void Comm::leave(ControlKind kind) {
 void Comm::closeSockets() {
   for (Peer& peer : peers) {
     peer.control.reset();
-    peer.data.announceNews();
+    peer.data.announceMessage();
     peer.data.reset();
     peer.lane.reset();
     peer.passed.reset();

@@ -191,7 +191,7 @@ class Comm {
     bool all = ++controlReads_ % kFullReadPeriod == 0;
     for (Peer& peer : peers) {
       if (!peer.control.valid()) continue;
-      bool announced = peer.data.newsArrived();
+      bool announced = peer.data.messageAnnounced();
       if (all || announced) readControl(peer, during().c_str());
     }
   }

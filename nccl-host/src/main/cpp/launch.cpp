@@ -17,7 +17,8 @@ constexpr size_t kShort = 512 << 10;
 void checkMessagesToOneself(const Comm& comm, const std::vector<Operation>& operations) {
   std::vector<const Operation*> sends, recvs;
   for (const Operation& message : operations) {
-    if (isPointToPoint(message.call) && message.root == comm.rank) (message.call == Call::Send ? sends : recvs).push_back(&message);
+    if (!isPointToPoint(message.call) || message.root != comm.rank) continue;
+    (message.call == Call::Send ? sends : recvs).push_back(&message);
   }
   if (sends.size() != recvs.size()) {
     fail(
