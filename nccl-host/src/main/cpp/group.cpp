@@ -83,6 +83,10 @@ ncclResult_t submit(const std::shared_ptr<Comm>& comm, Operation operation, Stre
 }
 
 ncclResult_t submit(std::vector<InitJob> jobs) {
+  const std::vector<InitJob>& earlier = group().jobs;
+  if (insideGroup() && !earlier.empty() && earlier.front().background != jobs.front().background) {
+    fail(ncclInvalidArgument, "a group can't create both blocking and non-blocking communicators");
+  }
   for (InitJob& job : jobs) announce(job);
   if (!insideGroup()) return runJobs(std::move(jobs));
   bool background = false;

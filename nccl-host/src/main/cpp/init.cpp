@@ -74,7 +74,7 @@ ncclConfig_t readConfig(const ncclConfig_t* given, const char* call) {
     fail(ncclInvalidArgument, "%s : config.%s is %d, but must be in %d..%d", call, field, value, least, most);
   };
   check("blocking", config.blocking, 0, 1);
-  check("cgaClusterSize", config.cgaClusterSize, 0, 8);
+  check("cgaClusterSize", config.cgaClusterSize, 0, INT_MAX);
   check("minCTAs", config.minCTAs, 1, INT_MAX);
   check("maxCTAs", config.maxCTAs, 1, INT_MAX);
   check("splitShare", config.splitShare, 0, 1);
@@ -108,7 +108,8 @@ CommSettings settingsOf(const ncclConfig_t* given, const CommSettings& inherited
   if (given == nullptr) return inherited;
   ncclConfig_t config = readConfig(given, call);
   CommSettings settings;
-  settings.blocking = config.blocking == NCCL_CONFIG_UNDEF_INT ? inherited.blocking : config.blocking != 0;
+  // As in NCCL, a configuration that leaves the field unset makes a communicator that blocks, whatever the parent does.
+  settings.blocking = config.blocking == NCCL_CONFIG_UNDEF_INT || config.blocking != 0;
   if (config.numRmaCtx != NCCL_CONFIG_UNDEF_INT) settings.rmaContexts = config.numRmaCtx;
   if (config.numRmaSig != NCCL_CONFIG_UNDEF_INT) settings.rmaSignals = config.numRmaSig;
   return settings;

@@ -21,7 +21,8 @@ namespace {
 constexpr size_t kBlock = 512;
 
 // Small binary floats: E exponent bits, M mantissa bits. kFinite: no infinity, the largest code is the only NaN (e4m3).
-template <class Bits, int E, int M, bool kFinite>
+// kSaturates: results never are infinity.
+template <class Bits, int E, int M, bool kFinite, bool kSaturates>
 struct SmallFloat {
   using Wire = Bits;
   using Acc = float;
@@ -31,7 +32,7 @@ struct SmallFloat {
   static constexpr uint32_t kSign = 1u << (E + M);
   static constexpr uint32_t kInfinity = kExponentMask << M;
   static constexpr uint32_t kNaN = kFinite ? kSign - 1 : kInfinity | (1u << (M - 1));
-  static constexpr uint32_t kLargest = kFinite ? kNaN - 1 : kInfinity;
+  static constexpr uint32_t kLargest = kFinite ? kNaN - 1 : kSaturates ? kInfinity - 1 : kInfinity;
 
   static float bitsToFloat(uint32_t bits) {
     float value;
@@ -96,19 +97,18 @@ struct Bfloat16 {
   }
 };
 
-// A type that is folded in itself or in a wider type.
-template <class T, class A = T>
+// A type that is folded in itself.
+template <class T>
 struct Plain {
   using Wire = T;
-  using Acc = A;
-  static A load(T value) { return value; }
-  static T store(A value) { return static_cast<T>(value); }
+  using Acc = T;
+  static T load(T value) { return value; }
+  static T store(T value) { return value; }
 };
 
-using Half = SmallFloat<uint16_t, 5, 10, false>;
-using Float8e4m3 = SmallFloat<uint8_t, 4, 3, true>;
-using Float8e5m2 = SmallFloat<uint8_t, 5, 2, false>;
-__extension__ typedef __int128 Wide;
+using Half = SmallFloat<uint16_t, 5, 10, false, false>;
+using Float8e4m3 = SmallFloat<uint8_t, 4, 3, true, true>;
+using Float8e5m2 = SmallFloat<uint8_t, 5, 2, false, true>;
 
 template <class T>
 T add(T a, T b) {
@@ -119,7 +119,6 @@ T add(T a, T b) {
     return a + b;
   }
 }
-Wide add(Wide a, Wide b) { return a + b; }
 
 template <class T>
 T multiply(T a, T b) {
@@ -128,6 +127,16 @@ T multiply(T a, T b) {
     return static_cast<T>(static_cast<Unsigned>(a) * static_cast<Unsigned>(b));
   } else {
     return a * b;
+  }
+}
+
+/** Truncated toward zero. */
+template <class T>
+T quotient(T sum, int ranks) {
+  if constexpr (std::is_signed_v<T>) {
+    return static_cast<T>(sum / static_cast<int64_t>(ranks));
+  } else {
+    return static_cast<T>(sum / static_cast<uint64_t>(ranks));
   }
 }
 
@@ -192,39 +201,29 @@ void foldAs(int op, void* dst, const void* const* inputs, int ranks, size_t coun
       auto combine = [&](auto&& with) {
         for (size_t i = 0; i < block; i++) sum[i] = with(sum[i], loadAt<Codec>(bytes, i));
       };
-      if constexpr (std::is_same_v<Acc, Wide>) {
-        if (rank > 0) combine([](Acc a, Acc b) { return add(a, b); });
-      } else {
-        if (op == kPreMulSum) {
-          Acc scalar = scalarOf<Codec>(scalars[rank]);
-          if (rank == 0) {
-            for (size_t i = 0; i < block; i++) sum[i] = multiply(sum[i], scalar);
-          } else {
-            combine([scalar](Acc a, Acc b) { return add(a, multiply(b, scalar)); });
-          }
+      if (op == kPreMulSum || (op == ncclAvg && std::is_floating_point_v<Acc>)) {
+        Acc scalar = op == ncclAvg ? Acc(1) / static_cast<Acc>(ranks) : scalarOf<Codec>(scalars[rank]);
+        if (rank == 0) {
+          for (size_t i = 0; i < block; i++) sum[i] = multiply(sum[i], scalar);
+        } else {
+          combine([scalar](Acc a, Acc b) { return add(a, multiply(b, scalar)); });
         }
-        if (rank == 0 || op == kPreMulSum) continue;
-        switch (op) {
-          case ncclProd: combine([](Acc a, Acc b) { return multiply(a, b); }); break;
-          case ncclMax: combine([](Acc a, Acc b) { return larger(a, b); }); break;
-          case ncclMin: combine([](Acc a, Acc b) { return smaller(a, b); }); break;
-          default: combine([](Acc a, Acc b) { return add(a, b); });
-        }
+        continue;
+      }
+      if (rank == 0) continue;
+      switch (op) {
+        case ncclProd: combine([](Acc a, Acc b) { return multiply(a, b); }); break;
+        case ncclMax: combine([](Acc a, Acc b) { return larger(a, b); }); break;
+        case ncclMin: combine([](Acc a, Acc b) { return smaller(a, b); }); break;
+        default: combine([](Acc a, Acc b) { return add(a, b); });
       }
     }
-    if (op == ncclAvg) {
-      for (size_t i = 0; i < block; i++) sum[i] = sum[i] / static_cast<Acc>(ranks);
+    if constexpr (std::is_integral_v<Acc>) {
+      if (op == ncclAvg) {
+        for (size_t i = 0; i < block; i++) sum[i] = quotient(sum[i], ranks);
+      }
     }
     storeBlock<Codec>(dst, start, sum, block);
-  }
-}
-
-template <class T>
-void foldInteger(int op, void* dst, const void* const* inputs, int ranks, size_t count, const uint64_t* scalars) {
-  if (op == ncclAvg) {
-    foldAs<Plain<T, Wide>>(op, dst, inputs, ranks, count, scalars);
-  } else {
-    foldAs<Plain<T>>(op, dst, inputs, ranks, count, scalars);
   }
 }
 
@@ -234,12 +233,12 @@ void fold(
     ncclDataType_t type, int op, void* dst, const void* const* inputs, int ranks, size_t count,
     const uint64_t* scalars) {
   switch (type) {
-    case ncclInt8: return foldInteger<int8_t>(op, dst, inputs, ranks, count, scalars);
-    case ncclUint8: return foldInteger<uint8_t>(op, dst, inputs, ranks, count, scalars);
-    case ncclInt32: return foldInteger<int32_t>(op, dst, inputs, ranks, count, scalars);
-    case ncclUint32: return foldInteger<uint32_t>(op, dst, inputs, ranks, count, scalars);
-    case ncclInt64: return foldInteger<int64_t>(op, dst, inputs, ranks, count, scalars);
-    case ncclUint64: return foldInteger<uint64_t>(op, dst, inputs, ranks, count, scalars);
+    case ncclInt8: return foldAs<Plain<int8_t>>(op, dst, inputs, ranks, count, scalars);
+    case ncclUint8: return foldAs<Plain<uint8_t>>(op, dst, inputs, ranks, count, scalars);
+    case ncclInt32: return foldAs<Plain<int32_t>>(op, dst, inputs, ranks, count, scalars);
+    case ncclUint32: return foldAs<Plain<uint32_t>>(op, dst, inputs, ranks, count, scalars);
+    case ncclInt64: return foldAs<Plain<int64_t>>(op, dst, inputs, ranks, count, scalars);
+    case ncclUint64: return foldAs<Plain<uint64_t>>(op, dst, inputs, ranks, count, scalars);
     case ncclFloat16: return foldAs<Half>(op, dst, inputs, ranks, count, scalars);
     case ncclFloat32: return foldAs<Plain<float>>(op, dst, inputs, ranks, count, scalars);
     case ncclFloat64: return foldAs<Plain<double>>(op, dst, inputs, ranks, count, scalars);

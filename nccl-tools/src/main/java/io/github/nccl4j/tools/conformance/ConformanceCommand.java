@@ -19,6 +19,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
@@ -85,6 +86,25 @@ public final class ConformanceCommand implements Callable<Integer> {
     private boolean windows;
 
     @Option(
+            names = "--compare-engines",
+            description =
+                    "Run the same calls with NCCL and on the host engine, and print where return codes or elements "
+                            + "differ. Exit code 1 if they do.")
+    private boolean compareEngines;
+
+    @Option(
+            names = "--record",
+            paramLabel = "FILE",
+            description = "With --compare-engines: write the results of NCCL to a file.")
+    private Path record;
+
+    @Option(
+            names = "--recorded",
+            paramLabel = "FILE",
+            description = "With --compare-engines: read the results of NCCL from such a file. Needs no GPU.")
+    private Path recorded;
+
+    @Option(
             names = "--only",
             paramLabel = "REGEX",
             defaultValue = "",
@@ -148,6 +168,9 @@ public final class ConformanceCommand implements Callable<Integer> {
         Optional<RankInfo> self = launch.self();
         if (self.isPresent()) {
             return launch.runRank(this::runRank, self.get());
+        }
+        if (compareEngines) {
+            return compareEngines();
         }
         boolean anywhere = !processes && !threads && !oneThread;
         if ((anywhere || processes) && runProcesses() == Launcher.TIMED_OUT) {
@@ -272,6 +295,50 @@ public final class ConformanceCommand implements Callable<Integer> {
         }
     }
 
+    // --- two engines
+    // ---------------------------------------------------------------------------------------------------
+
+    private int compareEngines() throws IOException, InterruptedException {
+        EngineResults nccl = recorded == null ? results(Engine.NCCL) : EngineResults.read(recorded);
+        if (record != null) {
+            nccl.write(record);
+        }
+        EngineResults host = results(Engine.HOST);
+        Map<String, String> differences = EngineComparison.differences(nccl, host, launch.ranks());
+        EngineComparison.print(nccl, host, differences, System.out);
+        return differences.isEmpty() ? 0 : 1;
+    }
+
+    /** Runs the ranks on an engine. */
+    private EngineResults results(Engine engine) throws IOException, InterruptedException {
+        Path folder = Files.createTempDirectory("nccl4j-engines");
+        try {
+            List<String> options = new ArrayList<>(List.of("-D" + REPORTS + "=" + folder));
+            if (engine == Engine.HOST) {
+                options.addAll(List.of("-Dnccl4j.engine=host", "-Dnccl4j.library="));
+            }
+            long unreturned = 0;
+            int code;
+            while ((code = launch.launch(Main.class, options)) != 0) {
+                // A call that doesn't return is a result, and the ranks that start next leave it out.
+                long more = Files.exists(file(folder, 0))
+                        ? EngineResults.read(file(folder, 0)).unreturned()
+                        : 0;
+                if (more == unreturned) {
+                    throw new IOException("the ranks on " + engine + " ended with exit code " + code);
+                }
+                unreturned = more;
+            }
+            List<EngineResults> ranks = new ArrayList<>();
+            for (int rank = 0; rank < launch.ranks(); rank++) {
+                ranks.add(EngineResults.read(file(folder, rank)));
+            }
+            return EngineResults.ofRanks(ranks);
+        } finally {
+            delete(folder);
+        }
+    }
+
     private static Path file(Path folder, int rank) {
         return folder.resolve("rank" + rank);
     }
@@ -289,8 +356,13 @@ public final class ConformanceCommand implements Callable<Integer> {
         if (self.rank() == 0) {
             System.out.println(NcclLibrary.get());
         }
-        runVariants(self, ids(self, patience));
         String reports = System.getProperty(REPORTS);
+        if (compareEngines) {
+            Path file = file(Path.of(reports), self.rank());
+            new EngineComparison(self, patience, watch, only.asPredicate(), file).run(device(self));
+            return 0;
+        }
+        runVariants(self, ids(self, patience));
         if (reports != null) {
             // The launcher counts the failures; it would end ranks that are not that far if this one failed.
             total.write(file(Path.of(reports), self.rank()));
@@ -303,9 +375,7 @@ public final class ConformanceCommand implements Callable<Integer> {
     }
 
     private void runVariants(RankInfo self, List<UniqueId> ids) throws Exception {
-        Device device = NcclLibrary.get().engine() == Engine.HOST
-                ? Device.host()
-                : Device.cuda(self.device(Device.cudaCount()));
+        Device device = device(self);
         for (int i = 0; i < ids.size(); i++) {
             Variant variant = variants().get(i);
             long start = System.nanoTime();
@@ -319,6 +389,10 @@ public final class ConformanceCommand implements Callable<Integer> {
             }
             total.addAll(report);
         }
+    }
+
+    private static Device device(RankInfo self) {
+        return NcclLibrary.get().engine() == Engine.HOST ? Device.host() : Device.cuda(self.device(Device.cudaCount()));
     }
 
     /** One for each variant; all at once, to meet once. */

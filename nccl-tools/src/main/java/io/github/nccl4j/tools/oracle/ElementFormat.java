@@ -18,7 +18,7 @@ public enum ElementFormat {
     FLOAT64(nccl.ncclFloat64, 8),
     BFLOAT16(nccl.ncclBfloat16, 2, new SmallFloat(8, 7, SmallFloat.Top.INFINITY)),
     FLOAT8E4M3(nccl.ncclFloat8e4m3, 1, new SmallFloat(4, 3, SmallFloat.Top.SATURATING)),
-    FLOAT8E5M2(nccl.ncclFloat8e5m2, 1, new SmallFloat(5, 2, SmallFloat.Top.INFINITY));
+    FLOAT8E5M2(nccl.ncclFloat8e5m2, 1, new SmallFloat(5, 2, SmallFloat.Top.SATURATING_BELOW_INFINITY));
 
     private static final ElementFormat[] BY_CODE = values();
 
@@ -90,7 +90,15 @@ public enum ElementFormat {
 
     /** An element of an integer type. */
     public BigInteger integer(ByteBuffer buffer, int index) {
-        long bits = bits(buffer, index);
+        return wrapped(bits(buffer, index));
+    }
+
+    /** The number that an integer becomes in an integer type, which wraps around. */
+    public BigInteger wrapped(BigInteger value) {
+        return wrapped(value.longValue());
+    }
+
+    private BigInteger wrapped(long bits) {
         int unused = 64 - 8 * size;
         return signed
                 ? BigInteger.valueOf(bits << unused >> unused)
@@ -132,7 +140,8 @@ public enum ElementFormat {
         };
     }
 
-    private void putBits(ByteBuffer buffer, int index, long bits) {
+    /** Puts an element by its bits; those above the element's size have no effect. */
+    public void putBits(ByteBuffer buffer, int index, long bits) {
         int at = index * size;
         switch (size) {
             case 1 -> buffer.put(at, (byte) bits);
@@ -140,5 +149,48 @@ public enum ElementFormat {
             case 4 -> buffer.putInt(at, (int) bits);
             default -> buffer.putLong(at, bits);
         }
+    }
+
+    /** The bits of values at the borders of what the type can hold, of NaN and -0, and of a few in between. */
+    public long[] specialValues() {
+        if (integer) {
+            long low = signed ? -1L << (8 * size - 1) : 0;
+            long high = signed ? ~low : -1L >>> (64 - 8 * size);
+            long middle = (high >>> 1) + 1;
+            return new long[] {0, 1, 2, 3, 7, 100, 101, middle, -100, -101, -1, low + 1, low, high - 1, high};
+        }
+        int mantissa = mantissaBits();
+        long exponents = (1L << (8 * size - 1 - mantissa)) - 1;
+        long one = exponents / 2 << mantissa;
+        boolean finite = this == FLOAT8E4M3;
+        long infinity = finite ? (1L << 7) - 1 : exponents << mantissa;
+        long[] positive = {
+            0,
+            1,
+            (1L << mantissa) - 1,
+            1L << mantissa,
+            one - 1,
+            one,
+            one + 1,
+            one | 3L << mantissa - 2,
+            infinity - 1,
+            infinity
+        };
+        long sign = 1L << (8 * size - 1);
+        long[] all = new long[2 * positive.length + 1];
+        for (int i = 0; i < positive.length; i++) {
+            all[i] = positive[i];
+            all[positive.length + i] = positive[i] | sign;
+        }
+        all[2 * positive.length] = finite ? infinity : infinity | 1L << mantissa - 1;
+        return all;
+    }
+
+    private int mantissaBits() {
+        return switch (this) {
+            case FLOAT32 -> 23;
+            case FLOAT64 -> 52;
+            default -> Integer.numberOfTrailingZeros(Math.toIntExact(Math.round(1 / format.epsilon())));
+        };
     }
 }

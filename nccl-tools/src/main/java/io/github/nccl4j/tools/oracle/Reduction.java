@@ -5,7 +5,10 @@ import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.util.List;
 
-/** What a reduction gives, element by element, in the order of ranks: sums of floats in float or double, rounded once. */
+/**
+ * What a reduction gives, element by element, in the order of ranks: sums of floats in float or double, rounded once. As in NCCL,
+ * the average of floats is a sum of inputs that were multiplied by 1 / ranks, and that of integers wraps around before the division.
+ */
 public enum Reduction {
     SUM(nccl.ncclSum),
     PROD(nccl.ncclProd),
@@ -77,7 +80,7 @@ public enum Reduction {
                 case MIN -> result.min(value);
             };
         }
-        return this == AVG ? result.divide(BigInteger.valueOf(inputs.size())) : result;
+        return this == AVG ? type.wrapped(result).divide(BigInteger.valueOf(inputs.size())) : result;
     }
 
     private double doubles(ElementFormat type, List<ByteBuffer> inputs, int index) {
@@ -86,6 +89,8 @@ public enum Reduction {
             double value = type.number(inputs.get(rank), index);
             if (this == PRE_MUL_SUM) {
                 value *= scalar(rank);
+            } else if (this == AVG) {
+                value *= 1.0 / inputs.size();
             }
             if (rank == 0) {
                 result = value;
@@ -98,7 +103,7 @@ public enum Reduction {
                 case MIN -> Math.min(result, value);
             };
         }
-        return this == AVG ? result / inputs.size() : result;
+        return result;
     }
 
     private float floats(ElementFormat type, List<ByteBuffer> inputs, int index) {
@@ -107,6 +112,8 @@ public enum Reduction {
             float value = (float) type.number(inputs.get(rank), index);
             if (this == PRE_MUL_SUM) {
                 value *= scalar(rank);
+            } else if (this == AVG) {
+                value *= 1f / inputs.size();
             }
             if (rank == 0) {
                 result = value;
@@ -119,6 +126,6 @@ public enum Reduction {
                 case MIN -> Math.min(result, value);
             };
         }
-        return this == AVG ? result / inputs.size() : result;
+        return result;
     }
 }

@@ -8,6 +8,8 @@ public final class SmallFloat {
     public enum Top {
         /** The exponent of all ones is infinity and NaN, as in IEEE 754. */
         INFINITY,
+        /** As INFINITY, but what is too large becomes the largest finite number. */
+        SATURATING_BELOW_INFINITY,
         /** There is no infinity, only the mantissa of all ones is NaN; what is too large becomes the largest. */
         SATURATING
     }
@@ -23,7 +25,7 @@ public final class SmallFloat {
         this.mantissaBits = mantissaBits;
         this.top = top;
         int codes = 1 << (exponentBits + mantissaBits);
-        int finite = top == Top.INFINITY ? codes - (1 << mantissaBits) : codes - 1;
+        int finite = top == Top.SATURATING ? codes - 1 : codes - (1 << mantissaBits);
         values = new float[finite];
         for (int code = 0; code < finite; code++) {
             values[code] = (float) magnitude(code);
@@ -48,7 +50,7 @@ public final class SmallFloat {
         if (code < values.length) {
             magnitude = values[code];
         } else {
-            magnitude = top == Top.INFINITY && code == values.length ? Float.POSITIVE_INFINITY : Float.NaN;
+            magnitude = top != Top.SATURATING && code == values.length ? Float.POSITIVE_INFINITY : Float.NaN;
         }
         return code == bits ? magnitude : -magnitude;
     }

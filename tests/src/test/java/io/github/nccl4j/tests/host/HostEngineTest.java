@@ -533,7 +533,8 @@ class HostEngineTest {
         "96, 0, 16, 0, ncclSuccess",
         "24, 21602, 20, 99, ncclSuccess", // cgaClusterSize
         "96, 21602, 20, 99, ncclSuccess",
-        "96, 21701, 20, 99, ncclInvalidArgument",
+        "96, 21701, 20, 99, ncclSuccess",
+        "96, 21701, 20, -1, ncclInvalidArgument",
         "96, 22602, 64, 99, ncclSuccess", // shrinkShare
         "96, 22703, 64, 99, ncclInvalidArgument",
         "96, 22907, 88, 0, ncclSuccess", // maxP2pPeers
