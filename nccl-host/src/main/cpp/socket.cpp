@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "old_systems.h"
 
 namespace host {
 namespace {
