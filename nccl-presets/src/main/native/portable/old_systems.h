@@ -11,7 +11,7 @@
 
 #include <new>
 
-/* glibc 2.32 and 2.34 gave these functions another version when they moved to libc.so.6. The first versions still exist. */
+/* glibc 2.34 gave these functions another version when they moved to libc.so.6. The first versions still exist. */
 #if defined(__x86_64__)
 #define NCCL4J_FIRST_VERSION "GLIBC_2.2.5"
 #define NCCL4J_FIRST_DLINFO "GLIBC_2.3.3"
@@ -26,7 +26,6 @@ __asm__(".symver dlerror,dlerror@" NCCL4J_FIRST_VERSION);
 __asm__(".symver dlinfo,dlinfo@" NCCL4J_FIRST_DLINFO);
 __asm__(".symver dlopen,dlopen@" NCCL4J_FIRST_VERSION);
 __asm__(".symver dlsym,dlsym@" NCCL4J_FIRST_VERSION);
-__asm__(".symver pthread_sigmask,pthread_sigmask@" NCCL4J_FIRST_VERSION);
 #endif
 
 /*

@@ -26,9 +26,11 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** What the native code in the classifier jars needs of a machine: no more than the README says. */
+/** What the native code in the classifier jars needs of a machine: no more than the pages say. */
 class NativeCodeTest {
     private static final Pattern JAR = Pattern.compile("nccl(-host)?-\\d.*-(linux-[a-z0-9_]+)\\.jar");
+    private static final Pattern JAVACPP = Pattern.compile("javacpp-\\d.*-(linux-[a-z0-9_]+)\\.jar");
+    private static final String JAVACPP_LIBRARY = "libjnijavacpp.so";
     private static final Map<String, String> MACHINES =
             Map.of("linux-x86_64", "Advanced Micro Devices X86-64", "linux-arm64", "AArch64");
 
@@ -57,9 +59,17 @@ class NativeCodeTest {
     Path folder;
 
     static List<Path> jars() {
+        return jars(JAR);
+    }
+
+    static List<Path> jarsOfJavaCpp() {
+        return jars(JAVACPP);
+    }
+
+    private static List<Path> jars(Pattern pattern) {
         return Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator))
                 .map(Path::of)
-                .filter(jar -> JAR.matcher(jar.getFileName().toString()).matches())
+                .filter(jar -> pattern.matcher(jar.getFileName().toString()).matches())
                 .toList();
     }
 
@@ -215,9 +225,26 @@ class NativeCodeTest {
         }
     }
 
-    @Test
-    void theReadmeNamesTheFloor() throws IOException {
+    /** What JavaCPP publishes needs more than ours, so that it is what the README names. */
+    @ParameterizedTest
+    @MethodSource("jarsOfJavaCpp")
+    void theReadmeNamesTheFloor(Path jar) throws IOException {
+        Matcher name = JAVACPP.matcher(jar.getFileName().toString());
+        assertTrue(name.matches());
+        Path library = folder.resolve(JAVACPP_LIBRARY);
+        try (JarFile file = new JarFile(jar.toFile())) {
+            JarEntry entry = file.getJarEntry("org/bytedeco/javacpp/" + name.group(1) + "/" + JAVACPP_LIBRARY);
+            try (var content = file.getInputStream(entry)) {
+                Files.copy(content, library);
+            }
+        }
+        Release glibc = needs(library).get("GLIBC");
+        assertTrue(glibc.compareTo(release(NEWEST.get("GLIBC"))) >= 0, () -> "ours needs more than " + glibc);
+        String floor = glibc.toString().replaceAll("\\.0$", "");
+        String page = Files.readString(Path.of("../docs/compatibility.md"));
+        String row = "| `" + JAVACPP_LIBRARY + "`, of JavaCPP | " + name.group(1) + " | " + floor + " |";
+        assertTrue(page.contains(row), row);
         String readme = Files.readString(Path.of("../README.md"));
-        assertTrue(readme.contains("glibc " + NEWEST.get("GLIBC")), "glibc " + NEWEST.get("GLIBC"));
+        assertTrue(readme.contains("glibc " + floor), "glibc " + floor);
     }
 }
