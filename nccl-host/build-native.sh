@@ -8,15 +8,17 @@ output=$2
 here=$(cd "$(dirname "$0")" && pwd)
 sources=$here/src/main/cpp
 api=$here/../nccl-presets/src/main/native/include
+# Replaces what would need a newer system than the one that this code may run on.
+portable=$here/../nccl-presets/src/main/native/portable
 objects=$(dirname "$output")/../../../../../../../objects/$(basename "$(dirname "$output")")
 
 # Not where this checkout lies: the same sources give the same library.
-flags="-ffile-prefix-map='$here'=. -std=c++17 -O2 -fPIC -fvisibility=hidden -Wall -Wextra -pthread"
+flags="-ffile-prefix-map='$here'=. -std=c++17 -O2 -fPIC -fvisibility=hidden -Wall -Wextra -pthread -I'$portable'"
 [ -z "${NCCL4J_STRICT:-}" ] || flags="$flags -Werror"
 command="$cxx $flags"
 
 if [ -f "$output" ] && [ "$(cat "$objects/command" 2>/dev/null)" = "$command" ] \
-    && [ -z "$(find "$sources" "$api" "$0" -newer "$output" -type f)" ]; then
+    && [ -z "$(find "$sources" "$api" "$portable" "$0" -newer "$output" -type f)" ]; then
   exit 0
 fi
 mkdir -p "$(dirname "$output")" "$objects"

@@ -14,8 +14,9 @@ for argument in "$@"; do
       io.github.nccl4j.header.GeneratedJni --source "$argument" --classes "$NCCL4J_CLASSES" --package io.github.nccl4j ;;
   esac
 done
+# JavaCPP's own code must run on old systems, too: hence the header before each source.
 # shellcheck disable=SC2086 # the compiler may be given with options
-$NCCL4J_CXX "-ffile-prefix-map=$root=." "$@"
+$NCCL4J_CXX "-ffile-prefix-map=$root=." -include "$root/nccl-presets/src/main/native/portable/old_systems.h" "$@"
 case $output in
   *.so) "$(dirname "$0")/tell-apart.sh" "$output" ;;
 esac

@@ -7,13 +7,13 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 
 #include "error.h"
+#include "old_systems.h"
 
 namespace host {
 namespace {
@@ -82,7 +82,7 @@ void Channel::open(Fd socket, const Fd& memory, size_t ringBytes, bool first) {
         F_SEAL_SHRINK, seals);
   }
   struct stat status {};
-  if (fstat(memory.get(), &status) != 0) failErrno("cannot look at the memory of a connection");
+  if (fileStatus(memory.get(), &status) != 0) failErrno("cannot look at the memory of a connection");
   size_t bytes = memoryBytes(ringBytes);
   if (static_cast<size_t>(status.st_size) != bytes) {
     fail(

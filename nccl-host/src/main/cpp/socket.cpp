@@ -241,14 +241,15 @@ SignalsBlocked::SignalsBlocked() {
   sigfillset(&all);
   // Fatal signals stay enabled, so that a crash of a helper thread is reported as a crash.
   for (int fatal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&all, fatal);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
+  // On Linux, as pthread_sigmask, which glibc 2.32 gave another version.
+  sigprocmask(SIG_SETMASK, &all, &old);
   memcpy(saved_, &old, sizeof old);
 }
 
 SignalsBlocked::~SignalsBlocked() {
   sigset_t old;
   memcpy(&old, saved_, sizeof old);
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  sigprocmask(SIG_SETMASK, &old, nullptr);
 }
 
 }  // namespace host

@@ -16,7 +16,6 @@
 #include <link.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -27,6 +26,8 @@
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "old_systems.h"
 
 #include "nccl_headers.inc"
 #include <nccl4j_alltoallv.h>
@@ -101,7 +102,7 @@ inline std::string fileProblem(const std::string& path) {
     ~Close() { ::close(fd); }
   } closeAtEnd{fd};
   struct stat st;
-  if (fstat(fd, &st) != 0) return strerror(errno);
+  if (fileStatus(fd, &st) != 0) return strerror(errno);
   if (!S_ISREG(st.st_mode)) return "not a regular file";
   ElfW(Ehdr) header;
   if (pread(fd, &header, sizeof header, 0) != (ssize_t)sizeof header || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)

@@ -21,6 +21,8 @@ import java.util.concurrent.CopyOnWriteArrayList;
  *
  * <p>In Java {@code new NcclMetrics().bindTo(registry)} is all; closing the object ends it. Without it calls cost nothing more.
  * Methods may be called from any thread.
+ *
+ * @since 0.1
  */
 public final class NcclMetrics implements MeterBinder, AutoCloseable {
     private static final String CALLS = "nccl.calls";

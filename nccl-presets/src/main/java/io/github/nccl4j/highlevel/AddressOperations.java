@@ -17,6 +17,7 @@ package io.github.nccl4j.highlevel;
  * <p><b>Threads.</b> As the communicator: one thread at a time.
  *
  * @see Communicator#onAddresses
+ * @since 0.1
  */
 public final class AddressOperations {
     private final OperationChecks checks;

@@ -28,6 +28,7 @@ import java.util.stream.Collectors;
  * <p>Instances are immutable values and may be used in any thread.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html">NCCL: ncclCollConfig_t</a>
+ * @since 0.1
  */
 public final class AlgorithmSelection {
     private static final Pattern NAME = Pattern.compile("[a-z0-9_]+");

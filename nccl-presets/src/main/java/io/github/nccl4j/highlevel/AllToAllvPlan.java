@@ -42,6 +42,7 @@ import java.util.Arrays;
  * <p><b>Threads.</b> As the communicator: one at a time.
  *
  * @param <T> the type of the elements
+ * @since 0.1
  */
 public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     /** Number of words that a rank sends to the others before its rows. */

@@ -5,6 +5,8 @@ package io.github.nccl4j.highlevel;
  * same name in all forms.
  *
  * <p>Constants are immutable and may be used in any thread.
+ *
+ * @since 0.1
  */
 public enum AlltoAllvForm {
     /** The library lacks the function, as NVIDIA's NCCL does. */

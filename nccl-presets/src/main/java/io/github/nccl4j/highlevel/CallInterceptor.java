@@ -25,6 +25,8 @@ package io.github.nccl4j.highlevel;
  * not wait for other ranks, and must not call NCCL except by the {@code pnccl} functions of
  * {@link io.github.nccl4j.global.nccl}, which are not observed. Exceptions of both methods are logged, and do not
  * affect the call.
+ *
+ * @since 0.1
  */
 public interface CallInterceptor {
 

@@ -13,6 +13,8 @@ import java.util.stream.Collectors;
  * detected by {@link CommunicatorBuilder#check}. No rank has made its call.
  *
  * <p>Instances are immutable and may be used in any thread.
+ *
+ * @since 0.1
  */
 public final class CallMismatchException extends NcclException {
     private static final long serialVersionUID = 1L;

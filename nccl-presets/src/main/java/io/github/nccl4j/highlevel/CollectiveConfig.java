@@ -40,7 +40,9 @@ import java.util.Objects;
  * configuration with an event may be used in one call at a time. A builder is confined to one thread.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html">NCCL: ncclCollConfig_t</a>
+ * @since 0.1
  */
+@Incubating
 public final class CollectiveConfig {
     private static final int MOST_VENDOR_ID = (1 << 24) - 1;
 

@@ -94,6 +94,7 @@ import java.util.Optional;
  * each other until the deadline, and the message of the exception says so.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html">NCCL: communicators</a>
+ * @since 0.1
  */
 public final class Communicator implements AutoCloseable {
     /** The default limit for waiting for other ranks: 5 minutes. */

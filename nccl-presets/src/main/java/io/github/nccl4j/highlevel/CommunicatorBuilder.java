@@ -32,6 +32,8 @@ import java.util.Set;
  *
  * <p>A builder may be reused, by one thread at a time. A communicator keeps the settings of its builder; communicators
  * that are split, shrunk or grown from it inherit them.
+ *
+ * @since 0.1
  */
 public final class CommunicatorBuilder {
     private Device device;

@@ -29,6 +29,7 @@ import java.util.Set;
  * <p>Instances are immutable and may be used in any thread; a builder is confined to one thread.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html">NCCL: ncclConfig_t</a>
+ * @since 0.1
  */
 public final class CommunicatorConfig {
     private final Map<ConfigField, Object> values;
@@ -411,6 +412,7 @@ public final class CommunicatorConfig {
          * @param mode the mode
          * @return this builder
          */
+        @Incubating
         public Builder hostCftMode(HostCftMode mode) {
             return set(ConfigField.HOST_CFT_MODE, Objects.requireNonNull(mode, "mode"));
         }

@@ -27,7 +27,9 @@ import java.util.Set;
  * <p>Instances are immutable and may be used in any thread.
  *
  * @see Communicator#properties
+ * @since 0.1
  */
+@Incubating
 public final class CommunicatorProperties {
     private static final Version SECOND = new Version(2, 29, 7);
     private static final Version THIRD = new Version(2, 31, 2);

@@ -7,6 +7,8 @@ import io.github.nccl4j.global.nccl;
  * NCCL accepts {@link #EFFICIENCY} and {@link #ZERO} together from 2.29 on, and treats them as {@link #ZERO}.
  *
  * <p>Constants are immutable and may be used in any thread.
+ *
+ * @since 0.1
  */
 public enum CtaPolicy implements NativeConstant {
     /** As many as give the best speed. */

@@ -26,6 +26,8 @@ import java.util.Objects;
  *
  * <p><b>Threads.</b> An event may be used by any number of threads at once. {@link #close} waits for calls of other
  * threads on this object, {@link #synchronize()} among them.
+ *
+ * @since 0.1
  */
 public final class CudaEvent implements AutoCloseable {
     private final Device device;

@@ -7,6 +7,8 @@ import io.github.nccl4j.library.NcclException;
  *
  * <p>Any later call may report errors of earlier work, such as an illegal address in a kernel; most of these make the
  * device unusable for the rest of the process. Instances are immutable.
+ *
+ * @since 0.1
  */
 public final class CudaException extends NcclException {
     private static final long serialVersionUID = 1L;

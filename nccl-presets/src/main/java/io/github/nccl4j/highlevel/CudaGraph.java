@@ -37,6 +37,8 @@ import java.util.concurrent.atomic.AtomicInteger;
  *
  * <p><b>Threads.</b> Any thread may launch and close a graph. Launches of one graph never overlap: each waits for the
  * previous one, also across streams.
+ *
+ * @since 0.1
  */
 public final class CudaGraph implements AutoCloseable {
     private static final Map<Origin, CudaGraph> CAPTURING = new ConcurrentHashMap<>();

@@ -6,6 +6,8 @@ import io.github.nccl4j.library.NcclException;
  * Thrown if a CUDA device is used and CUDA can't be called: its runtime library was not found, or JavaCPP Presets CUDA
  * is not on the class path. The message names every place that was searched, and the remedy. Code for the host engine
  * is not affected. Instances are immutable.
+ *
+ * @since 0.1
  */
 public final class CudaLibraryException extends NcclException {
     private static final long serialVersionUID = 1L;

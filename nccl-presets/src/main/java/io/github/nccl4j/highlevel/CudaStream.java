@@ -31,6 +31,8 @@ import java.util.Objects;
  *
  * <p><b>Threads.</b> A stream may be used by any number of threads at once. {@link #close} waits for calls of other
  * threads on this object, {@link #synchronize()} among them.
+ *
+ * @since 0.1
  */
 public final class CudaStream implements AutoCloseable {
     /** CUDA's {@code cudaStreamLegacy}. */

@@ -8,6 +8,7 @@ import io.github.nccl4j.global.nccl;
  * <p>Constants are immutable and may be used in any thread.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html">NCCL: types</a>
+ * @since 0.1
  */
 public enum DataType {
     /** 8-bit integer. */

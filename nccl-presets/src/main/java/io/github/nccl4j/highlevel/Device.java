@@ -30,6 +30,8 @@ import java.util.concurrent.ConcurrentHashMap;
  * <p>CUDA is called through JavaCPP Presets CUDA, whose jar for the platform the program adds. The first call of {@link
  * #cuda(int)} searches for CUDA's runtime library with the dynamic linker, then in {@code CUDA_HOME}, {@code
  * CUDA_PATH}, and the usual folders of CUDA's toolkit and of Python's packages. With host memory, CUDA is not loaded.
+ *
+ * @since 0.1
  */
 public final class Device {
     private static final int HOST_INDEX = -1;

@@ -45,6 +45,7 @@ import org.bytedeco.javacpp.Pointer;
  * threads may close a buffer. If threads write the same elements at once, the result is undefined.
  *
  * @param <T> the type of the elements
+ * @since 0.1
  */
 public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     final Device device;

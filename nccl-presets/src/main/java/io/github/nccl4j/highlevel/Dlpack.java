@@ -30,6 +30,7 @@ import java.util.Objects;
  * <p>Instances are immutable. All methods may be called from any thread.
  *
  * @see <a href="https://dmlc.github.io/dlpack/latest/">DLPack</a>
+ * @since 0.1
  */
 public enum Dlpack {
     /** {@code DLManagedTensor}, in capsules named "dltensor": the only struct before DLPack 1.0. */

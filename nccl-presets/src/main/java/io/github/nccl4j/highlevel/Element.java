@@ -6,6 +6,8 @@ package io.github.nccl4j.highlevel;
  * {@link ElementType} represent them at run time.
  *
  * <p>As there are no instances, there is no thread rule.
+ *
+ * @since 0.1
  */
 public sealed interface Element {
     /** Signed integers of 8 bits; {@code byte} in Java. */

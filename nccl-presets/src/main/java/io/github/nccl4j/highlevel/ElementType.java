@@ -25,6 +25,7 @@ import java.util.List;
  * <p>Instances are immutable and may be used in any thread.
  *
  * @param <T> the corresponding type of {@link Element}
+ * @since 0.1
  */
 public final class ElementType<T extends Element> {
     /** {@code ncclInt8}; {@code byte} in Java. */

@@ -8,6 +8,8 @@ import io.github.nccl4j.library.NcclException;
  *
  * <p>Called in the thread that detected the failure, which may be any thread, once per failure; several threads may
  * call it at the same time.
+ *
+ * @since 0.1
  */
 @FunctionalInterface
 public interface FailurePolicy {

@@ -48,6 +48,8 @@ import java.util.WeakHashMap;
  * CommunicatorBuilder#flightRecorder} sets the number of operations that are kept.
  *
  * <p><b>Threads.</b> All methods may be called from any thread at any time, also after the communicator has ended.
+ *
+ * @since 0.1
  */
 public final class FlightRecorder {
     /** Default number of operations that are kept. */

@@ -8,7 +8,9 @@ import io.github.nccl4j.global.nccl_device;
  * <p>Constants are immutable and may be used in any thread.
  *
  * @see CommunicatorProperties#ginConnection
+ * @since 0.1
  */
+@Incubating
 public enum GinConnection {
     /** No ranks. */
     NONE(nccl_device.NCCL_GIN_CONNECTION_NONE),

@@ -8,7 +8,9 @@ import io.github.nccl4j.global.nccl_device;
  * <p>Constants are immutable and may be used in any thread.
  *
  * @see CommunicatorProperties#ginType
+ * @since 0.1
  */
+@Incubating
 public enum GinType {
     /** Kernels can't start transfers. */
     NONE(nccl_device.NCCL_GIN_TYPE_NONE),

@@ -37,6 +37,7 @@ import java.util.Objects;
  * IllegalStateException}. The thread may be virtual, within the limits that {@link Communicator} has for GPUs.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/group.html">NCCL: group calls</a>
+ * @since 0.1
  */
 public final class Group implements AutoCloseable {
     private final Batch batch;

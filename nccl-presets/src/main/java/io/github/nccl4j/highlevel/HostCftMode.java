@@ -8,7 +8,9 @@ import io.github.nccl4j.global.nccl;
  * <p>Constants are immutable and may be used in any thread.
  *
  * @see CommunicatorConfig.Builder#hostCftMode
+ * @since 0.1
  */
+@Incubating
 public enum HostCftMode implements NativeConstant {
     /** Endpoints are created with the first window; a failure is an error. */
     ENABLE(nccl.ncclHostCftEnable),

@@ -6,6 +6,8 @@ import io.github.nccl4j.global.nccl;
  * Statistics of {@code ncclCommMemStats} about a communicator, in bytes.
  *
  * <p>Constants are immutable and may be used in any thread.
+ *
+ * @since 0.1
  */
 public enum MemoryStatistic {
     /** GPU memory that a suspension can release. */

@@ -45,7 +45,9 @@ import org.bytedeco.javacpp.Loader;
  * <p>Since NCCL 2.32.3.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html">ncclSetEncryption</a>
+ * @since 0.1
  */
+@Incubating
 public final class NcclEncryption {
     /** The length of the shortest key, in bytes. */
     public static final int SHORTEST_KEY = 32;

@@ -7,6 +7,8 @@ import io.github.nccl4j.library.NcclException;
  * aborted; how far the call got on the other ranks is unknown. The thread's interrupt status is set.
  *
  * <p>Instances are immutable and may be used in any thread.
+ *
+ * @since 0.1
  */
 public final class NcclInterruptedException extends NcclException {
     private static final long serialVersionUID = 1L;

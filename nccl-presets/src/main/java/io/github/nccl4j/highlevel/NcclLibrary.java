@@ -26,6 +26,8 @@ import java.util.Optional;
  * }</pre>
  *
  * <p>Instances are immutable. All methods may be called from any thread.
+ *
+ * @since 0.1
  */
 public final class NcclLibrary {
     private static NcclLibrary loaded;

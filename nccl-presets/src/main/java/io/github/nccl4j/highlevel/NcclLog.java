@@ -45,6 +45,8 @@ import java.util.Optional;
  * regardless of settings. The host engine writes no log.
  *
  * <p>All methods may be called from any thread.
+ *
+ * @since 0.1
  */
 public final class NcclLog {
     /** The name of the logger. */

@@ -5,6 +5,8 @@ package io.github.nccl4j.highlevel;
  * continue with a new one without the lost rank.
  *
  * <p>Instances are immutable.
+ *
+ * @since 0.1
  */
 public final class NcclRemoteException extends NcclResultException {
     private static final long serialVersionUID = 1L;

@@ -20,6 +20,8 @@ import java.util.List;
  * late rank).
  *
  * <p>Instances are immutable.
+ *
+ * @since 0.1
  */
 public sealed class NcclResultException extends NcclException
         permits NcclRemoteException, NcclTimeoutException, NcclUsageException {

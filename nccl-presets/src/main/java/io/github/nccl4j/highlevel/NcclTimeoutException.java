@@ -8,6 +8,8 @@ import java.util.List;
  * abort the communicator before reusing its buffers.
  *
  * <p>Instances are immutable.
+ *
+ * @since 0.1
  */
 public final class NcclTimeoutException extends NcclResultException {
     private static final long serialVersionUID = 1L;

@@ -5,6 +5,8 @@ package io.github.nccl4j.highlevel;
  * Result#INVALID_ARGUMENT} or {@link Result#INVALID_USAGE}. The program must be corrected; the same call fails again.
  *
  * <p>Instances are immutable.
+ *
+ * @since 0.1
  */
 public final class NcclUsageException extends NcclResultException {
     private static final long serialVersionUID = 1L;

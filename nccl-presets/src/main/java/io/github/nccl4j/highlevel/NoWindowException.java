@@ -11,6 +11,8 @@ import java.util.stream.Stream;
  * windows.
  *
  * <p>Instances are immutable.
+ *
+ * @since 0.1
  */
 public final class NoWindowException extends NcclException {
     private static final long serialVersionUID = 1L;

@@ -9,6 +9,7 @@ import io.github.nccl4j.global.nccl;
  * <p>Constants are immutable and may be used in any thread.
  *
  * @see CommunicatorConfig.Builder#nvlsHostMode
+ * @since 0.1
  */
 public enum NvlsHostMode implements NativeConstant {
     /** Disables nothing: NVLS is used wherever possible. */

@@ -20,6 +20,7 @@ import io.github.nccl4j.internal.memory.NativeMemory;
  * <p><b>Threads.</b> As the communicator: one thread at a time.
  *
  * @param <T> the type of the elements
+ * @since 0.1
  */
 public final class PreMulSum<T extends Element> extends ReduceOp implements AutoCloseable {
     private final CommunicatorCore core;

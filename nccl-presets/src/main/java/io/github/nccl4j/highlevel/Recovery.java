@@ -46,6 +46,8 @@ import java.util.stream.IntStream;
  * FailurePolicy}, failures arrive as the exceptions above; a policy that aborts makes shrinking impossible.
  *
  * <p><b>Threads.</b> One thread at a time, as for the communicator.
+ *
+ * @since 0.1
  */
 public final class Recovery implements AutoCloseable {
     private static final Duration SLICE = Duration.ofMillis(100);

@@ -10,6 +10,7 @@ import java.util.List;
  * extend this class. The constants are immutable and may be used in any thread.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html">NCCL: types</a>
+ * @since 0.1
  */
 public class ReduceOp {
     /** The sum; integers wrap around. */

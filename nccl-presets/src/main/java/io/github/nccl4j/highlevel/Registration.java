@@ -25,6 +25,7 @@ import io.github.nccl4j.internal.memory.NativeMemory;
  * <p><b>Threads.</b> As the communicator: one thread at a time.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/bufferreg.html">NCCL: registration</a>
+ * @since 0.1
  */
 public final class Registration implements AutoCloseable {
     private final DeviceBuffer<?> buffer;

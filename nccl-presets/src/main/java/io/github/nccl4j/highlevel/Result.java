@@ -20,6 +20,7 @@ import java.util.List;
  * <p>Instances are immutable, and equal if their codes are.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html">NCCL: types</a>
+ * @since 0.1
  */
 public final class Result {
     /** The call succeeded. */

@@ -6,6 +6,8 @@ import io.github.nccl4j.global.nccl;
  * How {@code ncclCommRevoke} stops a communicator.
  *
  * <p>Constants are immutable and may be used in any thread.
+ *
+ * @since 0.1
  */
 public enum RevokeFlag {
     /** The only mode so far. */

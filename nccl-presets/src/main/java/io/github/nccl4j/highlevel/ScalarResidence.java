@@ -6,6 +6,8 @@ import io.github.nccl4j.global.nccl;
  * Where the factor of a custom sum is stored.
  *
  * <p>Constants are immutable and may be used in any thread.
+ *
+ * @since 0.1
  */
 public enum ScalarResidence {
     /** In device memory; read by every reduction. */

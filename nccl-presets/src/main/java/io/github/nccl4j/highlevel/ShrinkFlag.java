@@ -6,6 +6,8 @@ import io.github.nccl4j.global.nccl;
  * How {@code ncclCommShrink} treats outstanding work.
  *
  * <p>Constants are immutable and may be used in any thread.
+ *
+ * @since 0.1
  */
 public enum ShrinkFlag {
     /** The communicator is healthy and its work has finished. */

@@ -9,6 +9,7 @@ package io.github.nccl4j.highlevel;
  * @param count the number of signals, at least 1
  * @param index the index of the signal; NCCL supports only 0 so far
  * @param context the context; NCCL supports only 0 so far
+ * @since 0.1
  */
 public record SignalWait(int peer, int count, int index, int context) {
     /**

@@ -6,6 +6,8 @@ import java.time.Duration;
 /**
  * Thrown if a stream or an event was not done in time. Its work continues: wait for it again, or abort the communicator
  * that it belongs to. Instances are immutable.
+ *
+ * @since 0.1
  */
 public final class StreamTimeoutException extends NcclException {
     private static final long serialVersionUID = 1L;

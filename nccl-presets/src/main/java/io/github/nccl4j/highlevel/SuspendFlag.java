@@ -6,6 +6,8 @@ import io.github.nccl4j.global.nccl;
  * Resources that {@code ncclCommSuspend} releases.
  *
  * <p>Constants are immutable and may be used in any thread.
+ *
+ * @since 0.1
  */
 public enum SuspendFlag {
     /** GPU memory that can be allocated again on resume. */

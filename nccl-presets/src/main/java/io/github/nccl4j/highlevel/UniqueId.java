@@ -21,6 +21,8 @@ import java.util.HexFormat;
  * fingerprint. An id is valid for one communicator.
  *
  * <p>Instances are immutable, and equal if their bytes are.
+ *
+ * @since 0.1
  */
 public final class UniqueId {
     /** The length of an id, in bytes. */

@@ -10,6 +10,7 @@ import java.util.Comparator;
  * @param major the first number
  * @param minor the second number
  * @param patch the third number
+ * @since 0.1
  */
 public record Version(int major, int minor, int patch) implements Comparable<Version> {
     private static final Comparator<Version> ORDER = Comparator.comparingInt(Version::major)

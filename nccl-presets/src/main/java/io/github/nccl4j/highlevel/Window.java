@@ -42,6 +42,7 @@ import java.util.Set;
  * <p><b>Threads.</b> As the communicator: one at a time. The properties of a window are available in any thread.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/bufferreg.html">NCCL: windows</a>
+ * @since 0.1
  */
 public final class Window implements AutoCloseable {
     private static final String REGISTER = "ncclCommWindowRegister";
@@ -237,6 +238,7 @@ public final class Window implements AutoCloseable {
      * @throws IllegalStateException if the window is pending or closed
      * @throws NcclLibraryException if the library lacks the function
      */
+    @Incubating
     public OptionalLong peerAddress(int peer) {
         String function = "ncclGetPeerDevicePointer";
         core.require(function);
@@ -266,6 +268,7 @@ public final class Window implements AutoCloseable {
      * @throws NcclLibraryException if the library lacks the function
      * @throws NcclTimeoutException if not all ranks of the team call it before the communicator's deadline
      */
+    @Incubating
     public OptionalLong multimemAddress() {
         String function = "ncclGetLsaMultimemDevicePointer";
         core.require(function);

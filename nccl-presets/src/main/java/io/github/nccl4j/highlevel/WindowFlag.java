@@ -6,6 +6,8 @@ import io.github.nccl4j.global.nccl;
  * Purpose of a window. Flags are combined with {@code |} of their codes.
  *
  * <p>Constants are immutable and may be used in any thread.
+ *
+ * @since 0.1
  */
 public enum WindowFlag implements NativeConstant {
     /** No flag: the window speeds up communication of its memory. */

@@ -27,6 +27,8 @@ import java.util.function.Consumer;
  * <p>Work need not be closed; its resources are freed with the communicator.
  *
  * <p><b>Threads.</b> Work may be waited for in any thread, also in several.
+ *
+ * @since 0.1
  */
 public final class Work {
     private static final long ERROR_CHECK_NANOSECONDS = 1_000_000;

@@ -8,6 +8,8 @@ import java.util.Map;
  * ask the ranks for their current operation when a collective call hangs. {@link Rendezvous#inquiry} creates inquiries.
  *
  * <p><b>Threads.</b> All methods may be called from any thread.
+ *
+ * @since 0.1
  */
 public interface Inquiry extends AutoCloseable {
 

@@ -83,6 +83,7 @@ import java.util.Objects;
  * @param job the id of the job, the same for all ranks; empty if the source has none
  * @param restart the attempt of the job, from 0, the same for all ranks
  * @param source the source of these values
+ * @since 0.1
  */
 public record RankInfo(
         int rank,

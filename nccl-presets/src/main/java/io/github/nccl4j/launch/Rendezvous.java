@@ -30,6 +30,8 @@ import java.util.function.Supplier;
  * <p><b>Implementations.</b> An environment with its own exchange of bytes, such as an MPI library or Spark's barrier tasks,
  * implements {@link #rank}, {@link #size}, {@link #gather} and {@link #close}; the default methods do the rest. A value has at
  * most {@value #LONGEST_VALUE} bytes.
+ *
+ * @since 0.1
  */
 public interface Rendezvous extends AutoCloseable {
     /** Default timeout of calls that wait for other ranks: 5 minutes. */

@@ -6,6 +6,8 @@ import io.github.nccl4j.library.NcclException;
  * Thrown when ranks can't exchange values: a rank is lost, has failed, or disagrees with the others. The message names the rank.
  *
  * <p>Instances are immutable.
+ *
+ * @since 0.1
  */
 public class RendezvousException extends NcclException {
     private static final long serialVersionUID = 1L;

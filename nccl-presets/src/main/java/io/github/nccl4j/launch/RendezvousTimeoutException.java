@@ -7,6 +7,8 @@ import java.util.List;
  * Thrown when a call on a {@link Rendezvous} reaches its timeout.
  *
  * <p>Instances are immutable.
+ *
+ * @since 0.1
  */
 public final class RendezvousTimeoutException extends RendezvousException {
     private static final long serialVersionUID = 1L;

@@ -55,6 +55,8 @@ import java.util.function.Supplier;
  *
  * <p><b>Threads.</b> The rule of {@link Rendezvous} applies. Each process has one daemon thread for all its stores, and rank 0
  * has one more for each store.
+ *
+ * @since 0.1
  */
 public final class TcpStore implements Rendezvous {
     /** Limit for which the store of the process delays the end of rank 0, so that the others fetch values and reasons. */

@@ -7,6 +7,8 @@ import org.bytedeco.javacpp.Pointer;
  * io.github.nccl4j.global.nccl}. Internal; not for use by programs.
  *
  * <p>All methods are static and may be called from any thread.
+ *
+ * @since 0.1
  */
 public class DeviceBinding extends io.github.nccl4j.presets.nccl_device {
     static {

@@ -7,6 +7,8 @@ import java.util.Locale;
  * NCCL4J_ENGINE}.
  *
  * <p>Constants are immutable and may be used in any thread.
+ *
+ * @since 0.1
  */
 public enum Engine {
     /** NVIDIA's NCCL, or VCCL: {@code libnccl.so.2}. The default. */

@@ -27,6 +27,8 @@ import org.bytedeco.javacpp.annotation.Properties;
  *
  * <p>All methods load NCCL's library, may be called from any thread, and throw {@link NcclLibraryException} if the
  * library is not the host engine.
+ *
+ * @since 0.1
  */
 @Properties(inherit = io.github.nccl4j.presets.nccl.class)
 public final class HostEngine {

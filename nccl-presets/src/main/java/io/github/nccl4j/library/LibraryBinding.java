@@ -7,6 +7,8 @@ import org.bytedeco.javacpp.Pointer;
  * function is called, and provides addresses for the generated Pointer forms. Not for programs.
  *
  * <p>Has static methods only, which any thread may call.
+ *
+ * @since 0.1
  */
 public class LibraryBinding extends io.github.nccl4j.presets.nccl {
     static {

@@ -16,6 +16,8 @@ import java.util.Map;
  * Default places of libraries, for programs that do not name one. A place is a name for the dynamic linker or a path.
  *
  * <p>Instances are immutable and may be used in any thread.
+ *
+ * @since 0.1
  */
 public final class LibrarySearch {
     /** Separates a skipped place from the reason. */

@@ -36,6 +36,8 @@ import org.bytedeco.javacpp.annotation.StdString;
  *
  * <p>Methods that need the library load it. If no library can be loaded, they throw {@link NcclLibraryException},
  * which lists every place that was tried; a later call tries again. All methods may be called from any thread.
+ *
+ * @since 0.1
  */
 @Properties(inherit = io.github.nccl4j.presets.nccl.class)
 public final class NativeLibrary {

@@ -21,6 +21,8 @@ package io.github.nccl4j.library;
  * NullPointerException}.
  *
  * <p>Instances are immutable and may be used in any thread.
+ *
+ * @since 0.1
  */
 public abstract class NcclException extends RuntimeException {
     private static final long serialVersionUID = 1L;

@@ -6,6 +6,8 @@ package io.github.nccl4j.library;
  * and version of the library. No function of the library was called, and other calls continue to work.
  *
  * <p>Instances are immutable.
+ *
+ * @since 0.1
  */
 public final class NcclLibraryException extends NcclException {
     private static final long serialVersionUID = 1L;

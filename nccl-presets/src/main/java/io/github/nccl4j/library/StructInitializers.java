@@ -3,7 +3,11 @@ package io.github.nccl4j.library;
 import org.bytedeco.javacpp.annotation.Namespace;
 import org.bytedeco.javacpp.annotation.Properties;
 
-/** NCCL's initializers for structs in existing memory. Not for programs. Any thread may call it. */
+/**
+ * NCCL's initializers for structs in existing memory. Not for programs. Any thread may call it.
+ *
+ * @since 0.1
+ */
 @Properties(inherit = io.github.nccl4j.presets.nccl.class)
 public final class StructInitializers {
     static {

@@ -22,6 +22,8 @@ import java.util.Map;
  * has it, and {@link #path} refuses it.
  *
  * <p>All methods may be called from any thread.
+ *
+ * @since 0.1
  */
 public final class SystemText {
     /** Replaces each byte that Java could not decode. */

@@ -25,6 +25,8 @@ import org.bytedeco.javacpp.tools.InfoMapper;
  *
  * <p>The preset does not inherit JavaCPP's CUDA presets, since the build would then need CUDA's headers. It is not
  * {@code @NoException}, since a missing library or function raises an exception.
+ *
+ * @since 0.1
  */
 @Properties(
         value =

@@ -12,6 +12,8 @@ import org.bytedeco.javacpp.tools.InfoMapper;
  * {@code io.github.nccl4j.nccl_device}. They use the native library of {@link nccl} and the same forms of parameters.
  *
  * <p>The header is always nccl4j's own: NVIDIA's header is C++ with templates for kernels, and needs CUDA's headers.
+ *
+ * @since 0.1
  */
 @Properties(
         inherit = nccl.class,

@@ -11,6 +11,7 @@ import java.util.Iterator;
  *
  * @param <T> the type of the rows
  * @param <R> the type of the results
+ * @since 0.1
  */
 @FunctionalInterface
 public interface CommunicatorFunction<T, R> extends Serializable {

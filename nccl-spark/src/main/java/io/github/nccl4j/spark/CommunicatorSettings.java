@@ -7,6 +7,7 @@ import java.io.Serializable;
  * Settings of the communicator of a stage. Spark sends them to the executors, where each task applies them.
  *
  * @see NcclRdd#configure
+ * @since 0.1
  */
 @FunctionalInterface
 public interface CommunicatorSettings extends Serializable {

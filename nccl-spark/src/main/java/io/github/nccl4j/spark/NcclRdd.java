@@ -52,6 +52,7 @@ import scala.reflect.ClassTag$;
  * <p>Instances are immutable, and may be used in any thread of the driver.
  *
  * @param <T> the type of the rows
+ * @since 0.1
  */
 public final class NcclRdd<T> {
     private final RDD<T> rdd;

@@ -26,7 +26,8 @@ import org.junit.jupiter.api.Timeout;
  * Runs the commands in the {@code sh} blocks of the README and the documentation, with the jar that {@code ./nccl4j} runs.
  *
  * <p>A comment above a block, such as {@code <!-- gpu -->}, marks commands that cannot run here: {@code gate} (the gate runs
- * them), {@code gpu}, {@code cluster}, {@code install} (need a network) and {@code example} (contain values of the reader).
+ * them), {@code gpu}, {@code cluster}, {@code install} (need a network), {@code maintainer} (releases and their API) and
+ * {@code example} (contain values of the reader).
  */
 @Timeout(600)
 class DocsCommandsTest {
@@ -42,6 +43,7 @@ class DocsCommandsTest {
             "cluster", List.of("torchrun", "mpirun", "srun", "kubectl", "MASTER_ADDR="),
             "install", List.of("pip ", "mvn ", "apt-get "),
             "example", List.of("--pid", "-jar", "<", "plot", "> nccl.key"),
+            "maintainer", List.of(".ci/test-release", "gh ", "-Dnccl4j.api="),
             "gate", List.of("./nccl4j"));
 
     private record Outcome(int code, List<String> output) {}

@@ -31,6 +31,7 @@ class DocsTest {
             "sh gpu",
             "sh cluster",
             "sh install",
+            "sh maintainer",
             "sh example");
 
     private static final Pattern PROGRAM = Pattern.compile("public class (\\w+)");

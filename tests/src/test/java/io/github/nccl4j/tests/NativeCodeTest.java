@@ -26,15 +26,17 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** What the native code in the classifier jars needs of a machine: no more than the README says. */
+/** What the native code in the classifier jars needs of a machine: no more than the pages say. */
 class NativeCodeTest {
     private static final Pattern JAR = Pattern.compile("nccl(-host)?-\\d.*-(linux-[a-z0-9_]+)\\.jar");
+    private static final Pattern JAVACPP = Pattern.compile("javacpp-\\d.*-(linux-[a-z0-9_]+)\\.jar");
+    private static final String JAVACPP_LIBRARY = "libjnijavacpp.so";
     private static final Map<String, String> MACHINES =
             Map.of("linux-x86_64", "Advanced Micro Devices X86-64", "linux-arm64", "AArch64");
 
-    /** Debian 12, Ubuntu 22.04 and RHEL 9 have these. */
+    /** RHEL 8 has these. */
     private static final Map<String, String> NEWEST =
-            Map.of("GLIBC", "2.34", "GLIBCXX", "3.4.29", "CXXABI", "1.3.13", "GCC", "11.0.0");
+            Map.of("GLIBC", "2.28", "GLIBCXX", "3.4.25", "CXXABI", "1.3.11", "GCC", "7.0.0");
 
     /**
      * Debian 12 has these, the newest of the systems that the README names. Newer ones give code what those lack: glibc
@@ -46,6 +48,7 @@ class NativeCodeTest {
 
     private static final Set<String> LIBRARIES = Set.of(
             "libc.so.6",
+            "libdl.so.2",
             "libstdc++.so.6",
             "libgcc_s.so.1",
             "libm.so.6",
@@ -56,9 +59,17 @@ class NativeCodeTest {
     Path folder;
 
     static List<Path> jars() {
+        return jars(JAR);
+    }
+
+    static List<Path> jarsOfJavaCpp() {
+        return jars(JAVACPP);
+    }
+
+    private static List<Path> jars(Pattern pattern) {
         return Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator))
                 .map(Path::of)
-                .filter(jar -> JAR.matcher(jar.getFileName().toString()).matches())
+                .filter(jar -> pattern.matcher(jar.getFileName().toString()).matches())
                 .toList();
     }
 
@@ -100,19 +111,58 @@ class NativeCodeTest {
         // A release must not be made on a newer system.
         assumeTrue(newer.isEmpty() || Boolean.getBoolean("nccl4j.test.release"), () -> newer.orElse(""));
         Path library = library(jar);
+        needs(library)
+                .forEach((name, version) -> assertTrue(
+                        version.compareTo(release(NEWEST.get(name))) <= 0,
+                        () -> library.getFileName() + " needs " + name + "_" + version + ", newer than "
+                                + NEWEST.get(name)));
+    }
+
+    /** The table has what Debian 12 makes; a compiler that is older may need less. */
+    @ParameterizedTest
+    @MethodSource("jars")
+    void thePageNamesTheVersions(Path jar) throws IOException {
+        String macros = Cxx.predefined();
+        Optional<String> newer = newerThanReleases(macros);
+        assumeTrue(newer.isEmpty(), () -> newer.orElse(""));
+        Path library = library(jar);
+        Map<String, Release> needs = needs(library);
+        Map<String, Release> named = named(library.getFileName().toString(), platform(jar));
+        if (macro(macros, "__GLIBC_MINOR__") == GLIBC_OF_RELEASES && macro(macros, "__GNUC__") == GCC_OF_RELEASES) {
+            assertEquals(needs, named, () -> "needed by " + jar + ", and named in the table of docs/compatibility.md");
+        }
+        needs.forEach((name, version) -> assertTrue(
+                version.compareTo(named.get(name)) <= 0,
+                () -> library.getFileName() + " needs " + name + "_" + version + ", newer than " + named.get(name)));
+    }
+
+    /** The highest versions of symbols that a library needs, such as GLIBC 2.28. */
+    private static Map<String, Release> needs(Path library) throws IOException {
         String text = Cxx.output(List.of("readelf", "-W", "-V", library.toString()));
-        Map<String, Release> used = new TreeMap<>();
+        Map<String, Release> needs = new TreeMap<>();
         Pattern.compile("Name: ([A-Z]+)_([0-9.]+)")
                 .matcher(text)
                 .results()
-                .forEach(found -> used.merge(
+                .forEach(found -> needs.merge(
                         found.group(1),
                         release(found.group(2)),
                         (one, other) -> one.compareTo(other) < 0 ? other : one));
-        assertTrue(used.containsKey("GLIBC"), text);
-        used.forEach((name, version) -> assertTrue(
-                version.compareTo(release(NEWEST.get(name))) <= 0,
-                () -> library.getFileName() + " needs " + name + "_" + version + ", newer than " + NEWEST.get(name)));
+        assertTrue(needs.containsKey("GLIBC"), text);
+        return needs;
+    }
+
+    /** The same from the table of the page. */
+    private static Map<String, Release> named(String library, String platform) throws IOException {
+        String page = Files.readString(Path.of("../docs/compatibility.md"));
+        Matcher row = Pattern.compile("\\| `" + library + "` \\| " + platform
+                        + " \\| ([0-9.]+) \\| ([0-9.]+) \\| ([0-9.]+) \\| ([0-9.]+) \\|")
+                .matcher(page);
+        assertTrue(row.find(), () -> "no row of " + library + " for " + platform + " in docs/compatibility.md");
+        return new TreeMap<>(Map.of(
+                "GLIBC", release(row.group(1)),
+                "GLIBCXX", release(row.group(2)),
+                "CXXABI", release(row.group(3)),
+                "GCC", release(row.group(4))));
     }
 
     /** Why what a compiler makes may need a newer system than the README says, by its macros; empty if it can't. */
@@ -175,9 +225,26 @@ class NativeCodeTest {
         }
     }
 
-    @Test
-    void theReadmeNamesTheFloor() throws IOException {
+    /** What JavaCPP publishes needs more than ours, so that it is what the README names. */
+    @ParameterizedTest
+    @MethodSource("jarsOfJavaCpp")
+    void theReadmeNamesTheFloor(Path jar) throws IOException {
+        Matcher name = JAVACPP.matcher(jar.getFileName().toString());
+        assertTrue(name.matches());
+        Path library = folder.resolve(JAVACPP_LIBRARY);
+        try (JarFile file = new JarFile(jar.toFile())) {
+            JarEntry entry = file.getJarEntry("org/bytedeco/javacpp/" + name.group(1) + "/" + JAVACPP_LIBRARY);
+            try (var content = file.getInputStream(entry)) {
+                Files.copy(content, library);
+            }
+        }
+        Release glibc = needs(library).get("GLIBC");
+        assertTrue(glibc.compareTo(release(NEWEST.get("GLIBC"))) >= 0, () -> "ours needs more than " + glibc);
+        String floor = glibc.toString().replaceAll("\\.0$", "");
+        String page = Files.readString(Path.of("../docs/compatibility.md"));
+        String row = "| `" + JAVACPP_LIBRARY + "`, of JavaCPP | " + name.group(1) + " | " + floor + " |";
+        assertTrue(page.contains(row), row);
         String readme = Files.readString(Path.of("../README.md"));
-        assertTrue(readme.contains("glibc " + NEWEST.get("GLIBC")), "glibc " + NEWEST.get("GLIBC"));
+        assertTrue(readme.contains("glibc " + floor), "glibc " + floor);
     }
 }
