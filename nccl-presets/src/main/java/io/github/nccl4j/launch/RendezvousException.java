@@ -28,4 +28,9 @@ public class RendezvousException extends NcclException {
     public RendezvousException(String message, Throwable cause) {
         super(message, cause);
     }
+
+    @Override
+    public String helpId() {
+        return "NCCL4J-0011";
+    }
 }
