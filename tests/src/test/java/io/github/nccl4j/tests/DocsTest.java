@@ -31,6 +31,8 @@ class DocsTest {
             "sh gpu",
             "sh cluster",
             "sh install",
+            "sh checkout",
+            "diff change",
             "sh example");
 
     private static final Pattern PROGRAM = Pattern.compile("public class (\\w+)");
