@@ -24,8 +24,8 @@ class ProseTest {
     private record Rule(Pattern pattern, String example, String better) {}
 
     private static List<Rule> rules() throws IOException {
-        String text = new String(
-                ProseTest.class.getResourceAsStream("prose.txt").readAllBytes(), StandardCharsets.UTF_8);
+        String text =
+                new String(ProseTest.class.getResourceAsStream("prose.txt").readAllBytes(), StandardCharsets.UTF_8);
         return text.lines()
                 .filter(line -> !line.startsWith("#"))
                 .map(line -> line.split("\t"))
