@@ -62,7 +62,7 @@ double microseconds() {
 }
 
 /**
- * Calls of a round of some 200 us, the same number at every rank. Rounds are short, so that on a machine with other load
+ * Calls of a round of about 200 us, the same number at every rank. Rounds are short, so that on a machine with other load
  * some of them are undisturbed.
  */
 int callsOf(size_t bytes, int ranks) {

@@ -2,7 +2,7 @@
 #include <nccl.h>
 #include <stdint.h>
 
-/* Not in all releases; who calls has asked. */
+/* Not in all releases; the caller checks first. */
 #pragma weak ncclAlltoAll
 #pragma weak ncclGather
 #pragma weak ncclScatter

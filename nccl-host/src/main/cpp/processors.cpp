@@ -20,7 +20,7 @@ namespace {
 
 /** Seconds. About the cost of a doorbell: two system calls and the start of a sleeping thread. */
 constexpr double kPollingTime = 50e-6;
-/** Turns before the first look at the clock; some 10 us. */
+/** Turns before the first look at the clock; about 10 us. */
 constexpr unsigned kTurnsWithoutYield = 64;
 
 std::atomic<pid_t> process{0};

@@ -12,7 +12,7 @@ pid_t currentProcess();
 int usableProcessors();
 
 /**
- * A wait without a system call for a peer that is about to write. It ends after some 50 us, so that an idle rank uses no
+ * A wait without a system call for a peer that is about to write. It ends after about 50 us, so that an idle rank uses no
  * processor.
  */
 class Polling {

@@ -5,7 +5,7 @@
 // predecessor of an item exists before the item, so there is no cyclic wait.
 //
 // Each created stream has a thread, which runs its items. A short item that nothing precedes is first tried in the thread
-// that enqueues it, for some 50 us after it last moved data; the stream's thread continues it. The default stream (0, and
+// that enqueues it, for about 50 us after it last moved data; the stream's thread continues it. The default stream (0, and
 // CUDA's other handles for it) has none: operations of blocking communicators run in the call itself. Programs without
 // CUDA cannot wait for a stream, and find their results when the call returns. Every thread has its own default stream,
 // which waits for other streams only on request. (On GPUs each rank has a default stream, that of its device; ranks that are threads of one process

@@ -40,7 +40,7 @@ public final class Main {
     private static final String C = "C, through the PLT";
     private static final String PYTHON = "Python, ctypes";
 
-    /** Without it a thread that comes back from C has a memory barrier; with it who stops the threads pays for all. */
+    /** Without it a thread that comes back from C has a memory barrier; with it the thread that stops the others pays for all. */
     private static final String NO_BARRIER = "-XX:+UseSystemMemoryBarrier";
 
     private static final int NO_BARRIER_SINCE = 21;
@@ -389,7 +389,7 @@ public final class Main {
         }
     }
 
-    /** The name of the processor, where the kernel tells it, with a comma before it. */
+    /** The name of the processor, where the kernel shows it, with a comma before it. */
     private static String processor() throws IOException {
         try (Stream<String> lines = Files.lines(Path.of("/proc/cpuinfo"))) {
             return lines.filter(line -> line.startsWith("model name"))

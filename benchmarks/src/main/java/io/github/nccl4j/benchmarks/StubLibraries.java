@@ -31,7 +31,7 @@ final class StubLibraries {
         compile(folder, "-o", "call", "call.cpp", "-l:" + NCCL, "-L.", "-Wl,-rpath," + folder);
         copy("cuda.cpp", folder.resolve("cuda.cpp"));
         for (String name : CUDA) {
-            // A symbol version of the library's own name is what those who link against CUDA ask for.
+            // A symbol version of the library's own name is what programs that link against CUDA ask for.
             Files.writeString(folder.resolve(name + ".map"), name + " { *; };");
             compile(
                     folder,
@@ -93,7 +93,7 @@ final class StubLibraries {
         copy("call.py", folder.resolve("call.py"));
     }
 
-    /** Loads all of them, so that who asks the dynamic linker for their names gets them. */
+    /** Loads all of them, so that the dynamic linker finds them by their names. */
     static void load() {
         for (String name : CUDA) {
             System.load(folder().resolve(name).toString());

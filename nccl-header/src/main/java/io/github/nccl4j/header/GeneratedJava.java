@@ -13,13 +13,15 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
 /**
- * Completes the Java class that JavaCPP generates, in two ways that JavaCPP's settings cannot express.
+ * Completes the Java class that JavaCPP generates, in three ways that JavaCPP's settings cannot express.
  *
  * <p>Every NCCL function gets a {@code throws} clause, from which JavaCPP takes the exception that native code throws.
  *
  * <p>A method that takes a {@code Pointer} for {@code void*} becomes a Java method that calls its raw-address form. JavaCPP's
  * native code would add the position of such a pointer in bytes, independent of the element size, and silently use a wrong
  * address. The Java method is also faster: it saves a JNI field access per parameter.
+ *
+ * <p>The class gets a comment.
  *
  * <p>The tool verifies that each function of the headers has exactly the overloads of {@link JavaForms}, except functions that
  * {@link SymbolList} does not bind.
@@ -35,6 +37,9 @@ public final class GeneratedJava {
     private static final Pattern COMPLETED =
             Pattern.compile("public static (?!native)\\w+ (p?nccl\\w+)\\(([^)]*)\\) throws");
 
+    /** The beginning of a class without a comment. */
+    private static final Pattern CLASS = Pattern.compile("(?<!\\*/)\n+public class ");
+
     private static final String NONE = "none";
 
     private static final Pattern NCCL_NAME = Pattern.compile("p?nccl(?!4j)[A-Z0-9]\\w*");
@@ -45,8 +50,9 @@ public final class GeneratedJava {
     private GeneratedJava() {}
 
     /**
-     * Completes a file. Usage: {@code --source FILE --exception CLASS --header FILE --includes FILE --overloads FILE}. The second
-     * header has types that the first one uses, the third has additional prototypes; either may be {@code none}.
+     * Completes a file. Usage: {@code --source FILE --exception CLASS --header FILE --includes FILE --overloads FILE --comment
+     * TEXT}. The second header has types that the first one uses, the third has additional prototypes; either may be {@code none}. The
+     * text is the class comment.
      *
      * @param args the command line
      * @throws IOException if a file can't be read or written
@@ -55,7 +61,7 @@ public final class GeneratedJava {
     public static void main(String... args) throws IOException {
         Arguments arguments = new Arguments(
                 "GeneratedJava --source FILE.java --exception CLASS --header FILE --includes FILE|none"
-                        + " --overloads FILE|none",
+                        + " --overloads FILE|none --comment TEXT",
                 args);
         Path source = arguments.path("source");
         Header header = Header.parse(arguments.path("header"));
@@ -67,7 +73,7 @@ public final class GeneratedJava {
         try {
             String completed = complete(Files.readString(source), arguments.text("exception"));
             requireFunctions(completed, forms, functions);
-            GeneratedFile.write(source, completed);
+            GeneratedFile.write(source, withComment(completed, arguments.text("comment")));
         } catch (IllegalArgumentException e) {
             throw new IllegalStateException(source + ": " + e.getMessage(), e);
         }
@@ -106,6 +112,18 @@ public final class GeneratedJava {
             throw new IllegalArgumentException("no NCCL function among the native methods");
         }
         return matcher.appendTail(result).toString();
+    }
+
+    /**
+     * Puts a comment above a class that has none.
+     *
+     * @param source the text of the class
+     * @param comment the text of the comment
+     * @return the text with the comment
+     */
+    static String withComment(String source, String comment) {
+        String text = comment.strip().replaceAll("\\s+", " ");
+        return CLASS.matcher(source).replaceFirst(Matcher.quoteReplacement("\n\n/** " + text + " */\npublic class "));
     }
 
     /** Throws an exception that lists missing and surplus overloads of a class, if there are any. */

@@ -67,7 +67,7 @@ public final class HeaderCheck {
         }
 
         /**
-         * Tells whether the headers agree. Additions of a newer release than ours do not count as differences.
+         * Returns true if the headers agree. Additions of a newer release than ours do not count as differences.
          *
          * @return true if there is no difference
          */

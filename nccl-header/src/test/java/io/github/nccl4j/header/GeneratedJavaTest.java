@@ -42,6 +42,14 @@ class GeneratedJavaTest {
     }
 
     @Test
+    void classGetsOneComment() {
+        String source = "import a.*;\n\npublic class nccl extends A {}\n";
+        String commented = GeneratedJava.withComment(source, " The functions\n  of C. ");
+        assertEquals("import a.*;\n\n/** The functions of C. */\npublic class nccl extends A {}\n", commented);
+        assertEquals(commented, GeneratedJava.withComment(commented, "Other."), "idempotent");
+    }
+
+    @Test
     void rejectsClassWithoutNcclFunctions() {
         var failure = assertThrows(
                 IllegalArgumentException.class,

@@ -90,4 +90,9 @@ public final class CallMismatchException extends NcclException {
         }
         return odd;
     }
+
+    @Override
+    public String helpId() {
+        return "NCCL4J-0008";
+    }
 }

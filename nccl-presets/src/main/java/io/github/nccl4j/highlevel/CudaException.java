@@ -42,4 +42,9 @@ public final class CudaException extends NcclException {
     public int code() {
         return code;
     }
+
+    @Override
+    public String helpId() {
+        return "NCCL4J-0009";
+    }
 }

@@ -21,4 +21,9 @@ public final class CudaLibraryException extends NcclException {
     public CudaLibraryException(String message, Throwable cause) {
         super(message, cause);
     }
+
+    @Override
+    public String helpId() {
+        return "NCCL4J-0010";
+    }
 }

@@ -16,4 +16,9 @@ public final class NcclInterruptedException extends NcclException {
     NcclInterruptedException(String message) {
         super(message);
     }
+
+    @Override
+    public String helpId() {
+        return "NCCL4J-0014";
+    }
 }

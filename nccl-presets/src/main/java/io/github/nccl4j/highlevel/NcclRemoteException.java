@@ -14,4 +14,9 @@ public final class NcclRemoteException extends NcclResultException {
     NcclRemoteException(Failure failure) {
         super(failure);
     }
+
+    @Override
+    public String helpId() {
+        return "NCCL4J-0005";
+    }
 }

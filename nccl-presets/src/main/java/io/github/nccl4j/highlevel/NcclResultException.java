@@ -136,4 +136,9 @@ public sealed class NcclResultException extends NcclException
     public List<NcclLog.Line> warnings() {
         return warnings == null ? List.of() : warnings;
     }
+
+    @Override
+    public String helpId() {
+        return "NCCL4J-0003";
+    }
 }

@@ -35,4 +35,9 @@ public final class NcclTimeoutException extends NcclResultException {
     public List<Integer> silentRanks() {
         return Arrays.stream(silentRanks).boxed().toList();
     }
+
+    @Override
+    public String helpId() {
+        return "NCCL4J-0006";
+    }
 }

@@ -14,4 +14,9 @@ public final class NcclUsageException extends NcclResultException {
     NcclUsageException(Failure failure) {
         super(failure);
     }
+
+    @Override
+    public String helpId() {
+        return "NCCL4J-0004";
+    }
 }

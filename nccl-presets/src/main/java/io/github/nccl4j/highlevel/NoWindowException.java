@@ -35,4 +35,9 @@ public final class NoWindowException extends NcclException {
                         : "all ranks in one NVLink or PCIe domain, or a network that supports GIN")
                 + ". Here " + settings + ". NCCL_DEBUG=INFO shows more. [" + library + "]");
     }
+
+    @Override
+    public String helpId() {
+        return "NCCL4J-0007";
+    }
 }

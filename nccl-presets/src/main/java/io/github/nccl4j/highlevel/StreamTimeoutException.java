@@ -24,4 +24,9 @@ public final class StreamTimeoutException extends NcclException {
     public Duration timeout() {
         return timeout;
     }
+
+    @Override
+    public String helpId() {
+        return "NCCL4J-0013";
+    }
 }

@@ -30,4 +30,9 @@ public class RendezvousException extends NcclException {
     public RendezvousException(String message, Throwable cause) {
         super(message, cause);
     }
+
+    @Override
+    public String helpId() {
+        return "NCCL4J-0011";
+    }
 }

@@ -35,4 +35,9 @@ public final class RendezvousTimeoutException extends RendezvousException {
     public List<Integer> missing() {
         return Arrays.stream(missing).boxed().toList();
     }
+
+    @Override
+    public String helpId() {
+        return "NCCL4J-0012";
+    }
 }

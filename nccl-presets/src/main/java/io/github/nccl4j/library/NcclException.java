@@ -45,4 +45,23 @@ public abstract class NcclException extends RuntimeException {
     protected NcclException(String message, Throwable cause) {
         super(message, cause);
     }
+
+    /**
+     * Returns the id of this kind of failure: a section of {@code docs/errors.md} has it as its heading and says what to try.
+     * The id is part of {@link #toString}, and so of stack traces, but not of the message. It stays the same in all releases.
+     *
+     * @return an id such as "NCCL4J-0006"
+     */
+    public String helpId() {
+        return "NCCL4J-0001";
+    }
+
+    /** {@return the name of the class and the message, with the {@link #helpId} at the end of the first line} */
+    @Override
+    public String toString() {
+        String text = super.toString();
+        int end = text.indexOf('\n');
+        String id = " [" + helpId() + "]";
+        return end < 0 ? text + id : text.substring(0, end) + id + text.substring(end);
+    }
 }

@@ -20,4 +20,9 @@ public final class NcclLibraryException extends NcclException {
     public NcclLibraryException(String message) {
         super(message);
     }
+
+    @Override
+    public String helpId() {
+        return "NCCL4J-0002";
+    }
 }

@@ -26,12 +26,13 @@ import org.junit.jupiter.api.Timeout;
  * Runs the commands in the {@code sh} blocks of the README and the documentation, with the jar that {@code ./nccl4j} runs.
  *
  * <p>A comment above a block, such as {@code <!-- gpu -->}, marks commands that cannot run here: {@code gate} (the gate runs
- * them), {@code gpu}, {@code cluster}, {@code install} (need a network), {@code maintainer} (releases and their API) and
- * {@code example} (contain values of the reader).
+ * them), {@code gpu}, {@code cluster}, {@code install} (need a network), {@code maintainer} (releases and their API),
+ * {@code checkout} (take long, or need a checkout) and {@code example} (contain values of the reader).
  */
 @Timeout(600)
 class DocsCommandsTest {
     private static final Path README = Path.of("../README.md");
+    private static final Path CONTRIBUTING = Path.of("../CONTRIBUTING.md");
     private static final Path DOCS = Path.of("../docs");
     private static final Path GATE = Path.of("../.ci/run");
 
@@ -44,7 +45,8 @@ class DocsCommandsTest {
             "install", List.of("pip ", "mvn ", "apt-get "),
             "example", List.of("--pid", "-jar", "<", "plot", "> nccl.key"),
             "maintainer", List.of(".ci/test-release", "gh ", "-Dnccl4j.api="),
-            "gate", List.of("./nccl4j"));
+            "checkout", List.of("./nccl4j", "mvn ", ".ci/"),
+            "gate", List.of("./nccl4j", "mvn "));
 
     private record Outcome(int code, List<String> output) {}
 
@@ -58,7 +60,7 @@ class DocsCommandsTest {
             Pattern.compile(" {4}(\\./nccl4j|mvn|pip|apt-get|torchrun|mpirun|srun|kubectl|\\.ci/|benchmarks/).*");
 
     private static List<Path> pages() throws IOException {
-        List<Path> pages = new ArrayList<>(List.of(README));
+        List<Path> pages = new ArrayList<>(List.of(README, CONTRIBUTING));
         try (Stream<Path> files = Files.walk(DOCS)) {
             files.filter(file -> file.toString().endsWith(".md")).sorted().forEach(pages::add);
         }

@@ -46,7 +46,7 @@ class DoctorCommandTest {
         Path broken = Files.writeString(folder.resolve("libnccl.so.2"), "no library");
         Outcome outcome = doctor("--library", broken.toString(), "--no-self-test");
         assertEquals(1, outcome.code(), outcome.output());
-        assertContains(outcome, "problem  --library does not name a loadable library");
+        assertContains(outcome, "problem  --library does not name a loadable library [NCCL4J-0101]");
         assertContains(outcome, broken + ": not loaded: not a shared library (no ELF header)");
         assertContains(outcome, "-> Correct the path");
     }
@@ -56,7 +56,7 @@ class DoctorCommandTest {
         Outcome outcome = doctor("--engine", "host", "--no-self-test", "--json");
         assertTrue(
                 outcome.output().matches("(?s)\\{\"title\":\"nccl4j .*\"findings\":\\[\\{.*}]}\\R"), outcome.output());
-        assertContains(outcome, "\"id\":\"library.loaded\",\"level\":\"ok\"");
+        assertContains(outcome, "\"id\":\"library.loaded\",\"help\":\"\",\"level\":\"ok\"");
     }
 
     @Test

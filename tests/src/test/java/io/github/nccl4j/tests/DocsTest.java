@@ -32,6 +32,8 @@ class DocsTest {
             "sh cluster",
             "sh install",
             "sh maintainer",
+            "sh checkout",
+            "diff change",
             "sh example");
 
     private static final Pattern PROGRAM = Pattern.compile("public class (\\w+)");

@@ -31,9 +31,9 @@ final class Markdown {
         }
     }
 
-    /** The README and all pages, sorted. */
+    /** The README, CONTRIBUTING and all pages, sorted. */
     static List<Path> pages() throws IOException {
-        List<Path> pages = new ArrayList<>(List.of(Path.of("../README.md")));
+        List<Path> pages = new ArrayList<>(List.of(Path.of("../README.md"), Path.of("../CONTRIBUTING.md")));
         try (Stream<Path> files = Files.walk(DOCS)) {
             files.filter(file -> file.toString().endsWith(".md")).sorted().forEach(pages::add);
         }

@@ -25,7 +25,7 @@ final class DataSuite {
     /**
      * The suite.
      *
-     * @param inWindows whether the members take their memory from symmetric windows
+     * @param inWindows true if the members take their memory from symmetric windows
      */
     DataSuite(Crew crew, boolean inWindows) {
         this.crew = crew;

@@ -19,7 +19,7 @@ final class Expectation {
      *
      * @param inputs the send buffers of all ranks
      * @param before what is in the receive buffer
-     * @param exact whether the engine reduces in the order of ranks and rounds once
+     * @param exact true if the engine reduces in the order of ranks and rounds once
      */
     Expectation(ElementFormat format, List<ByteBuffer> inputs, ByteBuffer before, boolean exact) {
         this.format = format;

@@ -130,7 +130,7 @@ final class LifecycleSuite {
             for (int r = color; r < size; r += 2) {
                 expected += 1 << r;
             }
-            checks.equal(expected, self.sum(child, 1 << rank), "who is in it");
+            checks.equal(expected, self.sum(child, 1 << rank), "its members");
             works(parent);
         }
         works(parent);

@@ -33,7 +33,7 @@ final class Ranks {
     /**
      * Ranks whose crews leave out what is not wanted.
      *
-     * @param wanted whether to run a check, told its subject and what it does
+     * @param wanted true for a check that is to run, by its subject and description
      */
     Ranks(boolean blocking, Consumer<Crew> suite, ProgressWatch watch, Predicate<String> wanted) {
         this.blocking = blocking;

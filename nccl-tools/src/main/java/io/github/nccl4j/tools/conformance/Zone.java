@@ -23,7 +23,7 @@ final class Zone<T extends Element> {
      * Elements with a content.
      *
      * @param place where in the member's memory
-     * @param odd whether they are aligned to their own size only
+     * @param odd true if they are aligned to their own size only
      */
     Zone(Member member, long place, ElementType<T> type, ByteBuffer content, boolean odd) {
         size = type.sizeInBytes();

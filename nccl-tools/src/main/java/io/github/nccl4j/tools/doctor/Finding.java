@@ -33,6 +33,11 @@ public record Finding(String id, Level level, String text, String meaning, Strin
         }
     }
 
+    /** {@return the id of the section of docs/errors.md about this finding, such as NCCL4J-0101; empty for {@link Level#OK}} */
+    public String helpId() {
+        return level == Level.OK ? "" : HelpIds.BY_FINDING.getOrDefault(id, "");
+    }
+
     static Finding ok(String id, String text) {
         return new Finding(id, Level.OK, text, "", "", List.of());
     }

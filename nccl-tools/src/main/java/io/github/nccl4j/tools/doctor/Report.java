@@ -52,7 +52,8 @@ public record Report(String title, List<Section> sections) {
     }
 
     private static void append(StringBuilder text, Finding finding) {
-        text.append(String.format(Locale.ROOT, "  %-8s %s%n", finding.level(), finding.text()));
+        String help = finding.helpId().isEmpty() ? "" : " [" + finding.helpId() + "]";
+        text.append(String.format(Locale.ROOT, "  %-8s %s%s%n", finding.level(), finding.text(), help));
         String indent = " ".repeat(11);
         finding.details()
                 .forEach(line -> text.append(indent).append("  ").append(line).append('\n'));
@@ -84,7 +85,8 @@ public record Report(String title, List<Section> sections) {
         if (problems == 0 && warnings == 0) {
             return "No problem was found.";
         }
-        return plural(problems, "problem") + ", " + plural(warnings, "warning") + ".";
+        return plural(problems, "problem") + ", " + plural(warnings, "warning")
+                + ". docs/errors.md says more about each, under the id in brackets.";
     }
 
     private static String plural(long count, String noun) {
@@ -103,6 +105,7 @@ public record Report(String title, List<Section> sections) {
                 json.open('{')
                         .field("section", section.name())
                         .field("id", finding.id())
+                        .field("help", finding.helpId())
                         .field("level", finding.level().toString())
                         .field("text", finding.text())
                         .field("meaning", finding.meaning())

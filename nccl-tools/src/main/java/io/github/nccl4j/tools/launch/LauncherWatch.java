@@ -34,7 +34,7 @@ public final class LauncherWatch {
     }
 
     /**
-     * Tells whether this JVM must not launch ranks itself, whatever its arguments say.
+     * Returns true if this JVM must not launch ranks itself, whatever its arguments say.
      *
      * @return true if this JVM was started with a command of {@link JavaCommand}
      */

@@ -440,7 +440,7 @@ final class Settings {
         return matrix != null ? matrix : file == null ? null : SystemText.path(file);
     }
 
-    /** Who sends how much to whom in alltoallv. */
+    /** The counts of alltoallv, by pairs of ranks. */
     Traffic traffic() {
         if (matrix() != null) {
             return Traffic.file(matrix(), number("NCCL_TESTS_ALLTOALLV_MATRIX_SCALE", 1));
@@ -457,7 +457,7 @@ final class Settings {
         }
     }
 
-    /** The line that tells what is run. */
+    /** The line that names the settings of the run. */
     String summary() {
         return "# nThread " + threads + " nGpus " + gpus + " minBytes " + minBytes + " maxBytes " + maxBytes + " step: "
                 + (stepFactor > 1 ? stepFactor + "(factor)" : stepBytes + "(bytes)") + " warmup iters: " + warmup

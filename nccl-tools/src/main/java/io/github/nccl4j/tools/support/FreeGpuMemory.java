@@ -6,7 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/** How much memory of GPUs is free, whoever uses the rest. */
+/** The free memory of GPUs, across all processes. */
 public final class FreeGpuMemory {
     private FreeGpuMemory() {}
 

@@ -17,7 +17,7 @@ public final class Leftovers {
 
     private Leftovers() {}
 
-    /** Files, whoever made them, and sockets of this process and those that it has started: only who lives has any. */
+    /** Files of all processes, and sockets of this process and of those that it has started: only a process that lives has any. */
     public static Set<String> now() throws IOException {
         Set<String> found = new TreeSet<>();
         for (Path folder : List.of(Path.of(System.getProperty("java.io.tmpdir")), Path.of("/dev/shm"))) {

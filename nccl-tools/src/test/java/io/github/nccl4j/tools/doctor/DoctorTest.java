@@ -59,7 +59,7 @@ class DoctorTest {
                         "one",
                         List.of(
                                 Finding.ok("a.b", "fine"),
-                                Finding.warning("c.d", "quote \" and \\", "It is so.", "do this"),
+                                Finding.warning("rdma.port", "quote \" and \\", "It is so.", "do this"),
                                 Finding.problem(
                                                 "e.f",
                                                 "bad\ttab",
@@ -71,7 +71,7 @@ class DoctorTest {
 
                 one
                   ok       fine
-                  warning  quote " and \\
+                  warning  quote " and \\ [NCCL4J-0113]
                            It is so.
                            -> do this
                   problem  bad\ttab
@@ -81,15 +81,15 @@ class DoctorTest {
                            -> word word word word word word word word word word word word word word word word word word word
                            word word word word word word word word word word word
 
-                1 problem, 1 warning.
+                1 problem, 1 warning. docs/errors.md says more about each, under the id in brackets.
                 """, report.text());
         assertEquals(
                 "{\"title\":\"title\",\"status\":\"problem\",\"findings\":["
-                        + "{\"section\":\"one\",\"id\":\"a.b\",\"level\":\"ok\",\"text\":\"fine\",\"meaning\":\"\","
+                        + "{\"section\":\"one\",\"id\":\"a.b\",\"help\":\"\",\"level\":\"ok\",\"text\":\"fine\",\"meaning\":\"\","
                         + "\"advice\":\"\",\"details\":[]},"
-                        + "{\"section\":\"one\",\"id\":\"c.d\",\"level\":\"warning\",\"text\":\"quote \\\" and \\\\\","
+                        + "{\"section\":\"one\",\"id\":\"rdma.port\",\"help\":\"NCCL4J-0113\",\"level\":\"warning\",\"text\":\"quote \\\" and \\\\\","
                         + "\"meaning\":\"It is so.\",\"advice\":\"do this\",\"details\":[]},"
-                        + "{\"section\":\"one\",\"id\":\"e.f\",\"level\":\"problem\",\"text\":\"bad\\u0009tab\","
+                        + "{\"section\":\"one\",\"id\":\"e.f\",\"help\":\"\",\"level\":\"problem\",\"text\":\"bad\\u0009tab\","
                         + "\"meaning\":\"m\",\"advice\":\"" + "word ".repeat(30).strip()
                         + "\",\"details\":[\"x\",\"y\"]}]}",
                 report.json());

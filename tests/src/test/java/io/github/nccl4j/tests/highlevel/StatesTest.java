@@ -23,26 +23,34 @@ import io.github.nccl4j.highlevel.UniqueId;
 import io.github.nccl4j.highlevel.Window;
 import io.github.nccl4j.highlevel.WindowFlag;
 import io.github.nccl4j.tools.support.Threads;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import javax.xml.parsers.DocumentBuilderFactory;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.w3c.dom.Document;
+import org.w3c.dom.Element;
+import org.w3c.dom.NodeList;
 
 /** The table of states in the comment of {@link Communicator}, cell by cell; two ranks on the host engine. */
 @Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class StatesTest {
     private static final Device HOST = Device.host();
+    private static final Path PICTURE = Path.of("../docs/pictures/communicator-states.svg");
     private static final Duration SOON = Duration.ofMillis(500);
 
     private static Communicator shared;
@@ -337,6 +345,37 @@ class StatesTest {
                 pending.close();
             }
         });
+    }
+
+    /** {@code .ci/make-pictures} draws it from the table; the tests above compare the code with the same states. */
+    @Test
+    void pictureShowsTheChangesOfState() throws Exception {
+        Set<String> expected = new TreeSet<>();
+        expected.add("PENDING group launch OPEN"); // endPending
+        expected.add("OPEN deadline FAILED"); // givenUp
+        for (State state : State.values()) {
+            for (Call call : Call.values()) {
+                if (call.column.allowed.contains(state) && stateAfter(state, call) != state) {
+                    expected.add(state + " " + call.name().toLowerCase(Locale.ROOT) + " " + stateAfter(state, call));
+                }
+            }
+            if (state != State.PENDING && state != State.ABORTED && state != State.CLOSED) {
+                expected.add(state + " close CLOSED"); // assertEnds
+                expected.add(state + " abort ABORTED");
+            }
+        }
+        Document picture =
+                DocumentBuilderFactory.newInstance().newDocumentBuilder().parse(PICTURE.toFile());
+        NodeList paths = picture.getElementsByTagName("path");
+        Set<String> shown = new TreeSet<>();
+        for (int i = 0; i < paths.getLength(); i++) {
+            Element path = (Element) paths.item(i);
+            for (String from : path.getAttribute("data-from").split(" ")) {
+                shown.add(from + " " + path.getAttribute("data-call") + " " + path.getAttribute("data-to"));
+            }
+        }
+        shown.remove("  "); // the head of the arrows
+        assertEquals(expected, shown);
     }
 
     @Test

@@ -1,0 +1,15 @@
+/**
+ * The native library of the process: its choice, its version, and the functions that it has.
+ *
+ * <ul>
+ *   <li>{@link io.github.nccl4j.library.NativeLibrary}: the loaded library, and the places that were searched.
+ *       {@code io.github.nccl4j.highlevel.NcclLibrary} is the same for programs that use the highlevel package.
+ *   <li>{@link io.github.nccl4j.library.Engine}: the kind of library to search for.
+ *   <li>{@link io.github.nccl4j.library.HostEngine}: streams, events and copies of the host engine, for programs that call the C
+ *       functions.
+ *   <li>{@link io.github.nccl4j.library.NcclException}: the superclass of all exceptions of nccl4j.
+ * </ul>
+ *
+ * <p>The library is loaded at the first call of a function, and stays for the life of the process.
+ */
+package io.github.nccl4j.library;
