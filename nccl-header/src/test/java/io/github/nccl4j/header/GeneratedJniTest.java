@@ -113,6 +113,15 @@ class GeneratedJniTest {
         assertChange("offsetof(Config, version) }", "offsetof(Config, size) }");
         assertChange("    if (!obj) {\n", "");
         assertChange("a/Config", "a/Confih");
+        String added = SORTED + "int more;\n";
+        assertEquals(
+                "sorting changed [] to [int more;]",
+                assertThrows(IllegalArgumentException.class, () -> GeneratedJni.requireSame(SORTED, added))
+                        .getMessage());
+        assertEquals(
+                "sorting changed [int more;] to []",
+                assertThrows(IllegalArgumentException.class, () -> GeneratedJni.requireSame(added, SORTED))
+                        .getMessage());
     }
 
     private static void assertChange(String old, String replacement) {

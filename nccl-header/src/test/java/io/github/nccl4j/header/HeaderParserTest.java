@@ -127,6 +127,24 @@ class HeaderParserTest {
     }
 
     @Test
+    void oneDeclarationMayHaveSeveralFields() {
+        List<Field> fields = Header.parse("""
+                typedef struct {
+                  int a, b, c; /* 2.30.3 */
+                  struct { long x, y; } inner; /* 2.31.2 */
+                } s_t;
+                """).structs().get("s_t").fields();
+        assertEquals(
+                List.of(
+                        "int a NCCL 2.30.3",
+                        "int b NCCL 2.30.3",
+                        "int c NCCL 2.30.3",
+                        "long inner.x NCCL 2.31.2",
+                        "long inner.y NCCL 2.31.2"),
+                fields.stream().map(field -> field + " " + field.since()).toList());
+    }
+
+    @Test
     void enumeratorsContinueFromThePreviousValue() {
         List<Enumerator> enumerators = Header.parse("""
                 typedef enum {

@@ -63,23 +63,57 @@ class SymbolListTest {
                 new SymbolList(header, header).structs());
     }
 
+    private static void write(Path folder, String device) throws Exception {
+        SymbolList.main(
+                "--header",
+                OurHeader.FILE.toString(),
+                "--reference",
+                OurHeader.FILE.toString(),
+                "--device",
+                device,
+                "--output",
+                folder.toString());
+    }
+
+    private static void written(Path folder, SymbolList list, String headers, JavaForms forms, JavaForms deviceForms)
+            throws Exception {
+        assertEquals(headers, Files.readString(folder.resolve("nccl_headers.inc")));
+        assertEquals(list.functions(), Files.readString(folder.resolve("nccl_functions.inc")));
+        assertEquals(list.structs(), Files.readString(folder.resolve("nccl_structs.inc")));
+        assertEquals(list.redirections(), Files.readString(folder.resolve("nccl_redirect.inc")));
+        assertEquals(forms.rules(), Files.readString(folder.resolve("nccl_rules.txt")));
+        assertEquals(deviceForms.rules(), Files.readString(folder.resolve("nccl_device_rules.txt")));
+    }
+
+    @Test
+    void everyFileIsWritten(@TempDir Path folder) throws Exception {
+        Header ours = Header.parse(OurHeader.FILE);
+        Header device = Header.parse(OurHeader.DEVICE);
+        JavaForms forms = new JavaForms(ours);
+        write(folder.resolve("both"), OurHeader.DEVICE.toString());
+        written(
+                folder.resolve("both"),
+                new SymbolList(ours, ours, device),
+                "#include <nccl.h>\n#include <nccl_device.h>\n",
+                forms,
+                new JavaForms(device, device.including(ours)));
+        write(folder.resolve("one"), "none");
+        Header none = Header.parse("");
+        written(
+                folder.resolve("one"),
+                new SymbolList(ours, ours),
+                "#include <nccl.h>\n",
+                forms,
+                new JavaForms(none, none.including(ours)));
+    }
+
     @Test
     void unchangedFilesKeepTheirModificationTime(@TempDir Path folder) throws Exception {
-        String[] args = {
-            "--header",
-            OurHeader.FILE.toString(),
-            "--reference",
-            OurHeader.FILE.toString(),
-            "--device",
-            OurHeader.DEVICE.toString(),
-            "--output",
-            "" + folder
-        };
-        SymbolList.main(args);
+        write(folder, OurHeader.DEVICE.toString());
         Path file = folder.resolve("nccl_functions.inc");
         FileTime old = FileTime.fromMillis(1_000_000);
         Files.setLastModifiedTime(file, old);
-        SymbolList.main(args);
+        write(folder, OurHeader.DEVICE.toString());
         assertEquals(old, Files.getLastModifiedTime(file));
     }
 }

@@ -225,7 +225,13 @@ class NcclRddTest {
         List<Integer> sums = NcclRdd.of(twoPartitions())
                 .deadline(LONG)
                 .mapPartitions((communicator, rows) -> {
-                    if (communicator.rank() == 1 && TaskContext.get().stageAttemptNumber() == 0) {
+                    if (TaskContext.get().stageAttemptNumber() > 0) {
+                        Rendezvous tasks = new TaskRendezvous(BarrierTaskContext.get());
+                        SEEN.add(assertThrows(
+                                        RendezvousException.class, () -> tasks.barrier("call " + tasks.rank(), LONG))
+                                .getMessage()
+                                .replaceAll("stage \\d+", "stage S"));
+                    } else if (communicator.rank() == 1) {
                         throw new IllegalArgumentException("the first time");
                     }
                     return List.of(RankSum.of(communicator, 1)).iterator();
@@ -233,6 +239,14 @@ class NcclRddTest {
                 .repartition(1)
                 .collect();
         assertEquals(List.of(2, 2), sums);
+        // A task that remains of the first attempt would differ.
+        assertEquals(
+                Set.of(
+                        "all tasks must make the same call: rank 1 is at 'call 1' of stage S.1, this rank at 'call 0' of"
+                                + " stage S.1",
+                        "all tasks must make the same call: rank 0 is at 'call 0' of stage S.1, this rank at 'call 1' of"
+                                + " stage S.1"),
+                Set.copyOf(SEEN));
     }
 
     @Test
@@ -307,6 +321,56 @@ class NcclRddTest {
                         "all tasks must make the same call: rank 0 is at 'call 0' of stage S.0, this rank at 'call 1' of"
                                 + " stage S.0"),
                 failures);
+    }
+
+    @Test
+    void anExchangeThatSparkRefusesIsAFailureOfTheRendezvous() {
+        List<String> results = NcclRdd.of(twoPartitions())
+                .mapPartitions((communicator, rows) -> {
+                    BarrierTaskContext task = BarrierTaskContext.get();
+                    Rendezvous tasks = new TaskRendezvous(task);
+                    if (tasks.rank() == 1) {
+                        return List.of(assertThrows(SparkException.class, task::barrier)
+                                        .getClass()
+                                        .getSimpleName())
+                                .iterator();
+                    }
+                    RendezvousException failure =
+                            assertThrows(RendezvousException.class, () -> tasks.gather("a", new byte[0], LONG));
+                    String cause = failure.getCause().getMessage();
+                    return List.of(failure.getMessage().replace(cause, "cause")).iterator();
+                })
+                .collect();
+        assertEquals(List.of("rank 0 can't wait for the 2 tasks at 'a': cause", "SparkException"), results);
+    }
+
+    @Test
+    void aTaskRefusesANegativeTimeoutAndKeepsItsInterrupt() {
+        List<String> results = NcclRdd.of(twoPartitions())
+                .mapPartitions((communicator, rows) -> {
+                    Rendezvous tasks = new TaskRendezvous(BarrierTaskContext.get());
+                    String negative = assertThrows(
+                                    IllegalArgumentException.class,
+                                    () -> tasks.gather("a", new byte[0], Duration.ofMillis(-1)))
+                            .getMessage();
+                    Thread.currentThread().interrupt();
+                    String interrupted = assertThrows(
+                                    RendezvousException.class, () -> tasks.gather("b", new byte[0], LONG))
+                            .getMessage();
+                    return List.of(negative, interrupted, "" + Thread.interrupted())
+                            .iterator();
+                })
+                .collect();
+        String negative = "timeout must be >= 0: PT-0.001S";
+        assertEquals(
+                List.of(
+                        negative,
+                        "rank 0 was interrupted while it waited for the 2 tasks at 'b'",
+                        "true",
+                        negative,
+                        "rank 1 was interrupted while it waited for the 2 tasks at 'b'",
+                        "true"),
+                results);
     }
 
     @Test

@@ -2,11 +2,17 @@ package io.github.nccl4j.highlevel;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.Element.Int32;
+import io.github.nccl4j.internal.communicator.CommunicatorState;
+import io.github.nccl4j.internal.operation.Deferred;
 import io.github.nccl4j.tools.support.Threads;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.stream.IntStream;
@@ -67,7 +73,22 @@ class BatchTest {
         try (Communicator communicator = alone();
                 DeviceBuffer<Int32> send = numbers(7);
                 DeviceBuffer<Int32> recv = numbers()) {
-            communicator.allReduce(send, recv, ReduceOp.SUM, STREAM);
+            List<Integer> during = new ArrayList<>();
+            CallInterceptor interceptor = new CallInterceptor() {
+                @Override
+                public void after(Call call, int result, long nanoseconds) {
+                    if (call.function().equals("ncclAllReduce")) {
+                        during.addAll(List.of(send.pins(), recv.pins()));
+                    }
+                }
+            };
+            CallInterceptor.Installed installed = NcclLibrary.intercept(interceptor);
+            try {
+                communicator.allReduce(send, recv, ReduceOp.SUM, STREAM);
+            } finally {
+                installed.close();
+            }
+            assertEquals(List.of(1, 1), during);
             assertEquals(0, send.pins());
             assertEquals(0, recv.pins());
             assertArrayEquals(from(7), content(recv));
@@ -168,5 +189,73 @@ class BatchTest {
             assertEquals(0, buffer.pins());
             assertArrayEquals(new int[] {7, 8, 9, 7, 8, 9}, Arrays.copyOf(content(buffer), 6));
         }
+    }
+
+    /** Records what a group does with it, and may fail. */
+    private static final class Recorded implements Deferred {
+        private final String name;
+        private final List<String> events;
+        private final boolean fails;
+
+        Recorded(String name, List<String> events, boolean fails) {
+            this.name = name;
+            this.events = events;
+            this.fails = fails;
+        }
+
+        @Override
+        public boolean waitsForOtherRanks() {
+            return false;
+        }
+
+        @Override
+        public int call() {
+            events.add(name + " called");
+            return nccl.ncclSuccess;
+        }
+
+        @Override
+        public void completed() {
+            events.add(name + " completed");
+            if (fails) {
+                throw new IllegalArgumentException(name);
+            }
+        }
+
+        @Override
+        public void discarded() {
+            events.add(name + " discarded");
+        }
+    }
+
+    @Test
+    void aFailureOfOneCompletionDoesNotStopTheOthers() {
+        List<String> events = new ArrayList<>();
+        try (Communicator communicator = alone()) {
+            IllegalArgumentException failure = assertThrows(
+                    IllegalArgumentException.class,
+                    () -> Group.run(() -> {
+                        for (Recorded call : List.of(
+                                new Recorded("first", events, false),
+                                new Recorded("second", events, true),
+                                new Recorded("third", events, true),
+                                new Recorded("fourth", events, false))) {
+                            Batch.call(communicator.core(), call, EnumSet.of(CommunicatorState.OPEN));
+                        }
+                    }));
+            assertEquals("second", failure.getMessage());
+            assertEquals("third", failure.getSuppressed()[0].getMessage());
+        }
+        assertEquals(
+                List.of(
+                        "first called",
+                        "second called",
+                        "third called",
+                        "fourth called",
+                        "first completed",
+                        "second completed",
+                        "third completed",
+                        "fourth completed"),
+                events);
     }
 }

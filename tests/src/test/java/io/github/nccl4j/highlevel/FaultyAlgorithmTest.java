@@ -74,4 +74,22 @@ class FaultyAlgorithmTest {
                         .toString()
                         .replace("+^symk", ""));
     }
+
+    @Test
+    void forcingTheKernelsForWindowsIsRefused() {
+        CollectiveConfig given = CollectiveConfig.algorithm("symk");
+        IllegalArgumentException refused = assertThrows(
+                IllegalArgumentException.class, () -> CollectiveConfig.excluding(FaultyAlgorithm.SYMMETRIC, given));
+        assertEquals(
+                "algorithm must not force symk for all-reduce with AVG of this type, NCCL has no kernel for it then:"
+                        + " 'symk'",
+                refused.getMessage());
+    }
+
+    @Test
+    void theHostEngineHasNoFaultyAlgorithm() {
+        NcclLibrary host = NcclLibrary.get();
+        assertTrue(FaultyAlgorithm.mustBeExcluded(host.version()), host::toString);
+        assertFalse(FaultyAlgorithm.mustBeExcluded(host), host::toString);
+    }
 }

@@ -32,6 +32,7 @@ class RankStatusAnswersTest {
         private boolean closed;
         private Supplier<byte[]> own;
         private int asked;
+        private int size = 1;
 
         @Override
         public int rank() {
@@ -40,7 +41,7 @@ class RankStatusAnswersTest {
 
         @Override
         public int size() {
-            return 1;
+            return size;
         }
 
         @Override
@@ -167,5 +168,21 @@ class RankStatusAnswersTest {
     void aStoreThatIsClosedIsNotAsked() {
         answers.closed = true;
         assertNull(begin());
+    }
+
+    @Test
+    void aCommunicatorThatHasEndedDoesNotAsk() {
+        answers.size = 2;
+        Device host = Device.host();
+        List<Communicator> ranks = Communicator.builder().createAll(UniqueId.create(), 0, 2, List.of(host, host));
+        CommunicatorCore core = ranks.get(0).core();
+        core.enableStatusQuery(answers);
+        // No answer is not kept, so that each question reaches the store.
+        answers.failure = new RendezvousException("lost");
+        core.statusQuery().ask();
+        assertEquals(1, answers.asked);
+        ranks.forEach(Communicator::close);
+        core.statusQuery().ask();
+        assertEquals(1, answers.asked);
     }
 }

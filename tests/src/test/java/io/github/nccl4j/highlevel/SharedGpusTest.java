@@ -1,9 +1,15 @@
 package io.github.nccl4j.highlevel;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.tests.ChildJvm;
+import io.github.nccl4j.tests.StubLibraries;
+import java.io.IOException;
+import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.NullSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -29,5 +35,31 @@ class SharedGpusTest {
     @Test
     void theHostEngineHasNoGpus() {
         assertFalse(SharedGpus.areAllowed(NcclLibrary.get()));
+    }
+
+    private static void inAJvm(ChildJvm jvm, boolean set, boolean allowed) {
+        ChildJvm.Outcome outcome =
+                (set ? jvm.environment("NCCL_MULTI_RANK_GPU_ENABLE", "1") : jvm).run(Scenario.class, "" + allowed);
+        assertEquals(0, outcome.exitCode(), outcome::output);
+    }
+
+    @Test
+    void theVariableOfTheProcessCountsWithNcclOnly(@TempDir Path folder) throws IOException {
+        Path stub = StubLibraries.small(folder, 23003);
+        inAJvm(new ChildJvm().property("nccl4j.library", stub), true, true);
+        inAJvm(new ChildJvm().property("nccl4j.library", stub), false, false);
+        inAJvm(new ChildJvm().property("nccl4j.engine", "host"), true, false);
+    }
+
+    /** In a JVM of its own, with another library or environment. */
+    static final class Scenario {
+        private Scenario() {}
+
+        public static void main(String[] args) {
+            NcclLibrary library = NcclLibrary.get();
+            if (SharedGpus.areAllowed(library) != Boolean.parseBoolean(args[0])) {
+                throw new AssertionError("not " + args[0] + " with " + library);
+            }
+        }
     }
 }

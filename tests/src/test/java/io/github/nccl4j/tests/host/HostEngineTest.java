@@ -158,6 +158,48 @@ class HostEngineTest {
         }
     }
 
+    /** Of 0 and the smallest number, it is the nearer one. */
+    @Test
+    void anAverageBelowTheSmallestNumberIsRounded() throws Exception {
+        inThreads(3, self -> {
+            try (BytePointer data = new BytePointer(3)) {
+                for (int type : new int[] {nccl.ncclFloat8e4m3, nccl.ncclFloat8e5m2}) {
+                    // Codes of multiples of the smallest number; two thirds of it, a third and none.
+                    byte[] codes = {(byte) (self.rank() == 0 ? 2 : 0), (byte) (self.rank() == 1 ? 1 : 0), 0};
+                    data.put(codes);
+                    long address = data.address();
+                    Rank.check(
+                            nccl.ncclAllReduce(address, address, 3, type, nccl.ncclAvg, self.comm(), 0),
+                            "ncclAllReduce");
+                    data.get(codes);
+                    assertEquals("[1, 0, 0]", Arrays.toString(codes));
+                }
+            }
+            return null;
+        });
+    }
+
+    @Test
+    void extremesIgnoreNansAndOrderZeros() throws Exception {
+        float nan = Float.NaN;
+        inThreads(2, self -> {
+            try (FloatPointer data = new FloatPointer(4)) {
+                for (int op : new int[] {nccl.ncclMax, nccl.ncclMin}) {
+                    data.put(self.rank() == 0 ? new float[] {nan, 5, -0f, 0} : new float[] {5, nan, 0, -0f});
+                    long address = data.address();
+                    Rank.check(
+                            nccl.ncclAllReduce(address, address, 4, nccl.ncclFloat32, op, self.comm(), 0),
+                            "ncclAllReduce");
+                    float[] found = new float[4];
+                    data.get(found);
+                    String zero = op == nccl.ncclMax ? "0.0" : "-0.0";
+                    assertEquals("[5.0, 5.0, " + zero + ", " + zero + "]", Arrays.toString(found));
+                }
+            }
+            return null;
+        });
+    }
+
     @Test
     void aSuspendedCommunicatorRestsUntilItIsResumed() throws Exception {
         inThreads(2, self -> {
