@@ -30,8 +30,6 @@ import org.bytedeco.javacpp.LongPointer;
  */
 final class CallScenarios {
     private static final long BYTES = 1 << 20;
-    private static final int UNDEFINED = Integer.MIN_VALUE;
-    private static final int NO_COLOR = -1;
     private static final int FLOAT = nccl.ncclFloat32;
     private static final int SUM = nccl.ncclSum;
 
@@ -113,7 +111,7 @@ final class CallScenarios {
         }
     }
 
-    /** A scenario that creates a communicator with a configuration, sums an element, and destroys it. */
+    /** A scenario that creates a communicator with a configuration and sums an element. */
     private void configured(String subject, Consumer<ncclConfig_t> fields) {
         add("CommInitRankConfig: " + subject, () -> {
             try (ncclConfig_t config = new ncclConfig_t()) {
@@ -124,7 +122,7 @@ final class CallScenarios {
             communicator = handle.get(0);
             if (communicator != 0) {
                 code(settle(communicator));
-                code(allReduce(1));
+                code(allReduce());
             }
         });
     }
@@ -162,12 +160,18 @@ final class CallScenarios {
         return number.get();
     }
 
+    private void inGroup(Runnable calls) {
+        code(nccl.ncclGroupStart());
+        calls.run();
+        code(nccl.ncclGroupEnd());
+    }
+
     private void code(int result) {
         codes.add(Result.of(result).name());
     }
 
-    private int allReduce(long count) {
-        return nccl.ncclAllReduce(send, recv, count, FLOAT, SUM, communicator, stream);
+    private int allReduce() {
+        return allReduce(FLOAT, SUM);
     }
 
     private int allReduce(int type, int op) {
@@ -201,7 +205,7 @@ final class CallScenarios {
         with(
                 "AllReduce: no elements, no buffers",
                 () -> code(nccl.ncclAllReduce(0, 0, 0, FLOAT, SUM, communicator, stream)));
-        add("AllReduce: no communicator", () -> code(allReduce(1)));
+        add("AllReduce: no communicator", () -> code(allReduce()));
         with("Broadcast: root -1", () -> code(broadcast(-1)));
         with("Broadcast: root beyond the ranks", () -> code(broadcast(size)));
         with("Reduce: root -1", () -> code(reduce(-1)));
@@ -265,9 +269,9 @@ final class CallScenarios {
         add("CommInitRank: rank -1", () -> initRank(size, -1));
         add("CommInitRank: no ranks", () -> initRank(0, 0));
         with("CommSplit: color -5", () -> split(-5, null));
-        with("CommSplit: no rank has a color", () -> split(NO_COLOR, null));
+        with("CommSplit: no rank has a color", () -> split(nccl.NCCL_SPLIT_NOCOLOR, null));
         with("CommSplit: null", () -> code(nccl.ncclCommSplit(communicator, 0, rank, 0, 0)));
-        with("ncclCommShrink", "CommShrink: nobody is excluded", () -> shrink(0));
+        with("ncclCommShrink", "CommShrink: nobody is excluded", () -> shrink(0, 0));
         with("ncclCommShrink", "CommShrink: rank -1 is excluded", () -> shrink(1, -1));
         with("ncclCommShrink", "CommShrink: a rank beyond the ranks is excluded", () -> shrink(1, size));
         with("ncclCommShrink", "CommShrink: the rank itself is excluded", () -> shrink(1, rank));
@@ -304,10 +308,6 @@ final class CallScenarios {
         abortChild();
     }
 
-    private void shrink(int count) {
-        shrink(count, 0);
-    }
-
     private void abortChild() {
         long child = handle.get(0);
         codes.add(child == 0 ? "null" : "communicator");
@@ -333,14 +333,14 @@ final class CallScenarios {
         configured("CTAPolicy 64", config -> config.CTAPolicy(64));
         configured("shrinkShare 2", config -> config.shrinkShare(2));
         configured("nvlsCTAs -1", config -> config.nvlsCTAs(-1));
-        configured("all fields undefined", config -> config.blocking(UNDEFINED));
+        configured("all fields undefined", config -> {});
     }
 
     private void life() {
         with("CommFinalize, then AllReduce", () -> {
             code(nccl.ncclCommFinalize(communicator));
             code(settle(communicator));
-            code(allReduce(1));
+            code(allReduce());
         });
         with("CommFinalize twice", () -> {
             code(nccl.ncclCommFinalize(communicator));
@@ -348,22 +348,20 @@ final class CallScenarios {
             code(nccl.ncclCommFinalize(communicator));
         });
         with("CommDestroy in a group", () -> {
-            code(nccl.ncclGroupStart());
-            code(nccl.ncclCommDestroy(communicator));
-            communicator = 0;
-            code(nccl.ncclGroupEnd());
+            inGroup(() -> {
+                code(nccl.ncclCommDestroy(communicator));
+                communicator = 0;
+            });
         });
         with("CommFinalize in a group", () -> {
-            code(nccl.ncclGroupStart());
-            code(nccl.ncclCommFinalize(communicator));
-            code(nccl.ncclGroupEnd());
+            inGroup(() -> code(nccl.ncclCommFinalize(communicator)));
         });
         with("AllReduce and CommSplit in a group", () -> {
-            code(nccl.ncclGroupStart());
-            code(allReduce(1));
-            handle.put(0, 0);
-            code(nccl.ncclCommSplit(communicator, 0, rank, handle.address(), 0));
-            code(nccl.ncclGroupEnd());
+            inGroup(() -> {
+                code(allReduce());
+                handle.put(0, 0);
+                code(nccl.ncclCommSplit(communicator, 0, rank, handle.address(), 0));
+            });
             abortChild();
         });
     }
@@ -371,28 +369,22 @@ final class CallScenarios {
     private void groups() {
         add("GroupEnd without GroupStart", () -> code(nccl.ncclGroupEnd()));
         with("Send to the rank itself without Recv", () -> {
-            code(nccl.ncclGroupStart());
-            code(send(rank));
-            code(nccl.ncclGroupEnd());
+            inGroup(() -> code(send(rank)));
         });
         with("Recv from the rank itself without Send", () -> {
-            code(nccl.ncclGroupStart());
-            code(receive(rank));
-            code(nccl.ncclGroupEnd());
+            inGroup(() -> code(receive(rank)));
         });
         with("a group with a wrong call, then AllReduce", () -> {
-            code(nccl.ncclGroupStart());
-            code(allReduce(FLOAT, -1));
-            code(nccl.ncclGroupEnd());
-            code(allReduce(1));
+            inGroup(() -> code(allReduce(FLOAT, -1)));
+            code(allReduce());
         });
         with("a group with a wrong call between two AllReduce", () -> {
-            code(nccl.ncclGroupStart());
-            code(allReduce(1));
-            code(broadcast(size));
-            code(allReduce(1));
-            code(nccl.ncclGroupEnd());
-            code(allReduce(1));
+            inGroup(() -> {
+                code(allReduce());
+                code(broadcast(size));
+                code(allReduce());
+            });
+            code(allReduce());
         });
         add("blocking and non-blocking communicators created in a group", () -> {
             shareId("the first of two");
@@ -405,10 +397,10 @@ final class CallScenarios {
                 other.put(0, 0);
                 blocks.blocking(1);
                 polls.blocking(0);
-                code(nccl.ncclGroupStart());
-                code(nccl.ncclCommInitRankConfig(handle.address(), size, id.address(), rank, blocks.address()));
-                code(nccl.ncclCommInitRankConfig(other.address(), size, second.address(), rank, polls.address()));
-                code(nccl.ncclGroupEnd());
+                inGroup(() -> {
+                    code(nccl.ncclCommInitRankConfig(handle.address(), size, id.address(), rank, blocks.address()));
+                    code(nccl.ncclCommInitRankConfig(other.address(), size, second.address(), rank, polls.address()));
+                });
                 communicator = handle.get(0);
                 if (other.get(0) != 0) {
                     settle(other.get(0));
