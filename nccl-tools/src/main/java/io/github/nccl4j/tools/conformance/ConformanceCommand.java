@@ -10,6 +10,7 @@ import io.github.nccl4j.tools.Main;
 import io.github.nccl4j.tools.launch.LaunchOptions;
 import io.github.nccl4j.tools.launch.Launcher;
 import io.github.nccl4j.tools.support.DaemonThreads;
+import io.github.nccl4j.tools.support.RankDevices;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
@@ -206,18 +207,15 @@ public final class ConformanceCommand implements Callable<Integer> {
         endAtLimit();
         launch.decide(size, true).apply();
         System.out.println(System.lineSeparator() + NcclLibrary.get());
-        if (NcclLibrary.get().engine() != Engine.HOST && Device.cudaCount() < size) {
-            throw new IllegalStateException(
-                    size + " ranks need a GPU each, and this process sees " + Device.cudaCount());
-        }
+        List<Device> devices = RankDevices.of(0, size);
         watch = newWatch("this process");
         if (inThreads) {
             runAll(size + " ranks in threads", variant -> variant.ranks(watch, only.asPredicate())
-                    .inThreads(size));
+                    .inThreads(devices));
         }
         if (inOneThread) {
             runAll(size + " ranks in one thread", variant -> variant.ranks(watch, only.asPredicate())
-                    .inOneThread(size));
+                    .inOneThread(devices));
         }
     }
 
@@ -391,6 +389,7 @@ public final class ConformanceCommand implements Callable<Integer> {
         }
     }
 
+    /** Of a process, which may see its own GPU alone. */
     private static Device device(RankInfo self) {
         return NcclLibrary.get().engine() == Engine.HOST ? Device.host() : Device.cuda(self.device(Device.cudaCount()));
     }
