@@ -178,7 +178,7 @@ public final class ConformanceCommand implements Callable<Integer> {
             return Launcher.TIMED_OUT;
         }
         if (anywhere || threads || oneThread) {
-            runHere(anywhere || threads, anywhere || oneThread);
+            runHere(anywhere || threads, anywhere || oneThread, anywhere);
         }
         System.out.println();
         total.print(System.out);
@@ -202,12 +202,22 @@ public final class ConformanceCommand implements Callable<Integer> {
     // --- the ranks in this process
     // -------------------------------------------------------------------------------------
 
-    private void runHere(boolean inThreads, boolean inOneThread) throws Exception {
+    /** @param optional whether to skip them where the GPUs suffice for processes only */
+    private void runHere(boolean inThreads, boolean inOneThread, boolean optional) throws Exception {
         int size = launch.ranks();
         endAtLimit();
         launch.decide(size, true).apply();
         System.out.println(System.lineSeparator() + NcclLibrary.get());
-        List<Device> devices = RankDevices.of(0, size);
+        List<Device> devices;
+        try {
+            devices = RankDevices.of(0, size);
+        } catch (IllegalStateException tooFew) {
+            if (!optional || !NcclLibrary.get().sharesGpus()) {
+                throw tooFew;
+            }
+            System.out.println("ranks in threads are skipped: " + tooFew.getMessage());
+            return;
+        }
         watch = newWatch("this process");
         if (inThreads) {
             runAll(size + " ranks in threads", variant -> variant.ranks(watch, only.asPredicate())

@@ -117,7 +117,7 @@ public final class SurvivalCommand implements Callable<Integer> {
 
     private boolean runRounds(int size) throws IOException, InterruptedException {
         NcclLibrary library = NcclLibrary.get();
-        int gpus = RankDevices.countGpus(size);
+        int gpus = RankDevices.countOfProcesses(size);
         long start = seed == null ? System.nanoTime() : seed;
         System.out.println(library + System.lineSeparator() + size + " ranks, " + rounds + " rounds, deadline "
                 + deadline + " s, seed " + start);

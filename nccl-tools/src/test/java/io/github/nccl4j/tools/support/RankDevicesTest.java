@@ -21,7 +21,8 @@ class RankDevicesTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"0, 2, 1, false", "1, 1, 1, false", "0, 1, 0, false", "0, 1, 0, true"})
+    @CsvSource({"0, 2, 1, false", "1, 1, 1, false", "0, 1, 0, false", "0, 1, 0, true", "0, 2, 1, true", "0, 5, 3, true"
+    })
     void tooFewAreRefused(int first, int count, int gpus, boolean shared) {
         String message = assertThrows(
                         IllegalStateException.class, () -> RankDevices.indices(first, count, gpus, shared))
@@ -29,13 +30,14 @@ class RankDevicesTest {
 
         assertEquals(
                 "this process needs GPUs " + first + " to " + (first + count - 1) + ", and CUDA shows " + gpus
-                        + "; with NCCL 2.30.3 or newer, NCCL_MULTI_RANK_GPU_ENABLE=1 lets ranks share a GPU",
+                        + "; processes share GPUs with NCCL 2.30.3 or newer and NCCL_MULTI_RANK_GPU_ENABLE=1",
                 message);
     }
 
     @Test
-    void sharedGpusAreTakenInTurn() {
-        assertArrayEquals(new int[] {0, 1, 2, 0, 1}, RankDevices.indices(0, 5, 3, true));
-        assertArrayEquals(new int[] {1, 0}, RankDevices.indices(3, 2, 2, true));
+    void processesTakeSharedGpusInTurn() {
+        assertArrayEquals(new int[] {0, 1}, RankDevices.indices(2, 2, 2, true));
+        assertArrayEquals(new int[] {2, 0, 1}, RankDevices.indices(5, 3, 3, true));
+        assertArrayEquals(new int[] {0}, RankDevices.indices(7, 1, 1, true));
     }
 }

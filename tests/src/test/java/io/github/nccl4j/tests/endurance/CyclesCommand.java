@@ -131,7 +131,8 @@ public final class CyclesCommand implements Callable<Integer> {
                     .run();
         }
         NcclLibrary library = NcclLibrary.get();
-        int gpus = RankDevices.countGpus(size);
+        List<Device> devices = RankDevices.of(0, size);
+        int gpus = devices.get(0).isHost() ? 0 : size;
         long start = seed == null ? System.nanoTime() : seed;
         System.out.println(library + System.lineSeparator() + size + " ranks, " + cycles + " cycles, seed " + start);
         ProgressWatch watch =
@@ -141,7 +142,7 @@ public final class CyclesCommand implements Callable<Integer> {
         Seen before = null;
         for (int cycle = 0; cycle < cycles; cycle++) {
             watch.at("cycle " + cycle);
-            cycle(size, gpus, start + cycle);
+            cycle(devices, start + cycle);
             // Of what grows, one sees so when: from the beginning on, with each abort, or never again.
             if (cycle > 0 && cycle % (cycles / 10) == 0) {
                 Seen now = Seen.now(gpus);
@@ -191,8 +192,9 @@ public final class CyclesCommand implements Callable<Integer> {
         }
     }
 
-    private void cycle(int size, int gpus, long cycleSeed) throws Exception {
-        Plan plan = Plan.of(cycleSeed, gpus > 0);
+    private void cycle(List<Device> devices, long cycleSeed) throws Exception {
+        int size = devices.size();
+        Plan plan = Plan.of(cycleSeed, devices.get(0).isCuda());
         graphs += plan.graph ? 1 : 0;
         aborts += plan.aborts ? 1 : 0;
         UniqueId id = UniqueId.create();
@@ -201,7 +203,7 @@ public final class CyclesCommand implements Callable<Integer> {
         for (int r = 0; r < size; r++) {
             int rank = r;
             ranks.add(() -> {
-                cycle(plan, gpus > 0 ? Device.cuda(rank % gpus) : Device.host(), id, rank, size, used);
+                cycle(plan, devices.get(rank), id, rank, size, used);
                 return null;
             });
         }
