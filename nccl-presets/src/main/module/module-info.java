@@ -10,6 +10,7 @@ module io.github.nccl4j {
     requires transitive org.bytedeco.javacpp;
     requires transitive org.bytedeco.cuda;
     requires static jdk.jfr;
+    requires static org.jspecify;
 
     exports io.github.nccl4j.highlevel;
     exports io.github.nccl4j.launch;

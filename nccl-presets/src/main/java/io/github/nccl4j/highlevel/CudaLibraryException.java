@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.library.NcclException;
+import org.jspecify.annotations.NullUnmarked;
 
 /**
  * Thrown if a CUDA device is used and CUDA can't be called: its runtime library was not found, or JavaCPP Presets CUDA
@@ -18,6 +19,7 @@ public final class CudaLibraryException extends NcclException {
      * @param message what is missing, and a remedy
      * @param cause the failure to load it, or null
      */
+    @NullUnmarked
     public CudaLibraryException(String message, Throwable cause) {
         super(message, cause);
     }

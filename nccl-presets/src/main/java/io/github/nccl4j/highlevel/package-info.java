@@ -73,4 +73,7 @@
  * <p><b>Closing.</b> The creator of an object closes it; the order is free, because memory is kept while a called
  * operation, a window or a graph needs it.
  */
+@NullMarked
 package io.github.nccl4j.highlevel;
+
+import org.jspecify.annotations.NullMarked;

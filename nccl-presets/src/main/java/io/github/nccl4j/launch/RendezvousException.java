@@ -1,6 +1,7 @@
 package io.github.nccl4j.launch;
 
 import io.github.nccl4j.library.NcclException;
+import org.jspecify.annotations.NullUnmarked;
 
 /**
  * Thrown when ranks can't exchange values: a rank is lost, has failed, or disagrees with the others. The message names the rank.
@@ -27,6 +28,7 @@ public class RendezvousException extends NcclException {
      * @param message the failure and its rank
      * @param cause the cause, or null
      */
+    @NullUnmarked
     public RendezvousException(String message, Throwable cause) {
         super(message, cause);
     }

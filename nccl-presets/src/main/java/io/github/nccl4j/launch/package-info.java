@@ -11,4 +11,7 @@
  *
  * <p>This package uses no NCCL, CUDA or native code.
  */
+@NullMarked
 package io.github.nccl4j.launch;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,6 +1,7 @@
 package io.github.nccl4j.library;
 
 import org.bytedeco.javacpp.Pointer;
+import org.jspecify.annotations.NullUnmarked;
 
 /**
  * Superclass of {@link io.github.nccl4j.global.nccl_device}, as {@link LibraryBinding} is of {@link
@@ -24,6 +25,7 @@ public class DeviceBinding extends io.github.nccl4j.presets.nccl_device {
      * @param pointer any pointer, or null
      * @return the address, 0 for null
      */
+    @NullUnmarked
     protected static long addressOf(Pointer pointer) {
         return LibraryBinding.addressOf(pointer);
     }

@@ -1,6 +1,7 @@
 package io.github.nccl4j.library;
 
 import org.bytedeco.javacpp.Pointer;
+import org.jspecify.annotations.NullUnmarked;
 
 /**
  * Superclass of {@link io.github.nccl4j.global.nccl}: passes the choice of library to the native code before the first
@@ -25,6 +26,7 @@ public class LibraryBinding extends io.github.nccl4j.presets.nccl {
      * @param pointer any pointer, or null
      * @return the address, 0 for null
      */
+    @NullUnmarked
     protected static long addressOf(Pointer pointer) {
         if (pointer == null) {
             return 0;

@@ -1,5 +1,7 @@
 package io.github.nccl4j.library;
 
+import org.jspecify.annotations.NullUnmarked;
+
 /**
  * Superclass of all exceptions for failures of NCCL or CUDA, or between ranks.
  *
@@ -42,6 +44,7 @@ public abstract class NcclException extends RuntimeException {
      * @param message what went wrong
      * @param cause what led to it, or null
      */
+    @NullUnmarked
     protected NcclException(String message, Throwable cause) {
         super(message, cause);
     }

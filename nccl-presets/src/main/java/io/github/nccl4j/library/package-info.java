@@ -12,4 +12,7 @@
  *
  * <p>The library is loaded at the first call of a function, and stays for the life of the process.
  */
+@NullMarked
 package io.github.nccl4j.library;
+
+import org.jspecify.annotations.NullMarked;

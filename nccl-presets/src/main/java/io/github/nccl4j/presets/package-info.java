@@ -3,4 +3,7 @@
  * generated. Programs do not use this package. A preset of another library whose header includes {@code nccl.h} inherits
  * {@link io.github.nccl4j.presets.nccl}.
  */
+@NullMarked
 package io.github.nccl4j.presets;
+
+import org.jspecify.annotations.NullMarked;

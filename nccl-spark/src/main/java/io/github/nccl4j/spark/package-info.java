@@ -3,4 +3,7 @@
  *
  * <p>Spark itself is not among the dependencies of this artifact, since a cluster has it.
  */
+@NullMarked
 package io.github.nccl4j.spark;
+
+import org.jspecify.annotations.NullMarked;

@@ -21,6 +21,8 @@ import org.junit.jupiter.api.io.TempDir;
 /** The pages say what is so: their Java compiles and runs, their links lead somewhere. Commands: {@code DocsCommandsTest}. */
 class DocsTest {
     private static final Set<String> LANGUAGES = Set.of(
+            "kotlin",
+            "scala",
             "java",
             "java jdk22",
             "xml",

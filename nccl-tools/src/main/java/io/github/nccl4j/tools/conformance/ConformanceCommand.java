@@ -202,7 +202,7 @@ public final class ConformanceCommand implements Callable<Integer> {
     // --- the ranks in this process
     // -------------------------------------------------------------------------------------
 
-    /** @param optional whether to skip them where the GPUs suffice for processes only */
+    /** @param optional true to skip them where only processes can share the GPUs */
     private void runHere(boolean inThreads, boolean inOneThread, boolean optional) throws Exception {
         int size = launch.ranks();
         endAtLimit();
