@@ -370,7 +370,7 @@ class Collective : public Task {
 
   void verify(const Peer& peer) {
     const Frame& theirs = peer.frame;
-    if (theirs.magic != kWireMagic) fail(ncclInternalError, "rank %d sent something unintelligible", peer.rank);
+    if (theirs.magic != kWireMagic) failUnintelligible(peer);
     if (theirs.kind != FrameKind::Collective || theirs.call != mine_.call || theirs.type != mine_.type ||
         theirs.op != mine_.op || theirs.root != mine_.root || theirs.count != mine_.count) {
       failMismatch(peer, theirs, mine_);

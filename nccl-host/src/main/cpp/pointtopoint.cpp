@@ -56,10 +56,11 @@ class PointToPoint : public Task {
     if (peer.frameBytes < sizeof peer.frame) return;
     peer.frameBytes = 0;
     const Frame& frame = peer.frame;
-    if (frame.magic != kWireMagic) fail(ncclInternalError, "rank %d sent something unintelligible", peer.rank);
+    if (frame.magic != kWireMagic) failUnintelligible(peer);
     switch (frame.kind) {
       case FrameKind::Collective: failMismatch(peer, frame, firstUnfinished(peer).frame());
       case FrameKind::Post:
+        if (!isPointToPoint(frame.call) || frame.root != comm_.rank) failUnintelligible(peer);
         (frame.call == Call::Send ? peer.remoteSends : peer.remoteRecvs).push_back(frame);
         matchAnnounced(peer);
         break;
@@ -70,6 +71,7 @@ class PointToPoint : public Task {
         }
         lane.incoming = {lane.recvs[lane.received]->recv, lane.recvs[lane.received]->bytes()};
         break;
+      default: failUnintelligible(peer);
     }
   }
 

@@ -27,6 +27,11 @@ Frame Operation::frame() const {
   return frame;
 }
 
+ncclResult_t failureOfPeer(int32_t code) {
+  bool isError = code > ncclSuccess && code < ncclNumResults && code != ncclInProgress;
+  return isError ? static_cast<ncclResult_t>(code) : ncclRemoteError;
+}
+
 std::string describe(const Frame& frame) {
   std::string text = callName(frame.call);
   if (exchangesPairs(frame.call) || frame.call == Call::CommSplitId || frame.call == Call::WaitSignal) return text;
@@ -45,6 +50,10 @@ void Task::failMismatch(const Peer& peer, const Frame& theirs, const Frame& mine
   fail(
       ncclInvalidUsage, "rank %d called %s while rank %d called %s", peer.rank, describe(theirs).c_str(), comm_.rank,
       describe(mine).c_str());
+}
+
+void Task::failUnintelligible(const Peer& peer) {
+  fail(ncclInternalError, "rank %d sent something unintelligible", peer.rank);
 }
 
 }  // namespace host

@@ -104,6 +104,8 @@ class Task {
 
  protected:
   [[noreturn]] void failMismatch(const Peer& peer, const Frame& theirs, const Frame& mine) const;
+  /** For bytes that no rank sends. */
+  [[noreturn]] static void failUnintelligible(const Peer& peer);
   Comm& comm_;
 };
 

@@ -98,6 +98,9 @@ struct RegroupNote {
 };
 static_assert(sizeof(RegroupNote) < sizeof Control::text, "fits a control message");
 
+/** The error that another process reported; ncclRemoteError if its number is no error. */
+ncclResult_t failureOfPeer(int32_t code);
+
 /** The call that a frame announces, in a user's notation: "AllReduce(ncclFloat32, count 10, ncclSum)". */
 std::string describe(const Frame& frame);
 
