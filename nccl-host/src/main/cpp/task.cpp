@@ -17,7 +17,7 @@ Frame Operation::frame() const {
   frame.count = count;
   frame.scalar = scalar;
   if (call == Call::AlltoAllv) {
-    for (size_t i = 0; i < 3; i++) frame.extra[i] = hashes[i];
+    std::copy_n(rows->hashes, 3, frame.extra);
   }
   if (exchangesPairs(call)) {
     frame.extra[0] = static_cast<uint64_t>(ownPair.first);

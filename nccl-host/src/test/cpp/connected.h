@@ -46,9 +46,9 @@ struct Connected {
 
   /** Runs one task to its end. */
   void run(std::unique_ptr<Task> task) {
-    std::vector<Work> work(1);
-    work.front().comm = comm;
-    work.front().tasks.push_back(std::move(task));
+    Work work;
+    work.comm = comm;
+    work.tasks.push_back(std::move(task));
     runWork(std::move(work));
   }
 };

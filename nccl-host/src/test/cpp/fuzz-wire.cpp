@@ -108,8 +108,8 @@ class Subject {
     Operation one = operation(call_, 0, 0);
     switch (call_) {
       case Call::AlltoAllv:
-        one.sendCounts = one.recvCounts = {count_, count_};
-        one.sendDisplacements = one.recvDisplacements = {0, count_};
+        one.rows = std::make_shared<AlltoAllvRows>(
+            AlltoAllvRows{{count_, count_}, {0, count_}, {count_, count_}, {0, count_}, {1, 2, 3}});
         break;
       case Call::CommSplit:
         one.allPairs = &pairs_;
@@ -122,7 +122,7 @@ class Subject {
         return makeRegistration(comm_, one);
       default: break;
     }
-    return makeCollective(comm_, one);
+    return makeCollective(comm_, std::move(one));
   }
 
  private:

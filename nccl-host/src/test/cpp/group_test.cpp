@@ -3,7 +3,9 @@
 #include "group.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
+#include <thread>
 #include <vector>
 
 #include "connected.h"
@@ -76,6 +78,41 @@ TEST_F(GroupTest, CallsThatDoNotMatchFailAtAllRanks) {
     EXPECT_EQ(ncclSuccess, ncclCommGetAsyncError(comm, &error));
     EXPECT_EQ(ncclInvalidUsage, error);
   }
+}
+
+TEST_F(GroupTest, ShortAndLongMessagesKeepTheirOrder) {
+  // On both sides of the limit for eager messages.
+  const size_t counts[] = {1, 128, 129, 0, 4096, 128, 2};
+  constexpr size_t kMessages = std::size(counts);
+  std::vector<int> in[kMessages], out[kMessages];
+  ncclGroupStart();
+  for (size_t i = 0; i < kMessages; i++) {
+    in[i].assign(counts[i], static_cast<int>(i) + 1);
+    out[i].assign(counts[i], 0);
+    ncclSend(in[i].data(), counts[i], ncclInt32, 1, comms[0], nullptr);
+    ncclRecv(out[i].data(), counts[i], ncclInt32, 0, comms[1], nullptr);
+  }
+  ASSERT_EQ(ncclSuccess, ncclGroupEnd());
+  for (size_t i = 0; i < kMessages; i++) EXPECT_EQ(in[i], out[i]) << i;
+}
+
+// A call that waits for another rank has an item as soon as another thread needs one.
+TEST_F(GroupTest, MemoryIsFreedAfterACallThatUsesIt) {
+  int* memory = static_cast<int*>(calloc(2, sizeof(int)));
+  int in = 6, out = 0;
+  std::thread receiver([&] { EXPECT_EQ(ncclSuccess, ncclRecv(memory, 1, ncclInt32, 0, comms[1], nullptr)); });
+  while (findComm(comms[1])->callers == 0) std::this_thread::yield();
+  EXPECT_EQ(ncclSuccess, nccl4jHostFree(memory));
+  EXPECT_TRUE(hasOperations(*findComm(comms[1])));
+  EXPECT_EQ(ncclSuccess, ncclSend(&in, 1, ncclInt32, 1, comms[0], nullptr));
+  receiver.join();
+  EXPECT_FALSE(hasOperations(*findComm(comms[1])));
+  // The communicator continues, in the same order of calls.
+  ncclGroupStart();
+  ncclSend(&in, 1, ncclInt32, 1, comms[0], nullptr);
+  ncclRecv(&out, 1, ncclInt32, 0, comms[1], nullptr);
+  EXPECT_EQ(ncclSuccess, ncclGroupEnd());
+  EXPECT_EQ(6, out);
 }
 
 TEST_F(GroupTest, MessagesToOneselfMustBePairs) {

@@ -26,6 +26,15 @@ class Pair {
     return operation;
   }
 
+  /** The announcement of the peer's call. */
+  Frame post(Call call) {
+    Frame frame = operation(call).frame();
+    frame.kind = FrameKind::Post;
+    frame.root = 0;
+    frame.bytes = call == Call::Send ? sizeof in : 0;
+    return frame;
+  }
+
   void send(const void* data, size_t size) {
     iovec part{const_cast<void*>(data), size};
     ASSERT_EQ(static_cast<long>(size), theirs.send(&part, 1));
@@ -92,12 +101,43 @@ TEST_P(PeerTest, FramesOfNoRankAreRefused) {
   for (auto change : {+[](Frame& f) { f.magic = 0; }, +[](Frame& f) { f.kind = static_cast<FrameKind>(77); },
                       +[](Frame& f) { f.call = Call::AllReduce; }, +[](Frame& f) { f.root = 1; }}) {
     Pair fresh(GetParam());
-    Frame frame = operation(Call::Send).frame();
-    frame.kind = FrameKind::Post;
-    frame.root = 0;
+    Frame frame = post(Call::Send);
     change(frame);
     fresh.send(&frame, sizeof frame);
+    fresh.send(&frame, frame.bytes);
     EXPECT_EQ(unintelligible, fresh.messages({Call::Recv}));
+  }
+}
+
+TEST_P(PeerTest, AShortSendNeedsNoAnswer) {
+  Frame frame = post(Call::Send);
+  int32_t element = 7;
+  send(&frame, sizeof frame);
+  send(&element, sizeof element);
+  EXPECT_EQ("", messages({Call::Recv}));
+  EXPECT_EQ(7, out);
+}
+
+TEST_P(PeerTest, AShortSendWaitsForItsRecv) {
+  for (Call call : {Call::Send, Call::Recv}) {
+    Frame frame = post(call);
+    send(&frame, sizeof frame);
+    send(&in, frame.bytes);
+  }
+  EXPECT_EQ("", messages({Call::Send}));
+  EXPECT_EQ(1u, rank.peer(1).remoteSends.size()) << "for a later Recv";
+  EXPECT_EQ("", messages({Call::Recv}));
+  EXPECT_EQ(5, out);
+}
+
+TEST_P(PeerTest, AShortSendOfAnotherSizeIsRefused) {
+  for (uint64_t bytes : {uint64_t{0}, uint64_t{3}, uint64_t{5}, uint64_t{513}, UINT64_MAX}) {
+    Pair fresh(GetParam());
+    Frame frame = post(Call::Send);
+    frame.bytes = bytes;
+    fresh.send(&frame, sizeof frame);
+    fresh.send(std::string(600, 'x').data(), 600);
+    EXPECT_EQ("3: rank 1 sent something unintelligible", fresh.messages({Call::Recv}));
   }
 }
 
