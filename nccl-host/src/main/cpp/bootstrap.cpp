@@ -53,7 +53,6 @@ class Bootstrap {
     joinServer(listenerNonce);
     std::string body = await(AnswerKind::Table);
     table_.resize(static_cast<size_t>(comm_.ranks));
-    if (body.size() != table_.size() * sizeof(TableEntry)) fail(ncclInternalError, "the list of ranks is malformed");
     memcpy(table_.data(), body.data(), body.size());
     deadline_ = now() + initTimeout() + kOwnMargin;
     Report report;
@@ -126,15 +125,30 @@ class Bootstrap {
             static_cast<int>(id_.pid), comm_.rank, comm_.ranks);
       }
       answer_.append(buffer, static_cast<size_t>(got));
-      if (answer_.size() < sizeof(Answer) || answer_.size() < sizeof(Answer) + header().bytes) continue;
+      if (answer_.size() < sizeof(Answer)) continue;
+      if (header().bytes != bodyBytes(header().kind)) failUnexpected();
+      if (answer_.size() < sizeof(Answer) + header().bytes) continue;
       if (header().kind == AnswerKind::Error) {
         Report report;
-        memcpy(&report, answer_.data() + sizeof(Answer), std::min(sizeof report, answer_.size() - sizeof(Answer)));
+        memcpy(&report, answer_.data() + sizeof(Answer), sizeof report);
         report.text[sizeof report.text - 1] = '\0';
-        throw Failure(static_cast<ncclResult_t>(report.code), report.text);
+        throw Failure(failureOfPeer(report.code), report.text);
       }
       return true;
     }
+  }
+
+  /** Number of bytes that follow the header of an answer. */
+  size_t bodyBytes(AnswerKind kind) const {
+    switch (kind) {
+      case AnswerKind::Table: return static_cast<size_t>(comm_.ranks) * sizeof(TableEntry);
+      case AnswerKind::Error: return sizeof(Report);
+      default: return 0;
+    }
+  }
+
+  [[noreturn]] static void failUnexpected() {
+    fail(ncclInternalError, "the server of the unique id gave an unexpected answer");
   }
 
   Answer header() const {
@@ -145,7 +159,7 @@ class Bootstrap {
 
   std::string await(AnswerKind kind) {
     while (!readServer()) waitFor({}, 1000);
-    if (header().kind != kind) fail(ncclInternalError, "the server of the unique id gave an unexpected answer");
+    if (header().kind != kind) failUnexpected();
     std::string body = answer_.substr(sizeof(Answer));
     answer_.clear();
     return body;
@@ -173,8 +187,8 @@ class Bootstrap {
       }
       missing -= acceptHigher();
       if (nextLower == comm_.rank && missing == 0) break;
-      // The server reports the death of an awaited rank.
-      readServer();
+      // The server reports the death of an awaited rank, and nothing else.
+      if (readServer()) failUnexpected();
       std::vector<pollfd> polled{{listener_.get(), POLLIN, 0}};
       for (const auto& arriving : arriving_) polled.push_back({arriving->fd.get(), POLLIN, 0});
       waitFor(std::move(polled), busy ? 1 : 1000);

@@ -123,9 +123,16 @@ const char* Channel::readable(size_t& size) {
 }
 
 void Channel::consume(size_t size) {
+  uint64_t quarter = size_ / 4;
+  bool passes = (read_ + size) / quarter != read_ / quarter;
   read_ += size;
-  in_->read = read_;
-  // As in send: the position is stored before the flag is loaded.
+  // As in send, the position is stored before the flag is loaded; but only now and then, since the order costs more than a
+  // short message. A writer that waits has filled the ring, so a quarter is passed before all is read.
+  in_->read.store(read_, passes ? std::memory_order_seq_cst : std::memory_order_release);
+  wakeWriter();
+}
+
+void Channel::wakeWriter() {
   if (in_->writerWaits.load() != 0 && in_->writerWaits.exchange(0) != 0) ringDoorbell();
 }
 
@@ -188,6 +195,7 @@ bool Channel::arm(size_t wanted, bool writing) {
   // least one of the two sees the other's change.
   if (wanted > 0) in_->readerWaits = 1;
   if (writing) out_->writerWaits = 1;
+  wakeWriter();
   return (wanted > 0 && available() >= wanted) || (writing && room() > 0);
 }
 

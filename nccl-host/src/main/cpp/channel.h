@@ -66,6 +66,7 @@ class Channel {
   };
   bool readDoorbell();
   void ringDoorbell();
+  void wakeWriter();
   size_t room();
 
   Fd socket_;

@@ -57,11 +57,11 @@ void connectAt(Comm& child, const ncclUniqueId& id, int server, const char* call
 
 /** Runs one of the engine's own collectives on the parent of a communicator that is being created. */
 void runInternal(const std::shared_ptr<Comm>& parent, const Comm& child, Operation operation) {
-  std::vector<Work> work(1);
-  work[0].comm = parent;
-  work[0].epoch = parent->epoch;
-  work[0].child = &child;
-  work[0].tasks.push_back(makeCollective(*parent, std::move(operation)));
+  Work work;
+  work.comm = parent;
+  work.epoch = parent->epoch;
+  work.child = &child;
+  work.tasks.push_back(makeCollective(*parent, std::move(operation)));
   runWork(std::move(work));
 }
 

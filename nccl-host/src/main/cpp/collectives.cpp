@@ -25,7 +25,7 @@ constexpr size_t kFold = 32 << 10;
 
 class Collective : public Task {
  public:
-  Collective(Comm& comm, Operation operation)
+  Collective(Comm& comm, Operation&& operation)
       : Task(comm), operation_(std::move(operation)), mine_(operation_.frame()), pairs_(comm.peers.size()) {}
 
   void start() override {
@@ -52,7 +52,7 @@ class Collective : public Task {
     Pair& pair = pairOf(peer);
     if (!pair.verified) {
       // An unmatched Send or Recv: the peer waits in it, and cannot be in this collective.
-      if (!peer.remoteSends.empty()) failMismatch(peer, peer.remoteSends.front(), mine_);
+      if (!peer.remoteSends.empty()) failMismatch(peer, peer.remoteSends.front().frame, mine_);
       if (!peer.remoteRecvs.empty()) failMismatch(peer, peer.remoteRecvs.front(), mine_);
       return {reinterpret_cast<char*>(&peer.frame) + peer.frameBytes, sizeof peer.frame - peer.frameBytes};
     }
@@ -223,12 +223,12 @@ class Collective : public Task {
       case Call::AlltoAllv: {
         size_t element = typeSize(op.type);
         each([&](size_t rank, Pair& pair) {
-          pair.out = readable(op.send + op.sendDisplacements[rank] * element, op.sendCounts[rank] * element);
-          pair.in = {op.recv + op.recvDisplacements[rank] * element, op.recvCounts[rank] * element};
+          pair.out = readable(op.send + op.rows->sendDisplacements[rank] * element, op.rows->sendCounts[rank] * element);
+          pair.in = {op.recv + op.rows->recvDisplacements[rank] * element, op.rows->recvCounts[rank] * element};
         });
         copy(
-            op.recv + op.recvDisplacements[me] * element, op.send + op.sendDisplacements[me] * element,
-            op.sendCounts[me] * element);
+            op.recv + op.rows->recvDisplacements[me] * element, op.send + op.rows->sendDisplacements[me] * element,
+            op.rows->sendCounts[me] * element);
         break;
       }
       case Call::CommSplit:
@@ -362,15 +362,15 @@ class Collective : public Task {
   Frame frameFor(const Peer& peer) const {
     Frame frame = mine_;
     if (operation_.call == Call::AlltoAllv) {
-      frame.extra[kSendCount] = operation_.sendCounts[static_cast<size_t>(peer.rank)];
-      frame.extra[kRecvCount] = operation_.recvCounts[static_cast<size_t>(peer.rank)];
+      frame.extra[kSendCount] = operation_.rows->sendCounts[static_cast<size_t>(peer.rank)];
+      frame.extra[kRecvCount] = operation_.rows->recvCounts[static_cast<size_t>(peer.rank)];
     }
     return frame;
   }
 
   void verify(const Peer& peer) {
     const Frame& theirs = peer.frame;
-    if (theirs.magic != kWireMagic) fail(ncclInternalError, "rank %d sent something unintelligible", peer.rank);
+    if (theirs.magic != kWireMagic) failUnintelligible(peer);
     if (theirs.kind != FrameKind::Collective || theirs.call != mine_.call || theirs.type != mine_.type ||
         theirs.op != mine_.op || theirs.root != mine_.root || theirs.count != mine_.count) {
       failMismatch(peer, theirs, mine_);
@@ -449,7 +449,7 @@ class Collective : public Task {
 
 }  // namespace
 
-std::unique_ptr<Task> makeCollective(Comm& comm, Operation operation) {
+std::unique_ptr<Task> makeCollective(Comm& comm, Operation&& operation) {
   return std::make_unique<Collective>(comm, std::move(operation));
 }
 

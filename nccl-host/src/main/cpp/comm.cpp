@@ -217,7 +217,7 @@ void Comm::readControl(Peer& peer, const char* during) {
         recordPeerFailure(ncclRemoteError, format("rank %d aborted its communicator %s", peer.rank, during));
         break;
       case ControlKind::Fault:
-        recordPeerFailure(static_cast<ncclResult_t>(peer.message.code), peer.message.text);
+        recordPeerFailure(failureOfPeer(peer.message.code), peer.message.text);
         break;
       case ControlKind::Lane:
         if (!peer.passed.valid()) {
@@ -243,6 +243,8 @@ void Comm::readControl(Peer& peer, const char* during) {
         peer.growIds.emplace_back();
         memcpy(&peer.growIds.back(), peer.message.text, sizeof(ncclUniqueId));
         break;
+      default:
+        recordPeerFailure(ncclInternalError, format("rank %d sent something unintelligible", peer.rank));
     }
   }
 }
@@ -272,7 +274,7 @@ void Comm::readEndReason(Peer& peer, const char* during) {
 Inbox& Comm::openInbox() {
   if (!inbox) {
     std::lock_guard<std::mutex> lock(windowsMutex);
-    inbox = std::make_unique<Inbox>(rank, ranks);
+    inbox = std::make_unique<Inbox>(rank, ranks, settings.rmaContexts, settings.rmaSignals);
   }
   return *inbox;
 }
@@ -294,6 +296,9 @@ bool Comm::openLane(Peer& peer) {
   }
   if (sent < 0) {
     readEndReason(peer, "before it took puts");
+    if (!hasPeerFailure()) {
+      fail(ncclInvalidUsage, "rank %d destroyed its communicator before it took puts", peer.rank);
+    }
     return false;
   }
   if (peer.laneDeadline == 0) peer.laneDeadline = time + initTimeout();

@@ -40,6 +40,13 @@ struct Outgoing {
   size_t sent = 0;
 };
 
+/** A Send of a peer, and its elements if it is eager. */
+struct RemoteSend {
+  Frame frame;
+  std::string elements;
+  size_t arrived = 0;
+};
+
 /** The connection to one other rank. Only the holder of Comm::operation may use it. */
 struct Peer {
   int rank = -1;
@@ -60,7 +67,7 @@ struct Peer {
   size_t frameBytes = 0;  // received bytes of frame
 
   // Send and Recv calls of the peer without a match at this rank.
-  std::deque<Frame> remoteSends;
+  std::deque<RemoteSend> remoteSends;
   std::deque<Frame> remoteRecvs;
 
   // Unused messages of the peer for new communicators.

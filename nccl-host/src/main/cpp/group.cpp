@@ -71,7 +71,7 @@ void noteGroupFailure(const Failure& failure) {
   if (mine.depth > 0 && !mine.failure) mine.failure = std::make_unique<Failure>(failure);
 }
 
-ncclResult_t submit(const std::shared_ptr<Comm>& comm, Operation operation, StreamRef stream) {
+ncclResult_t submit(const std::shared_ptr<Comm>& comm, Operation&& operation, StreamRef stream) {
   if (comm->faults) operation.faults = comm->faults->at(operation.call);
   if (insideGroup()) {
     group().operations.push_back({comm, std::move(stream), std::move(operation)});

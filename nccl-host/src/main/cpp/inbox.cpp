@@ -13,8 +13,13 @@ constexpr size_t kTurn = 1 << 20;
 
 }  // namespace
 
-Inbox::Inbox(int rank, int ranks)
-    : rank_(rank), lanes_(static_cast<size_t>(ranks)), notification_(newEvent()), wake_(newEvent()) {}
+Inbox::Inbox(int rank, int ranks, int contexts, int signalsPerContext)
+    : rank_(rank),
+      contexts_(contexts),
+      signalsPerContext_(signalsPerContext),
+      lanes_(static_cast<size_t>(ranks)), 
+      notification_(newEvent()),
+      wake_(newEvent()) {}
 
 Inbox::~Inbox() {
   if (!thread_.joinable()) return;
@@ -38,6 +43,9 @@ void Inbox::removeWindow(uint64_t number) {
 
 void Inbox::addLane(int from, Fd fd) {
   std::lock_guard<std::mutex> lock(mutex_);
+  Lane& lane = lanes_[static_cast<size_t>(from)];
+  // The thread may be waiting for the first one.
+  if (lane.fd.valid()) throw Failure(ncclInternalError, format("rank %d passed a second socket for its puts", from));
   if (!thread_.joinable()) {
     SignalsBlocked blocked;
     try {
@@ -46,7 +54,7 @@ void Inbox::addLane(int from, Fd fd) {
       throw Failure(ncclSystemError, format("cannot start the thread that takes puts: %s", error.what()));
     }
   }
-  lanes_[static_cast<size_t>(from)].fd = std::move(fd);
+  lane.fd = std::move(fd);
   raiseEvent(wake_);
 }
 
@@ -169,14 +177,31 @@ void Inbox::receive(int from, Lane& lane) {
       if (got > 0) {
         noteFault(ncclInvalidUsage, format("rank %d sent something unintelligible in place of a put", from));
       }
-      lane.ended = true;
-      raiseEvent(notification_);
+      endLane(lane);
       return;
     }
     total += static_cast<size_t>(got);
     (head ? lane.frameBytes : lane.received) += static_cast<size_t>(got);
+    if (head && lane.frameBytes == sizeof lane.frame && !isSignal(lane.frame)) {
+      noteFault(
+          ncclInvalidUsage, format(
+                                "rank %d sent signal %d in context %d, but rank %d has %d signals in each of %d contexts",
+                                from, lane.frame.signal, lane.frame.context, rank_, signalsPerContext_, contexts_));
+      endLane(lane);
+      return;
+    }
     if (lane.frameBytes == sizeof lane.frame && lane.received == lane.frame.bytes) finishPut(from, lane);
   }
+}
+
+/** Reads no more from a lane. */
+void Inbox::endLane(Lane& lane) {
+  lane.ended = true;
+  raiseEvent(notification_);
+}
+
+bool Inbox::isSignal(const PutFrame& frame) const {
+  return frame.context >= 0 && frame.context < contexts_ && frame.signal >= 0 && frame.signal < signalsPerContext_;
 }
 
 /** Destination of the next bytes of a put, or NULL if this rank has no such memory. */

@@ -19,7 +19,7 @@ namespace host {
 
 class Inbox {
  public:
-  Inbox(int rank, int ranks);
+  Inbox(int rank, int ranks, int contexts, int signalsPerContext);
   ~Inbox();
   Inbox(const Inbox&) = delete;
 
@@ -65,11 +65,15 @@ class Inbox {
   void takePuts();
   void noteFault(ncclResult_t code, const std::string& text);
   void receive(int from, Lane& lane);
+  void endLane(Lane& lane);
+  bool isSignal(const PutFrame& frame) const;
   char* targetOf(const Lane& lane) const;
   void finishPut(int from, Lane& lane);
   uint64_t count(const SignalKey& signal) const;
 
   const int rank_;
+  const int contexts_;
+  const int signalsPerContext_;
   mutable std::mutex mutex_;
   std::vector<Lane> lanes_;  // by rank; this rank's entry is unused
   SignalCounts signals_;     // arrived and not consumed

@@ -14,11 +14,11 @@ namespace {
 /** Limit for the bytes of all ranks in a unit that the launching thread tries to run; about 100 us. */
 constexpr size_t kShort = 512 << 10;
 
-void checkMessagesToOneself(const Comm& comm, const std::vector<Operation>& operations) {
+void checkMessagesToOneself(const Comm& comm, const Operation* operations, size_t count) {
   std::vector<const Operation*> sends, recvs;
-  for (const Operation& message : operations) {
-    if (!isPointToPoint(message.call) || message.root != comm.rank) continue;
-    (message.call == Call::Send ? sends : recvs).push_back(&message);
+  for (const Operation* message = operations; message != operations + count; message++) {
+    if (!isPointToPoint(message->call) || message->root != comm.rank) continue;
+    (message->call == Call::Send ? sends : recvs).push_back(message);
   }
   if (sends.size() != recvs.size()) {
     fail(
@@ -56,35 +56,43 @@ Kind kindOf(const Operation& operation) {
                                                     : Kind::Collective;
 }
 
+/** Makes tasks of operations of one communicator. */
+Work workOf(const CommRef& comm, uint64_t epoch, Operation* operations, size_t count) {
+  Work work;
+  work.comm = comm;
+  work.epoch = epoch;
+  std::vector<Operation> oneSided, messages;
+  unsigned kinds = 0;
+  for (Operation* operation = operations; operation != operations + count; operation++) {
+    kinds |= 1u << static_cast<int>(kindOf(*operation));
+    // A scalar "on the device" is read when the operation runs.
+    if (operation->scalarAt != nullptr) memcpy(&operation->scalar, operation->scalarAt, typeSize(operation->type));
+  }
+  for (Kind kind : {Kind::Registration, Kind::OneSided, Kind::Collective, Kind::Message}) {
+    if ((kinds >> static_cast<int>(kind) & 1) == 0) continue;
+    for (Operation* operation = operations; operation != operations + count; operation++) {
+      if (kindOf(*operation) != kind) continue;
+      for (Fault& fault : operation->faults) work.faults.push_back(std::move(fault));
+      switch (kind) {
+        case Kind::Registration: work.tasks.push_back(makeRegistration(*comm, std::move(*operation))); break;
+        case Kind::OneSided: oneSided.push_back(std::move(*operation)); break;
+        case Kind::Collective: work.tasks.push_back(makeCollective(*comm, std::move(*operation))); break;
+        case Kind::Message: messages.push_back(std::move(*operation)); break;
+      }
+    }
+    if (!oneSided.empty()) work.tasks.push_back(makeOneSided(*comm, std::exchange(oneSided, {})));
+  }
+  if (!messages.empty()) work.tasks.push_back(makePointToPoint(*comm, std::move(messages)));
+  return work;
+}
+
 /** The operations of one communicator. */
 struct Part {
   CommRef comm;
   uint64_t epoch = 0;
   std::vector<Operation> operations;
 
-  Work work() {
-    Work work;
-    work.comm = comm;
-    work.epoch = epoch;
-    std::vector<Operation> oneSided, messages;
-    for (Kind kind : {Kind::Registration, Kind::OneSided, Kind::Collective, Kind::Message}) {
-      for (Operation& operation : operations) {
-        if (kindOf(operation) != kind) continue;
-        // A scalar "on the device" is read when the operation runs.
-        if (operation.scalarAt != nullptr) memcpy(&operation.scalar, operation.scalarAt, typeSize(operation.type));
-        for (Fault& fault : operation.faults) work.faults.push_back(std::move(fault));
-        switch (kind) {
-          case Kind::Registration: work.tasks.push_back(makeRegistration(*comm, std::move(operation))); break;
-          case Kind::OneSided: oneSided.push_back(std::move(operation)); break;
-          case Kind::Collective: work.tasks.push_back(makeCollective(*comm, std::move(operation))); break;
-          case Kind::Message: messages.push_back(std::move(operation)); break;
-        }
-      }
-      if (!oneSided.empty()) work.tasks.push_back(makeOneSided(*comm, std::exchange(oneSided, {})));
-    }
-    if (!messages.empty()) work.tasks.push_back(makePointToPoint(*comm, std::move(messages)));
-    return work;
-  }
+  Work work() { return workOf(comm, epoch, operations.data(), operations.size()); }
 
   bool hangs() const {
     return std::any_of(operations.begin(), operations.end(), [](const Operation& operation) {
@@ -131,7 +139,7 @@ struct Unit {
   /** Throws if the operations do not go together. */
   void check() const {
     for (const Part& part : parts) {
-      checkMessagesToOneself(*part.comm, part.operations);
+      checkMessagesToOneself(*part.comm, part.operations.data(), part.operations.size());
       checkLaunchEvents(*part.comm, part.operations);
     }
   }
@@ -196,6 +204,50 @@ std::vector<Work> workOf(std::vector<Part>& parts) {
   work.reserve(parts.size());
   for (Part& part : parts) work.push_back(part.work());
   return work;
+}
+
+/** Keeps other threads from destroying a communicator while this thread is in a call. */
+class Inside {
+ public:
+  explicit Inside(Comm& comm) : comm_(comm) { comm_.callers++; }
+  ~Inside() { comm_.callers--; }
+  Inside(const Inside&) = delete;
+
+ private:
+  Comm& comm_;
+};
+
+/**
+ * Runs the operations of one blocking communicator in the default stream, unless an item precedes them: then returns false
+ * and leaves them as they are.
+ */
+bool runDirectly(const CommRef& comm, const StreamRef& stream, Operation* operations, size_t count) {
+  bool fits = comm->blocking && stream && stream->isDefault() &&
+              std::all_of(operations, operations + count, [](const Operation& operation) {
+                return operation.launchEvent == nullptr;
+              });
+  if (!fits) return false;
+  DirectCall call(comm, stream);
+  if (!call.begun()) return false;
+  checkMessagesToOneself(*comm, operations, count);
+  Inside inside(*comm);
+  runWork(workOf(comm, comm->epoch, operations, count));
+  return true;
+}
+
+/** As above for a group, if it has operations of one communicator and stream only. */
+bool runDirectly(std::vector<QueuedOperation>& queued) {
+  const CommRef& comm = queued.front().comm;
+  const StreamRef& stream = queued.front().stream;
+  for (const QueuedOperation& one : queued) {
+    if (one.comm != comm || one.stream != stream) return false;
+  }
+  std::vector<Operation> operations;
+  operations.reserve(queued.size());
+  for (QueuedOperation& one : queued) operations.push_back(std::move(one.operation));
+  if (runDirectly(comm, stream, operations.data(), operations.size())) return true;
+  for (size_t i = 0; i < queued.size(); i++) queued[i].operation = std::move(operations[i]);
+  return false;
 }
 
 /** A unit whose failure is thrown by the call. */
@@ -363,6 +415,7 @@ std::vector<Unit> unitsOf(std::vector<QueuedOperation> operations) {
 }  // namespace
 
 ncclResult_t launch(QueuedOperation operation) {
+  if (runDirectly(operation.comm, operation.stream, &operation.operation, 1)) return ncclSuccess;
   bool inProgress = !operation.comm->blocking;
   Unit unit;
   unit.add(std::move(operation));
@@ -379,6 +432,7 @@ ncclResult_t launch(QueuedOperation operation) {
 }
 
 ncclResult_t launch(std::vector<QueuedOperation> operations) {
+  if (runDirectly(operations)) return ncclSuccess;
   bool inProgress = std::any_of(operations.begin(), operations.end(), [](const QueuedOperation& queued) {
     return !queued.comm->blocking;
   });

@@ -41,7 +41,7 @@ class Registration : public Task {
     comm_.openInbox().addWindow(window_.number, window_.base, window_.size);
     openLanes();
     operation_.ownPair = {static_cast<int64_t>(window_.size), reinterpret_cast<int64_t>(window_.base)};
-    exchange_ = makeCollective(comm_, operation_);
+    exchange_ = makeCollective(comm_, Operation(operation_));
     exchange_->start();
   }
 
@@ -120,7 +120,7 @@ class OneSided : public Task {
       bool done;
       if (operation.call == Call::WaitSignal) {
         comm_.inbox->clearNotification();
-        done = comm_.inbox->take(operation.signals);
+        done = comm_.inbox->take(*operation.signals);
       } else if (operation.root == comm_.rank) {
         if (operation.recv != operation.send && operation.bytes() > 0) {
           memmove(operation.recv, operation.send, operation.bytes());
@@ -163,7 +163,7 @@ class OneSided : public Task {
     if (complete()) return false;
     const Operation& operation = operations_[at_];
     if (operation.call != Call::WaitSignal) return peer.rank == operation.root;
-    return comm_.inbox->lacks(operation.signals, peer.rank);
+    return comm_.inbox->lacks(*operation.signals, peer.rank);
   }
 
   bool drained(Peer& peer) const override {
@@ -190,7 +190,7 @@ class OneSided : public Task {
   std::string description() const override {
     if (current().call != Call::WaitSignal) return describe(current().frame());
     std::string text;
-    for (const auto& [signal, least] : current().signals) {
+    for (const auto& [signal, least] : *current().signals) {
       text += format(
           "%s%llu from rank %d", text.empty() ? "" : ", ", static_cast<unsigned long long>(least), signal.rank);
       if (signal.context != 0) text += format(" in context %d", signal.context);

@@ -301,26 +301,28 @@ extern "C" ncclResult_t ncclAlltoAllv(
     operation.send = static_cast<const char*>(sendbuff);
     operation.recv = static_cast<char*>(recvbuff);
     operation.type = datatype;
+    auto rows = std::make_shared<AlltoAllvRows>();
+    operation.rows = rows;
     size_t row = static_cast<size_t>(known->rank) * n;
-    operation.sendCounts.assign(sendcounts + row, sendcounts + row + n);
-    operation.sendDisplacements.assign(sdispls + row, sdispls + row + n);
-    operation.recvCounts.assign(recvcounts + row, recvcounts + row + n);
-    operation.recvDisplacements.assign(rdispls + row, rdispls + row + n);
-    operation.hashes[kHashSendCounts] = hashOf(sendcounts, n * n);
-    operation.hashes[kHashRecvCounts] = hashOf(recvcounts, n * n);
-    operation.hashes[kHashRecvDisplacements] = hashOf(rdispls, n * n);
+    rows->sendCounts.assign(sendcounts + row, sendcounts + row + n);
+    rows->sendDisplacements.assign(sdispls + row, sdispls + row + n);
+    rows->recvCounts.assign(recvcounts + row, recvcounts + row + n);
+    rows->recvDisplacements.assign(rdispls + row, rdispls + row + n);
+    rows->hashes[kHashSendCounts] = hashOf(sendcounts, n * n);
+    rows->hashes[kHashRecvCounts] = hashOf(recvcounts, n * n);
+    rows->hashes[kHashRecvDisplacements] = hashOf(rdispls, n * n);
     bool sends = false, receives = false;
     for (int rank = 0; rank < ranks; rank++) {
       size_t at = static_cast<size_t>(rank);
       size_t element = typeSize(datatype);
       checkBlock(
-          "sendcounts", "sdispls", known->rank, rank, operation.sendCounts[at], operation.sendDisplacements[at],
+          "sendcounts", "sdispls", known->rank, rank, rows->sendCounts[at], rows->sendDisplacements[at],
           element);
       checkBlock(
-          "recvcounts", "rdispls", known->rank, rank, operation.recvCounts[at], operation.recvDisplacements[at],
+          "recvcounts", "rdispls", known->rank, rank, rows->recvCounts[at], rows->recvDisplacements[at],
           element);
-      sends |= operation.sendCounts[at] > 0;
-      receives |= operation.recvCounts[at] > 0;
+      sends |= rows->sendCounts[at] > 0;
+      receives |= rows->recvCounts[at] > 0;
     }
     if (sends && sendbuff == nullptr) {
       fail(ncclInvalidArgument, "AlltoAllv : sendbuff argument is NULL, but rank %d sends elements", known->rank);

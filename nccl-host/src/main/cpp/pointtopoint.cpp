@@ -1,8 +1,9 @@
 // pointtopoint.cpp: the Send and Recv calls of one group.
 //
 // Both ranks first announce their calls; the k-th Send to a rank matches the k-th Recv there. When both calls are known
-// and agree, elements flow directly into the receiver's buffer. A Send therefore ends only after the Recv was called:
-// programs that rely on buffering inside NCCL hang here, as they may on GPUs.
+// and agree, elements flow directly into the receiver's buffer. The elements of a short Send are eager: they follow its
+// announcement. Either Send ends only after the Recv was called: programs that rely on buffering inside NCCL hang here, as
+// they may on GPUs.
 
 #include <string.h>
 
@@ -10,6 +11,9 @@
 
 namespace host {
 namespace {
+
+/** Limit for the bytes of an eager Send. Equal at all ranks. */
+constexpr size_t kEager = 512;
 
 class PointToPoint : public Task {
  public:
@@ -26,7 +30,8 @@ class PointToPoint : public Task {
       if (operation.root == comm_.rank) continue;
       Frame frame = operation.frame();
       frame.kind = FrameKind::Post;
-      peer(operation.root).post(frame, nullptr, 0);
+      if (operation.call == Call::Send) frame.bytes = eagerBytes(operation);
+      peer(operation.root).post(frame, operation.send, frame.bytes);
     }
     // Announcements that arrived during earlier waits.
     for (Peer& peer : comm_.peers) {
@@ -38,6 +43,7 @@ class PointToPoint : public Task {
     Lane& lane = laneOf(peer);
     if (lane.incoming.size > 0) return lane.incoming;
     if (!unfinished(peer)) return {};
+    if (RemoteSend* send = arriving(peer)) return {&send->elements[send->arrived], send->elements.size() - send->arrived};
     return {reinterpret_cast<char*>(&peer.frame) + peer.frameBytes, sizeof peer.frame - peer.frameBytes};
   }
 
@@ -48,28 +54,40 @@ class PointToPoint : public Task {
       lane.incoming.size -= bytes;
       if (lane.incoming.size == 0) {
         lane.received++;
-        skipEmpty(lane);
+        skipEager(lane);
       }
+      return;
+    }
+    if (RemoteSend* send = arriving(peer)) {
+      send->arrived += bytes;
+      if (arriving(peer) == nullptr) matchAnnounced(peer);
       return;
     }
     peer.frameBytes += bytes;
     if (peer.frameBytes < sizeof peer.frame) return;
     peer.frameBytes = 0;
     const Frame& frame = peer.frame;
-    if (frame.magic != kWireMagic) fail(ncclInternalError, "rank %d sent something unintelligible", peer.rank);
+    if (frame.magic != kWireMagic) failUnintelligible(peer);
     switch (frame.kind) {
       case FrameKind::Collective: failMismatch(peer, frame, firstUnfinished(peer).frame());
       case FrameKind::Post:
-        (frame.call == Call::Send ? peer.remoteSends : peer.remoteRecvs).push_back(frame);
+        if (!isPointToPoint(frame.call) || frame.root != comm_.rank) failUnintelligible(peer);
+        if (frame.bytes > (frame.call == Call::Send ? kEager : 0)) failUnintelligible(peer);
+        if (frame.call == Call::Send) {
+          peer.remoteSends.push_back({frame, std::string(frame.bytes, '\0'), 0});
+        } else {
+          peer.remoteRecvs.push_back(frame);
+        }
         matchAnnounced(peer);
         break;
       case FrameKind::Data:
-        skipEmpty(lane);
+        skipEager(lane);
         if (lane.received >= lane.recvsMatched || frame.bytes != lane.recvs[lane.received]->bytes()) {
           fail(ncclInternalError, "rank %d sent elements that rank %d does not expect", peer.rank, comm_.rank);
         }
         lane.incoming = {lane.recvs[lane.received]->recv, lane.recvs[lane.received]->bytes()};
         break;
+      default: failUnintelligible(peer);
     }
   }
 
@@ -120,9 +138,19 @@ class PointToPoint : public Task {
     return lane.sendsMatched < lane.sends.size() ? *lane.sends[lane.sendsMatched] : *lane.recvs[lane.received];
   }
 
-  /** Calls without elements have no data frame: they are complete when matched. */
-  static void skipEmpty(Lane& lane) {
-    while (lane.received < lane.recvsMatched && lane.recvs[lane.received]->bytes() == 0) lane.received++;
+  static bool isEager(const Operation& message) { return message.bytes() <= kEager; }
+  static size_t eagerBytes(const Operation& message) { return isEager(message) ? message.bytes() : 0; }
+
+  /** The Send whose elements are the next bytes of the peer, or NULL. */
+  static RemoteSend* arriving(Peer& peer) {
+    if (peer.remoteSends.empty()) return nullptr;
+    RemoteSend& last = peer.remoteSends.back();
+    return last.arrived < last.elements.size() ? &last : nullptr;
+  }
+
+  /** Eager calls have no data frame: they are complete when matched. */
+  static void skipEager(Lane& lane) {
+    while (lane.received < lane.recvsMatched && isEager(*lane.recvs[lane.received])) lane.received++;
   }
 
   void matchAnnounced(Peer& peer) {
@@ -132,18 +160,23 @@ class PointToPoint : public Task {
       agree(peer, peer.remoteRecvs.front(), mine);
       peer.remoteRecvs.pop_front();
       lane.sendsMatched++;
-      if (mine.bytes() == 0) continue;
+      if (isEager(mine)) continue;
       Frame frame = mine.frame();
       frame.kind = FrameKind::Data;
       frame.bytes = mine.bytes();
       peer.post(frame, mine.send, mine.bytes());
     }
     while (!peer.remoteSends.empty() && lane.recvsMatched < lane.recvs.size()) {
-      agree(peer, peer.remoteSends.front(), *lane.recvs[lane.recvsMatched]);
+      const Operation& mine = *lane.recvs[lane.recvsMatched];
+      const RemoteSend& theirs = peer.remoteSends.front();
+      agree(peer, theirs.frame, mine);
+      if (theirs.elements.size() != eagerBytes(mine)) failUnintelligible(peer);
+      if (theirs.arrived < theirs.elements.size()) break;
+      if (theirs.arrived > 0) memcpy(mine.recv, theirs.elements.data(), theirs.arrived);
       peer.remoteSends.pop_front();
       lane.recvsMatched++;
     }
-    if (lane.incoming.size == 0) skipEmpty(lane);
+    if (lane.incoming.size == 0) skipEager(lane);
   }
 
   void agree(const Peer& peer, const Frame& theirs, const Operation& mine) const {

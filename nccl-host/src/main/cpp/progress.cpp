@@ -324,6 +324,11 @@ struct Progress::State {
   std::unique_ptr<Failure> first;
   std::vector<pollfd> polled;
 
+  void add(Work work) {
+    std::unique_lock<Baton> lock(work.comm->operation);
+    runners.emplace_back(std::move(work), std::move(lock));
+  }
+
   /** Advances all work until nothing moves for a while; true if all has ended. */
   bool advance() {
     bool crowded = std::any_of(runners.begin(), runners.end(), [](const Runner& runner) { return runner.crowded(); });
@@ -385,6 +390,21 @@ struct Progress::State {
       if (!first && runner.failure()) first = std::make_unique<Failure>(*runner.failure());
     }
   }
+
+  void throwFirstFailure() {
+    keepFirstFailure();
+    if (first) throw Failure(*first);
+  }
+
+  /** Runs all work to its end. */
+  void run() {
+    while (!advance()) {
+      bool ended = endStuck();
+      keepFirstFailure();
+      if (!ended) sleep();
+    }
+    throwFirstFailure();
+  }
 };
 
 namespace {
@@ -402,10 +422,7 @@ Progress::~Progress() = default;
 Progress::Progress(std::vector<Work> work) : Progress() {
   sortBySerial(work);
   state_->runners.reserve(work.size());
-  for (Work& one : work) {
-    std::unique_lock<Baton> lock(one.comm->operation);
-    state_->runners.emplace_back(std::move(one), std::move(lock));
-  }
+  for (Work& one : work) state_->add(std::move(one));
 }
 
 std::unique_ptr<Progress> Progress::tryStart(std::vector<Work>& work) {
@@ -423,23 +440,20 @@ std::unique_ptr<Progress> Progress::tryStart(std::vector<Work>& work) {
   return progress;
 }
 
-void Progress::run() {
-  while (!state_->advance()) {
-    bool ended = state_->endStuck();
-    state_->keepFirstFailure();
-    if (!ended) state_->sleep();
-  }
-  state_->keepFirstFailure();
-  if (state_->first) throw Failure(*state_->first);
-}
+void Progress::run() { state_->run(); }
 
 bool Progress::runBriefly() {
   if (!state_->advance()) return false;
-  state_->keepFirstFailure();
-  if (state_->first) throw Failure(*state_->first);
+  state_->throwFirstFailure();
   return true;
 }
 
 void runWork(std::vector<Work> work) { Progress(std::move(work)).run(); }
+
+void runWork(Work work) {
+  Progress::State state;
+  state.add(std::move(work));
+  state.run();
+}
 
 }  // namespace host

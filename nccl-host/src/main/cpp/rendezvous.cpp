@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "bootstrap.h"
@@ -107,7 +108,9 @@ class Server {
 
   void join(Joined& from) {
     const Hello& hello = from.hello;
-    bool plausible = hello.kind == HelloKind::Cancel || (hello.rank >= 0 && hello.rank < hello.ranks);
+    bool joins = hello.kind == HelloKind::Join && hello.rank >= 0 && hello.rank < hello.ranks && hello.timeout > 0 &&
+                 std::isfinite(hello.timeout);
+    bool plausible = joins || hello.kind == HelloKind::Cancel;
     if (hello.magic != kWireMagic || memcmp(hello.nonce, id_.nonce, kNonceBytes) != 0 || !plausible) {
       // The nonce is wrong or the message implausible: close the connection without an answer.
       from.helloBytes = 0;
@@ -176,7 +179,7 @@ class Server {
     if (broken_) return;
     if (from.report.code != ncclSuccess) {
       from.report.text[sizeof from.report.text - 1] = '\0';
-      broken(static_cast<ncclResult_t>(from.report.code), from.report.text);
+      broken(failureOfPeer(from.report.code), from.report.text);
       return;
     }
     for (const auto& rank : connections_) {

@@ -50,6 +50,7 @@ struct Scheduler {
   uintptr_t nextStream = 0x6e63637300000000u;
   uintptr_t nextEvent = 0x6e63636500000000u;
   std::vector<Item*> awaitedByCallers;
+  std::vector<DirectCall*> directCalls;
 };
 
 // Never destroyed: threads of streams continue while the process ends.
@@ -176,6 +177,11 @@ std::thread startThread(const char* what, Code&& code) {
   }
 }
 
+/** Makes items of the calls that have none. Needs the lock. */
+void showDirectCalls() {
+  for (DirectCall* call : scheduler().directCalls) call->show();
+}
+
 uint64_t epochOf(View<CommRef> comms) {
   uint64_t sum = 0;
   for (const CommRef& comm : comms) sum += comm->epoch;
@@ -263,6 +269,7 @@ void recordLaunch(cudaEvent_t handle, const std::vector<StreamRef>& streams, con
   Lock lock(scheduler().mutex);
   auto found = scheduler().events.find(reinterpret_cast<uintptr_t>(handle));
   if (found == scheduler().events.end()) return;
+  showDirectCalls();
   found->second.item = join([&](const ItemRef& item) {
     for (const StreamRef& stream : streams) follow(item, stream->tail);
     for (const CommRef& comm : comms) follow(item, comm->lastItem);
@@ -279,6 +286,7 @@ ItemRef enqueue(
   if (by == RunBy::Caller) item->comms.assign(comms.begin(), comms.end());
   item->epoch = epochOf(comms);
   Lock lock(scheduler().mutex);
+  showDirectCalls();
   for (const StreamRef& stream : streams) {
     if (stream->closed) fail(ncclInvalidArgument, "the stream was destroyed during the call");
   }
@@ -334,8 +342,33 @@ void runHere(const ItemRef& item) {
   body();
 }
 
+DirectCall::DirectCall(const CommRef& comm, const StreamRef& stream) : comm_(comm), stream_(stream) {
+  Lock lock(scheduler().mutex);
+  begun_ = (!stream->tail || stream->tail->done) && (!comm->lastItem || comm->lastItem->done);
+  if (begun_) scheduler().directCalls.push_back(this);
+}
+
+DirectCall::~DirectCall() {
+  if (!begun_) return;
+  Lock lock(scheduler().mutex);
+  std::vector<DirectCall*>& all = scheduler().directCalls;
+  all.erase(std::find(all.begin(), all.end(), this));
+  if (item_) finish(item_);
+}
+
+void DirectCall::show() {
+  if (item_) return;
+  item_ = std::make_shared<Item>();
+  item_->works = true;
+  addUnfinished(item_);
+  follow(item_, stream_->tail);
+  follow(item_, comm_->lastItem);
+  stream_->tail = comm_->lastItem = item_;
+}
+
 void awaitOperations(Comm& comm) {
   Lock lock(scheduler().mutex);
+  showDirectCalls();
   ItemRef last = comm.lastItem;
   uint64_t epoch = comm.epoch;
   if (last) waitAsCaller(last, lock, [&] { return last->done || comm.epoch != epoch; });
@@ -343,6 +376,7 @@ void awaitOperations(Comm& comm) {
 
 bool hasOperations(Comm& comm) {
   Lock lock(scheduler().mutex);
+  showDirectCalls();
   return comm.lastItem && !comm.lastItem->done;
 }
 
@@ -353,6 +387,7 @@ void wakeCallers() {
 
 void whenAllDone(std::function<void()> action) {
   Lock lock(scheduler().mutex);
+  showDirectCalls();
   ItemRef all = join([](const ItemRef& item) {
     for (ItemRef other : scheduler().items) follow(item, other);
   });

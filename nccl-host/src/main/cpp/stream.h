@@ -97,6 +97,28 @@ ItemRef enqueue(
  */
 void runHere(const ItemRef& item);
 
+/**
+ * A call that runs its operations itself. It has no item, which costs more than a small operation, unless another thread
+ * needs one to follow.
+ */
+class DirectCall {
+ public:
+  DirectCall(const CommRef& comm, const StreamRef& stream);
+  ~DirectCall();
+  DirectCall(const DirectCall&) = delete;
+
+  /** False if an item precedes the call in its stream or its communicator: the operations must be enqueued. */
+  bool begun() const { return begun_; }
+  /** Gives the call an item. Needs the lock of stream.cpp. */
+  void show();
+
+ private:
+  const CommRef& comm_;
+  const StreamRef& stream_;
+  ItemRef item_;
+  bool begun_ = false;
+};
+
 /** Waits until all operations of a communicator are done or cancelled. */
 void awaitOperations(Comm& comm);
 bool hasOperations(Comm& comm);

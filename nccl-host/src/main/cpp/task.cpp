@@ -17,7 +17,7 @@ Frame Operation::frame() const {
   frame.count = count;
   frame.scalar = scalar;
   if (call == Call::AlltoAllv) {
-    for (size_t i = 0; i < 3; i++) frame.extra[i] = hashes[i];
+    std::copy_n(rows->hashes, 3, frame.extra);
   }
   if (exchangesPairs(call)) {
     frame.extra[0] = static_cast<uint64_t>(ownPair.first);
@@ -25,6 +25,11 @@ Frame Operation::frame() const {
   }
   if (isConfigurable(call)) std::copy(config.begin(), config.end(), frame.extra);
   return frame;
+}
+
+ncclResult_t failureOfPeer(int32_t code) {
+  bool isError = code > ncclSuccess && code < ncclNumResults && code != ncclInProgress;
+  return isError ? static_cast<ncclResult_t>(code) : ncclRemoteError;
 }
 
 std::string describe(const Frame& frame) {
@@ -45,6 +50,10 @@ void Task::failMismatch(const Peer& peer, const Frame& theirs, const Frame& mine
   fail(
       ncclInvalidUsage, "rank %d called %s while rank %d called %s", peer.rank, describe(theirs).c_str(), comm_.rank,
       describe(mine).c_str());
+}
+
+void Task::failUnintelligible(const Peer& peer) {
+  fail(ncclInternalError, "rank %d sent something unintelligible", peer.rank);
 }
 
 }  // namespace host

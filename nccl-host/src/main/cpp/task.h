@@ -16,6 +16,12 @@
 
 namespace host {
 
+/** AlltoAllv: this rank's row of each matrix, and hashes of the matrices that must agree on all ranks. */
+struct AlltoAllvRows {
+  std::vector<size_t> sendCounts, sendDisplacements, recvCounts, recvDisplacements;
+  uint64_t hashes[3] = {};
+};
+
 /** A checked call of a user with all its arguments. */
 struct Operation {
   Call call = Call::AllReduce;
@@ -28,9 +34,7 @@ struct Operation {
   uint64_t scalar = 0;
   const void* scalarAt = nullptr;  // address to read at run time, or NULL if scalar is set
 
-  // AlltoAllv: this rank's row of each matrix, and hashes of the matrices that must agree on all ranks.
-  std::vector<size_t> sendCounts, sendDisplacements, recvCounts, recvDisplacements;
-  uint64_t hashes[3] = {};
+  std::shared_ptr<const AlltoAllvRows> rows;
 
   // Two numbers of this rank, and those of all ranks. CommSplit: color and key; CommWindowRegister: size and number.
   std::pair<int64_t, int64_t> ownPair;
@@ -46,7 +50,7 @@ struct Operation {
   size_t windowOffset = 0;
   int context = 0;
   int signal = 0;
-  SignalCounts signals;
+  std::shared_ptr<const SignalCounts> signals;
 
   std::vector<Fault> faults;  // to apply before the operation begins
 
@@ -104,10 +108,12 @@ class Task {
 
  protected:
   [[noreturn]] void failMismatch(const Peer& peer, const Frame& theirs, const Frame& mine) const;
+  /** For bytes that no rank sends. */
+  [[noreturn]] static void failUnintelligible(const Peer& peer);
   Comm& comm_;
 };
 
-std::unique_ptr<Task> makeCollective(Comm& comm, Operation operation);
+std::unique_ptr<Task> makeCollective(Comm& comm, Operation&& operation);
 
 /** All Send and Recv calls of one group on one communicator, in the order of the calls. */
 std::unique_ptr<Task> makePointToPoint(Comm& comm, std::vector<Operation> operations);
@@ -143,6 +149,7 @@ class Progress {
   bool runBriefly();
 
  private:
+  friend void runWork(Work work);
   struct State;
   Progress();
   std::unique_ptr<State> state_;
@@ -150,5 +157,6 @@ class Progress {
 
 /** Runs all work to its end. */
 void runWork(std::vector<Work> work);
+void runWork(Work work);
 
 }  // namespace host

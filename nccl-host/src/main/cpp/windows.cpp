@@ -194,6 +194,8 @@ extern "C" ncclResult_t ncclWaitSignal(
     if (nDesc < 1) fail(ncclInvalidArgument, "%s : invalid nDesc %d, expected at least 1", call, nDesc);
     Operation operation;
     operation.call = Call::WaitSignal;
+    auto signals = std::make_shared<SignalCounts>();
+    operation.signals = signals;
     for (int i = 0; i < nDesc; i++) {
       const ncclWaitSignalDesc_t& descriptor = signalDescs[i];
       if (descriptor.opCnt <= 0) {
@@ -202,7 +204,7 @@ extern "C" ncclResult_t ncclWaitSignal(
       }
       checkPeer(call, descriptor.peer, *known);
       checkSignal(call, descriptor.ctx, descriptor.sigIdx, *known);
-      operation.signals[{descriptor.peer, descriptor.ctx, descriptor.sigIdx}] += static_cast<uint64_t>(descriptor.opCnt);
+      (*signals)[{descriptor.peer, descriptor.ctx, descriptor.sigIdx}] += static_cast<uint64_t>(descriptor.opCnt);
     }
     return submit(known, std::move(operation), std::move(stream));
   });

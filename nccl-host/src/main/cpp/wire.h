@@ -16,12 +16,12 @@
 namespace host {
 
 constexpr uint32_t kWireMagic = 0x34484a4e;
-constexpr uint32_t kWireVersion = 4;
+constexpr uint32_t kWireVersion = 5;
 
 enum class FrameKind : uint8_t {
   Collective,  // a rank has entered a collective; both sides compare
-  Post,        // a rank called Send or Recv for the receiver of this frame
-  Data,        // the elements of the next matched Send follow
+  Post,        // a rank called Send or Recv for the receiver of this frame; the elements of an eager Send follow
+  Data,        // the elements of the next matched Send that is not eager follow
 };
 
 /** The fields of a collective's configuration that are set; 0 if none. See collconfig.cpp. */
@@ -37,7 +37,7 @@ struct Frame {
   int32_t op = 0;    // reductions: ncclRedOp_t or kPreMulSum, else 0
   int32_t root = 0;  // rooted calls: the root; Send and Recv: the peer; else 0
   uint64_t count = 0;
-  uint64_t bytes = 0;   // Data: number of bytes that follow
+  uint64_t bytes = 0;   // Post and Data: number of bytes that follow
   uint64_t scalar = 0;  // PreMulSum: this rank's scalar
   // AlltoAllv: see AlltoAllvExtra; calls that exchange two numbers: the numbers; configurable calls: their ConfigWords.
   uint64_t extra[5] = {};
@@ -97,6 +97,9 @@ struct RegroupNote {
   ncclUniqueId id = {};  // of the rank that serves the rendezvous
 };
 static_assert(sizeof(RegroupNote) < sizeof Control::text, "fits a control message");
+
+/** The error that another process reported; ncclRemoteError if its number is no error. */
+ncclResult_t failureOfPeer(int32_t code);
 
 /** The call that a frame announces, in a user's notation: "AllReduce(ncclFloat32, count 10, ncclSum)". */
 std::string describe(const Frame& frame);

@@ -24,4 +24,16 @@ public final class Programs {
             throw new TestAbortedException("needs " + program + " (Debian package " + debianPackage + ")");
         }
     }
+
+    /**
+     * As {@link #require} for a file that is no program.
+     *
+     * @param file the file
+     * @param debianPackage the Debian package of the file
+     */
+    public static void requireFile(Path file, String debianPackage) {
+        if (!Files.exists(file)) {
+            throw new TestAbortedException("needs " + file + " (Debian package " + debianPackage + ")");
+        }
+    }
 }

@@ -1,0 +1,165 @@
+// channel_test.cpp: the rings and sockets between two ranks.
+
+#include "channel.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <numeric>
+#include <random>
+
+#include "connected.h"
+
+namespace host {
+namespace {
+
+class ChannelTest : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    auto [one, other] = newStream();
+    if (GetParam()) memory = Channel::newMemory(kTestRing);
+    left.open(std::move(one), memory, kTestRing, true);
+    right.open(std::move(other), memory, kTestRing, false);
+    ASSERT_EQ(GetParam(), left.shared());
+  }
+
+  static long send(Channel& to, const void* data, size_t size) {
+    iovec part{const_cast<void*>(data), size};
+    return to.send(&part, 1);
+  }
+
+  static bool readable(const Channel& channel) {
+    pollfd polled{channel.descriptor(), POLLIN, 0};
+    return poll(&polled, 1, 0) == 1;
+  }
+
+  Fd memory;
+  Channel left, right;
+};
+
+INSTANTIATE_TEST_SUITE_P(SharedAndSockets, ChannelTest, testing::Bool(), [](const auto& info) {
+  return info.param ? "Shared" : "Socket";
+});
+
+TEST_P(ChannelTest, BytesArriveInOrderAcrossTheEndOfTheRing) {
+  std::mt19937 random(1);
+  std::vector<unsigned char> sent(20 * kTestRing), got(sent.size());
+  for (auto& byte : sent) byte = static_cast<unsigned char>(random());
+  for (size_t out = 0, in = 0; in < sent.size();) {
+    size_t size = std::min<size_t>(1 + random() % kTestRing, sent.size() - out);
+    size_t first = size / 3;
+    iovec parts[2] = {{sent.data() + out, first}, {sent.data() + out + first, size - first}};
+    if (size > 0) out += static_cast<size_t>(left.send(parts, 2));
+    long step = right.receive(got.data() + in, std::min<size_t>(1 + random() % kTestRing, sent.size() - in));
+    ASSERT_GE(step, 0);
+    in += static_cast<size_t>(step);
+    ASSERT_LE(in, out);
+  }
+  EXPECT_EQ(sent, got);
+}
+
+TEST_P(ChannelTest, BothDirectionsAreIndependent) {
+  char byte = 'l';
+  ASSERT_EQ(1, send(left, &byte, 1));
+  byte = 'r';
+  ASSERT_EQ(1, send(right, &byte, 1));
+  ASSERT_EQ(1, left.receive(&byte, 1));
+  EXPECT_EQ('r', byte);
+  ASSERT_EQ(1, right.receive(&byte, 1));
+  EXPECT_EQ('l', byte);
+  EXPECT_EQ(0, right.receive(&byte, 1));
+}
+
+TEST_P(ChannelTest, BytesBeforeTheEndArrive) {
+  ASSERT_EQ(3, send(left, "abc", 3));
+  left.reset();
+  char text[4] = {};
+  right.arm(1, false);
+  right.disarm();
+  ASSERT_EQ(3, right.receive(text, sizeof text));
+  EXPECT_STREQ("abc", text);
+  EXPECT_EQ(-1, right.receive(text, sizeof text));
+}
+
+class SharedChannelTest : public ChannelTest {};
+INSTANTIATE_TEST_SUITE_P(Shared, SharedChannelTest, testing::Values(true));
+
+TEST_P(SharedChannelTest, AFullRingTakesNoMore) {
+  std::vector<char> bytes(2 * kTestRing);
+  EXPECT_EQ(static_cast<long>(kTestRing), send(left, bytes.data(), bytes.size()));
+  EXPECT_EQ(0, send(left, bytes.data(), 1));
+  EXPECT_EQ(kTestRing, right.available());
+  right.consume(10);
+  EXPECT_EQ(10, send(left, bytes.data(), bytes.size()));
+}
+
+TEST_P(SharedChannelTest, ADoorbellRingsOnlyForWhoWaits) {
+  ASSERT_EQ(1, send(left, "x", 1));
+  EXPECT_FALSE(readable(right));
+  EXPECT_TRUE(right.arm(1, false)) << "a byte is there already";
+  right.disarm();
+  EXPECT_FALSE(right.arm(2, false));
+  ASSERT_EQ(1, send(left, "y", 1));
+  EXPECT_TRUE(readable(right));
+  right.disarm();
+  EXPECT_FALSE(readable(right));
+
+  std::vector<char> bytes(kTestRing);
+  send(left, bytes.data(), bytes.size());
+  EXPECT_FALSE(left.arm(0, true));
+  right.consume(1);
+  EXPECT_TRUE(readable(left));
+}
+
+TEST_P(SharedChannelTest, AnAnnouncementIsSeenOnce) {
+  EXPECT_FALSE(right.messageAnnounced());
+  left.announceMessage();
+  left.announceMessage();
+  EXPECT_TRUE(right.messageAnnounced());
+  EXPECT_FALSE(right.messageAnnounced());
+  EXPECT_FALSE(left.messageAnnounced());
+}
+
+// A peer can write any number into the shared words.
+TEST_P(SharedChannelTest, ImpossiblePositionsGiveNothingOutsideTheRing) {
+  Mapped mapped(memory);
+  std::vector<char> bytes(2 * kTestRing);
+  const uint64_t positions[] = {1, kTestRing - 1, kTestRing, kTestRing + 1, 1ull << 32, 1ull << 63, UINT64_MAX};
+  for (uint64_t position : positions) {
+    mapped.words(1).written = position;
+    EXPECT_LE(left.available(), kTestRing);
+    size_t size = 0;
+    left.readable(size);
+    EXPECT_LE(size, kTestRing);
+    EXPECT_LE(left.receive(bytes.data(), bytes.size()), static_cast<long>(bytes.size()));
+    mapped.words(0).read = position;
+    EXPECT_LE(send(left, bytes.data(), bytes.size()), static_cast<long>(bytes.size()));
+  }
+}
+
+TEST(ChannelMemoryTest, MemoryThatAPeerCanChangeIsRefused) {
+  auto [one, other] = newStream();
+  Fd unsealed(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(0, ftruncate(unsealed.get(), 4096 + 2 * kTestRing));
+  Channel channel;
+  EXPECT_EQ(
+      "3: the memory of a connection must have F_SEAL_SHRINK (2), but its seals are 0",
+      failureOf([&, end = &one] { channel.open(std::move(*end), unsealed, kTestRing, true); }));
+  Fd larger = Channel::newMemory(2 * kTestRing);
+  EXPECT_EQ(
+      "3: the memory of a connection has 266240 bytes, expected 135168",
+      failureOf([&, end = &other] { channel.open(std::move(*end), larger, kTestRing, true); }));
+}
+
+TEST(ChannelMemoryTest, RingsShrinkWithTheNumberOfRanks) {
+  EXPECT_EQ(size_t{1} << 20, Channel::ringBytes(2));
+  EXPECT_EQ(size_t{1} << 20, Channel::ringBytes(8));
+  EXPECT_EQ(size_t{512} << 10, Channel::ringBytes(16));
+  EXPECT_EQ(size_t{16} << 10, Channel::ringBytes(100'000));
+}
+
+}  // namespace
+}  // namespace host

@@ -1,0 +1,92 @@
+// connected.h: communicators whose connections end in the hands of a test, without a rendezvous.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "comm.h"
+#include "task.h"
+
+namespace host {
+
+constexpr size_t kTestRing = 64 << 10;
+
+/** The other end of a connection to a peer. */
+struct PeerEnd {
+  Fd data;
+  Fd control;
+  Fd memory;  // of the rings; invalid without shared memory
+};
+
+/** A communicator of one rank, 0 by default, connected with `ranks - 1` peers. */
+struct Connected {
+  std::shared_ptr<Comm> comm;
+  std::vector<PeerEnd> ends;  // by rank; that of this rank is unused
+
+  explicit Connected(int ranks, bool shared = true, const CommSettings& settings = {}, int own = 0)
+      : comm(std::make_shared<Comm>(own, ranks, 0, settings)), ends(static_cast<size_t>(ranks)) {
+    comm->peers.resize(static_cast<size_t>(ranks));
+    for (int rank = 0; rank < ranks; rank++) {
+      Peer& peer = comm->peers[static_cast<size_t>(rank)];
+      PeerEnd& end = ends[static_cast<size_t>(rank)];
+      peer.rank = rank;
+      if (rank == own) continue;
+      auto [mine, theirs] = newStream();
+      if (shared) end.memory = Channel::newMemory(kTestRing);
+      peer.data.open(std::move(mine), end.memory, kTestRing, true);
+      end.data = std::move(theirs);
+      std::tie(peer.control, end.control) = newStream();
+    }
+  }
+
+  Peer& peer(int rank) { return comm->peers[static_cast<size_t>(rank)]; }
+
+  /** Runs one task to its end. */
+  void run(std::unique_ptr<Task> task) {
+    Work work;
+    work.comm = comm;
+    work.tasks.push_back(std::move(task));
+    runWork(std::move(work));
+  }
+};
+
+/** The words that two ranks share, as channel.cpp lays them out: positions and flags of one ring. */
+struct RingWords {
+  alignas(64) uint64_t written;
+  alignas(64) uint64_t read;
+  alignas(64) uint32_t flags[3];
+};
+
+/** The memory of a connection, mapped anew. */
+class Mapped {
+ public:
+  explicit Mapped(const Fd& memory)
+      : base_(static_cast<char*>(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0))) {
+    if (base_ == MAP_FAILED) failErrno("cannot map the memory of a test");
+  }
+  ~Mapped() { munmap(base_, kBytes); }
+  Mapped(const Mapped&) = delete;
+
+  /** 0: the ring that the side with `first` writes. */
+  volatile RingWords& words(int ring) { return reinterpret_cast<volatile RingWords*>(base_)[ring]; }
+
+ private:
+  static constexpr size_t kBytes = 4096 + 2 * kTestRing;
+  char* base_;
+};
+
+/** The text of the failure that a body throws; empty if it throws none. */
+template <class Body>
+std::string failureOf(Body&& body) {
+  try {
+    body();
+  } catch (const Failure& failure) {
+    return format("%d: %s", static_cast<int>(failure.code()), failure.text().c_str());
+  }
+  return "";
+}
+
+}  // namespace host

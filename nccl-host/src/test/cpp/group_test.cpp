@@ -1,0 +1,131 @@
+// group_test.cpp: groups of calls by several ranks of one thread.
+
+#include "group.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <thread>
+#include <vector>
+
+#include "connected.h"
+
+namespace host {
+namespace {
+
+class GroupTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_EQ(ncclSuccess, ncclCommInitAll(comms, kRanks, nullptr)); }
+  void TearDown() override {
+    for (ncclComm_t comm : comms) EXPECT_EQ(ncclSuccess, ncclCommAbort(comm));
+  }
+
+  static constexpr int kRanks = 3;
+  ncclComm_t comms[kRanks] = {};
+};
+
+TEST_F(GroupTest, SendsAndReceivesRunInTheOrderOfTheCalls) {
+  int sent[kRanks][2], got[kRanks][2] = {};
+  ncclGroupStart();
+  for (int rank = 0; rank < kRanks; rank++) {
+    for (int i = 0; i < 2; i++) {
+      sent[rank][i] = 10 * rank + i;
+      ncclSend(&sent[rank][i], 1, ncclInt32, (rank + 1) % kRanks, comms[rank], nullptr);
+    }
+    for (int& one : got[rank]) ncclRecv(&one, 1, ncclInt32, (rank + kRanks - 1) % kRanks, comms[rank], nullptr);
+  }
+  ASSERT_EQ(ncclSuccess, ncclGroupEnd());
+  for (int rank = 0; rank < kRanks; rank++) {
+    EXPECT_EQ(10 * ((rank + kRanks - 1) % kRanks), got[rank][0]);
+    EXPECT_EQ(10 * ((rank + kRanks - 1) % kRanks) + 1, got[rank][1]);
+  }
+}
+
+TEST_F(GroupTest, OnlyTheOutermostEndLaunches) {
+  int in = 5, out[kRanks] = {};
+  ncclGroupStart();
+  ncclGroupStart();
+  for (int rank = 0; rank < kRanks; rank++) {
+    EXPECT_EQ(ncclSuccess, ncclAllReduce(&in, &out[rank], 1, ncclInt32, ncclSum, comms[rank], nullptr));
+  }
+  EXPECT_EQ(ncclSuccess, ncclGroupEnd());
+  EXPECT_EQ(0, out[0]);
+  EXPECT_TRUE(insideGroup());
+  EXPECT_EQ(ncclSuccess, ncclGroupEnd());
+  for (int one : out) EXPECT_EQ(15, one);
+  EXPECT_EQ(ncclInvalidUsage, ncclGroupEnd());
+}
+
+TEST_F(GroupTest, ARefusedCallDropsTheGroup) {
+  int in = 1, out = 0;
+  ncclGroupStart();
+  EXPECT_EQ(ncclSuccess, ncclAllReduce(&in, &out, 1, ncclInt32, ncclSum, comms[0], nullptr));
+  EXPECT_EQ(ncclInvalidArgument, ncclBroadcast(&in, &out, 1, ncclInt32, 3, comms[1], nullptr));
+  EXPECT_EQ(ncclInvalidArgument, ncclGroupEnd());
+  EXPECT_EQ(0, out);
+  EXPECT_FALSE(insideGroup());
+}
+
+TEST_F(GroupTest, CallsThatDoNotMatchFailAtAllRanks) {
+  int in = 1, out[kRanks] = {};
+  ncclGroupStart();
+  for (int rank = 0; rank < kRanks; rank++) {
+    ncclAllReduce(&in, &out[rank], 1, rank == 1 ? ncclUint32 : ncclInt32, ncclSum, comms[rank], nullptr);
+  }
+  EXPECT_EQ(ncclInvalidUsage, ncclGroupEnd());
+  for (ncclComm_t comm : comms) {
+    ncclResult_t error = ncclSuccess;
+    EXPECT_EQ(ncclSuccess, ncclCommGetAsyncError(comm, &error));
+    EXPECT_EQ(ncclInvalidUsage, error);
+  }
+}
+
+TEST_F(GroupTest, ShortAndLongMessagesKeepTheirOrder) {
+  // On both sides of the limit for eager messages.
+  const size_t counts[] = {1, 128, 129, 0, 4096, 128, 2};
+  constexpr size_t kMessages = std::size(counts);
+  std::vector<int> in[kMessages], out[kMessages];
+  ncclGroupStart();
+  for (size_t i = 0; i < kMessages; i++) {
+    in[i].assign(counts[i], static_cast<int>(i) + 1);
+    out[i].assign(counts[i], 0);
+    ncclSend(in[i].data(), counts[i], ncclInt32, 1, comms[0], nullptr);
+    ncclRecv(out[i].data(), counts[i], ncclInt32, 0, comms[1], nullptr);
+  }
+  ASSERT_EQ(ncclSuccess, ncclGroupEnd());
+  for (size_t i = 0; i < kMessages; i++) EXPECT_EQ(in[i], out[i]) << i;
+}
+
+// A call that waits for another rank has an item as soon as another thread needs one.
+TEST_F(GroupTest, MemoryIsFreedAfterACallThatUsesIt) {
+  int* memory = static_cast<int*>(calloc(2, sizeof(int)));
+  int in = 6, out = 0;
+  std::thread receiver([&] { EXPECT_EQ(ncclSuccess, ncclRecv(memory, 1, ncclInt32, 0, comms[1], nullptr)); });
+  while (findComm(comms[1])->callers == 0) std::this_thread::yield();
+  EXPECT_EQ(ncclSuccess, nccl4jHostFree(memory));
+  EXPECT_TRUE(hasOperations(*findComm(comms[1])));
+  EXPECT_EQ(ncclSuccess, ncclSend(&in, 1, ncclInt32, 1, comms[0], nullptr));
+  receiver.join();
+  EXPECT_FALSE(hasOperations(*findComm(comms[1])));
+  // The communicator continues, in the same order of calls.
+  ncclGroupStart();
+  ncclSend(&in, 1, ncclInt32, 1, comms[0], nullptr);
+  ncclRecv(&out, 1, ncclInt32, 0, comms[1], nullptr);
+  EXPECT_EQ(ncclSuccess, ncclGroupEnd());
+  EXPECT_EQ(6, out);
+}
+
+TEST_F(GroupTest, MessagesToOneselfMustBePairs) {
+  int in = 4, out = 0;
+  ncclGroupStart();
+  ncclSend(&in, 1, ncclInt32, 0, comms[0], nullptr);
+  EXPECT_EQ(ncclInvalidUsage, ncclGroupEnd());
+  ncclGroupStart();
+  ncclRecv(&out, 1, ncclInt32, 0, comms[0], nullptr);
+  ncclSend(&in, 1, ncclInt32, 0, comms[0], nullptr);
+  EXPECT_EQ(ncclSuccess, ncclGroupEnd());
+  EXPECT_EQ(4, out);
+}
+
+}  // namespace
+}  // namespace host

@@ -1,0 +1,222 @@
+// rendezvous_test.cpp: the server of a unique id and the ranks that join it, each against a peer that says anything.
+
+#include <gtest/gtest.h>
+#include <math.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <thread>
+
+#include "bootstrap.h"
+#include "connected.h"
+
+namespace host {
+namespace {
+
+UniqueIdLayout layoutOf(const ncclUniqueId& id) {
+  UniqueIdLayout layout;
+  memcpy(&layout, id.internal, sizeof layout);
+  return layout;
+}
+
+/** Reads a message of this size; fewer bytes at the end of the stream. */
+std::string readFrom(const Fd& socket, size_t size) {
+  std::string bytes(size, '\0');
+  for (size_t have = 0; have < size;) {
+    long got = receiveSome(socket.get(), &bytes[have], size - have);
+    if (got < 0) return bytes.substr(0, have);
+    have += static_cast<size_t>(got);
+    pollfd polled{socket.get(), POLLIN, 0};
+    if (got == 0 && poll(&polled, 1, 10'000) <= 0) return "nothing within 10 s";
+  }
+  return bytes;
+}
+
+template <class T>
+T structOf(const std::string& bytes) {
+  T value;
+  EXPECT_EQ(sizeof value, bytes.size());
+  memcpy(static_cast<void*>(&value), bytes.data(), std::min(sizeof value, bytes.size()));
+  return value;
+}
+
+class ServerTest : public testing::Test {
+ protected:
+  ServerTest() : id(makeUniqueId()) {}
+  ~ServerTest() override { cancelUniqueId(id); }
+
+  Hello hello(int rank, int ranks) {
+    Hello hello;
+    hello.rank = rank;
+    hello.ranks = ranks;
+    hello.pid = 100 + rank;
+    hello.timeout = 30;
+    memcpy(hello.nonce, layoutOf(id).nonce, kNonceBytes);
+    return hello;
+  }
+
+  Fd join(const Hello& hello) {
+    Fd socket;
+    EXPECT_EQ(Connect::Done, connectTo(socketName(layoutOf(id).nonce), socket));
+    sendSome(socket.get(), &hello, sizeof hello);
+    return socket;
+  }
+
+  static std::string errorFrom(const Fd& socket) {
+    Answer answer = structOf<Answer>(readFrom(socket, sizeof(Answer)));
+    EXPECT_EQ(AnswerKind::Error, answer.kind);
+    Report report = structOf<Report>(readFrom(socket, sizeof(Report)));
+    return format("%d: %s", report.code, report.text);
+  }
+
+  const ncclUniqueId id;
+};
+
+TEST_F(ServerTest, AllRanksGetTheTableAndThenTheWordToGo) {
+  Fd ranks[] = {join(hello(0, 2)), join(hello(1, 2))};
+  for (const Fd& rank : ranks) {
+    Answer answer = structOf<Answer>(readFrom(rank, sizeof(Answer)));
+    EXPECT_EQ(AnswerKind::Table, answer.kind);
+    ASSERT_EQ(2 * sizeof(TableEntry), answer.bytes);
+    readFrom(rank, sizeof(TableEntry));
+    EXPECT_EQ(101, structOf<TableEntry>(readFrom(rank, sizeof(TableEntry))).pid);
+  }
+  Report report;
+  for (const Fd& rank : ranks) sendSome(rank.get(), &report, sizeof report);
+  for (const Fd& rank : ranks) EXPECT_EQ(AnswerKind::Go, structOf<Answer>(readFrom(rank, sizeof(Answer))).kind);
+}
+
+TEST_F(ServerTest, MissingRanksAreNamedAtTheDeadline) {
+  Hello early = hello(1, 4);
+  early.timeout = 0.2;
+  std::string error = errorFrom(join(early));
+  EXPECT_NE(std::string::npos, error.find("s for ranks 0, 2, 3 of 4")) << error;
+}
+
+TEST_F(ServerTest, RanksThatDisagreeGetAnError) {
+  Fd first = join(hello(0, 2));
+  Fd second = join(hello(1, 3));
+  const char* error = "5: rank 1 was started with nranks 3 while rank 0 was started with nranks 2";
+  EXPECT_EQ(error, errorFrom(first));
+  EXPECT_EQ(error, errorFrom(second));
+}
+
+TEST_F(ServerTest, ARankThatIsStartedTwiceIsNamed) {
+  Fd first = join(hello(1, 3));
+  Hello again = hello(1, 3);
+  again.pid = 7;
+  Fd second = join(again);
+  EXPECT_EQ("5: rank 1 of 3 was started twice: by pid 101 and by pid 7", errorFrom(first));
+}
+
+TEST_F(ServerTest, TheDeathOfARankIsReported) {
+  Fd first = join(hello(0, 2));
+  { Fd second = join(hello(1, 2)); }
+  structOf<Answer>(readFrom(first, sizeof(Answer)));
+  readFrom(first, 2 * sizeof(TableEntry));
+  EXPECT_EQ("6: rank 1 (pid 101) went away during the init of the communicator", errorFrom(first));
+}
+
+TEST_F(ServerTest, ImplausibleHellosAreNotCounted) {
+  std::vector<Hello> implausible(9, hello(0, 2));
+  implausible[0].magic++;
+  implausible[1].nonce[0]++;
+  implausible[2].rank = -1;
+  implausible[3].rank = 2;
+  implausible[4].ranks = -5;
+  implausible[5].timeout = NAN;
+  implausible[6].timeout = HUGE_VAL;
+  implausible[7].timeout = -1;
+  implausible[8].kind = static_cast<HelloKind>(77);
+  for (const Hello& one : implausible) EXPECT_EQ("", readFrom(join(one), 1));
+  // They did not take the place of a rank.
+  Fd ranks[] = {join(hello(0, 2)), join(hello(1, 2))};
+  EXPECT_EQ(AnswerKind::Table, structOf<Answer>(readFrom(ranks[0], sizeof(Answer))).kind);
+}
+
+TEST_F(ServerTest, ACodeThatIsNoErrorBecomesOne) {
+  Fd first = join(hello(0, 2));
+  Fd second = join(hello(1, 2));
+  readFrom(first, sizeof(Answer) + 2 * sizeof(TableEntry));
+  Report report;
+  report.code = 99;
+  memset(report.text, 'x', sizeof report.text);
+  sendSome(second.get(), &report, sizeof report);
+  EXPECT_EQ("6: " + std::string(sizeof report.text - 1, 'x'), errorFrom(first));
+}
+
+/** A rank whose server gives a fixed answer. */
+std::string initWith(const std::string& answer) {
+  UniqueIdLayout layout{};
+  memcpy(layout.magic, "nccl4jH1", sizeof layout.magic);
+  randomBytes(layout.nonce, sizeof layout.nonce);
+  layout.pid = 42;
+  Fd listener = listenAt(socketName(layout.nonce));
+  std::thread server([&] {
+    Fd rank;
+    while (!acceptFrom(listener, rank)) std::this_thread::yield();
+    readFrom(rank, sizeof(Hello));
+    sendSome(rank.get(), answer.data(), answer.size());
+  });
+  ncclUniqueId id;
+  memcpy(id.internal, &layout, sizeof layout);
+  Comm comm(0, 2, 0, {});
+  std::string failure = failureOf([&] { connectRanks(comm, id); });
+  server.join();
+  return failure;
+}
+
+std::string answerOf(AnswerKind kind, const std::string& body, uint32_t bytes) {
+  Answer answer;
+  answer.kind = kind;
+  answer.bytes = bytes;
+  return std::string(reinterpret_cast<const char*>(&answer), sizeof answer) + body;
+}
+
+std::string answerOf(AnswerKind kind, const std::string& body) {
+  return answerOf(kind, body, static_cast<uint32_t>(body.size()));
+}
+
+std::string bytesOf(const Report& report) { return {reinterpret_cast<const char*>(&report), sizeof report}; }
+
+TEST(RankTest, AnErrorOfTheServerIsThrown) {
+  Report report;
+  report.code = ncclInvalidUsage;
+  strcpy(report.text, "reason");
+  EXPECT_EQ("5: reason", initWith(answerOf(AnswerKind::Error, bytesOf(report))));
+}
+
+TEST(RankTest, AnErrorIsNeverASuccess) {
+  for (int code : {0, static_cast<int>(ncclInProgress), -1, 12345}) {
+    Report report;
+    report.code = code;
+    strcpy(report.text, "reason");
+    EXPECT_EQ("6: reason", initWith(answerOf(AnswerKind::Error, bytesOf(report))));
+  }
+}
+
+TEST(RankTest, AnswersOfAnotherSizeAreRefused) {
+  const char* unexpected = "3: the server of the unique id gave an unexpected answer";
+  EXPECT_EQ(unexpected, initWith(answerOf(AnswerKind::Table, "", UINT32_MAX)));
+  EXPECT_EQ(unexpected, initWith(answerOf(AnswerKind::Table, std::string(sizeof(TableEntry), 'x'))));
+  EXPECT_EQ(unexpected, initWith(answerOf(AnswerKind::Error, "", 0)));
+  EXPECT_EQ(unexpected, initWith(answerOf(AnswerKind::Go, "")));
+  EXPECT_EQ(unexpected, initWith(answerOf(static_cast<AnswerKind>(9), "")));
+}
+
+TEST(RankTest, AnAnswerBeforeItsTimeIsRefused) {
+  std::string table = answerOf(AnswerKind::Table, std::string(2 * sizeof(TableEntry), 'x'));
+  EXPECT_EQ(
+      "3: the server of the unique id gave an unexpected answer", initWith(table + answerOf(AnswerKind::Go, "")));
+}
+
+TEST(RankTest, TheEndOfTheServerIsReported) {
+  const char* gone = "6: process 42, which made the unique id, went away during the init of rank 0 of 2";
+  EXPECT_EQ(gone, initWith(""));
+  EXPECT_EQ(gone, initWith("abc"));
+  EXPECT_EQ(gone, initWith(answerOf(AnswerKind::Table, "short", 2 * sizeof(TableEntry))));
+}
+
+}  // namespace
+}  // namespace host

@@ -1,0 +1,70 @@
+#!/bin/sh
+# Compiles the native tests of the host engine: test-native.sh CXX FOLDER [address|thread]. Makes FOLDER/unit-tests,
+# FOLDER/stress and FOLDER/fuzz-wire, of the objects that build-native.sh left, or of objects with AddressSanitizer and
+# UndefinedBehaviorSanitizer; with ThreadSanitizer FOLDER/stress alone. Needs GoogleTest (Debian: libgtest-dev).
+set -eu
+cxx=$1
+folder=$2
+sanitizer=${3:-}
+here=$(cd "$(dirname "$0")" && pwd)
+sources=$here/src/main/cpp
+tests=$here/src/test/cpp
+native=$here/../nccl-presets/src/main/native
+flags="-std=c++17 -Wall -Wextra -pthread -I'$native/portable' -I'$native/include' -I'$sources'"
+case $sanitizer in
+  "") flags="$flags -O1" ;;
+  address)
+    flags="$flags -O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all"
+    sanitize=-fsanitize=address,undefined
+    ;;
+  thread)
+    flags="$flags -O1 -g1 -fsanitize=thread"
+    sanitize=-fsanitize=thread
+    ;;
+  *)
+    echo "$0: no such sanitizer: $sanitizer" >&2
+    exit 2
+    ;;
+esac
+[ -z "${NCCL4J_STRICT:-}" ] || flags="$flags -Werror"
+
+mkdir -p "$folder/engine" "$folder/tests"
+if [ -z "$sanitizer" ]; then
+  # JavaCPP's name of the platform.
+  engine=$here/target/objects/linux-$(uname -m | sed 's/aarch64/arm64/')
+  set -- "$tests"/*.cpp
+else
+  engine=$folder/engine
+  set -- "$sources"/*.cpp "$tests"/*.cpp
+  [ "$sanitizer" != thread ] || set -- "$sources"/*.cpp "$tests/stress.cpp"
+fi
+# The headers of the C and C++ libraries are parsed once, as in build-native.sh.
+headers=$folder/headers.h
+sed -n -e '/nccl/d' -e '/^#include </p' "$sources"/*.h "$sources"/*.cpp | LC_ALL=C sort -u >"$headers.new"
+echo "$cxx $flags" | sed 's/^/\/\/ /' >>"$headers.new"
+if ! cmp -s "$headers" "$headers.new"; then
+  mv "$headers.new" "$headers"
+  sh -c "$cxx $flags -x c++-header -o '$headers.gch' '$headers'"
+fi
+rm -f "$headers.new"
+for source in "$@"; do
+  object=$folder/engine/$(basename "$source" .cpp).o
+  [ "$(dirname "$source")" = "$sources" ] || object=$folder/tests/$(basename "$source" .cpp).o
+  # Compiled again if a header of its folder or of the engine is younger.
+  if [ -f "$object" ] && [ -z "$(find "$source" "$headers" "$sources" "$(dirname "$source")" -newer "$object" \
+      \( -name '*.h' -o -path "$source" \) -type f)" ]; then
+    continue
+  fi
+  echo "$source $object"
+done | xargs -r -P 2 -L 1 sh -c "$cxx $flags -include '$headers' -c \"\$0\" -o \"\$1\""
+# link PROGRAM OBJECT...
+link() {
+  program=$1
+  shift
+  # shellcheck disable=SC2086 # the compiler may be given with options
+  $cxx -pthread ${sanitize:-} -o "$folder/$program" "$@"
+}
+link stress "$folder/tests/stress.o" "$engine"/*.o
+[ "$sanitizer" != thread ] || exit 0
+link fuzz-wire "$folder/tests/fuzz-wire.o" "$engine"/*.o
+link unit-tests "$folder"/tests/*_test.o "$engine"/*.o -lgtest_main -lgtest
