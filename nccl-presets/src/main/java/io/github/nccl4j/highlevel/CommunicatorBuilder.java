@@ -3,7 +3,9 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.communicator.CommunicatorKey;
 import io.github.nccl4j.internal.communicator.CommunicatorSettings;
+import io.github.nccl4j.internal.communicator.PeerWatch;
 import io.github.nccl4j.internal.threads.Gate;
+import io.github.nccl4j.launch.Membership;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
@@ -269,6 +271,19 @@ public final class CommunicatorBuilder {
     }
 
     private Communicator create(Rendezvous rendezvous, OwnDevice own) {
+        PeerWatch peers = new PeerWatch(Watchdog::wake);
+        // From now on the end of this process is a loss for the others.
+        Membership creating = peers.enter(rendezvous, "creating", rendezvous.rank());
+        try {
+            return create(rendezvous, own, peers);
+        } finally {
+            if (creating != null) {
+                creating.close();
+            }
+        }
+    }
+
+    private Communicator create(Rendezvous rendezvous, OwnDevice own, PeerWatch peers) {
         RankHandshake handshake = new RankHandshake(rendezvous, settings.deadline());
         handshake.exchangeDescriptions(own);
         // Both take a while, during which the device is initialised.
@@ -282,7 +297,7 @@ public final class CommunicatorBuilder {
             settings = settings.withCheck(rendezvous);
         }
         try {
-            return handshake.orReport(() -> create(List.of(id), rendezvous.rank(), rendezvous.size(), on));
+            return handshake.orReport(() -> create(List.of(id), rendezvous.rank(), rendezvous.size(), on, peers));
         } finally {
             settings = given;
         }
@@ -314,6 +329,10 @@ public final class CommunicatorBuilder {
     }
 
     private Communicator create(List<UniqueId> ids, int rank, int size, Device on) {
+        return create(ids, rank, size, on, new PeerWatch(Watchdog::wake));
+    }
+
+    private Communicator create(List<UniqueId> ids, int rank, int size, Device on, PeerWatch peers) {
         requireChecked(rank, 1, size);
         NcclLibrary library = NcclLibrary.get();
         if (ids.size() > 1) {
@@ -324,6 +343,8 @@ public final class CommunicatorBuilder {
         CommunicatorCore core = communicator.core();
         core.expect(rank, size);
         core.setKey(key(ids.get(0)));
+        // Before the creation, which waits for the other ranks.
+        core.watchPeers(peers);
         new Creation(
                         initFunction(ids),
                         core,
