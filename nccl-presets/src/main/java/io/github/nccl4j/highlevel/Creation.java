@@ -44,8 +44,8 @@ final class Creation implements Deferred {
         JfrEvents.CreationEvent event = Jfr.recording ? JfrEvents.creation(function) : null;
         boolean done = false;
         try {
-            if (parent != null) {
-                // A shrink leaves out the ranks that are lost now.
+            if (function.equals("ncclCommShrink")) {
+                // It leaves out the ranks that are lost now; all else that derives a communicator needs every rank.
                 parent.calls().tolerateLostRanks();
             }
             // The calling thread closes the arguments: the call may continue after the caller stopped waiting.

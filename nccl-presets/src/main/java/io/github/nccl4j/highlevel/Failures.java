@@ -31,7 +31,7 @@ final class Failures {
     }
 
     /** Time that the store has to name a lost rank after NCCL has reported a loss. */
-    private static final Duration STORE_PATIENCE = Duration.ofMillis(200);
+    private static final Duration STORE_PATIENCE = Duration.ofMillis(400);
 
     private final CommunicatorCore core;
 

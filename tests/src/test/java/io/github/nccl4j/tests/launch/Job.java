@@ -19,7 +19,7 @@ import java.util.concurrent.Executors;
 
 /** A job whose ranks are threads of this process, with a port of its own. Closing it closes the stores that it has opened. */
 public final class Job implements AutoCloseable {
-    static final Duration LONG = Duration.ofSeconds(40);
+    public static final Duration LONG = Duration.ofSeconds(40);
     static final Duration SHORT = Duration.ofMillis(700);
 
     private final ExecutorService threads = Executors.newCachedThreadPool();
