@@ -107,6 +107,8 @@ public final class CommunicatorBuilder {
      * <ul>
      *   <li>NCCL found an error while no thread waited, such as the end of another rank: it is logged, the policy is called,
      * and the next call fails;
+     *   <li>the store at which the ranks met reports that a rank is lost: an operation that does not return is ended as at
+     * the deadline, and throws a {@link NcclRemoteException}; if no thread waits, as above;
      *   <li>a {@link Work} is not done within the deadline, and no thread waits for it: likewise;
      *   <li>an operation does not return within the deadline: it is ended by {@link Communicator#revoke}, with libraries
      * before NCCL 2.28.7 by {@link Communicator#abort}, and throws a {@link NcclTimeoutException};
@@ -216,6 +218,10 @@ public final class CommunicatorBuilder {
      * <p>The deadline applies once to the exchange and once to the creation. If a rank fails before the creation, for
      * example because it has no library or device, the other ranks get its reason at once. After a failure the
      * rendezvous is unusable: use a {@linkplain Rendezvous#scope scope} of it for each attempt.
+     *
+     * <p>If the rendezvous {@linkplain Rendezvous#membership reports lost ranks}, as {@link TcpStore} does, all calls and
+     * waits of this communicator, and of those derived from it, end at once when one of their ranks is lost, with a {@link
+     * NcclRemoteException}. The rendezvous must stay open for this.
      *
      * <p>C functions: {@code ncclGetUniqueId} on rank 0, and those of {@link #create(UniqueId, int, int)}.
      *

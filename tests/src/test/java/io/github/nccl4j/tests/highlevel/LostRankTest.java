@@ -177,7 +177,9 @@ class LostRankTest {
                     DeviceBuffer<Int32> numbers = Device.host().allocate(ElementType.INT32, 1)) {
                 communicator.allReduce(numbers, ReduceOp.SUM, stream);
                 waiting.countDown();
-                assertNamed(assertThrows(CompletionException.class, communicator.work(stream).toFuture()::join)
+                assertNamed(assertThrows(
+                                CompletionException.class,
+                                communicator.work(stream).toFuture()::join)
                         .getCause());
                 communicator.abort();
             }
@@ -295,9 +297,9 @@ class LostRankTest {
                         assertTrue(failure.getMessage().contains("rank 2"), failure.getMessage());
                     }
                 },
-                store -> assertThrows(
-                        IllegalStateException.class,
-                        () -> Communicator.builder().device(Device.host()).create(new Stuck(store.scope("all"), this::cutNow, over))));
+                store -> assertThrows(IllegalStateException.class, () -> Communicator.builder()
+                        .device(Device.host())
+                        .create(new Stuck(store.scope("all"), this::cutNow, over))));
     }
 
     @Test
