@@ -80,6 +80,7 @@ intf java.lang.AutoCloseable
 meth public abstract void close()
 
 CLSS public final io.github.nccl4j.highlevel.CallMismatchException
+meth public java.lang.String helpId()
 meth public java.util.List<java.lang.Integer> oddRanks()
 meth public java.util.List<java.lang.String> calls()
 supr io.github.nccl4j.library.NcclException
@@ -354,6 +355,7 @@ CLSS public final io.github.nccl4j.highlevel.CudaException
 cons public init(java.lang.String,int,java.lang.String,java.lang.String)
 meth public int code()
 meth public java.lang.String call()
+meth public java.lang.String helpId()
 supr io.github.nccl4j.library.NcclException
 hfds call,code,serialVersionUID
 
@@ -378,6 +380,7 @@ meth public abstract void run() throws {io.github.nccl4j.highlevel.CudaGraph$Bod
 
 CLSS public final io.github.nccl4j.highlevel.CudaLibraryException
 cons public init(java.lang.String,java.lang.Throwable)
+meth public java.lang.String helpId()
 supr io.github.nccl4j.library.NcclException
 hfds serialVersionUID
 
@@ -715,6 +718,7 @@ meth public static io.github.nccl4j.highlevel.NcclEncryption$Support[] values()
 supr java.lang.Enum<io.github.nccl4j.highlevel.NcclEncryption$Support>
 
 CLSS public final io.github.nccl4j.highlevel.NcclInterruptedException
+meth public java.lang.String helpId()
 supr io.github.nccl4j.library.NcclException
 hfds serialVersionUID
 
@@ -786,14 +790,17 @@ supr java.lang.Record
 hfds communicator,device,level,place,rank,text,thread
 
 CLSS public final io.github.nccl4j.highlevel.NcclRemoteException
+meth public java.lang.String helpId()
+meth public java.util.List<java.lang.Integer> lostRanks()
 supr io.github.nccl4j.highlevel.NcclResultException
-hfds serialVersionUID
+hfds lostRanks,serialVersionUID
 
 CLSS public io.github.nccl4j.highlevel.NcclResultException
 meth public int rank()
 meth public io.github.nccl4j.highlevel.Result result()
 meth public io.github.nccl4j.highlevel.Version libraryVersion()
 meth public java.lang.String communicatorName()
+meth public java.lang.String helpId()
 meth public java.lang.String lastError()
 meth public java.lang.String operation()
 meth public java.nio.file.Path libraryPath()
@@ -802,15 +809,18 @@ supr io.github.nccl4j.library.NcclException
 hfds code,communicatorName,lastError,libraryPath,operation,rank,serialVersionUID,versionCode,warnings
 
 CLSS public final io.github.nccl4j.highlevel.NcclTimeoutException
+meth public java.lang.String helpId()
 meth public java.util.List<java.lang.Integer> silentRanks()
 supr io.github.nccl4j.highlevel.NcclResultException
 hfds serialVersionUID,silentRanks
 
 CLSS public final io.github.nccl4j.highlevel.NcclUsageException
+meth public java.lang.String helpId()
 supr io.github.nccl4j.highlevel.NcclResultException
 hfds serialVersionUID
 
 CLSS public final io.github.nccl4j.highlevel.NoWindowException
+meth public java.lang.String helpId()
 supr io.github.nccl4j.library.NcclException
 hfds serialVersionUID
 
@@ -931,6 +941,7 @@ supr java.lang.Record
 hfds context,count,index,peer
 
 CLSS public final io.github.nccl4j.highlevel.StreamTimeoutException
+meth public java.lang.String helpId()
 meth public java.time.Duration timeout()
 supr io.github.nccl4j.library.NcclException
 hfds serialVersionUID,timeout
@@ -1021,6 +1032,22 @@ intf java.lang.AutoCloseable
 meth public abstract java.util.Map<java.lang.Integer,byte[]> ask(java.time.Duration)
 meth public abstract void close()
 
+CLSS public final io.github.nccl4j.launch.LostRank
+cons public init(int,java.lang.String,java.lang.String)
+meth public final boolean equals(java.lang.Object)
+meth public final int hashCode()
+meth public int rank()
+meth public java.lang.String process()
+meth public java.lang.String reason()
+meth public java.lang.String toString()
+supr java.lang.Record
+hfds process,rank,reason
+
+CLSS public abstract interface io.github.nccl4j.launch.Membership
+intf java.lang.AutoCloseable
+meth public abstract java.util.Map<java.lang.Integer,java.time.Duration> silent()
+meth public abstract void close()
+
 CLSS public final io.github.nccl4j.launch.RankInfo
 cons public init(int,int,int,int,java.lang.String,int,java.lang.String,int,io.github.nccl4j.launch.RankInfo$Source)
 fld public final static int DEFAULT_PORT = 29500
@@ -1080,17 +1107,20 @@ meth public byte[] broadcast(java.lang.String,int,java.util.function.Supplier<by
 meth public io.github.nccl4j.launch.RankInfo locate(io.github.nccl4j.launch.RankInfo,java.time.Duration)
 meth public io.github.nccl4j.launch.Rendezvous scope(java.lang.String)
 meth public java.util.Optional<io.github.nccl4j.launch.Inquiry> inquiry(java.lang.String,java.util.function.Supplier<byte[]>)
+meth public java.util.Optional<io.github.nccl4j.launch.Membership> membership(java.lang.String,int,java.util.function.Consumer<io.github.nccl4j.launch.LostRank>)
 meth public void abort(java.lang.String)
 meth public void barrier(java.lang.String,java.time.Duration)
 
 CLSS public io.github.nccl4j.launch.RendezvousException
 cons public init(java.lang.String)
 cons public init(java.lang.String,java.lang.Throwable)
+meth public java.lang.String helpId()
 supr io.github.nccl4j.library.NcclException
 hfds serialVersionUID
 
 CLSS public final io.github.nccl4j.launch.RendezvousTimeoutException
 cons public init(java.lang.String,java.util.List<java.lang.Integer>)
+meth public java.lang.String helpId()
 meth public java.util.List<java.lang.Integer> missing()
 supr io.github.nccl4j.launch.RendezvousException
 hfds missing,serialVersionUID
@@ -1111,6 +1141,7 @@ meth public java.time.Duration timeout()
 meth public java.util.List<byte[]> gather(java.lang.String,byte[],java.time.Duration)
 meth public java.util.List<java.lang.Integer> gone()
 meth public java.util.Optional<io.github.nccl4j.launch.Inquiry> inquiry(java.lang.String,java.util.function.Supplier<byte[]>)
+meth public java.util.Optional<io.github.nccl4j.launch.Membership> membership(java.lang.String,int,java.util.function.Consumer<io.github.nccl4j.launch.LostRank>)
 meth public long add(java.lang.String,long)
 meth public static io.github.nccl4j.launch.TcpStore ofProcess(io.github.nccl4j.launch.RankInfo,java.time.Duration)
 meth public static io.github.nccl4j.launch.TcpStore open(io.github.nccl4j.launch.RankInfo)
@@ -1131,8 +1162,19 @@ meth public io.github.nccl4j.launch.TcpStore$Builder bind(java.net.InetAddress)
 meth public io.github.nccl4j.launch.TcpStore$Builder secret(byte[])
 meth public io.github.nccl4j.launch.TcpStore$Builder timeout(java.time.Duration)
 meth public io.github.nccl4j.launch.TcpStore$Builder withoutSecret()
+meth public io.github.nccl4j.launch.TcpStore$Builder withoutServer()
 supr java.lang.Object
-hfds BIND,bind,environment,secret,timeout,withoutSecret
+hfds BIND,bind,environment,secret,timeout,withoutSecret,withoutServer
+
+CLSS public final io.github.nccl4j.launch.TcpStoreServer
+intf java.lang.AutoCloseable
+meth public int port()
+meth public java.lang.String address()
+meth public java.lang.String toString()
+meth public static io.github.nccl4j.launch.TcpStoreServer start(java.net.InetAddress,int)
+meth public void close()
+supr java.lang.Object
+hfds server
 
 CLSS abstract interface io.github.nccl4j.launch.package-info
 
@@ -1267,11 +1309,14 @@ hfds engine,reason
 CLSS public abstract io.github.nccl4j.library.NcclException
 cons protected init(java.lang.String)
 cons protected init(java.lang.String,java.lang.Throwable)
+meth public java.lang.String helpId()
+meth public java.lang.String toString()
 supr java.lang.RuntimeException
 hfds serialVersionUID
 
 CLSS public final io.github.nccl4j.library.NcclLibraryException
 cons public init(java.lang.String)
+meth public java.lang.String helpId()
 supr io.github.nccl4j.library.NcclException
 hfds serialVersionUID
 
@@ -1292,6 +1337,8 @@ meth public static java.util.Map<java.lang.String,java.lang.String> environment(
 supr java.lang.Object
 hfds ENCODING,LOST
 
+CLSS abstract interface io.github.nccl4j.library.package-info
+
 CLSS public io.github.nccl4j.presets.nccl
  anno 0 org.bytedeco.javacpp.annotation.Properties(java.lang.Class[] inherit=[], java.lang.String global="io.github.nccl4j.global.nccl", java.lang.String helper="io.github.nccl4j.library.LibraryBinding", java.lang.String target="io.github.nccl4j.nccl", java.lang.String[] names=[], org.bytedeco.javacpp.annotation.Platform[] value=[anno 0 org.bytedeco.javacpp.annotation.Platform(java.lang.String library="jninccl4j", java.lang.String[] cinclude=[], java.lang.String[] compiler=["cpp17"], java.lang.String[] define=[], java.lang.String[] exclude=["alltoallv.h"], java.lang.String[] executable=[], java.lang.String[] executablepath=[], java.lang.String[] extension=[], java.lang.String[] framework=[], java.lang.String[] frameworkpath=[], java.lang.String[] include=["<nccl.h>", "nccl4j_library.h", "nccl4j_dlpack.h", "alltoallv.h"], java.lang.String[] includepath=[], java.lang.String[] includeresource=[], java.lang.String[] link=[], java.lang.String[] linkpath=[], java.lang.String[] linkresource=[], java.lang.String[] not=[], java.lang.String[] pattern=[], java.lang.String[] pragma=[], java.lang.String[] preload=[], java.lang.String[] preloadpath=[], java.lang.String[] preloadresource=[], java.lang.String[] resource=[], java.lang.String[] resourcepath=[], java.lang.String[] value=["linux-x86_64", "linux-arm64"])])
 cons public init()
@@ -1305,6 +1352,8 @@ cons public init()
 intf org.bytedeco.javacpp.tools.InfoMapper
 meth public void map(org.bytedeco.javacpp.tools.InfoMap)
 supr java.lang.Object
+
+CLSS abstract interface io.github.nccl4j.presets.package-info
 
 CLSS public abstract interface java.io.Serializable
 

@@ -13,6 +13,7 @@ import io.github.nccl4j.nccl.ncclSimInfo_t;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.ToIntFunction;
 import org.bytedeco.javacpp.Loader;
 
@@ -118,13 +119,18 @@ final class BatchLaunch {
         if (first.isBlocking() && waitsForOtherRanks()) {
             try {
                 result = BlockingCall.run(
-                        "group", longestDeadline(), () -> first.calls().onDevice(this::callAll), late -> {});
+                        "group",
+                        longestDeadline(),
+                        () -> first.calls().onDevice(this::callAll),
+                        () -> withLostRank().isPresent(),
+                        late -> {});
             } catch (BlockingCall.AbandonedException e) {
                 communicators().forEach(CommunicatorCore::markStuck);
-                if (e.isInterrupted()) {
-                    throw interrupted();
-                }
-                throw first.failures().timedOut("ncclGroupEnd", whole(), longestDeadline());
+                throw switch (e.reason()) {
+                    case INTERRUPTED -> interrupted();
+                    case RANK_LOST -> withLostRank().orElse(first).failures().rankLost("ncclGroupEnd", whole());
+                    case LATE -> first.failures().timedOut("ncclGroupEnd", whole(), longestDeadline());
+                };
             }
         } else if (first.isOnHost() && VirtualThreads.isCurrent() && usesDefaultStream()) {
             result = BlockingCall.runToCompletion(
@@ -137,6 +143,11 @@ final class BatchLaunch {
         } else if (result != nccl.ncclSuccess) {
             throw culprit().failures().failed(result, failedName, failedDescription);
         }
+    }
+
+    /** A communicator of which a rank is lost. */
+    private Optional<CommunicatorCore> withLostRank() {
+        return communicators().stream().filter(one -> one.calls().isInVain()).findFirst();
     }
 
     /** True if an operation uses the default stream, in which the host engine waits for other ranks within the call. */

@@ -11,6 +11,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
 import java.util.function.IntConsumer;
 import java.util.function.IntSupplier;
 
@@ -26,6 +27,8 @@ final class BlockingCall {
 
     /** Nanoseconds from an interrupt of the caller to the end of the call, as those of the watchdog. */
     private static final long INTERRUPT_PATIENCE = 100_000_000;
+
+    private static final long POLL_NANOSECONDS = 10_000_000;
 
     private int result;
     private String lastError = "";
@@ -43,19 +46,27 @@ final class BlockingCall {
         private CachedThreads() {}
     }
 
-    /** The caller has stopped waiting: the call did not return in time, or the caller was interrupted. */
+    /** Why the caller has stopped waiting. */
+    enum Abandonment {
+        LATE,
+        INTERRUPTED,
+        /** The call may wait for a rank that is lost. */
+        RANK_LOST
+    }
+
+    /** The caller has stopped waiting. */
     static final class AbandonedException extends Exception {
         private static final long serialVersionUID = 1L;
 
-        private final boolean interrupted;
+        private final Abandonment reason;
 
-        private AbandonedException(boolean interrupted) {
+        private AbandonedException(Abandonment reason) {
             super(null, null, false, false);
-            this.interrupted = interrupted;
+            this.reason = reason;
         }
 
-        boolean isInterrupted() {
-            return interrupted;
+        Abandonment reason() {
+            return reason;
         }
     }
 
@@ -63,10 +74,12 @@ final class BlockingCall {
      * Makes the call and waits for its result. An interrupt ends the wait and leaves the thread's interrupt status set.
      *
      * @param name the name of the thread
+     * @param isVain true once the call may wait for a rank that is lost, which ends the wait; polled
      * @param late gets the result of a call that returns after the caller stopped waiting
      */
-    static int run(String name, Duration timeout, IntSupplier call, IntConsumer late) throws AbandonedException {
-        return run(name, timeout, call, late, true);
+    static int run(String name, Duration timeout, IntSupplier call, BooleanSupplier isVain, IntConsumer late)
+            throws AbandonedException {
+        return run(name, timeout, call, isVain, late, true);
     }
 
     /**
@@ -74,16 +87,25 @@ final class BlockingCall {
      * restored.
      */
     static int runUninterruptibly(String name, Duration timeout, IntSupplier call) throws AbandonedException {
-        return run(name, timeout, call, late -> {}, false);
+        return run(name, timeout, call, () -> false, late -> {}, false);
     }
 
-    private static int run(String name, Duration timeout, IntSupplier call, IntConsumer late, boolean interruptibly)
+    private static int run(
+            String name,
+            Duration timeout,
+            IntSupplier call,
+            BooleanSupplier isVain,
+            IntConsumer late,
+            boolean interruptibly)
             throws AbandonedException {
         LAST_ERROR.remove();
         BlockingCall one = new BlockingCall();
         DaemonThreads.start("nccl4j " + name, () -> one.runHere(call, late));
-        if (!one.await(Timeouts.nanoseconds(timeout), interruptibly) && one.abandon()) {
-            throw new AbandonedException(interruptibly && Thread.currentThread().isInterrupted());
+        if (!one.await(Timeouts.nanoseconds(timeout), isVain, interruptibly) && one.abandon()) {
+            throw new AbandonedException(
+                    interruptibly && Thread.currentThread().isInterrupted()
+                            ? Abandonment.INTERRUPTED
+                            : isVain.getAsBoolean() ? Abandonment.RANK_LOST : Abandonment.LATE);
         }
         return one.outcome();
     }
@@ -206,13 +228,19 @@ final class BlockingCall {
         }
     }
 
-    private boolean await(long nanoseconds, boolean interruptibly) {
+    private boolean await(long nanoseconds, BooleanSupplier isVain, boolean interruptibly) {
         long start = System.nanoTime();
         boolean interrupted = false;
         try {
             while (true) {
                 try {
-                    return finished.await(nanoseconds - (System.nanoTime() - start), TimeUnit.NANOSECONDS);
+                    long left = nanoseconds - (System.nanoTime() - start);
+                    if (finished.await(Math.min(left, POLL_NANOSECONDS), TimeUnit.NANOSECONDS)) {
+                        return true;
+                    }
+                    if (left <= POLL_NANOSECONDS || isVain.getAsBoolean()) {
+                        return false;
+                    }
                 } catch (InterruptedException e) {
                     interrupted = true;
                     if (interruptibly) {

@@ -3,7 +3,9 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.communicator.CommunicatorKey;
 import io.github.nccl4j.internal.communicator.CommunicatorSettings;
+import io.github.nccl4j.internal.communicator.PeerWatch;
 import io.github.nccl4j.internal.threads.Gate;
+import io.github.nccl4j.launch.Membership;
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
@@ -105,6 +107,8 @@ public final class CommunicatorBuilder {
      * <ul>
      *   <li>NCCL found an error while no thread waited, such as the end of another rank: it is logged, the policy is called,
      * and the next call fails;
+     *   <li>the store at which the ranks met reports that a rank is lost: an operation that does not return is ended as at
+     * the deadline, and throws a {@link NcclRemoteException}; if no thread waits, as above;
      *   <li>a {@link Work} is not done within the deadline, and no thread waits for it: likewise;
      *   <li>an operation does not return within the deadline: it is ended by {@link Communicator#revoke}, with libraries
      * before NCCL 2.28.7 by {@link Communicator#abort}, and throws a {@link NcclTimeoutException};
@@ -215,6 +219,10 @@ public final class CommunicatorBuilder {
      * example because it has no library or device, the other ranks get its reason at once. After a failure the
      * rendezvous is unusable: use a {@linkplain Rendezvous#scope scope} of it for each attempt.
      *
+     * <p>If the rendezvous {@linkplain Rendezvous#membership reports lost ranks}, as {@link TcpStore} does, all calls and
+     * waits of this communicator, and of those derived from it, end at once when one of their ranks is lost, with a {@link
+     * NcclRemoteException}. The rendezvous must stay open for this.
+     *
      * <p>C functions: {@code ncclGetUniqueId} on rank 0, and those of {@link #create(UniqueId, int, int)}.
      *
      * @param rendezvous where the ranks meet; the caller closes it
@@ -269,6 +277,19 @@ public final class CommunicatorBuilder {
     }
 
     private Communicator create(Rendezvous rendezvous, OwnDevice own) {
+        PeerWatch peers = new PeerWatch(Watchdog::wake);
+        // From now on the end of this process is a loss for the others.
+        Membership creating = peers.enter(rendezvous, "creating", rendezvous.rank());
+        try {
+            return create(rendezvous, own, peers);
+        } finally {
+            if (creating != null) {
+                creating.close();
+            }
+        }
+    }
+
+    private Communicator create(Rendezvous rendezvous, OwnDevice own, PeerWatch peers) {
         RankHandshake handshake = new RankHandshake(rendezvous, settings.deadline());
         handshake.exchangeDescriptions(own);
         // Both take a while, during which the device is initialised.
@@ -282,7 +303,7 @@ public final class CommunicatorBuilder {
             settings = settings.withCheck(rendezvous);
         }
         try {
-            return handshake.orReport(() -> create(List.of(id), rendezvous.rank(), rendezvous.size(), on));
+            return handshake.orReport(() -> create(List.of(id), rendezvous.rank(), rendezvous.size(), on, peers));
         } finally {
             settings = given;
         }
@@ -314,6 +335,10 @@ public final class CommunicatorBuilder {
     }
 
     private Communicator create(List<UniqueId> ids, int rank, int size, Device on) {
+        return create(ids, rank, size, on, new PeerWatch(Watchdog::wake));
+    }
+
+    private Communicator create(List<UniqueId> ids, int rank, int size, Device on, PeerWatch peers) {
         requireChecked(rank, 1, size);
         NcclLibrary library = NcclLibrary.get();
         if (ids.size() > 1) {
@@ -324,6 +349,8 @@ public final class CommunicatorBuilder {
         CommunicatorCore core = communicator.core();
         core.expect(rank, size);
         core.setKey(key(ids.get(0)));
+        // Before the creation, which waits for the other ranks.
+        core.watchPeers(peers);
         new Creation(
                         initFunction(ids),
                         core,

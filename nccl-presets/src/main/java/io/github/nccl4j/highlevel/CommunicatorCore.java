@@ -5,6 +5,7 @@ import io.github.nccl4j.internal.communicator.CommunicatorKey;
 import io.github.nccl4j.internal.communicator.CommunicatorSettings;
 import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.communicator.OwnedResources;
+import io.github.nccl4j.internal.communicator.PeerWatch;
 import io.github.nccl4j.internal.communicator.ProcessRanks;
 import io.github.nccl4j.internal.communicator.RankStatusQuery;
 import io.github.nccl4j.internal.cuda.Cuda;
@@ -103,6 +104,11 @@ final class CommunicatorCore
 
     /** Queries the other ranks when an operation is late; null if that is impossible. Not volatile, like the handle. */
     private RankStatusQuery statusQuery;
+
+    /** The lost ranks, as the rendezvous reports them. Not volatile, like the handle. */
+    private PeerWatch peers = new PeerWatch(Watchdog::wake);
+
+    private boolean watched;
 
     /** Identifies this communicator in the process; null if unknown. */
     private CommunicatorKey communicatorKey;
@@ -309,6 +315,7 @@ final class CommunicatorCore
             check = new CallCheck(this, where);
         }
         enableStatusQuery(settings.rendezvous() != null ? settings.rendezvous() : where);
+        watchPeers(peers);
         recorder.begin();
         gate.open(() -> state = CommunicatorState.OPEN);
         listener.opened();
@@ -321,6 +328,26 @@ final class CommunicatorCore
             WeakReference<CommunicatorCore> dropped = new WeakReference<>(this);
             statusQuery = RankStatusQuery.begin("roll-" + identity(), rank, size, where, () -> position(dropped.get()));
         }
+    }
+
+    /**
+     * Learns from the rendezvous at which the communicator, or its origin, was created which ranks are lost. Has no effect if
+     * the other ranks can't know the name of the communicator, or if this was called before.
+     *
+     * @param watch the watch to use, which may know lost ranks already
+     */
+    void watchPeers(PeerWatch watch) {
+        peers = watch;
+        boolean named = communicatorKey != null && communicatorKey.isKnown();
+        if (named && owner && size > 1 && settings.rendezvous() != null && !watched) {
+            watched = true;
+            watch.enter(settings.rendezvous(), "members-" + identity(), rank);
+        }
+    }
+
+    /** The ranks that are lost. */
+    PeerWatch peers() {
+        return peers;
     }
 
     /** What this rank answers when others ask; null is a communicator that was dropped. */
@@ -385,6 +412,7 @@ final class CommunicatorCore
         }
         state = CommunicatorState.CLOSED;
         if (late || stuck) {
+            peers.close();
             return;
         }
         long made = calls.writtenHandle();
@@ -742,7 +770,7 @@ final class CommunicatorCore
     }
 
     private boolean isBroken() {
-        if (mayNeverEnd()) {
+        if (mayNeverEnd() || peers.count() > 0) {
             return true;
         }
         int problem = calls.poll();
@@ -773,6 +801,7 @@ final class CommunicatorCore
             if (statusQuery != null) {
                 statusQuery.end();
             }
+            peers.close();
             owned.abandonAll();
             owned.takeKept().forEach(PendingReleases::release);
             recorder.end();

@@ -44,6 +44,10 @@ final class Creation implements Deferred {
         JfrEvents.CreationEvent event = Jfr.recording ? JfrEvents.creation(function) : null;
         boolean done = false;
         try {
+            if (function.equals("ncclCommShrink")) {
+                // It leaves out the ranks that are lost now; all else that derives a communicator needs every rank.
+                parent.calls().tolerateLostRanks();
+            }
             // The calling thread closes the arguments: the call may continue after the caller stopped waiting.
             (parent != null ? parent : made).calls().hostCall(function, this::call, made::abortLate);
             await();
@@ -91,6 +95,7 @@ final class Creation implements Deferred {
                             function,
                             first.deadline(),
                             () -> first.calls().onDevice(() -> callInGroup(creations)),
+                            first.calls()::isInVain,
                             late -> creations.forEach(creation -> creation.made.abortLate()))
                     : first.calls().onDevice(() -> callInGroup(creations));
             if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
@@ -98,9 +103,7 @@ final class Creation implements Deferred {
             }
         } catch (BlockingCall.AbandonedException e) {
             creations.forEach(creation -> creation.made.markStuck());
-            problem = e.isInterrupted()
-                    ? first.failures().interrupted(description)
-                    : first.failures().timedOut(function, description, first.deadline());
+            problem = first.failures().abandoned(e.reason(), function, description);
         } catch (RuntimeException e) {
             problem = e;
         }

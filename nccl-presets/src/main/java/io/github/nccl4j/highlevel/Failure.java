@@ -19,6 +19,7 @@ import java.util.List;
  * @param warnings the last lines of NCCL's log
  * @param tail further text for the message, or empty
  * @param silent the ranks that were asked and did not answer
+ * @param lost the ranks that the store reports as lost
  */
 record Failure(
         Result result,
@@ -33,7 +34,8 @@ record Failure(
         String lastError,
         List<NcclLog.Line> warnings,
         String tail,
-        List<Integer> silent) {
+        List<Integer> silent,
+        List<Integer> lost) {
     String message() {
         StringBuilder text = new StringBuilder(description);
         text.append(limit == null ? " failed" : " was not done after " + limit);

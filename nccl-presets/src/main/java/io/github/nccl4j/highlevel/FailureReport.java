@@ -14,6 +14,7 @@ final class FailureReport {
     private LastError.Messages messages = LastError.Messages.NOTHING;
     private String tail = "";
     private List<Integer> silent = List.of();
+    private List<Integer> lost = List.of();
 
     /**
      * Begins a report.
@@ -56,6 +57,12 @@ final class FailureReport {
         return this;
     }
 
+    /** Sets the ranks that the store reports as lost. */
+    FailureReport lost(List<Integer> lost) {
+        this.lost = lost;
+        return this;
+    }
+
     /** Returns the exception for an error. */
     NcclResultException failed(int result) {
         return exception(Result.of(result), null);
@@ -80,7 +87,8 @@ final class FailureReport {
                 messages.lastError(),
                 messages.warnings(),
                 tail,
-                silent);
+                silent,
+                lost);
         if (result.equals(Result.REMOTE_ERROR)) {
             return new NcclRemoteException(failure);
         }

@@ -6,6 +6,7 @@ import io.github.nccl4j.internal.communicator.RankStatusQuery;
 import io.github.nccl4j.internal.memory.StalledDevices;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.internal.threads.VirtualThreads;
+import io.github.nccl4j.launch.LostRank;
 import io.github.nccl4j.library.NcclException;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
@@ -25,8 +26,12 @@ final class Failures {
 
     private enum Ending {
         LATE,
-        INTERRUPTED
+        INTERRUPTED,
+        RANK_LOST
     }
+
+    /** Time that the store has to name a lost rank after NCCL has reported a loss. */
+    private static final Duration STORE_PATIENCE = Duration.ofMillis(400);
 
     private final CommunicatorCore core;
 
@@ -90,13 +95,20 @@ final class Failures {
             return timeout(function, description, core.deadline());
         } else if (reason == Ending.INTERRUPTED) {
             return interruption(description);
+        } else if (reason == Ending.RANK_LOST) {
+            return remote(function, description);
         }
         boolean misuse = result == nccl.ncclInvalidArgument || result == nccl.ncclInvalidUsage;
         boolean ended = core.hasEnded();
         // Set first, because the rest may take a while: the watchdog need not report the same error.
         reported |= !misuse;
+        if (result == nccl.ncclRemoteError && !ended) {
+            core.peers().awaitLoss(STORE_PATIENCE);
+        }
+        List<LostRank> lost = misuse ? List.of() : core.peers().lost();
         NcclResultException failure = report(function, description, function + " " + result)
-                .tail(misuse || ended ? "" : recorded(description + ": " + Result.of(result)))
+                .tail(misuse || ended ? "" : lines(describe(lost), recorded(description + ": " + Result.of(result))))
+                .lost(numbers(lost))
                 .failed(result);
         if (ended) {
             // Another thread aborted the communicator during the call, which explains the error.
@@ -117,6 +129,57 @@ final class Failures {
         markStalled();
         report(failure);
         return failure;
+    }
+
+    /** Returns the exception for a call for which the caller has stopped to wait, after the policy was called. */
+    NcclException abandoned(BlockingCall.Abandonment reason, String function) {
+        return abandoned(reason, function, function);
+    }
+
+    /** As {@link #abandoned(BlockingCall.Abandonment, String)}, with a description of the call. */
+    NcclException abandoned(BlockingCall.Abandonment reason, String function, String description) {
+        return switch (reason) {
+            case LATE -> timedOut(function, description, core.deadline());
+            case INTERRUPTED -> interrupted(description);
+            case RANK_LOST -> rankLost(function, description);
+        };
+    }
+
+    /** Returns the exception for a call that may wait for a rank that the store reports as lost, after the policy was called. */
+    NcclException rankLost(String function, String description) {
+        reported = true;
+        NcclException failure = remote(function, description);
+        markStalled();
+        report(failure);
+        return failure;
+    }
+
+    /** As {@link #rankLost}, for work that is tracked by {@link #markLate}. */
+    NcclException rankLostDuringWork(String function, String description) {
+        reported = true;
+        NcclException failure = remote(function, description);
+        report(failure);
+        return failure;
+    }
+
+    private NcclException remote(String function, String description) {
+        List<LostRank> lost = core.peers().lost();
+        return report(function, description, null)
+                .tail(lines(describe(lost), recorded(description + ": " + Result.REMOTE_ERROR)))
+                .lost(numbers(lost))
+                .failed(nccl.ncclRemoteError);
+    }
+
+    private static String describe(List<LostRank> lost) {
+        return lost.stream().map(rank -> "The store reports: " + rank).collect(Collectors.joining("\n"));
+    }
+
+    private static List<Integer> numbers(List<LostRank> lost) {
+        return lost.stream().map(LostRank::rank).toList();
+    }
+
+    private static String lines(String... texts) {
+        return Stream.of(texts).filter(text -> !text.isEmpty()).collect(Collectors.joining("\n"));
     }
 
     /** Returns the exception for a comparison of calls that not all ranks joined in time; no native call was made. */
@@ -199,6 +262,32 @@ final class Failures {
         }
     }
 
+    /** Reports lost ranks of which no thread will learn, because none waits. */
+    void reportLostRank() {
+        synchronized (this) {
+            if (reported) {
+                return;
+            }
+            reported = true;
+        }
+        OperationLog.Entry last = core.operationLog().last();
+        NcclException failure = remote(
+                last.sequence() == 0 ? "ncclCommGetAsyncError" : last.function(),
+                last.sequence() == 0 ? "the communicator, before any operation," : "what follows " + last.describe());
+        markStalled();
+        report(failure);
+        logUnobserved(failure);
+    }
+
+    /** Ends a call of another thread that may wait for a lost rank. */
+    void endCallOfLostRank() {
+        ending = Ending.RANK_LOST;
+        reported = true;
+        OperationLog.Entry last = core.operationLog().last();
+        report(remote(last.function(), last.describe()));
+        endCall(false);
+    }
+
     /** Logs a failure that was reported and that no thread will get. */
     static void logUnobserved(Throwable failure) {
         log().log(Level.WARNING, "the watchdog found a failure that no thread was waiting for", failure);
@@ -249,9 +338,7 @@ final class Failures {
         String carrier = inside == null ? "" : VirtualThreads.ofCarrier(inside.holder());
         String recorded = recorded(description + ": not done after " + limit);
         return report(function, description, null)
-                .tail(Stream.of(carrier, called.text(), recorded)
-                        .filter(text -> !text.isEmpty())
-                        .collect(Collectors.joining("\n")))
+                .tail(lines(carrier, called.text(), core.peers().describeSilent(), recorded))
                 .silent(called.silent())
                 .timedOut(limit);
     }

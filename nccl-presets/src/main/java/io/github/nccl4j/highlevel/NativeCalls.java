@@ -35,6 +35,9 @@ final class NativeCalls {
 
     private boolean released;
 
+    /** Number of lost ranks that end no call. */
+    private volatile int tolerated;
+
     /** Number of calls that may wait, except operations. Written by the holder of the pass. */
     private long calls;
 
@@ -88,11 +91,12 @@ final class NativeCalls {
         int result;
         if (core.isBlocking()) {
             try {
-                result = BlockingCall.run(function, core.deadline(), () -> onDevice(call::getAsInt), code -> {
-                    if (code == nccl.ncclSuccess) {
-                        late.run();
-                    }
-                });
+                result = BlockingCall.run(
+                        function, core.deadline(), () -> onDevice(call::getAsInt), this::isInVain, code -> {
+                            if (code == nccl.ncclSuccess) {
+                                late.run();
+                            }
+                        });
             } catch (BlockingCall.AbandonedException e) {
                 throw givenUp(e, function);
             }
@@ -150,6 +154,7 @@ final class NativeCalls {
                         }
                         return onDevice(() -> call.applyAsInt(core.handle()));
                     },
+                    this::isInVain,
                     late -> {});
         } catch (BlockingCall.AbandonedException e) {
             throw givenUp(e, function);
@@ -159,9 +164,17 @@ final class NativeCalls {
 
     private RuntimeException givenUp(BlockingCall.AbandonedException how, String function) {
         core.markStuck();
-        return how.isInterrupted()
-                ? core.failures().interrupted(function)
-                : core.failures().timedOut(function, function, core.deadline());
+        return core.failures().abandoned(how.reason(), function);
+    }
+
+    /** True if a rank is lost for which a call may wait. */
+    boolean isInVain() {
+        return core.peers().count() > tolerated;
+    }
+
+    /** Lets later calls continue although ranks are lost: a shrink leaves them out. */
+    void tolerateLostRanks() {
+        tolerated = core.peers().count();
     }
 
     /** Checks the result of a call; waits if the call is in progress. */
@@ -180,6 +193,9 @@ final class NativeCalls {
             if (core.state() != CommunicatorState.PENDING) {
                 // The call continues and will write its results.
                 core.markStuck();
+            }
+            if (!Thread.currentThread().isInterrupted() && isInVain()) {
+                throw core.failures().rankLost(function, description);
             }
             throw Thread.currentThread().isInterrupted()
                     ? core.failures().interrupted(description)
@@ -200,6 +216,7 @@ final class NativeCalls {
             int result = poll();
             if (result != nccl.ncclInProgress
                     || System.nanoTime() - start > nanoseconds
+                    || isInVain()
                     || Thread.currentThread().isInterrupted()) {
                 return result;
             }

@@ -1,8 +1,19 @@
 package io.github.nccl4j.highlevel;
 
+import java.util.Arrays;
+import java.util.List;
+
 /**
  * Thrown if another rank has ended or cannot be reached. This rank is intact: it can abort the communicator and
  * continue with a new one without the lost rank.
+ *
+ * <p>NCCL reports the loss, which it does not over NVLink and shared memory, or the store at which the ranks met, at
+ * once and for every transport. The store's report names the rank, the address and the id of its process, and how its
+ * loss was noticed:
+ *
+ * <pre>
+ * The store reports: rank 2 (10.0.0.7, process 4711) is lost: its connection to the store has ended
+ * </pre>
  *
  * <p>Instances are immutable.
  *
@@ -11,8 +22,22 @@ package io.github.nccl4j.highlevel;
 public final class NcclRemoteException extends NcclResultException {
     private static final long serialVersionUID = 1L;
 
+    /** The ranks that the store reported. */
+    private final int[] lostRanks;
+
     NcclRemoteException(Failure failure) {
         super(failure);
+        lostRanks = failure.lost().stream().mapToInt(Integer::intValue).toArray();
+    }
+
+    /**
+     * Returns the ranks of the communicator that the store reported as lost, until this exception was created.
+     *
+     * @return the ranks in ascending order; empty if the ranks did not meet at a store, or the store did not report the
+     *     loss
+     */
+    public List<Integer> lostRanks() {
+        return Arrays.stream(lostRanks).boxed().toList();
     }
 
     @Override

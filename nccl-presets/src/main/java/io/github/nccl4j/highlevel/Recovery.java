@@ -41,8 +41,10 @@ import java.util.stream.IntStream;
  * completed an operation that failed at others. The program must return to a saved state, and the ranks must agree on
  * it, for example by an all-reduce of the step number.
  *
- * <p><b>Which ranks may be lost.</b> Every rank except rank 0, whose process runs the store. A rank that is stopped for
- * longer than the others wait counts as lost, and gets an exception when it continues. With the default {@link
+ * <p><b>Which ranks may be lost.</b> Every rank, if no rank keeps the store: ranks that the nccl4j command starts, and
+ * those with {@code NCCL4J_STORE_ADDRESS}. Otherwise the process of rank 0 keeps the store, and its loss cannot be
+ * recovered from. A rank that is stopped for longer than the others wait counts as lost, and gets an exception when it
+ * continues. With the default {@link
  * FailurePolicy}, failures arrive as the exceptions above; a policy that aborts makes shrinking impossible.
  *
  * <p><b>Threads.</b> One thread at a time, as for the communicator.
@@ -129,7 +131,7 @@ public final class Recovery implements AutoCloseable {
      * @param patience how long to wait for ranks that may be lost; must exceed the time that the other ranks need to
      *     notice the failure, which is at most the communicator's {@linkplain CommunicatorBuilder#deadline deadline}
      * @return the new communicator
-     * @throws RendezvousException if the other ranks have counted this rank as lost, rank 0 is lost, or this thread is
+     * @throws RendezvousException if the other ranks have counted this rank as lost, the store is lost, or this thread is
      *     interrupted
      * @throws NcclResultException if the new communicator can't be created
      * @throws IllegalArgumentException if the patience is negative

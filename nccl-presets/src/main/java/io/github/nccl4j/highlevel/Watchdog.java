@@ -13,7 +13,7 @@ import java.util.List;
 
 /**
  * Watchdog of all communicators of the process. One thread, which ends when there is no communicator, checks whether
- * NCCL has found an error, whether a thread is in a call past the deadline or despite an interrupt, and whether work is
+ * NCCL has found an error, whether the store has reported a lost rank, whether a thread is in a call past the deadline or despite an interrupt, and whether work is
  * late for which no thread waits.
  *
  * <p>The thread only checks, and adds no cost to threads that make calls. A failure is handled in a thread of its own,
@@ -28,6 +28,9 @@ final class Watchdog {
 
     /** Time that a thread has to report an error that NCCL found, in nanoseconds. */
     private static final long PATIENCE = 1_000_000_000;
+
+    /** Time for a call to return by itself after the loss of a rank: most calls only enqueue. */
+    private static final long LOSS_PATIENCE = 50_000_000;
 
     private static final CheckLoop<Watched> LOOP = new CheckLoop<>("nccl4j watchdog", Watchdog::check);
 
@@ -44,6 +47,10 @@ final class Watchdog {
         private long interrupted;
 
         private long error;
+        /** When a lost rank was first observed, or 0. */
+        private long loss;
+
+        private boolean lossHandled;
         private boolean handled;
         /** True if there were calls since the last check. */
         private boolean active;
@@ -63,6 +70,7 @@ final class Watchdog {
             core.operationLog().tick(time);
             if (core.state() == CommunicatorState.OPEN) {
                 checkCall(core, now);
+                checkRanks(core, now);
                 checkErrors(core, now);
                 checkWork(streams, now);
             }
@@ -116,6 +124,29 @@ final class Watchdog {
             }
         }
 
+        /** Ends a call that may wait for a lost rank; reports the loss if no thread waits. */
+        private void checkRanks(CommunicatorCore core, long now) {
+            if (lossHandled || !core.calls().isInVain()) {
+                return;
+            }
+            loss = loss == 0 ? now : loss;
+            if (inside != null) {
+                if (now - Math.max(since, loss) >= LOSS_PATIENCE) {
+                    lossHandled = true;
+                    handle("lost rank", core.failures()::endCallOfLostRank);
+                }
+            } else if (now - loss >= LOSS_PATIENCE && !core.failures().hasWaiters()) {
+                lossHandled = true;
+                if (core.failures().isUnreported()) {
+                    handle("lost rank", core.failures()::reportLostRank);
+                }
+            }
+        }
+
+        private boolean isUrgent() {
+            return active || loss != 0 && !lossHandled;
+        }
+
         private void checkErrors(CommunicatorCore core, long now) {
             if (inside != null && !core.isBlocking()) {
                 // The thread inside polls itself, and NCCL allows one polling thread only.
@@ -134,6 +165,11 @@ final class Watchdog {
                 handle("error", () -> core.failures().reportError(result));
             }
         }
+    }
+
+    /** Makes the next check soon. */
+    static void wake() {
+        LOOP.wake();
     }
 
     /** Watches a communicator and its work until it has ended. */
@@ -165,7 +201,7 @@ final class Watchdog {
         for (Iterator<Watched> each = all.iterator(); each.hasNext(); ) {
             Watched one = each.next();
             if (tryCheck(one, now, time)) {
-                pause = Math.min(pause, one.active ? ACTIVE_PAUSE : one.limit / CHECKS);
+                pause = Math.min(pause, one.isUrgent() ? ACTIVE_PAUSE : one.limit / CHECKS);
             } else {
                 each.remove();
             }

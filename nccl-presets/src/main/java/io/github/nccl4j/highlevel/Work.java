@@ -219,8 +219,12 @@ public final class Work {
         }
     }
 
-    /** Throws if NCCL reports an error. */
+    /** Throws if NCCL reports an error, or the store a lost rank. */
     private void checkErrors() {
+        if (core.calls().isInVain()) {
+            markLate();
+            throw core.failures().rankLostDuringWork(last.function(), toString());
+        }
         int result = core.calls().poll();
         if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {
             throw core.failures().failed(result, last.function(), toString());
@@ -258,7 +262,11 @@ public final class Work {
 
     /** Returns the exception for work that timed out. */
     RuntimeException timedOut(Duration limit) {
-        Failures failures = core.failures();
+        markLate();
+        return core.failures().late(last.function(), toString(), limit);
+    }
+
+    private void markLate() {
         boolean again;
         synchronized (this) {
             again = late != null;
@@ -268,9 +276,8 @@ public final class Work {
         }
         // Marked once, however often it is waited for: the communicator counts late work.
         if (!again) {
-            failures.markLate(late);
+            core.failures().markLate(late);
         }
-        return failures.late(last.function(), toString(), limit);
     }
 
     /** {@return the last operation of the work: "ncclAllReduce of 1024 float32 (operation 17)"} */

@@ -65,9 +65,10 @@ import java.util.Objects;
  * <p>The local rank and the local world size may be unknown if the table calls them optional or does not name them. Then {@link
  * #hasLocalRank} is false, and {@link Rendezvous#locate} finds both; {@code Communicator.fromEnvironment()} calls it.
  *
- * <p>Sources of the master address, in order of precedence: {@code nccl4j.masterAddress}; {@code MASTER_ADDR}; the loopback
+ * <p>Sources of the master address, in order of precedence: {@code nccl4j.masterAddress}; {@code NCCL4J_STORE_ADDRESS}, the
+ * address and port of a store that no rank keeps, unless {@code nccl4j.masterPort} is set; {@code MASTER_ADDR}; the loopback
  * address if all ranks are known to be on one host; the source, such as the first host of the step of Slurm or of LSF. Sources of
- * the port: {@code nccl4j.masterPort}; {@code NCCL4J_STORE_PORT}; {@code MASTER_PORT}, plus 1 if torchrun itself listens there; a
+ * the port: {@code nccl4j.masterPort}; {@code NCCL4J_STORE_ADDRESS}; {@code NCCL4J_STORE_PORT}; {@code MASTER_PORT}, plus 1 if torchrun itself listens there; a
  * port from 20000 to 31999 that is computed from the job's id, so that two jobs on a host rarely have the same; {@value
  * #DEFAULT_PORT}. {@code nccl4j.job} or {@code NCCL4J_JOB} sets the job's id, and {@code nccl4j.restart} or
  * {@code NCCL4J_RESTART} the attempt; a store accepts only ranks of its own job and attempt.
@@ -78,8 +79,8 @@ import java.util.Objects;
  * @param worldSize the number of ranks
  * @param localRank the number of this rank among those of its host, from 0, or {@link #UNKNOWN}
  * @param localWorldSize the number of ranks on this host, or {@link #UNKNOWN}
- * @param masterAddress name or address of the host of rank 0
- * @param masterPort the port at which rank 0 listens
+ * @param masterAddress name or address of the host of rank 0, or of the store if no rank keeps it
+ * @param masterPort the port at which rank 0, or the store, listens
  * @param job the id of the job, the same for all ranks; empty if the source has none
  * @param restart the attempt of the job, from 0, the same for all ranks
  * @param source the source of these values

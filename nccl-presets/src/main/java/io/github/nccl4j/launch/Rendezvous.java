@@ -6,6 +6,7 @@ import io.github.nccl4j.launch.wire.LocalRanks;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 
 /**
@@ -156,6 +157,22 @@ public interface Rendezvous extends AutoCloseable {
      * @throws IllegalStateException if this rendezvous is closed
      */
     default Optional<Inquiry> inquiry(String topic, Supplier<byte[]> answer) {
+        return Optional.empty();
+    }
+
+    /**
+     * Enters a group of ranks that learn at once if one of them is lost. Not collective: a rank that enters later is told of
+     * those that were lost before. A use is to end the calls that wait for a lost rank.
+     *
+     * @param group the name of the group; not empty, without a slash; this rank must not be a member already
+     * @param number the number of this rank in the group, at least 0, different for each member
+     * @param onLoss called once for each lost member, by a background thread that serves all memberships; must not block
+     * @return the membership, which the caller closes; empty if this rendezvous does not report lost ranks. A {@link TcpStore}
+     *     does, the default implementation does not
+     * @throws IllegalArgumentException if the name can't be used, the number is negative, or this rank is a member
+     * @throws IllegalStateException if this rendezvous is closed
+     */
+    default Optional<Membership> membership(String group, int number, Consumer<LostRank> onLoss) {
         return Optional.empty();
     }
 

@@ -4,6 +4,7 @@ import io.github.nccl4j.launch.wire.Arguments;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 
 /** Default scope of a rendezvous: adds a prefix to the keys. */
@@ -39,6 +40,11 @@ final class Scope implements Rendezvous {
     @Override
     public Optional<Inquiry> inquiry(String topic, Supplier<byte[]> answer) {
         return whole.inquiry(Arguments.fullKey(prefix, topic), answer);
+    }
+
+    @Override
+    public Optional<Membership> membership(String group, int number, Consumer<LostRank> onLoss) {
+        return whole.membership(Arguments.fullKey(prefix, group), number, onLoss);
     }
 
     @Override

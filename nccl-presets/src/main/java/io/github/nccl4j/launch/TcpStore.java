@@ -1,6 +1,7 @@
 package io.github.nccl4j.launch;
 
 import io.github.nccl4j.launch.env.Endpoint;
+import io.github.nccl4j.launch.store.Heartbeat;
 import io.github.nccl4j.launch.store.Secret;
 import io.github.nccl4j.launch.store.StoreScope;
 import io.github.nccl4j.launch.store.StoreSession;
@@ -16,10 +17,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 
 /**
- * Rendezvous over TCP: the process of rank 0 runs a server, and every rank has a connection to it.
+ * Rendezvous over TCP: the process of rank 0, or one that is no rank, runs a server, and every rank has a connection to it.
  *
  * <pre>{@code
  * RankInfo self = RankInfo.fromEnvironment();
@@ -35,14 +37,26 @@ import java.util.function.Supplier;
  * otherwise all ranks get a {@link RendezvousException}. If another process uses the port, opening fails at rank 0; the store
  * does not choose another port.
  *
+ * <p><b>A store that no rank keeps.</b> If {@code NCCL4J_STORE_ADDRESS} is set to the address and port of a {@link
+ * TcpStoreServer}, as the nccl4j command does for the ranks that it starts, rank 0 starts no server, and its process may end like
+ * that of any other rank.
+ *
  * <p><b>Keys.</b> Beside the collective calls of {@link Rendezvous}, a store has keys with values: {@link #set}, {@link #get},
- * {@link #await}, {@link #add}, {@link #delete}. A key keeps its value until it is deleted or the store of rank 0 ends. Keys and
+ * {@link #await}, {@link #add}, {@link #delete}. A key keeps its value until it is deleted or the store ends. Keys and
  * values of a store share 64 MiB.
  *
  * <p><b>Lost ranks.</b> When the process of a rank ends, its connection ends. Collective calls that need the rank then fail at
- * once with a {@link RendezvousException} that names it, and {@link #gone} includes it. When the process of rank 0 ends, all
- * calls of all ranks fail. A host that fails without closing its connections is detected after half a minute; a stopped process is
- * detected by timeouts only.
+ * once with a {@link RendezvousException} that names it, {@link #gone} includes it, and the other members of its groups are told:
+ * {@link #membership}. When the process that keeps the store ends, all calls of all ranks fail; if it is that of rank 0, rank 0
+ * is lost.
+ *
+ * <p><b>Heartbeats.</b> Every rank sends a heartbeat each second, in the thread of its connections, and the store responds. A
+ * rank or a store of which nothing is heard for three heartbeats is silent: it may be stopped, or its host or the network may have
+ * failed. Silence is logged and appears in exceptions. By default it is not a loss, except that the kernel ends the connection of
+ * a host that does not respond, after half a minute at a silent connection, after its limit for retransmissions otherwise.
+ * {@code NCCL4J_STORE_HEARTBEAT} or {@code -Dnccl4j.store.heartbeat} sets the interval in seconds (0 for none), and
+ * {@code NCCL4J_STORE_PATIENCE} or {@code -Dnccl4j.store.patience} the seconds of silence after which a rank, or the store, is
+ * lost.
  *
  * <p><b>Security.</b> Without a secret, any process that can reach the port can join, and read and change all values. Use a store
  * without a secret on one host or in a trusted network only; rank 0 logs a warning if it listens at an address other than the
@@ -145,6 +159,7 @@ public final class TcpStore implements Rendezvous {
         private Duration timeout = DEFAULT_TIMEOUT;
         private byte[] secret;
         private boolean withoutSecret;
+        private boolean withoutServer;
         private InetAddress bind;
 
         Builder(Map<String, String> environment) {
@@ -192,6 +207,18 @@ public final class TcpStore implements Rendezvous {
         }
 
         /**
+         * Opens stores that no rank keeps: rank 0 starts no server, but connects to a {@link TcpStoreServer} at {@link
+         * RankInfo#masterAddress} and {@link RankInfo#masterPort}, as the other ranks do. Default: as {@code
+         * NCCL4J_STORE_ADDRESS} says, if the address and port of the rank are from there.
+         *
+         * @return this builder
+         */
+        public Builder withoutServer() {
+            withoutServer = true;
+            return this;
+        }
+
+        /**
          * Sets the address at which rank 0 listens. Default: {@code NCCL4J_STORE_BIND}, or the master's address if that is not
          * set. The other ranks ignore it.
          *
@@ -209,14 +236,25 @@ public final class TcpStore implements Rendezvous {
          * @param self this rank
          * @return the store, to be closed by the caller
          * @throws IllegalArgumentException if the secret or the address in the environment can't be used
-         * @throws RendezvousTimeoutException if rank 0 could not be reached in time
-         * @throws RendezvousException if rank 0 can't listen, or does not accept this rank
+         * @throws RendezvousTimeoutException if the store could not be reached in time
+         * @throws RendezvousException if rank 0 can't listen, or the store does not accept this rank
          */
         public TcpStore open(RankInfo self) {
             Secret shared =
                     withoutSecret ? null : secret == null ? Secret.of(environment) : new Secret(secret, "the secret");
-            InetAddress listenAt = self.rank() == 0 ? bindAddress() : null;
-            return new TcpStore(self, timeout, StoreSession.open(self.values(), timeout, shared, listenAt));
+            boolean ofRank = !withoutServer && !isStoreAddress(self);
+            InetAddress listenAt = self.rank() == 0 && ofRank ? bindAddress() : null;
+            StoreSession.Settings settings =
+                    new StoreSession.Settings(timeout, shared, listenAt, ofRank, Heartbeat.of(environment));
+            return new TcpStore(self, timeout, StoreSession.open(self.values(), settings));
+        }
+
+        /** True if the environment says that a process of its own keeps the store at the address of the rank. */
+        private boolean isStoreAddress(RankInfo self) {
+            String text = environment.getOrDefault(Endpoint.STORE_VARIABLE, "");
+            return !text.isBlank()
+                    && Endpoint.host(text).equals(self.masterAddress())
+                    && Endpoint.port(text, RankInfo.DEFAULT_PORT) == self.masterPort();
         }
 
         private InetAddress bindAddress() {
@@ -291,6 +329,11 @@ public final class TcpStore implements Rendezvous {
     @Override
     public Optional<Inquiry> inquiry(String topic, Supplier<byte[]> answer) {
         return allRanks.inquiry(topic, answer);
+    }
+
+    @Override
+    public Optional<Membership> membership(String group, int number, Consumer<LostRank> onLoss) {
+        return allRanks.membership(group, number, onLoss);
     }
 
     /**

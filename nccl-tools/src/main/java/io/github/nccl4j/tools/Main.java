@@ -75,6 +75,7 @@ public final class Main implements Callable<Integer> {
         commands.put("startup", StartupCommand::new);
         commands.put("conformance", ConformanceCommand::new);
         commands.put("survival", SurvivalCommand::new);
+        commands.put("store", StoreCommand::new);
         if (args.length > 0 && commands.containsKey(args[0])) {
             commands.keySet().retainAll(Set.of(args[0]));
         }

@@ -54,7 +54,7 @@ public final class SurviveAFailure {
             System.out.println("skipped: needs at least 2 ranks, one of which is killed: -n 2");
             return;
         }
-        // Not rank 0, whose process runs the store.
+        // Not rank 0, whose process runs the store under launchers other than the command nccl4j.
         int victim = self.worldSize() - 1;
         TcpStore store = TcpStore.ofProcess(self, START);
         Device device = NcclLibrary.get().engine() == Engine.HOST

@@ -57,7 +57,12 @@ class LayersTest {
             Set.of("internal.binding"),
             GENERATED,
             Set.of("internal.log", "internal.memory", "internal.threads"),
-            Set.of("launch.RendezvousException", "launch.RendezvousTimeoutException", "launch.Inquiry"),
+            Set.of(
+                    "launch.RendezvousException",
+                    "launch.RendezvousTimeoutException",
+                    "launch.Inquiry",
+                    "launch.LostRank",
+                    "launch.Membership"),
             Set.of("launch.env"),
             Set.of("launch.RankInfo", "launch.wire"),
             Set.of("launch.Rendezvous", "launch.Scope"),

@@ -45,6 +45,13 @@ public final class CheckLoop<T> {
         }
     }
 
+    /** Makes the next check soon. */
+    public void wake() {
+        synchronized (added) {
+            LockSupport.unpark(thread);
+        }
+    }
+
     private void run() {
         List<T> all = new ArrayList<>();
         long idleSince = System.nanoTime();

@@ -95,7 +95,7 @@ public final class RankSources {
     }
 
     private RankValues torchrun() {
-        if ("1".equals(variables.text("WORLD_SIZE"))) {
+        if ("1".equals(variables.text("WORLD_SIZE")) || usesStoreAddress()) {
             variables.require(Launcher.TORCHRUN, "RANK", "WORLD_SIZE");
         } else {
             variables.require(
@@ -336,7 +336,15 @@ public final class RankSources {
                 launcher);
     }
 
+    /** True if the ranks meet at a store that no rank keeps. Properties with an address or a port precede its variable. */
+    private boolean usesStoreAddress() {
+        return variables.has(Endpoint.STORE_VARIABLE) && !variables.has(ADDRESS[0]) && !variables.has(PORT[0]);
+    }
+
     private String address(Launcher launcher, Numbers numbers, String addressOfSource) {
+        if (usesStoreAddress()) {
+            return Endpoint.host(variables.text(Endpoint.STORE_VARIABLE));
+        }
         String given = variables.textOrDefault(null, ADDRESS);
         if (given != null) {
             return given;
@@ -356,6 +364,9 @@ public final class RankSources {
     }
 
     private int port(Launcher launcher, String name, String job) {
+        if (usesStoreAddress()) {
+            return Endpoint.port(variables.text(Endpoint.STORE_VARIABLE), RankValues.DEFAULT_PORT);
+        }
         String own = variables.firstSet(PORT);
         if (own != null) {
             return variables.number(own, 1, MAX_PORT);

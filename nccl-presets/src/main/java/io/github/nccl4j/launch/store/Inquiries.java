@@ -1,5 +1,6 @@
 package io.github.nccl4j.launch.store;
 
+import io.github.nccl4j.internal.threads.DaemonThreads;
 import io.github.nccl4j.launch.Inquiry;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.RendezvousTimeoutException;
@@ -19,6 +20,10 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executor;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
 import java.util.function.IntUnaryOperator;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
@@ -26,7 +31,7 @@ import java.util.stream.IntStream;
 /**
  * The open inquiries of one rank, implemented with keys of the store that no caller can use.
  *
- * <p>Each rank waits for the next question with one request for all topics. The thread of the connection makes the answer. If
+ * <p>Each rank waits for the next question with one request for all topics. A thread of its own makes the answer. If
  * several ranks ask about a topic at the same time, one of them collects the answers and stores them for all.
  */
 final class Inquiries {
@@ -46,6 +51,28 @@ final class Inquiries {
 
     /** Answers that are requested at the same time. */
     private static final int CHUNK = 64;
+
+    /** A class of its own, because most programs are never asked. */
+    private static final class Answering {
+        private static final long IDLE_SECONDS = 10;
+
+        private static final Executor THREAD = executor();
+
+        private Answering() {}
+
+        /** One thread, so that the answers of a rank are in the order of the questions; it ends when there are none. */
+        private static Executor executor() {
+            ThreadPoolExecutor one = new ThreadPoolExecutor(
+                    1,
+                    1,
+                    IDLE_SECONDS,
+                    TimeUnit.SECONDS,
+                    new LinkedBlockingQueue<>(),
+                    DaemonThreads.factory("nccl4j-store-answers"));
+            one.allowCoreThreadTimeOut(true);
+            return one;
+        }
+    }
 
     static final int MAX_RANKS = 4096;
 
@@ -87,12 +114,13 @@ final class Inquiries {
         });
     }
 
-    /** Answers a question and waits for the next one. In the thread of the connection. */
+    /** Has a question answered and waits for the next one. In the thread of the connection. */
     private void handleQuestion(ByteBuffer response) {
         try {
             byte[] question = ResponseReader.content(response, store.rank());
             nextQuestion++;
-            answer(ByteBuffer.wrap(question));
+            // In another thread: an answer that takes long must not hold up the heartbeats of this rank.
+            Answering.THREAD.execute(() -> answer(ByteBuffer.wrap(question)));
         } catch (RendezvousTimeoutException noQuestion) {
             synchronized (this) {
                 listening = !topics.isEmpty();
@@ -114,6 +142,8 @@ final class Inquiries {
             if (topic != null) {
                 topic.answer(round);
             }
+        } catch (IllegalStateException closed) {
+            // Nobody can be answered any more.
         } catch (IOException invalid) {
             throw new RendezvousException("the store sent an invalid question", invalid);
         }
@@ -253,8 +283,8 @@ final class Inquiries {
                             store.awaitResponse(responses.get(i), name, deadline + GRACE_NANOS - System.nanoTime());
                     answers.put(some.get(i), answer);
                 } catch (RendezvousTimeoutException silent) {
-                    if (silent.missing().contains(0)) {
-                        // Rank 0 of the store: the server does not respond.
+                    if (silent.getCause() != null) {
+                        // No rank is late: the store does not respond.
                         throw silent;
                     }
                 }

@@ -1,10 +1,13 @@
 package io.github.nccl4j.launch.store;
 
-import io.github.nccl4j.launch.env.RankValues;
 import io.github.nccl4j.launch.store.PendingCollective.Signature;
 import io.github.nccl4j.launch.wire.Arguments;
+import io.github.nccl4j.launch.wire.MessageText;
+import io.github.nccl4j.launch.wire.Notice;
 import io.github.nccl4j.launch.wire.Wire;
+import java.io.EOFException;
 import java.io.IOException;
+import java.lang.System.Logger.Level;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
@@ -13,12 +16,15 @@ import java.util.ArrayList;
 import java.util.List;
 
 /** Server end of a connection: runs the handshake, then serves the requests of one rank. */
-final class ServerConnection extends Connection {
+final class ServerConnection extends Connection implements MemberGroups.Member {
     /** Limit for requests of one rank without a response. */
     private static final int MAX_PENDING_REQUESTS = 4096;
 
     private final StoreServer server;
-    private final StoreState state;
+    /** Null until the rank has joined, like {@link #state}. */
+    private StoreJob job;
+
+    private StoreState state;
     private final byte[] nonce = new byte[Wire.NONCE_BYTES];
     private EventLoop.Timer handshakeTimer;
     private boolean proven;
@@ -28,10 +34,17 @@ final class ServerConnection extends Connection {
     private boolean leaving;
     private int pendingRequests;
 
+    /** Nanoseconds between two heartbeats of the rank; 0 if it sends none. */
+    private long interval;
+    /** Nanoseconds of silence after which the rank is lost; 0 if it never is. */
+    private long patience;
+
+    private long lastHeard;
+    private boolean silent;
+
     ServerConnection(StoreServer server, SocketChannel channel) {
         super(server.loop(), channel, Wire.MAX_HELLO);
         this.server = server;
-        state = server.state();
     }
 
     /** The address of the peer, for messages. */
@@ -69,6 +82,7 @@ final class ServerConnection extends Connection {
     @Override
     void handleFrame(ByteBuffer frame) throws IOException {
         if (rank >= 0) {
+            markHeard();
             Wire.read(frame, this::handleRequest);
         } else if (proven) {
             Wire.read(frame, this::handleJoin);
@@ -94,7 +108,7 @@ final class ServerConnection extends Connection {
             if (clientHasSecret || secret != null) {
                 refuse(
                         Wire.FAILED,
-                        "rank 0 has " + (secret == null ? "no" : "a") + " secret, and this rank has "
+                        server.name() + " has " + (secret == null ? "no" : "a") + " secret, and this rank has "
                                 + (clientHasSecret ? "one" : "none"));
                 throw new IOException(
                         clientHasSecret
@@ -109,7 +123,7 @@ final class ServerConnection extends Connection {
             byte[] proof = new byte[Wire.PROOF_BYTES];
             frame.get(proof);
             if (!secret.isProof(proof, false, nonce, clientNonce)) {
-                refuse(Wire.FAILED, "the secret of this rank differs from that of rank 0");
+                refuse(Wire.FAILED, "the secret of this rank differs from that of " + server.name());
                 throw new IOException("the secret of the client differs from that of the store");
             }
             send(new Wire.Frame()
@@ -132,21 +146,24 @@ final class ServerConnection extends Connection {
         int restart = frame.getInt();
         boolean hasLocalRank = frame.get() != 0;
         String local = Wire.text(frame);
-        String job = Wire.text(frame);
+        String name = Wire.text(frame);
         String process = remoteAddress() + ", " + Wire.text(frame);
-        RankValues self = server.self();
-        if (!job.equals(self.job()) || restart != self.restart()) {
-            refuse(
-                    Wire.ANOTHER_JOB,
-                    "rank 0 is in job '" + self.job() + "', attempt " + self.restart() + "; this rank is in job '" + job
-                            + "', attempt " + restart);
+        readHeartbeat(frame);
+        StoreJob.Claim claim = new StoreJob.Claim(claimedRank, worldSize, hasLocalRank, local, process);
+        StoreJob found = server.job(new StoreJob.Key(name, restart), claim);
+        if (found == null) {
+            refuse(Wire.ANOTHER_JOB, server.describeJob() + "; this rank is in job '" + name + "', attempt " + restart);
             throw new IOException("the client is in another job or attempt");
         }
-        String refusal = server.join(this, claimedRank, worldSize, hasLocalRank, local, process);
+        String refusal = found.join(this, claim);
         if (refusal != null) {
             refuse(Wire.FAILED, refusal);
+            server.forgetIfOver(found);
             throw new IOException(refusal);
         }
+        server.markJoined(this);
+        job = found;
+        state = found.state();
         rank = claimedRank;
         loop().cancel(handshakeTimer);
         setMaxFrameBytes(Wire.REQUEST_HEADER_BYTES
@@ -161,16 +178,112 @@ final class ServerConnection extends Connection {
     @Override
     void handleEnd(IOException why) {
         loop().cancel(handshakeTimer);
-        server.removeConnection(this, rank, leaving);
+        if (job == null) {
+            server.removeHandshake(this);
+        } else {
+            job.remove(this, rank, leaving ? null : describeEnd(why));
+            server.forgetIfOver(job);
+        }
     }
 
-    /** Tells the client that the store closes, and why. */
-    void sendCloseNotice(String reason) {
+    private static String describeEnd(IOException why) {
+        return why instanceof SilenceException
+                ? why.getMessage()
+                : "its connection to the store has ended"
+                        + (why instanceof EOFException ? "" : " (" + MessageText.reason(why) + ")");
+    }
+
+    /**
+     * Tells the client that the store closes, and why.
+     *
+     * @param keeperIsLost true if the rank that keeps the store ends while it is a member of a group
+     */
+    void sendCloseNotice(String reason, boolean keeperIsLost) {
         send(new Wire.Frame()
                 .number32(Wire.CLOSE_NOTICE)
-                .number8(Wire.FAILED)
+                .number8(keeperIsLost ? Wire.KEEPER_LOST : Wire.FAILED)
                 .text(reason)
                 .toBytes());
+    }
+
+    /* Groups. */
+
+    @Override
+    public String process() {
+        return state.process(rank);
+    }
+
+    @Override
+    public boolean isKeeper() {
+        return server.isKeptBy(rank);
+    }
+
+    @Override
+    public void send(Notice notice) {
+        send(notice.toBytes());
+    }
+
+    /* Heartbeats. */
+
+    /** The rank was silent for longer than its patience. */
+    private static final class SilenceException extends IOException {
+        private static final long serialVersionUID = 1L;
+
+        SilenceException(String message) {
+            super(message);
+        }
+    }
+
+    private void readHeartbeat(ByteBuffer frame) throws IOException {
+        interval = frame.getLong();
+        patience = frame.getLong();
+        if (interval < 0
+                || interval > Arguments.MAX_NANOSECONDS
+                || patience < 0
+                || patience > Arguments.MAX_NANOSECONDS) {
+            throw new IOException("interval and patience must be from 0 to " + Arguments.MAX_NANOSECONDS + " ns: "
+                    + interval + ", " + patience);
+        }
+        lastHeard = System.nanoTime();
+        if (interval > 0) {
+            server.startChecks();
+        }
+    }
+
+    private void markHeard() {
+        lastHeard = System.nanoTime();
+        if (silent) {
+            silent = false;
+            log(Level.INFO, "continues");
+            job.groups().markHeard(this);
+        }
+    }
+
+    /** Begins to count the silence anew. */
+    void restartSilence(long now) {
+        lastHeard = now;
+    }
+
+    /** Reports that the rank is silent, and closes the connection if its patience is over. */
+    void checkSilence(long now) {
+        long silence = now - lastHeard;
+        if (interval == 0 || silence <= Heartbeat.SILENT_AFTER * interval) {
+            return;
+        }
+        if (!silent) {
+            silent = true;
+            log(Level.WARNING, "is silent since " + MessageText.seconds(silence));
+            job.groups().markSilent(this, silence);
+        }
+        if (patience > 0 && silence > patience) {
+            String reason = "it was silent for " + MessageText.seconds(silence);
+            sendCloseNotice("rank " + rank + " was taken for lost: " + reason, false);
+            close(new SilenceException(reason));
+        }
+    }
+
+    private void log(Level level, String what) {
+        System.getLogger("io.github.nccl4j").log(level, "rank " + rank + " (" + process() + ") " + what);
     }
 
     /* Requests. */
@@ -208,10 +321,29 @@ final class ServerConnection extends Connection {
                 responder.succeed(new Wire.Frame().numbers(state.gone()).toBytes());
             case LEAVE -> {
                 leaving = true;
+                job.groups().leave(this);
                 responder.succeed(new byte[0]);
             }
+            case ENTER -> enter(Wire.text(frame), frame.getInt(), responder);
+            case EXIT -> {
+                job.groups().exit(this, Wire.text(frame));
+                responder.succeed(new byte[0]);
+            }
+            case HEARTBEAT -> responder.succeed(new byte[0]);
         }
         return null;
+    }
+
+    private void enter(String group, int number, Responder responder) throws IOException {
+        if (group.length() > Wire.MAX_KEY || number < 0) {
+            throw new IOException("invalid membership of rank " + rank + ": number " + number);
+        }
+        String refusal = job.groups().enter(this, group, number);
+        if (refusal == null) {
+            responder.succeed(new byte[0]);
+        } else {
+            responder.fail(refusal);
+        }
     }
 
     private static long readTimeout(ByteBuffer frame) throws IOException {

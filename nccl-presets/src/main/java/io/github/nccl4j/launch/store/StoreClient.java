@@ -3,6 +3,7 @@ package io.github.nccl4j.launch.store;
 import io.github.nccl4j.launch.env.RankValues;
 import io.github.nccl4j.launch.wire.Arguments;
 import io.github.nccl4j.launch.wire.MessageText;
+import io.github.nccl4j.launch.wire.Notice;
 import io.github.nccl4j.launch.wire.Wire;
 import java.io.IOException;
 import java.net.InetSocketAddress;
@@ -19,8 +20,15 @@ final class StoreClient extends Connection {
     /** A length that every JVM can allocate as an array. */
     private static final int MAX_ARRAY_BYTES = Integer.MAX_VALUE - 16;
 
+    private static final long SEND_POLL_NANOS = 1_000_000;
+
     private final RankValues self;
     private final Secret secret;
+    /** Names the store in messages. */
+    private final String storeName;
+
+    private final Heartbeat heartbeat;
+
     private final CompletableFuture<StoreClient> joined = new CompletableFuture<>();
     private final Map<Integer, CompletableFuture<ByteBuffer>> pending = new ConcurrentHashMap<>();
     private final AtomicInteger lastNumber = new AtomicInteger(Wire.CLOSE_NOTICE);
@@ -28,6 +36,30 @@ final class StoreClient extends Connection {
     private byte[] serverNonce;
     private boolean proven;
     private volatile String endReason;
+    private volatile Listener listener;
+    private boolean closedByStore;
+    private boolean abandoned;
+
+    private EventLoop.Timer beat;
+    /** Time of the last frame from the store, of {@link System#nanoTime()}. */
+    private volatile long lastHeard;
+
+    private boolean silent;
+
+    /** Gets what the store says without having been asked. Called in the thread of the connection. */
+    interface Listener {
+        void handleNotice(Notice notice);
+
+        /** The store is silent, or, with 0, no longer so. */
+        void handleSilence(long nanos);
+
+        /**
+         * The connection has ended.
+         *
+         * @param isLoss true unless the store or this rank has closed it
+         */
+        void handleEnd(String reason, boolean isLoss);
+    }
 
     /** The store refuses this rank, or this rank refuses the store. */
     static final class RefusedException extends IOException {
@@ -45,20 +77,34 @@ final class StoreClient extends Connection {
         }
     }
 
-    private StoreClient(EventLoop loop, SocketChannel channel, RankValues self, Secret secret) {
+    private StoreClient(
+            EventLoop loop,
+            SocketChannel channel,
+            RankValues self,
+            Secret secret,
+            String storeName,
+            Heartbeat heartbeat) {
         super(loop, channel, Wire.MAX_JOIN);
         this.self = self;
         this.secret = secret;
+        this.storeName = storeName;
+        this.heartbeat = heartbeat;
     }
 
     /**
      * Starts to connect and join; {@link #joined} completes with the result. To cancel the attempt, call {@link #abandon}:
      * cancelling the future would leave the connection open.
      */
-    static StoreClient connect(EventLoop loop, InetSocketAddress address, RankValues self, Secret secret)
+    static StoreClient connect(
+            EventLoop loop,
+            InetSocketAddress address,
+            RankValues self,
+            Secret secret,
+            String storeName,
+            Heartbeat heartbeat)
             throws IOException {
         SocketChannel channel = SocketChannel.open();
-        StoreClient client = new StoreClient(loop, channel, self, secret);
+        StoreClient client = new StoreClient(loop, channel, self, secret, storeName, heartbeat);
         loop.execute(() -> client.connect(address));
         return client;
     }
@@ -70,6 +116,7 @@ final class StoreClient extends Connection {
     /** Closes the connection or the attempt to connect. From any thread. */
     void abandon() {
         loop().execute(() -> {
+            abandoned = true;
             if (channel().isOpen()) {
                 close(new IOException("closed by this rank"));
             }
@@ -99,6 +146,7 @@ final class StoreClient extends Connection {
     @Override
     void handleFrame(ByteBuffer frame) throws IOException {
         if (joined.isDone()) {
+            lastHeard = System.nanoTime();
             Wire.read(frame, this::handleResponse);
         } else if (proven) {
             Wire.read(frame, this::handleJoined);
@@ -116,8 +164,8 @@ final class StoreClient extends Connection {
         byte version = frame.get();
         if (version != Wire.VERSION) {
             throw new RefusedException(
-                    "versions of the store's protocol must be equal: rank 0 has " + version + ", this rank has "
-                            + Wire.VERSION,
+                    "versions of the store's protocol must be equal: " + storeName + " has " + version
+                            + ", this rank has " + Wire.VERSION,
                     false);
         }
         boolean serverHasSecret = frame.get() == Wire.WITH_SECRET;
@@ -125,7 +173,7 @@ final class StoreClient extends Connection {
         frame.get(received);
         if (serverHasSecret != (secret != null)) {
             throw new RefusedException(
-                    "rank 0 has " + (serverHasSecret ? "a" : "no") + " secret, and this rank has "
+                    storeName + " has " + (serverHasSecret ? "a" : "no") + " secret, and this rank has "
                             + (serverHasSecret ? "none" : "one") + ": set " + Secret.VARIABLE + " or "
                             + Secret.FILE_VARIABLE + " for all ranks or for none",
                     false);
@@ -163,6 +211,8 @@ final class StoreClient extends Connection {
                 .text(self.localText())
                 .text(self.job())
                 .text("process " + ProcessHandle.current().pid())
+                .number64(heartbeat.interval())
+                .number64(heartbeat.patience())
                 .toBytes());
         return null;
     }
@@ -179,6 +229,7 @@ final class StoreClient extends Connection {
         // The longest response holds one value of each rank.
         long longest = self.worldSize() * (Integer.BYTES + (long) Arguments.LONGEST_VALUE) + Wire.MAX_JOIN;
         setMaxFrameBytes((int) Math.min(longest, MAX_ARRAY_BYTES));
+        lastHeard = System.nanoTime();
         joined.complete(this);
         return null;
     }
@@ -186,8 +237,15 @@ final class StoreClient extends Connection {
     private Void handleResponse(ByteBuffer frame) throws IOException {
         int number = frame.getInt();
         if (number == Wire.CLOSE_NOTICE) {
-            frame.get();
+            closedByStore = frame.get() != Wire.KEEPER_LOST;
             throw new IOException(Wire.text(frame));
+        }
+        if (number == Wire.NOTICE) {
+            Notice notice = Notice.read(frame);
+            if (listener != null) {
+                listener.handleNotice(notice);
+            }
+            return null;
         }
         CompletableFuture<ByteBuffer> response = pending.remove(number);
         // Null if the caller has given up.
@@ -195,6 +253,63 @@ final class StoreClient extends Connection {
             response.complete(frame.slice());
         }
         return null;
+    }
+
+    /** Sets the listener, and begins to send heartbeats. From any thread, once. */
+    void start(Listener whatHappens) {
+        listener = whatHappens;
+        loop().execute(() -> {
+            if (heartbeat.interval() > 0 && !isClosed()) {
+                scheduleBeat();
+            }
+        });
+    }
+
+    private void scheduleBeat() {
+        long due = System.nanoTime() + heartbeat.interval();
+        beat = loop().schedule(due, () -> beat(due));
+    }
+
+    private void beat(long due) {
+        long now = System.nanoTime();
+        if (now - due > heartbeat.interval()) {
+            // After a pause of this process the responses of the pause have yet to be read.
+            lastHeard = now;
+        }
+        long silence = now - lastHeard;
+        if (heartbeat.patience() > 0 && silence > heartbeat.patience()) {
+            close(new IOException("it was silent for " + MessageText.seconds(silence)));
+            return;
+        }
+        boolean isSilent = silence > Heartbeat.SILENT_AFTER * heartbeat.interval();
+        if (isSilent != silent) {
+            silent = isSilent;
+            listener.handleSilence(isSilent ? silence : 0);
+        }
+        request(Wire.Operation.HEARTBEAT, new Wire.Frame());
+        scheduleBeat();
+    }
+
+    /** Nanoseconds since the store was heard of last, if it is silent; otherwise 0. From any thread. */
+    long silence() {
+        long silence = System.nanoTime() - lastHeard;
+        return heartbeat.interval() > 0 && silence > Heartbeat.SILENT_AFTER * heartbeat.interval() ? silence : 0;
+    }
+
+    /** Sends a request whose response does not matter; the future completes when the request is sent. From any thread. */
+    CompletableFuture<Void> send(Wire.Operation operation, Wire.Frame arguments) {
+        request(operation, arguments);
+        CompletableFuture<Void> sent = new CompletableFuture<>();
+        loop().execute(() -> awaitSent(sent));
+        return sent;
+    }
+
+    private void awaitSent(CompletableFuture<Void> sent) {
+        if (isClosed() || hasSentAll()) {
+            sent.complete(null);
+        } else {
+            loop().schedule(System.nanoTime() + SEND_POLL_NANOS, () -> awaitSent(sent));
+        }
     }
 
     /** Sends a request. The response begins with its status. From any thread. */
@@ -220,15 +335,22 @@ final class StoreClient extends Connection {
 
     private int nextNumber() {
         int number = lastNumber.incrementAndGet();
-        return number == Wire.CLOSE_NOTICE ? lastNumber.incrementAndGet() : number;
+        while (number == Wire.CLOSE_NOTICE || number == Wire.NOTICE) {
+            number = lastNumber.incrementAndGet();
+        }
+        return number;
     }
 
     @Override
     void handleEnd(IOException why) {
+        loop().cancel(beat);
         endReason = MessageText.reason(why);
         joined.completeExceptionally(why);
         for (CompletableFuture<ByteBuffer> response : pending.values()) {
             response.completeExceptionally(why);
+        }
+        if (listener != null) {
+            listener.handleEnd(endReason, !abandoned && !closedByStore);
         }
     }
 }

@@ -22,10 +22,18 @@ import java.util.concurrent.TimeoutException;
  * Opens the connection of a rank to the store: tries to connect and join until the deadline.
  *
  * @param server the server of this process, or null
+ * @param storeName names the store in messages: "rank 0" or "the store"
  * @param deadline a time of {@link System#nanoTime()}
  * @param timeout the time from which the deadline was made, for messages
  */
-record StoreConnector(RankValues self, Secret secret, StoreServer server, long deadline, Duration timeout) {
+record StoreConnector(
+        RankValues self,
+        Secret secret,
+        StoreServer server,
+        String storeName,
+        Heartbeat heartbeat,
+        long deadline,
+        Duration timeout) {
     private static final long MIN_PAUSE_MILLIS = 5;
     private static final long MAX_PAUSE_MILLIS = 500;
     private static final long MAX_ATTEMPT_MILLIS = 20_000;
@@ -64,10 +72,10 @@ record StoreConnector(RankValues self, Secret secret, StoreServer server, long d
         while (true) {
             if (millisLeft() <= 0) {
                 throw new RendezvousTimeoutException(
-                        "rank " + self.rank() + " could not reach rank 0 at " + address() + " within "
+                        "rank " + self.rank() + " could not reach " + storeName + " at " + address() + " within "
                                 + MessageText.seconds(Arguments.nanoseconds(timeout))
                                 + (last == null ? "" : ": " + MessageText.reason(last)),
-                        List.of(0));
+                        isKeptByRank() ? List.of(0) : List.of());
             }
             try {
                 for (InetSocketAddress address : addresses()) {
@@ -86,9 +94,13 @@ record StoreConnector(RankValues self, Secret secret, StoreServer server, long d
             } catch (InterruptedException interrupted) {
                 Thread.currentThread().interrupt();
                 throw new RendezvousException(
-                        "rank " + self.rank() + " was interrupted while it waited for rank 0", interrupted);
+                        "rank " + self.rank() + " was interrupted while it waited for " + storeName, interrupted);
             }
         }
+    }
+
+    private boolean isKeptByRank() {
+        return storeName.equals(StoreSession.RANK_0);
     }
 
     private long millisLeft() {
@@ -118,7 +130,7 @@ record StoreConnector(RankValues self, Secret secret, StoreServer server, long d
         if (address.isUnresolved()) {
             throw new UnknownHostException("the host name " + address.getHostString() + " can't be resolved");
         }
-        StoreClient client = StoreClient.connect(loop, address, self, secret);
+        StoreClient client = StoreClient.connect(loop, address, self, secret, storeName, heartbeat);
         boolean joined = false;
         try {
             client.joined().get(timeoutMillis, TimeUnit.MILLISECONDS);

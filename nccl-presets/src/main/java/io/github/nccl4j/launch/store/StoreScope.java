@@ -1,6 +1,8 @@
 package io.github.nccl4j.launch.store;
 
 import io.github.nccl4j.launch.Inquiry;
+import io.github.nccl4j.launch.LostRank;
+import io.github.nccl4j.launch.Membership;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.wire.Arguments;
 import io.github.nccl4j.launch.wire.BroadcastMessage;
@@ -8,6 +10,7 @@ import io.github.nccl4j.launch.wire.Wire;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 
 /** Scope of a store: all or some of its ranks, and a prefix for their keys. */
@@ -112,6 +115,11 @@ public final class StoreScope implements Rendezvous {
                 ? Optional.empty()
                 : Optional.of(inquiries.open(
                         Arguments.fullKey(prefix, topic), new Inquiries.Ranks(rank, size, this::scopeRank), answer));
+    }
+
+    @Override
+    public Optional<Membership> membership(String group, int number, Consumer<LostRank> onLoss) {
+        return Optional.of(store.memberships().enter(Arguments.fullKey(prefix, group), number, onLoss));
     }
 
     @Override

@@ -14,22 +14,24 @@ import java.nio.channels.SelectionKey;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
-import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Server side of the TCP store, in the process of rank 0. Accepts connections and keeps at most one for each rank.
+ * Server side of the TCP store: in the process of rank 0, for its job only, or in a process of its own, for any job. Accepts
+ * connections and keeps at most one for each rank.
  *
  * <p>A connection that has not joined lives {@link #HANDSHAKE_SECONDS} at most. The number of such connections is limited: when
  * it is exceeded, the oldest is closed.
  *
  * <p>{@link #start}, {@link #address} and {@link #close} may be called from any thread; all else runs in the loop's thread.
  */
-final class StoreServer implements EventLoop.Handler {
+public final class StoreServer implements EventLoop.Handler {
     private static final long HANDSHAKE_SECONDS = 5;
 
     /** Connections that may be in their handshake beside those of the missing ranks. */
@@ -40,34 +42,69 @@ final class StoreServer implements EventLoop.Handler {
     private static final long CLOSE_NOTICE_SECONDS = 1;
     private static final long LATE_RANK_SECONDS = 2;
 
+    /** Connections that may be in their handshake at a store that does not know the number of ranks. */
+    private static final int UNKNOWN_RANKS = 4096;
+
+    /** Ranks of a job at a store of its own, so that a stranger can't make it allocate more. */
+    private static final int MAX_RANKS = 1 << 20;
+
+    /** Jobs of a store of its own; more are refused. */
+    private static final int MAX_JOBS = 256;
+
+    /** Time for which a job without connections is kept for ranks that come late. */
+    private static final long AWAITED_SECONDS = 10;
+
+    /** Period of the check for silent ranks. */
+    private static final long CHECK_NANOS = 250_000_000;
+
+    /** Null in a process of its own. */
     private final RankValues self;
+
     private final Secret secret;
     private final EventLoop loop;
     private final ServerSocketChannel listener;
-    private final StoreState state;
+    private final Map<StoreJob.Key, StoreJob> jobs = new LinkedHashMap<>();
     private SelectionKey key;
     private final Set<ServerConnection> handshakes = new LinkedHashSet<>();
-    private final List<ServerConnection> joined = new ArrayList<>();
     private final CountDownLatch closed = new CountDownLatch(1);
-    private long joinCount;
     private long refusalCount;
+    private boolean checking;
 
     private StoreServer(RankValues self, Secret secret, EventLoop loop, ServerSocketChannel listener) {
         this.self = self;
         this.secret = secret;
         this.loop = loop;
         this.listener = listener;
-        state = new StoreState(self.worldSize(), loop);
+        if (self != null) {
+            jobs.put(new StoreJob.Key(self.job(), self.restart()), StoreJob.of(self, loop));
+        }
     }
 
-    /** Starts a server, which listens when this returns. Port 0 chooses a free port. */
+    /** Starts a server for any job, in a process that is no rank. A null secret is none. */
+    public static StoreServer startAlone(InetAddress address, int port, Secret secret) {
+        StoreServer server = start(null, address, port, secret);
+        StoreServerStarter.warnIfExposed(
+                Endpoint.format(address.getHostAddress(), server.address().getPort()), address, secret);
+        return server;
+    }
+
+    /**
+     * Starts a server, which listens when this returns.
+     *
+     * @param self the rank of this process, for whose job the store is; null for a store of any job
+     * @param port the port; 0 chooses a free one
+     * @param secret the shared secret, or null
+     */
     static StoreServer start(RankValues self, InetAddress address, int port, Secret secret) {
+        String who = self == null ? "the store" : "rank 0";
         String endpoint = Endpoint.format(address.getHostAddress(), port);
         try {
             ServerSocketChannel listener = ServerSocketChannel.open();
             try {
                 listener.setOption(StandardSocketOptions.SO_REUSEADDR, true);
-                listener.bind(new InetSocketAddress(address, port), self.worldSize() + EXTRA_HANDSHAKES);
+                listener.bind(
+                        new InetSocketAddress(address, port),
+                        (self == null ? UNKNOWN_RANKS : self.worldSize()) + EXTRA_HANDSHAKES);
                 EventLoop loop = new EventLoop("nccl4j-store-server");
                 StoreServer server = new StoreServer(self, secret, loop, listener);
                 loop.execute(server::registerListener);
@@ -78,15 +115,18 @@ final class StoreServer implements EventLoop.Handler {
             }
         } catch (BindException taken) {
             throw new RendezvousException(
-                    "rank 0 can't listen at " + endpoint + ", the address of the store (MASTER_ADDR, MASTER_PORT): "
-                            + taken.getMessage() + "; set NCCL4J_STORE_PORT to another port, the same for all ranks",
+                    self == null
+                            ? "the store can't listen at " + endpoint + ": " + taken.getMessage()
+                            : "rank 0 can't listen at " + endpoint
+                                    + ", the address of the store (MASTER_ADDR, MASTER_PORT): " + taken.getMessage()
+                                    + "; set NCCL4J_STORE_PORT to another port, the same for all ranks",
                     taken);
         } catch (IOException failure) {
-            throw new RendezvousException("rank 0 can't listen at " + endpoint + ": " + failure, failure);
+            throw new RendezvousException(who + " can't listen at " + endpoint + ": " + failure, failure);
         }
     }
 
-    InetSocketAddress address() {
+    public InetSocketAddress address() {
         try {
             return (InetSocketAddress) listener.getLocalAddress();
         } catch (IOException closed) {
@@ -137,7 +177,10 @@ final class StoreServer implements EventLoop.Handler {
         }
         handshakes.add(connection);
         connection.sendGreeting();
-        long limit = self.worldSize() - joinCount + EXTRA_HANDSHAKES;
+        long limit = EXTRA_HANDSHAKES
+                + (self == null
+                        ? UNKNOWN_RANKS
+                        : jobs.values().stream().mapToInt(StoreJob::missing).sum());
         if (handshakes.size() > limit) {
             handshakes
                     .iterator()
@@ -156,12 +199,14 @@ final class StoreServer implements EventLoop.Handler {
         return loop;
     }
 
-    StoreState state() {
-        return state;
+    /** Names the store in messages to a rank. */
+    String name() {
+        return self == null ? "the store" : "rank 0";
     }
 
-    RankValues self() {
-        return self;
+    /** True if the rank's process keeps this store. */
+    boolean isKeptBy(int rank) {
+        return self != null && rank == self.rank();
     }
 
     /** Returns null if the store has no secret. */
@@ -173,46 +218,29 @@ final class StoreServer implements EventLoop.Handler {
         return System.nanoTime() + TimeUnit.SECONDS.toNanos(HANDSHAKE_SECONDS);
     }
 
-    /**
-     * Lets a connection join as a rank.
-     *
-     * @return the reason for a refusal, or null if the connection has joined
-     */
-    String join(
-            ServerConnection connection, int rank, int worldSize, boolean hasLocalRank, String local, String process) {
-        if (worldSize != self.worldSize()) {
-            return abortUnlessComplete("rank " + rank + " (" + process + ") expects " + worldSize
-                    + " ranks, rank 0 expects " + self.worldSize());
+    /** Finds the job of a rank; returns null if this store is for another one. */
+    StoreJob job(StoreJob.Key wanted, StoreJob.Claim first) throws IOException {
+        StoreJob found = jobs.get(wanted);
+        if (found == null && self == null) {
+            if (first.worldSize() < 1 || first.worldSize() > MAX_RANKS) {
+                throw new IOException("world size must be >= 1 and <= " + MAX_RANKS + ": " + first.worldSize());
+            }
+            if (jobs.size() >= MAX_JOBS) {
+                throw new IOException("jobs of a store must be <= " + MAX_JOBS + ": " + (jobs.size() + 1));
+            }
+            found = StoreJob.of(first, loop);
+            jobs.put(wanted, found);
         }
-        if (rank < 0 || rank >= worldSize) {
-            return abortUnlessComplete("rank must be >= 0 and < " + worldSize + ": " + rank + " (" + process + ")");
-        }
-        if (hasLocalRank != self.hasLocalRank()) {
-            // Rendezvous.locate is collective only for ranks without a local rank: these would wait for the others.
-            return abortUnlessComplete("all ranks must know their local rank, or none: rank " + rank + " (" + process
-                    + "): " + local + "; rank 0: " + self.localText()
-                    + "; set LOCAL_RANK and LOCAL_WORLD_SIZE for all ranks or for none");
-        }
-        String other = state.process(rank);
-        if (other != null) {
-            return state.isGone(rank)
-                    ? state.describeGone(rank) + " and can't join again: start all ranks again"
-                    : abortUnlessComplete("two processes claim to be rank " + rank + " of " + worldSize + ": " + other
-                            + " and " + process);
-        }
-        handshakes.remove(connection);
-        joined.add(connection);
-        joinCount++;
-        state.markJoined(rank, process);
-        return null;
+        return found;
     }
 
-    /** Aborts all ranks, unless all have joined: then only the new connection is wrong. Returns the reason. */
-    private String abortUnlessComplete(String reason) {
-        if (joinCount < self.worldSize()) {
-            state.abort("", reason);
-        }
-        return reason;
+    /** Describes the job of this store, for a rank of another job. */
+    String describeJob() {
+        return name() + " is in job '" + self.job() + "', attempt " + self.restart();
+    }
+
+    void markJoined(ServerConnection connection) {
+        handshakes.remove(connection);
     }
 
     /** Logs refusals 1, 10, 100, ... so that an attack does not fill the log. */
@@ -227,21 +255,61 @@ final class StoreServer implements EventLoop.Handler {
         }
     }
 
-    /** Removes a connection. The rank is negative if it has not joined. */
-    void removeConnection(ServerConnection connection, int rank, boolean byClosing) {
-        if (rank < 0) {
-            handshakes.remove(connection);
-        } else {
-            joined.remove(connection);
-            state.markGone(rank, byClosing);
+    /** Removes a connection that has not joined. */
+    void removeHandshake(ServerConnection connection) {
+        handshakes.remove(connection);
+    }
+
+    /** Forgets a job without connections, so that it can start again; later if ranks that come late must find it. */
+    void forgetIfOver(StoreJob job) {
+        if (self != null || !job.joined().isEmpty()) {
+            return;
         }
+        if (!job.isAwaited()) {
+            jobs.values().remove(job);
+            return;
+        }
+        loop.schedule(System.nanoTime() + TimeUnit.SECONDS.toNanos(AWAITED_SECONDS), () -> {
+            if (job.joined().isEmpty()) {
+                jobs.values().remove(job);
+            }
+        });
+    }
+
+    /** Begins to check for silent ranks, because one has sent a heartbeat. */
+    void startChecks() {
+        if (!checking) {
+            checking = true;
+            scheduleCheck();
+        }
+    }
+
+    private void scheduleCheck() {
+        long due = System.nanoTime() + CHECK_NANOS;
+        loop.schedule(due, () -> checkSilence(due));
+    }
+
+    private void checkSilence(long due) {
+        long now = System.nanoTime();
+        // After a pause of this process the heartbeats of the pause have yet to be read.
+        boolean wasPaused = now - due > CHECK_NANOS;
+        for (StoreJob job : List.copyOf(jobs.values())) {
+            for (ServerConnection connection : List.copyOf(job.joined())) {
+                if (wasPaused) {
+                    connection.restartSilence(now);
+                } else {
+                    connection.checkSilence(now);
+                }
+            }
+        }
+        scheduleCheck();
     }
 
     /**
      * Closes the store after the connected ranks have fetched all broadcast values, or after the timeout. After an abort it
      * stays open for up to {@link #LATE_RANK_SECONDS} so that ranks that join late get the reason.
      */
-    void close(Duration timeout) {
+    public void close(Duration timeout) {
         long nanos = Arguments.nanoseconds(timeout);
         long start = System.nanoTime();
         loop.execute(() -> closeWhenDelivered(
@@ -258,18 +326,26 @@ final class StoreServer implements EventLoop.Handler {
 
     private void closeWhenDelivered(long deadline, long lateRankDeadline) {
         long now = System.nanoTime();
-        if (state.hasUndelivered() && now - deadline < 0 || state.hasUnnotifiedRank() && now - lateRankDeadline < 0) {
+        boolean isUndelivered =
+                jobs.values().stream().anyMatch(job -> job.state().hasUndelivered());
+        boolean isUnnotified =
+                jobs.values().stream().anyMatch(job -> job.state().hasUnnotifiedRank());
+        if (isUndelivered && now - deadline < 0 || isUnnotified && now - lateRankDeadline < 0) {
             loop.schedule(now + TimeUnit.MILLISECONDS.toNanos(1), () -> closeWhenDelivered(deadline, lateRankDeadline));
             return;
         }
-        for (ServerConnection connection : new ArrayList<>(joined)) {
-            connection.sendCloseNotice(state.closeReason());
+        for (StoreJob job : jobs.values()) {
+            boolean keeperIsLost = job.joined().stream()
+                    .anyMatch(one -> one.isKeeper() && job.groups().isMember(one));
+            String reason = job.state().closeReason(name());
+            List.copyOf(job.joined()).forEach(connection -> connection.sendCloseNotice(reason, keeperIsLost));
         }
         closeWhenSent(System.nanoTime() + TimeUnit.SECONDS.toNanos(CLOSE_NOTICE_SECONDS));
     }
 
     private void closeWhenSent(long deadline) {
-        if (joined.stream().allMatch(Connection::hasSentAll) || System.nanoTime() - deadline >= 0) {
+        if (jobs.values().stream().flatMap(job -> job.joined().stream()).allMatch(Connection::hasSentAll)
+                || System.nanoTime() - deadline >= 0) {
             EventLoop.close(key, new IOException("the store is closed"));
             return;
         }

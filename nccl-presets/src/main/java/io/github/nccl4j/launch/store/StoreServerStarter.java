@@ -53,8 +53,8 @@ final class StoreServerStarter {
         return self.hasLocalRank() ? !self.isOnOneHost() : !self.masterAddress().matches("localhost|127\\..*|::1");
     }
 
-    private static void warn(RankValues self, InetAddress address, Secret secret, boolean isMasterAddress) {
-        String endpoint = Endpoint.format(address.getHostAddress(), self.masterPort());
+    /** Warns if a store without a secret listens in a network. */
+    static void warnIfExposed(String endpoint, InetAddress address, Secret secret) {
         if (!address.isLoopbackAddress() && secret == null) {
             System.getLogger("io.github.nccl4j")
                     .log(
@@ -63,6 +63,11 @@ final class StoreServerStarter {
                                     + " change the values of the ranks, including the unique ids of communicators. Set "
                                     + Secret.VARIABLE + " or " + Secret.FILE_VARIABLE + " for all ranks");
         }
+    }
+
+    private static void warn(RankValues self, InetAddress address, Secret secret, boolean isMasterAddress) {
+        String endpoint = Endpoint.format(address.getHostAddress(), self.masterPort());
+        warnIfExposed(endpoint, address, secret);
         if (address.isLoopbackAddress() && isMasterAddress && mayHaveOtherHosts(self)) {
             System.getLogger("io.github.nccl4j")
                     .log(

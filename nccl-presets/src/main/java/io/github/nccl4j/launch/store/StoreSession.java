@@ -6,8 +6,10 @@ import io.github.nccl4j.launch.env.RankValues;
 import io.github.nccl4j.launch.wire.Arguments;
 import io.github.nccl4j.launch.wire.BroadcastMessage;
 import io.github.nccl4j.launch.wire.MessageText;
+import io.github.nccl4j.launch.wire.Notice;
 import io.github.nccl4j.launch.wire.Wire;
 import java.io.IOException;
+import java.lang.System.Logger.Level;
 import java.net.InetAddress;
 import java.nio.ByteBuffer;
 import java.time.Duration;
@@ -17,52 +19,112 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** The connection of one rank to a store, with the server at rank 0: sends requests and waits for their responses. Thread-safe. */
+/** The connection of one rank to a store, with the server if this rank keeps it: sends requests and waits for their responses. Thread-safe. */
 public final class StoreSession implements AutoCloseable {
     /** Extra time for the response to a request whose timeout the server applies. */
     private static final Duration RESPONSE_GRACE = Duration.ofSeconds(2);
+
+    /** Name of a store in the process of a rank. */
+    static final String RANK_0 = "rank 0";
 
     private final RankValues self;
     private final Duration timeout;
     private final StoreServer server;
     private final StoreClient client;
     private final String address;
+    private final boolean ofRank;
+    private final Memberships memberships = new Memberships(this);
     private boolean closed;
 
-    private StoreSession(RankValues self, Duration timeout, StoreServer server, StoreClient client, String address) {
+    private StoreSession(
+            RankValues self, Duration timeout, StoreServer server, StoreClient client, String address, boolean ofRank) {
         this.self = self;
         this.timeout = timeout;
         this.server = server;
         this.client = client;
         this.address = address;
+        this.ofRank = ofRank;
     }
 
     /**
-     * Starts the server at rank 0, and connects.
+     * Settings of a session.
      *
-     * @param timeout the limit of this call, and of closing
+     * @param timeout the limit of opening and of closing
      * @param secret the shared secret, or null
      * @param bind the address at which rank 0 listens; null for the master's address
-     * @throws RendezvousTimeoutException if rank 0 could not be reached in time
-     * @throws RendezvousException if rank 0 can't listen, or does not accept this rank
+     * @param ofRank true if rank 0 keeps the store; false if a process of its own does
      */
-    public static StoreSession open(RankValues self, Duration timeout, Secret secret, InetAddress bind) {
+    public record Settings(Duration timeout, Secret secret, InetAddress bind, boolean ofRank, Heartbeat heartbeat) {}
+
+    /**
+     * Starts the server, if this rank keeps the store, and connects.
+     *
+     * @throws RendezvousTimeoutException if the store could not be reached in time
+     * @throws RendezvousException if rank 0 can't listen, or the store does not accept this rank
+     */
+    public static StoreSession open(RankValues self, Settings settings) {
+        Duration timeout = settings.timeout;
         long deadline = System.nanoTime() + Arguments.nanoseconds(timeout);
         StoreServer server = null;
-        if (self.rank() == 0) {
-            server = StoreServerStarter.start(self, bind, secret);
+        if (self.rank() == 0 && settings.ofRank) {
+            server = StoreServerStarter.start(self, settings.bind, settings.secret);
         }
         boolean done = false;
         try {
-            StoreConnector connector = new StoreConnector(self, secret, server, deadline, timeout);
+            String storeName = settings.ofRank ? RANK_0 : "the store";
+            StoreConnector connector =
+                    new StoreConnector(self, settings.secret, server, storeName, settings.heartbeat, deadline, timeout);
             StoreClient client = connector.connect();
             done = true;
-            return new StoreSession(self, timeout, server, client, connector.address());
+            StoreSession session =
+                    new StoreSession(self, timeout, server, client, connector.address(), settings.ofRank);
+            client.start(session.new ConnectionListener());
+            return session;
         } finally {
             if (!done && server != null) {
                 server.close(Duration.ZERO);
             }
         }
+    }
+
+    private final class ConnectionListener implements StoreClient.Listener {
+        @Override
+        public void handleNotice(Notice notice) {
+            memberships.handle(notice);
+        }
+
+        @Override
+        public void handleSilence(long nanos) {
+            System.getLogger("io.github.nccl4j")
+                    .log(
+                            nanos > 0 ? Level.WARNING : Level.INFO,
+                            name() + (nanos > 0 ? " is silent since " + MessageText.seconds(nanos) : " continues"));
+        }
+
+        @Override
+        public void handleEnd(String reason, boolean isLoss) {
+            memberships.handleEnd(reason, isLoss);
+        }
+    }
+
+    /** Names the store, such as "the store of rank 0 at node0:29500". */
+    String name() {
+        return (ofRank ? "the store of rank 0 at " : "the store at ") + address;
+    }
+
+    Memberships memberships() {
+        return memberships;
+    }
+
+    /** Nanoseconds since the store was heard of last, if it is silent; otherwise 0. */
+    long silence() {
+        return client.silence();
+    }
+
+    /** Sends a request whose response does not matter; the future completes when the request is sent. */
+    CompletableFuture<Void> send(Wire.Operation operation, Wire.Frame request) {
+        requireOpen();
+        return client.send(operation, request);
     }
 
     int rank() {
@@ -140,13 +202,15 @@ public final class StoreSession implements AutoCloseable {
         try {
             return ResponseReader.content(response.get(timeoutNanos, TimeUnit.NANOSECONDS), self.rank());
         } catch (TimeoutException silent) {
-            throw new RendezvousTimeoutException(
-                    "rank 0 at " + address + " did not respond to rank " + self.rank() + " for '" + subject
-                            + "' within " + MessageText.seconds(timeoutNanos),
-                    List.of(0));
+            RendezvousTimeoutException late = new RendezvousTimeoutException(
+                    (ofRank ? RANK_0 : "the store") + " at " + address + " did not respond to rank " + self.rank()
+                            + " for '" + subject + "' within " + MessageText.seconds(timeoutNanos),
+                    ofRank ? List.of(0) : List.of());
+            late.initCause(silent);
+            throw late;
         } catch (ExecutionException failure) {
             throw new RendezvousException(
-                    "rank " + self.rank() + " has lost its connection to the store of rank 0 at " + address + ": "
+                    "rank " + self.rank() + " has lost its connection to " + name() + ": "
                             + MessageText.reason(failure.getCause()),
                     failure.getCause());
         } catch (InterruptedException interrupted) {

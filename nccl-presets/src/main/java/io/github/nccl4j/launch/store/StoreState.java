@@ -319,8 +319,8 @@ final class StoreState {
     }
 
     /** The reason that the remaining ranks get when the store closes. */
-    String closeReason() {
-        String text = "rank 0 has closed its store";
+    String closeReason(String keeper) {
+        String text = keeper.equals("rank 0") ? "rank 0 has closed its store" : keeper + " has been closed";
         return aborts.isEmpty()
                 ? text
                 : text + "; earlier: " + aborts.values().iterator().next();

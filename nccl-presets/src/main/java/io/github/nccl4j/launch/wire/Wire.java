@@ -18,16 +18,18 @@ import java.util.List;
  *   <li>Hello, client to server: the same, and the client's proof if both have a secret.
  *   <li>Proof, server to client: status and the server's proof, or status and reason of a refusal. With a secret, all further
  *       frames are sealed.
- *   <li>Join, client to server: rank, world size, attempt, local rank, job, process. The response is a status, with the reason
+ *   <li>Join, client to server: rank, world size, attempt, local rank, job, process, interval of its heartbeats and
+ *       its patience. The response is a status, with the reason
  *       of a refusal.
- *   <li>Requests, with a number and an {@link Operation}. A response has the number and a status.
+ *   <li>Requests, with a number and an {@link Operation}. A response has the number and a status. The server also sends a
+ *       {@link Notice} or a close notice, which have numbers that no request has.
  * </ol>
  */
 public final class Wire {
     /** "nccl4jST" in ASCII; distinguishes the store from another service at the port. */
     public static final long MAGIC = 0x6e63636c346a5354L;
 
-    public static final byte VERSION = 2;
+    public static final byte VERSION = 3;
     public static final byte WITHOUT_SECRET = 0;
     public static final byte WITH_SECRET = 1;
     public static final int NONCE_BYTES = 32;
@@ -45,12 +47,18 @@ public final class Wire {
     /** Number of the unrequested response with which the store announces that it closes; no request has it. */
     public static final int CLOSE_NOTICE = 0;
 
+    /** Number of the unrequested response that is a {@link Notice}; no request has it. */
+    public static final int NOTICE = -1;
+
     public static final byte OK = 0;
     public static final byte FAILED = 1;
     public static final byte TIMED_OUT = 2;
 
     /** Refusal that the client retries: the store may belong to an earlier attempt, which ends soon. */
     public static final byte ANOTHER_JOB = 3;
+
+    /** Status of a close notice: the rank whose process keeps the store ends while it is a member of a group. */
+    public static final byte KEEPER_LOST = 4;
 
     /** The operations of requests; their order is that of their codes on the wire. */
     public enum Operation {
@@ -62,7 +70,10 @@ public final class Wire {
         COLLECTIVE,
         ABORT,
         GONE,
-        LEAVE;
+        LEAVE,
+        ENTER,
+        EXIT,
+        HEARTBEAT;
 
         private static final Operation[] ALL = values();
 

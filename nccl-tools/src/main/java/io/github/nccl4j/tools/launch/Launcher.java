@@ -1,5 +1,6 @@
 package io.github.nccl4j.tools.launch;
 
+import io.github.nccl4j.launch.TcpStoreServer;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.net.InetAddress;
@@ -20,7 +21,8 @@ import java.util.stream.Collectors;
  * Runs one process per rank on this machine and ends all ranks together.
  *
  * <p>Each rank gets torchrun's variables ({@code RANK}, {@code WORLD_SIZE}, {@code LOCAL_RANK}, {@code LOCAL_WORLD_SIZE},
- * {@code MASTER_ADDR}, {@code MASTER_PORT}). Each line of a rank's output gets the prefix {@code [rank]}. When a rank fails, the
+ * {@code MASTER_ADDR}, {@code MASTER_PORT}), and the address of a store that this process keeps for them
+ * ({@code NCCL4J_STORE_ADDRESS}), so that every rank may end. Each line of a rank's output gets the prefix {@code [rank]}. When a rank fails, the
  * launcher sends SIGTERM to the others, and after one second kills (SIGKILL) those that still run, with all their descendants.
  * The same happens when this JVM exits. When this JVM is killed, {@link LauncherWatch} and {@link ChildProcesses} end the ranks.
  *
@@ -126,8 +128,8 @@ public final class Launcher {
     public int run() throws IOException, InterruptedException {
         Thread hook = new Thread(this::stop, "end-ranks");
         Runtime.getRuntime().addShutdownHook(hook);
-        try {
-            startAll();
+        try (TcpStoreServer store = TcpStoreServer.start(InetAddress.getLoopbackAddress(), 0)) {
+            startAll(store.address());
             Outcome outcome = awaitAll();
             // Ctrl-C also reaches the ranks: do not report the first of them that ends as a failure.
             boolean interrupted = stopping;
@@ -147,7 +149,7 @@ public final class Launcher {
 
     private record Outcome(int code, String message) {}
 
-    private void startAll() throws IOException {
+    private void startAll(String store) throws IOException {
         int port = freePort();
         Object lock = new Object();
         for (int rank = 0; rank < ranks; rank++) {
@@ -159,7 +161,7 @@ public final class Launcher {
                 started.add(RankProcess.start(
                         rank,
                         command,
-                        variables(rank, port),
+                        variables(rank, port, store),
                         new RankProcess.Output(out, prefixed || rank > 0 ? prefix : ""),
                         new RankProcess.Output(err, prefix),
                         lock,
@@ -168,7 +170,7 @@ public final class Launcher {
         }
     }
 
-    private Map<String, String> variables(int rank, int port) {
+    private Map<String, String> variables(int rank, int port, String store) {
         Map<String, String> variables = new HashMap<>(environment);
         variables.put("RANK", Integer.toString(rank));
         variables.put("WORLD_SIZE", Integer.toString(ranks));
@@ -176,6 +178,7 @@ public final class Launcher {
         variables.put("LOCAL_WORLD_SIZE", Integer.toString(ranks));
         variables.put("MASTER_ADDR", "127.0.0.1");
         variables.put("MASTER_PORT", Integer.toString(port));
+        variables.put("NCCL4J_STORE_ADDRESS", store);
         return variables;
     }
 

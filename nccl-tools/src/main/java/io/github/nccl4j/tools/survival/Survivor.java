@@ -165,10 +165,10 @@ final class Survivor {
         return 0;
     }
 
-    /** The store ends with rank 0, and the one that was stopped by rank 0's hand. */
+    /** One of the survivors ends the rank that was stopped. */
     private void endTogether(Rendezvous survivors, List<Integer> left) {
         survivors.barrier("end", patience);
-        if (task.death == SurvivalCommand.Death.STOP && self.rank() == 0) {
+        if (task.death == SurvivalCommand.Death.STOP && self.rank() == left.get(0)) {
             ProcessHandle.of(Long.parseLong(read("pid"))).ifPresent(ProcessHandle::destroyForcibly);
         }
     }

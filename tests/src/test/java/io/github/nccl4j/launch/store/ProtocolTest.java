@@ -118,7 +118,7 @@ class ProtocolTest {
         }
         for (byte code : new byte[] {-1, (byte) Wire.Operation.values().length}) {
             assertEquals(
-                    "operation code must be from 0 to 8: " + code,
+                    "operation code must be from 0 to 11: " + code,
                     assertThrows(IOException.class, () -> Wire.Operation.read(ByteBuffer.wrap(new byte[] {code})))
                             .getMessage());
         }

@@ -125,13 +125,29 @@ class InquiryTest {
                 Map.of(0, "rank 0 of topic"), ask(open(List.of(store), "topic").get(0), LONG));
     }
 
-    /** The answer blocks the thread of all connections in this process, as a stopped process would. */
     @Test
-    void timeoutNamesRankOfStore() {
+    void timeoutNamesRankOfStore() throws Exception {
+        CompletableFuture<TcpStore> first = job.openAsync(job.rank(0, 2), Job.settings());
+        try (Proxy proxy = new Proxy(job.port())) {
+            TcpStore second = job.open(job.rankVia(proxy, 1, 2), Job.settings());
+            first.join();
+            Inquiry inquiry = second.among("some", List.of(1, 0))
+                    .inquiry("topic", says("never"))
+                    .orElseThrow();
+            proxy.hold();
+            RendezvousTimeoutException silent =
+                    assertThrows(RendezvousTimeoutException.class, () -> ask(inquiry, SHORT));
+            assertEquals(List.of(1), silent.missing());
+            assertTrue(silent.getMessage().startsWith("rank 0 at 127.0.0.1:"), silent.getMessage());
+        }
+    }
+
+    /** An answer that takes long holds up neither the connection nor the answers of other processes. */
+    @Test
+    void slowAnswerDoesNotBlockConnection() {
         List<TcpStore> stores = job.openAll(2);
         CountDownLatch over = new CountDownLatch(1);
-        Inquiry inquiry = stores.get(1)
-                .among("some", List.of(1, 0))
+        Inquiry slow = stores.get(1)
                 .inquiry("topic", () -> {
                     try {
                         over.await();
@@ -142,10 +158,8 @@ class InquiryTest {
                 })
                 .orElseThrow();
         try {
-            RendezvousTimeoutException silent =
-                    assertThrows(RendezvousTimeoutException.class, () -> ask(inquiry, SHORT));
-            assertEquals(List.of(1), silent.missing());
-            assertTrue(silent.getMessage().startsWith("rank 0 at 127.0.0.1:"), silent.getMessage());
+            assertEquals(Map.of(), ask(slow, SHORT));
+            stores.get(1).set("key", new byte[0]);
         } finally {
             over.countDown();
         }

@@ -19,31 +19,36 @@ import java.util.concurrent.Executors;
 
 /** A job whose ranks are threads of this process, with a port of its own. Closing it closes the stores that it has opened. */
 public final class Job implements AutoCloseable {
-    static final Duration LONG = Duration.ofSeconds(40);
+    public static final Duration LONG = Duration.ofSeconds(40);
     static final Duration SHORT = Duration.ofMillis(700);
 
     private final ExecutorService threads = Executors.newCachedThreadPool();
     private final List<TcpStore> stores = Collections.synchronizedList(new ArrayList<>());
     private final int port = Ports.free();
 
-    int port() {
+    public int port() {
         return port;
     }
 
-    RankInfo rank(int rank, int world) {
+    public RankInfo rank(int rank, int world) {
         return rank(rank, world, "job", 0);
+    }
+
+    /** A rank that reaches the store by a proxy. */
+    public RankInfo rankVia(Proxy proxy, int rank, int world) {
+        return new RankInfo(rank, world, rank, world, "127.0.0.1", proxy.port(), "job", 0, RankInfo.Source.PROPERTIES);
     }
 
     RankInfo rank(int rank, int world, String job, int restart) {
         return new RankInfo(rank, world, rank, world, "127.0.0.1", port, job, restart, RankInfo.Source.PROPERTIES);
     }
 
-    static TcpStore.Builder settings() {
+    public static TcpStore.Builder settings() {
         return TcpStore.builder().withoutSecret().timeout(LONG);
     }
 
     /** Opens a store in this thread. */
-    TcpStore open(RankInfo self, TcpStore.Builder settings) {
+    public TcpStore open(RankInfo self, TcpStore.Builder settings) {
         TcpStore store = settings.open(self);
         stores.add(store);
         return store;
@@ -63,7 +68,7 @@ public final class Job implements AutoCloseable {
                 threads);
     }
 
-    CompletableFuture<TcpStore> openAsync(RankInfo self, TcpStore.Builder settings) {
+    public CompletableFuture<TcpStore> openAsync(RankInfo self, TcpStore.Builder settings) {
         return start(() -> open(self, settings));
     }
 

@@ -7,22 +7,27 @@ import java.io.OutputStream;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
 
-/** TCP proxy between a rank and the store. It records the traffic, and it can corrupt the traffic to the store. */
-final class Proxy implements AutoCloseable {
+/** TCP proxy between a rank and the store. It records the traffic, and it can corrupt, hold up and cut the connection. */
+public final class Proxy implements AutoCloseable {
     private final ServerSocket listener;
     private final int target;
     private final ByteArrayOutputStream toStore = new ByteArrayOutputStream();
     private final ByteArrayOutputStream toRank = new ByteArrayOutputStream();
+    private final List<Socket> sockets = new CopyOnWriteArrayList<>();
     private volatile boolean corrupting;
+    private volatile CountDownLatch held = new CountDownLatch(0);
 
-    Proxy(int target) throws IOException {
+    public Proxy(int target) throws IOException {
         this.target = target;
         listener = new ServerSocket(0, 50, InetAddress.getByName("127.0.0.1"));
         startDaemon(this::accept);
     }
 
-    int port() {
+    public int port() {
         return listener.getLocalPort();
     }
 
@@ -43,6 +48,23 @@ final class Proxy implements AutoCloseable {
         corrupting = true;
     }
 
+    /** From now on nothing goes through, in both directions, as if the link was cut. */
+    public void hold() {
+        held = new CountDownLatch(1);
+    }
+
+    /** Lets go through what was held up. */
+    public void release() {
+        held.countDown();
+    }
+
+    /** Ends the connections without a word, as the end of a process does. */
+    public void cut() throws IOException {
+        for (Socket socket : sockets) {
+            socket.close();
+        }
+    }
+
     private void accept() {
         try {
             while (true) {
@@ -54,6 +76,7 @@ final class Proxy implements AutoCloseable {
                     rank.close();
                     continue;
                 }
+                sockets.addAll(List.of(rank, store));
                 startDaemon(() -> copy(rank, store, toStore, true));
                 startDaemon(() -> copy(store, rank, toRank, false));
             }
@@ -75,8 +98,11 @@ final class Proxy implements AutoCloseable {
                 if (mayCorrupt && corrupting) {
                     buffer[count - 1] ^= 1;
                 }
+                held.await();
                 out.write(buffer, 0, count);
             }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
         } catch (IOException closed) {
             // Closing both sockets ends the copy in the other direction, too.
         }
@@ -90,6 +116,7 @@ final class Proxy implements AutoCloseable {
 
     @Override
     public void close() throws IOException {
+        held.countDown();
         listener.close();
     }
 }

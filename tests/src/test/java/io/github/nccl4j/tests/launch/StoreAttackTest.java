@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.TcpStore;
+import io.github.nccl4j.launch.wire.Wire;
 import io.github.nccl4j.tests.ChildJvm;
 import java.io.IOException;
 import java.io.InputStream;
@@ -220,7 +221,7 @@ class StoreAttackTest {
         return ByteBuffer.allocate(4 + 74)
                 .putInt(74)
                 .putLong(0x6e63636c346a5354L)
-                .put((byte) 2)
+                .put(Wire.VERSION)
                 .put(mode)
                 .put(rest)
                 .array();

@@ -10,6 +10,7 @@ import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.RendezvousTimeoutException;
 import io.github.nccl4j.launch.TcpStore;
+import io.github.nccl4j.launch.wire.Wire;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -202,7 +203,7 @@ class StoreSecurityTest {
             out.write(ByteBuffer.allocate(46)
                     .putInt(42)
                     .putLong(magic)
-                    .put((byte) 2)
+                    .put(Wire.VERSION)
                     .put(mode)
                     .array());
             DataInputStream in = new DataInputStream(rank.getInputStream());

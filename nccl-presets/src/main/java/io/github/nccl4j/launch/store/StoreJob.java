@@ -1,0 +1,126 @@
+package io.github.nccl4j.launch.store;
+
+import io.github.nccl4j.launch.env.RankValues;
+import java.util.LinkedHashSet;
+import java.util.Set;
+
+/**
+ * Server-side state of one job: what its ranks must agree on, its keys and collectives, its groups and its connections. Confined
+ * to the thread of the loop.
+ */
+final class StoreJob {
+    /** Identifies a job and its attempt. */
+    record Key(String job, int restart) {}
+
+    /**
+     * A rank as it describes itself when it joins.
+     *
+     * @param local its local rank in words
+     * @param process its address and process
+     */
+    record Claim(int rank, int worldSize, boolean hasLocalRank, String local, String process) {}
+
+    private final int worldSize;
+    private final boolean hasLocalRank;
+    private final String local;
+    private final String reference;
+    private final StoreState state;
+    private final MemberGroups groups = new MemberGroups();
+    private final Set<ServerConnection> joined = new LinkedHashSet<>();
+    private int joinCount;
+
+    /** The job of the rank that keeps the store. */
+    static StoreJob of(RankValues keeper, EventLoop loop) {
+        return new StoreJob(keeper.worldSize(), keeper.hasLocalRank(), keeper.localText(), "rank 0", loop);
+    }
+
+    /** A job of which nothing is known before its first rank joins. */
+    static StoreJob of(Claim first, EventLoop loop) {
+        return new StoreJob(
+                first.worldSize, first.hasLocalRank, first.local, "rank " + first.rank + ", which came first,", loop);
+    }
+
+    private StoreJob(int worldSize, boolean hasLocalRank, String local, String reference, EventLoop loop) {
+        this.worldSize = worldSize;
+        this.hasLocalRank = hasLocalRank;
+        this.local = local;
+        this.reference = reference;
+        state = new StoreState(worldSize, loop);
+    }
+
+    StoreState state() {
+        return state;
+    }
+
+    MemberGroups groups() {
+        return groups;
+    }
+
+    /** The connections of the ranks that have joined; a copy is not made. */
+    Set<ServerConnection> joined() {
+        return joined;
+    }
+
+    /** The number of ranks that have not joined yet. */
+    int missing() {
+        return worldSize - joinCount;
+    }
+
+    /** Lets a connection join as a rank; returns the reason for a refusal, or null if it has joined. */
+    String join(ServerConnection connection, Claim claim) {
+        int rank = claim.rank;
+        if (claim.worldSize != worldSize) {
+            return abortUnlessComplete("rank " + rank + " (" + claim.process + ") expects " + claim.worldSize
+                    + " ranks, " + reference + " expects " + worldSize);
+        }
+        if (rank < 0 || rank >= worldSize) {
+            return abortUnlessComplete(
+                    "rank must be >= 0 and < " + worldSize + ": " + rank + " (" + claim.process + ")");
+        }
+        if (claim.hasLocalRank != hasLocalRank) {
+            // Rendezvous.locate is collective only for ranks without a local rank: these would wait for the others.
+            return abortUnlessComplete("all ranks must know their local rank, or none: rank " + rank + " ("
+                    + claim.process + "): " + claim.local + "; " + reference.replaceFirst(",$", "") + ": " + local
+                    + "; set LOCAL_RANK and LOCAL_WORLD_SIZE for all ranks or for none");
+        }
+        String other = state.process(rank);
+        if (other != null) {
+            return state.isGone(rank)
+                    ? state.describeGone(rank) + " and can't join again: start all ranks again"
+                    : abortUnlessComplete("two processes claim to be rank " + rank + " of " + worldSize + ": " + other
+                            + " and " + claim.process);
+        }
+        joined.add(connection);
+        joinCount++;
+        state.markJoined(rank, claim.process);
+        return null;
+    }
+
+    /** Aborts all ranks, unless all have joined: then only the new connection is wrong. Returns the reason. */
+    private String abortUnlessComplete(String reason) {
+        if (missing() > 0) {
+            state.abort("", reason);
+        }
+        return reason;
+    }
+
+    /**
+     * Removes the connection of a rank.
+     *
+     * @param loss how its loss was noticed; null if the rank has left
+     */
+    void remove(ServerConnection connection, int rank, String loss) {
+        joined.remove(connection);
+        state.markGone(rank, loss == null);
+        if (loss == null) {
+            groups.leave(connection);
+        } else {
+            groups.markLost(connection, loss);
+        }
+    }
+
+    /** True if a rank that comes later must find this state, although no rank is connected now. */
+    boolean isAwaited() {
+        return state.hasUndelivered() || state.hasUnnotifiedRank();
+    }
+}
