@@ -96,7 +96,7 @@ final class Failures {
         // Set first, because the rest may take a while: the watchdog need not report the same error.
         reported |= !misuse;
         NcclResultException failure = report(function, description, function + " " + result)
-                .tail(misuse || ended ? "" : recorded(description + ": " + Result.of(result)))
+                .tail(ended || result == nccl.ncclInvalidArgument ? "" : recorded(description, result, misuse))
                 .failed(result);
         if (ended) {
             // Another thread aborted the communicator during the call, which explains the error.
@@ -162,11 +162,19 @@ final class Failures {
         }
         FlightRecorder recorder = core.recorder();
         String text = recorder.tail();
-        if (dumped.compareAndSet(false, true)) {
-            String file = recorder.dumpFor(failure);
-            text += text.isEmpty() || file.isEmpty() ? file : "\n" + file;
-        }
-        return text;
+        String file = dump(recorder, failure);
+        return text + (text.isEmpty() || file.isEmpty() ? file : "\n" + file);
+    }
+
+    private String dump(FlightRecorder recorder, String failure) {
+        return dumped.compareAndSet(false, true) ? recorder.dumpFor(failure) : "";
+    }
+
+    /** As {@link #recorded(String)}; calls that differ between ranks are in the message, so that only files are written. */
+    private String recorded(String description, int result, boolean misuse) {
+        String failure = description + ": " + Result.of(result);
+        boolean created = core.state() != CommunicatorState.PENDING;
+        return misuse && created ? dump(core.recorder(), failure) : misuse ? "" : recorded(failure);
     }
 
     private NcclException interruption(String description) {
@@ -247,7 +255,8 @@ final class Failures {
         RankStatusQuery.Result called = queryRankStatus(limit);
         Gate.Pass inside = core.device().isCuda() ? core.inLibrary() : null;
         String carrier = inside == null ? "" : VirtualThreads.ofCarrier(inside.holder());
-        String recorded = recorded(description + ": not done after " + limit);
+        String recorded = recorded(
+                description + ": not done after " + limit + (called.text().isEmpty() ? "" : ". " + called.text()));
         return report(function, description, null)
                 .tail(Stream.of(carrier, called.text(), recorded)
                         .filter(text -> !text.isEmpty())
