@@ -2,8 +2,10 @@ package io.github.nccl4j.tools.analyze;
 
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /**
  * The analysis of a job. Immutable.
@@ -32,21 +34,27 @@ record Analysis(
         Job job = Job.newestOf(folder.records());
         List<Finding> findings = new ArrayList<>();
         List<Blockage> blockages = new ArrayList<>();
+        Set<CommunicatorRecords> explained = new HashSet<>();
         for (CommunicatorRecords communicator : job.communicators()) {
             ArgumentCheck arguments = new ArgumentCheck(communicator);
             findings.addAll(arguments.check());
             TransferCheck transfers = new TransferCheck(communicator);
             findings.addAll(transfers.findings());
+            if (arguments.firstDifference() < Long.MAX_VALUE
+                    || !transfers.findings().isEmpty()) {
+                explained.add(communicator);
+            }
             blockages.addAll(transfers.blockages());
             new CollectiveProgress(communicator)
                     .blockage()
                     .filter(blockage -> blockage.call().number() < arguments.firstDifference())
                     .ifPresent(blockages::add);
         }
+        blockages.forEach(blockage -> explained.add(blockage.communicator()));
         WaitGraph graph = new WaitGraph(blockages);
         findings.addAll(WaitFindings.of(graph));
         ClockOffsets clocks = new ClockOffsets(job);
-        Lateness lateness = new Lateness(job, clocks, threshold);
+        Lateness lateness = new Lateness(job, clocks, explained, threshold);
         findings.addAll(lateness.findings());
         findings.addAll(RecordFindings.of(job, folder.unreadable(), findings));
         findings.sort(Comparator.comparingInt(finding -> HelpIds.BY_WEIGHT.indexOf(finding.id())));

@@ -13,7 +13,7 @@ import java.util.function.Function;
 final class ArgumentCheck {
     /** The arguments that must agree, in the order of comparison: a rank that called another function is not compared further. */
     private enum Argument {
-        FUNCTION("call.function", call -> call.function().replaceFirst("Config$", "")),
+        FUNCTION("call.function", Call::plainFunction),
         TYPE("call.type", Call::type),
         COUNT("call.count", Call::count),
         ROOT("call.root", Call::peer),

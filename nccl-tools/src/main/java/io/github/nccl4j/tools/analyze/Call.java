@@ -24,8 +24,17 @@ record Call(
         long enqueued,
         long done) {
 
+    private static final String CONFIGURED = "Config";
+
     boolean isDone() {
         return done != 0;
+    }
+
+    /** The function without regard to a configuration, which may differ between ranks. */
+    String plainFunction() {
+        return function.endsWith(CONFIGURED)
+                ? function.substring(0, function.length() - CONFIGURED.length())
+                : function;
     }
 
     boolean isSend() {

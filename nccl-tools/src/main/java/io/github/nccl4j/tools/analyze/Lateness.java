@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 
 /** Statistics of the ranks that came last to collectives. */
@@ -38,15 +39,18 @@ final class Lateness {
 
     private final long threshold;
     private final ClockOffsets clocks;
+    private final Set<CommunicatorRecords> explained;
     private final Map<Integer, Delays> byRank = new TreeMap<>();
     private final List<Finding> findings = new ArrayList<>();
 
     /**
      * Measures the delays in all communicators.
      *
+     * @param explained the communicators with another finding: a delay is not the cause of their failure
      * @param threshold the shortest delay that counts, in microseconds
      */
-    Lateness(Job job, ClockOffsets clocks, long threshold) {
+    Lateness(Job job, ClockOffsets clocks, Set<CommunicatorRecords> explained, long threshold) {
+        this.explained = explained;
         this.threshold = threshold;
         this.clocks = clocks;
         job.communicators().forEach(this::measure);
@@ -118,7 +122,8 @@ final class Lateness {
         if (delay >= threshold) {
             of(latest).late.add(delay);
             Call call = latest.at(number);
-            boolean failed = communicator.hasFailed() && number == lastCommon(communicator);
+            boolean failed =
+                    communicator.hasFailed() && !explained.contains(communicator) && number == lastCommon(communicator);
             if (failed) {
                 reportFailed(communicator, latest, call, delay);
             }

@@ -149,6 +149,30 @@ class AnalyzeCommandTest {
     }
 
     @Test
+    void rankThatCameAfterTheFailureIsLate() throws IOException {
+        rank(0).done(SUM).waits(SUM).failed("not done after PT5S").write(folder);
+        rank(1).done(SUM).waits(SUM).failed("not done after PT5S").write(folder);
+        rank(2).done(SUM).late(SUM, 6000).write(folder);
+        List<String> lines = lines(1);
+        assertTrue(
+                lines.get(0).startsWith("Rank 2 came 6.000 s after the other ranks to ncclAllReduce"), out::toString);
+        assertTrue(lines.get(0).endsWith("[NCCL4J-0209]"), out::toString);
+    }
+
+    @Test
+    void delayIsNotTheCauseIfARankIsMissing() throws IOException {
+        rank(0).done(SUM)
+                .late(SUM, 500)
+                .waits(SUM)
+                .failed("not done after PT5S")
+                .write(folder);
+        rank(1).done(SUM).done(SUM).waits(SUM).failed("not done after PT5S").write(folder);
+        rank(2).done(SUM).done(SUM).write(folder);
+        assertTrue(lines(1).get(0).startsWith("Rank 2 did not come to ncclAllReduce"), out::toString);
+        assertFalse(out.toString().contains("[NCCL4J-0209]"), out::toString);
+    }
+
+    @Test
     void missingRecordIsNamed() throws IOException {
         rank(0).done(SUM).write(folder);
         rank(2).done(SUM).write(folder);

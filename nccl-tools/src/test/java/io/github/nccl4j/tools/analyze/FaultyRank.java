@@ -35,7 +35,6 @@ public final class FaultyRank {
             "other-reduction",
             "communicator-order",
             "slow",
-            "late",
             "missing-receive",
             "crashed-dump",
             "stopped",
@@ -154,20 +153,6 @@ public final class FaultyRank {
                     communicator.work(STREAM).await();
                 }
                 FlightRecorder.dumpAll(dumps());
-            }
-            case "late" -> {
-                if (isCulprit()) {
-                    // The other ranks have given up when this one comes.
-                    job.gather("given-up", new byte[0], LIMIT);
-                }
-                try {
-                    communicator.allReduce(ints, ReduceOp.SUM, STREAM);
-                    communicator.work(STREAM).await();
-                } finally {
-                    if (!isCulprit()) {
-                        job.gather("given-up", new byte[0], LIMIT);
-                    }
-                }
             }
             case "crashed-dump" -> {
                 if (isCulprit()) {

@@ -6,6 +6,7 @@ import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 
 /** A record in the recorder's format, made by a test: the operations of one rank, one second after another. */
 final class MadeRecord {
@@ -73,6 +74,7 @@ final class MadeRecord {
         collectives += words[0].matches("ncclSend|ncclRecv") ? 0 : 1;
         Instant start = clock.plusSeconds(sequence).plusMillis(delay);
         operations.add(String.format(
+                Locale.ROOT,
                 "{\"sequence\": %d, \"group\": null, \"function\": \"%s\", \"count\": %s, \"type\": %s, \"op\": %s, \"peer\": %s, "
                         + "\"stream\": \"0x0\", \"enqueued\": \"%s\", \"done\": %s}",
                 sequence,
