@@ -3,6 +3,7 @@
 #include <stdint.h>
 
 /* Not in all releases; the caller checks first. */
+#pragma weak ncclAllReduceConfig
 #pragma weak ncclAlltoAll
 #pragma weak ncclGather
 #pragma weak ncclScatter
@@ -82,6 +83,22 @@ extern "C" int32_t Java_io_github_nccl4j_benchmarks_Loops_callFromC(void*, void*
     default:
       return -1;
   }
+}
+
+/* With a configuration that changes nothing, as HighlevelLoops.asConfigured. */
+extern "C" int32_t Java_io_github_nccl4j_benchmarks_Loops_callConfiguredFromC(void*, void*, int32_t calls,
+                                                                                 int64_t sendAddress, int64_t recvAddress,
+                                                                                 int64_t count, int64_t commHandle,
+                                                                                 int64_t streamHandle) {
+  void* send = (void*)sendAddress;
+  void* recv = (void*)recvAddress;
+  ncclComm_t comm = (ncclComm_t)commHandle;
+  cudaStream_t stream = (cudaStream_t)streamHandle;
+  ncclCollConfig_t config = NCCL_COLLCONFIG_INITIALIZER;
+  config.userProfilerTag = 1;
+  return repeat(calls, [=, &config] {
+    return ncclAllReduceConfig(send, recv, count, ncclFloat, ncclSum, comm, stream, &config);
+  });
 }
 
 extern "C" int32_t Java_io_github_nccl4j_benchmarks_Loops_callGroupsFromC(void*, void*, int32_t groupSize, int32_t calls,

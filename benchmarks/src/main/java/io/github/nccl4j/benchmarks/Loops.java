@@ -111,6 +111,9 @@ public final class Loops implements Callable<Integer> {
             long communicator,
             long stream);
 
+    private static native int callConfiguredFromC(
+            int calls, long send, long recv, long count, long communicator, long stream);
+
     private static native int callGroupsFromC(
             int groupSize, int calls, long send, long recv, long count, long communicator, long stream);
 
@@ -254,6 +257,17 @@ public final class Loops implements Callable<Integer> {
         ways.put("addresses", AddressLoops.of(operation, arguments));
         ways.put("highlevel", HighlevelLoops.of(operation, arguments));
         if (operation.configFunction() != null && NcclLibrary.get().provides(operation.configFunction())) {
+            if (operation == LoopOperation.ALL_REDUCE) {
+                ways.put(
+                        "C, as configured",
+                        calls -> callConfiguredFromC(
+                                calls,
+                                arguments.send().address(),
+                                arguments.recv().address(),
+                                arguments.count(),
+                                arguments.communicator().nativeHandle(),
+                                arguments.stream().nativeHandle()));
+            }
             ways.put("highlevel, as configured", HighlevelLoops.asConfigured(operation, arguments));
         }
         return ways;

@@ -239,6 +239,16 @@ public final class NcclLibrary {
     }
 
     /**
+     * Returns whether several ranks of a communicator may share a GPU: with NCCL 2.30.3 and newer, if the environment
+     * variable {@code NCCL_MULTI_RANK_GPU_ENABLE} is a number other than 0.
+     *
+     * @return true if NCCL creates such communicators; false on the host engine, which has no GPUs
+     */
+    public boolean sharesGpus() {
+        return SharedGpus.areAllowed(this);
+    }
+
+    /**
      * Returns whether the library has a function.
      *
      * @param function a C name, such as "ncclCommGrow"

@@ -34,7 +34,7 @@ class SharedGpusTest {
 
     @Test
     void theHostEngineHasNoGpus() {
-        assertFalse(SharedGpus.areAllowed(NcclLibrary.get()));
+        assertFalse(NcclLibrary.get().sharesGpus());
     }
 
     private static void inAJvm(ChildJvm jvm, boolean set, boolean allowed) {
@@ -57,7 +57,7 @@ class SharedGpusTest {
 
         public static void main(String[] args) {
             NcclLibrary library = NcclLibrary.get();
-            if (SharedGpus.areAllowed(library) != Boolean.parseBoolean(args[0])) {
+            if (library.sharesGpus() != Boolean.parseBoolean(args[0])) {
                 throw new AssertionError("not " + args[0] + " with " + library);
             }
         }

@@ -10,6 +10,7 @@ import io.github.nccl4j.tools.Main;
 import io.github.nccl4j.tools.launch.LaunchOptions;
 import io.github.nccl4j.tools.launch.Launcher;
 import io.github.nccl4j.tools.support.DaemonThreads;
+import io.github.nccl4j.tools.support.RankDevices;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
@@ -177,7 +178,7 @@ public final class ConformanceCommand implements Callable<Integer> {
             return Launcher.TIMED_OUT;
         }
         if (anywhere || threads || oneThread) {
-            runHere(anywhere || threads, anywhere || oneThread);
+            runHere(anywhere || threads, anywhere || oneThread, anywhere);
         }
         System.out.println();
         total.print(System.out);
@@ -201,23 +202,30 @@ public final class ConformanceCommand implements Callable<Integer> {
     // --- the ranks in this process
     // -------------------------------------------------------------------------------------
 
-    private void runHere(boolean inThreads, boolean inOneThread) throws Exception {
+    /** @param optional whether to skip them where the GPUs suffice for processes only */
+    private void runHere(boolean inThreads, boolean inOneThread, boolean optional) throws Exception {
         int size = launch.ranks();
         endAtLimit();
         launch.decide(size, true).apply();
         System.out.println(System.lineSeparator() + NcclLibrary.get());
-        if (NcclLibrary.get().engine() != Engine.HOST && Device.cudaCount() < size) {
-            throw new IllegalStateException(
-                    size + " ranks need a GPU each, and this process sees " + Device.cudaCount());
+        List<Device> devices;
+        try {
+            devices = RankDevices.of(0, size);
+        } catch (IllegalStateException tooFew) {
+            if (!optional || !NcclLibrary.get().sharesGpus()) {
+                throw tooFew;
+            }
+            System.out.println("ranks in threads are skipped: " + tooFew.getMessage());
+            return;
         }
         watch = newWatch("this process");
         if (inThreads) {
             runAll(size + " ranks in threads", variant -> variant.ranks(watch, only.asPredicate())
-                    .inThreads(size));
+                    .inThreads(devices));
         }
         if (inOneThread) {
             runAll(size + " ranks in one thread", variant -> variant.ranks(watch, only.asPredicate())
-                    .inOneThread(size));
+                    .inOneThread(devices));
         }
     }
 
@@ -391,6 +399,7 @@ public final class ConformanceCommand implements Callable<Integer> {
         }
     }
 
+    /** Of a process, which may see its own GPU alone. */
     private static Device device(RankInfo self) {
         return NcclLibrary.get().engine() == Engine.HOST ? Device.host() : Device.cuda(self.device(Device.cudaCount()));
     }

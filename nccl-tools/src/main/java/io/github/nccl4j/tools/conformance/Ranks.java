@@ -4,9 +4,7 @@ import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.CommunicatorBuilder;
 import io.github.nccl4j.highlevel.CommunicatorConfig;
 import io.github.nccl4j.highlevel.Device;
-import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.UniqueId;
-import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.tools.support.Threads;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -49,29 +47,22 @@ final class Ranks {
                 : builder.config(CommunicatorConfig.builder().blocking(false).build());
     }
 
-    /** The device of a rank of this process: host memory for all, or each a GPU of its own. */
-    static Device device(int rank) {
-        return NcclLibrary.get().engine() == Engine.HOST ? Device.host() : Device.cuda(rank);
-    }
-
     /** A thread for each rank. */
-    Report inThreads(int size) throws Exception {
+    Report inThreads(List<Device> devices) throws Exception {
+        int size = devices.size();
         UniqueId id = UniqueId.create();
         List<Callable<Report>> ranks = new ArrayList<>();
         for (int r = 0; r < size; r++) {
             int rank = r;
             ranks.add(() -> run(
-                    "rank " + rank, () -> List.of(builder().device(device(rank)).create(id, rank, size))));
+                    "rank " + rank,
+                    () -> List.of(builder().device(devices.get(rank)).create(id, rank, size))));
         }
         return Report.ofRanks(Threads.together(ranks, LIMIT));
     }
 
     /** All ranks in this thread. */
-    Report inOneThread(int size) {
-        List<Device> devices = new ArrayList<>();
-        for (int rank = 0; rank < size; rank++) {
-            devices.add(device(rank));
-        }
+    Report inOneThread(List<Device> devices) {
         return run("all ranks", () -> builder().createAll(devices));
     }
 

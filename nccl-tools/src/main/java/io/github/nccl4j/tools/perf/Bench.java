@@ -5,6 +5,7 @@ import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Uint8;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.Group;
+import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.Result;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -23,7 +24,7 @@ final class Bench {
 
     private static final int JIT_TRIALS = 2000;
 
-    private static final int JIT_CALLS_ON_HOST = 100;
+    private static final int SLOW_JIT_CALLS = 100;
     private static final int JIT_AT_ONCE = 20;
 
     /** The largest size of the warm-up calls; with larger ones they would take longer than the measurement. */
@@ -173,7 +174,10 @@ final class Bench {
         private void letJavaCompile() {
             int wanted = settings.jitWarmup != null
                     ? settings.jitWarmup
-                    : members.get(0).communicator.device().isHost() ? JIT_CALLS_ON_HOST : JIT_CALLS;
+                    : members.get(0).communicator.device().isHost()
+                                    || NcclLibrary.get().sharesGpus()
+                            ? SLOW_JIT_CALLS
+                            : JIT_CALLS;
             List<Calls> all = new ArrayList<>();
             try {
                 for (long bytes : new long[] {settings.minBytes, settings.maxBytes}) {

@@ -11,6 +11,7 @@ import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclLibraryException;
 import io.github.nccl4j.tools.support.PerformanceTable;
+import io.github.nccl4j.tools.support.RankDevices;
 import java.time.Duration;
 import java.time.LocalDateTime;
 import java.time.ZoneId;
@@ -99,18 +100,11 @@ final class Perf {
     }
 
     private List<Device> devices() {
-        boolean onHost = NcclLibrary.get().engine() == Engine.HOST;
-        List<Device> devices = new ArrayList<>();
-        int first = self.localRank() * perProcess;
-        int count = onHost ? 0 : Device.cudaCount();
-        if (!onHost && first + perProcess > count) {
-            throw new PerfException("this process needs GPUs " + first + " to " + (first + perProcess - 1)
-                    + ", and CUDA shows " + count + " (-np, -t and -g say how many there must be)");
+        try {
+            return RankDevices.of(self.localRank() * perProcess, perProcess);
+        } catch (IllegalStateException e) {
+            throw new PerfException(e.getMessage() + "; -np, -t and -g are the numbers of processes, threads and GPUs");
         }
-        for (int i = 0; i < perProcess; i++) {
-            devices.add(onHost ? Device.host() : Device.cuda(first + i));
-        }
-        return devices;
     }
 
     /** The configuration of nccl-tests, without the fields that the library does not support. */

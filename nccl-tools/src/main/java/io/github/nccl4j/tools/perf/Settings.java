@@ -265,7 +265,7 @@ final class Settings {
             paramLabel = "N",
             description =
                     "Calls of the least and the largest size, at most 64K, before anything else, until Java has compiled them. Default: 50000, "
-                            + "or 100 on the host engine.")
+                            + "or 100 on the host engine and where NCCL shares GPUs, since calls take longer there.")
     Integer jitWarmup;
 
     @Option(

@@ -1,14 +1,13 @@
 package io.github.nccl4j.tools.survival;
 
-import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.launch.RankInfo;
-import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.tools.Main;
 import io.github.nccl4j.tools.launch.ChildProcesses;
 import io.github.nccl4j.tools.launch.LaunchOptions;
 import io.github.nccl4j.tools.support.FreeGpuMemory;
 import io.github.nccl4j.tools.support.Leftovers;
+import io.github.nccl4j.tools.support.RankDevices;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -118,11 +117,7 @@ public final class SurvivalCommand implements Callable<Integer> {
 
     private boolean runRounds(int size) throws IOException, InterruptedException {
         NcclLibrary library = NcclLibrary.get();
-        int gpus = library.engine() == Engine.HOST ? 0 : size;
-        if (gpus > Device.cudaCount()) {
-            throw new IllegalStateException(
-                    size + " ranks need a GPU each, and this process sees " + Device.cudaCount());
-        }
+        int gpus = RankDevices.countOfProcesses(size);
         long start = seed == null ? System.nanoTime() : seed;
         System.out.println(library + System.lineSeparator() + size + " ranks, " + rounds + " rounds, deadline "
                 + deadline + " s, seed " + start);

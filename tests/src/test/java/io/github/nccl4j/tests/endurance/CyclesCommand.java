@@ -11,7 +11,6 @@ import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.highlevel.UniqueId;
-import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.tests.Held;
 import io.github.nccl4j.tools.conformance.ProgressWatch;
 import io.github.nccl4j.tools.launch.CommandErrors;
@@ -21,6 +20,7 @@ import io.github.nccl4j.tools.launch.Launcher;
 import io.github.nccl4j.tools.launch.LauncherWatch;
 import io.github.nccl4j.tools.launch.OutputWatch;
 import io.github.nccl4j.tools.support.FreeGpuMemory;
+import io.github.nccl4j.tools.support.RankDevices;
 import io.github.nccl4j.tools.support.Threads;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -131,11 +131,8 @@ public final class CyclesCommand implements Callable<Integer> {
                     .run();
         }
         NcclLibrary library = NcclLibrary.get();
-        int gpus = library.engine() == Engine.HOST ? 0 : size;
-        if (gpus > Device.cudaCount()) {
-            throw new IllegalStateException(
-                    size + " ranks need a GPU each, and this process sees " + Device.cudaCount());
-        }
+        List<Device> devices = RankDevices.of(0, size);
+        int gpus = devices.get(0).isHost() ? 0 : size;
         long start = seed == null ? System.nanoTime() : seed;
         System.out.println(library + System.lineSeparator() + size + " ranks, " + cycles + " cycles, seed " + start);
         ProgressWatch watch =
@@ -145,7 +142,7 @@ public final class CyclesCommand implements Callable<Integer> {
         Seen before = null;
         for (int cycle = 0; cycle < cycles; cycle++) {
             watch.at("cycle " + cycle);
-            cycle(size, gpus > 0, start + cycle);
+            cycle(devices, start + cycle);
             // Of what grows, one sees so when: from the beginning on, with each abort, or never again.
             if (cycle > 0 && cycle % (cycles / 10) == 0) {
                 Seen now = Seen.now(gpus);
@@ -195,8 +192,9 @@ public final class CyclesCommand implements Callable<Integer> {
         }
     }
 
-    private void cycle(int size, boolean onGpus, long cycleSeed) throws Exception {
-        Plan plan = Plan.of(cycleSeed, onGpus);
+    private void cycle(List<Device> devices, long cycleSeed) throws Exception {
+        int size = devices.size();
+        Plan plan = Plan.of(cycleSeed, devices.get(0).isCuda());
         graphs += plan.graph ? 1 : 0;
         aborts += plan.aborts ? 1 : 0;
         UniqueId id = UniqueId.create();
@@ -205,7 +203,7 @@ public final class CyclesCommand implements Callable<Integer> {
         for (int r = 0; r < size; r++) {
             int rank = r;
             ranks.add(() -> {
-                cycle(plan, onGpus ? Device.cuda(rank) : Device.host(), id, rank, size, used);
+                cycle(plan, devices.get(rank), id, rank, size, used);
                 return null;
             });
         }

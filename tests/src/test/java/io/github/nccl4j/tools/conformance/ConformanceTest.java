@@ -13,6 +13,7 @@ import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tools.Main;
 import io.github.nccl4j.tools.oracle.ElementFormat;
 import io.github.nccl4j.tools.oracle.Reduction;
+import io.github.nccl4j.tools.support.RankDevices;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.nio.ByteBuffer;
@@ -43,19 +44,19 @@ class ConformanceTest {
     @ParameterizedTest
     @CsvSource({"2, true", "3, false", "4, true"})
     void ranksInThreads(int size, boolean blocking) throws Exception {
-        assertAllPassed(new Ranks(blocking, ConformanceCommand::suite).inThreads(size));
+        assertAllPassed(new Ranks(blocking, ConformanceCommand::suite).inThreads(RankDevices.of(0, size)));
     }
 
     @ParameterizedTest
     @CsvSource({"2, false", "3, true"})
     void allRanksInOneThread(int size, boolean blocking) {
-        assertAllPassed(new Ranks(blocking, ConformanceCommand::suite).inOneThread(size));
+        assertAllPassed(new Ranks(blocking, ConformanceCommand::suite).inOneThread(RankDevices.of(0, size)));
     }
 
     @Test
     void memoryInWindows() throws Exception {
-        assertAllPassed(new Ranks(true, ConformanceCommand::suiteInWindows).inThreads(3));
-        assertAllPassed(new Ranks(false, ConformanceCommand::suiteInWindows).inOneThread(2));
+        assertAllPassed(new Ranks(true, ConformanceCommand::suiteInWindows).inThreads(RankDevices.of(0, 3)));
+        assertAllPassed(new Ranks(false, ConformanceCommand::suiteInWindows).inOneThread(RankDevices.of(0, 2)));
     }
 
     @Test
