@@ -113,6 +113,9 @@ final class CommunicatorCore
     /** Identifies this communicator in the process; null if unknown. */
     private CommunicatorKey communicatorKey;
 
+    /** The communicator from which this one was derived, if any: its rank in the first communicator; else -1. */
+    private int ancestorRank = -1;
+
     /** The communicator's ranks in this process, on CUDA devices. */
     private ProcessRanks processRanks;
 
@@ -379,6 +382,18 @@ final class CommunicatorCore
     /** Sets the key that identifies the communicator on all its ranks. */
     void setKey(CommunicatorKey key) {
         communicatorKey = key;
+    }
+
+    /** Sets the key of a communicator that is derived from another one. */
+    void setKey(CommunicatorKey key, CommunicatorCore parent) {
+        communicatorKey = key;
+        ancestorRank = parent.worldRank();
+    }
+
+    @Override
+    public int worldRank() {
+        boolean known = communicatorKey != null && communicatorKey.isKnown();
+        return ancestorRank >= 0 || !known ? ancestorRank : expectedRank();
     }
 
     /** The last holder of the pass, or the creator before the first pass. */

@@ -21,6 +21,9 @@ interface CommunicatorInfo {
     /** The size, also before the communicator is created; 0 if not known yet. */
     int expectedSize();
 
+    /** The rank in the communicator from which this one was derived first; -1 if not known. */
+    int worldRank();
+
     CommunicatorState state();
 
     /** The first failure, or null. */

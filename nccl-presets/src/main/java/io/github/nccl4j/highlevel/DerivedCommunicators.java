@@ -175,7 +175,7 @@ final class DerivedCommunicators {
                 parent.policy(),
                 name == null ? "" : (String) name);
         CommunicatorCore childCore = child.core();
-        childCore.setKey(keyOfChild(color));
+        childCore.setKey(keyOfChild(color), core);
         Creation creation = new Creation(
                 function,
                 childCore,

@@ -107,7 +107,10 @@ final class Failures {
         }
         List<LostRank> lost = misuse ? List.of() : core.peers().lost();
         NcclResultException failure = report(function, description, function + " " + result)
-                .tail(misuse || ended ? "" : lines(describe(lost), recorded(description + ": " + Result.of(result))))
+                .tail(
+                        ended || result == nccl.ncclInvalidArgument
+                                ? ""
+                                : lines(describe(lost), recorded(description, result, misuse)))
                 .lost(numbers(lost))
                 .failed(result);
         if (ended) {
@@ -225,11 +228,19 @@ final class Failures {
         }
         FlightRecorder recorder = core.recorder();
         String text = recorder.tail();
-        if (dumped.compareAndSet(false, true)) {
-            String file = recorder.dumpFor(failure);
-            text += text.isEmpty() || file.isEmpty() ? file : "\n" + file;
-        }
-        return text;
+        String file = dump(recorder, failure);
+        return text + (text.isEmpty() || file.isEmpty() ? file : "\n" + file);
+    }
+
+    private String dump(FlightRecorder recorder, String failure) {
+        return dumped.compareAndSet(false, true) ? recorder.dumpFor(failure) : "";
+    }
+
+    /** As {@link #recorded(String)}; calls that differ between ranks are in the message, so that only files are written. */
+    private String recorded(String description, int result, boolean misuse) {
+        String failure = description + ": " + Result.of(result);
+        boolean created = core.state() != CommunicatorState.PENDING;
+        return misuse && created ? dump(core.recorder(), failure) : misuse ? "" : recorded(failure);
     }
 
     private NcclException interruption(String description) {
@@ -336,7 +347,8 @@ final class Failures {
         RankStatusQuery.Result called = queryRankStatus(limit);
         Gate.Pass inside = core.device().isCuda() ? core.inLibrary() : null;
         String carrier = inside == null ? "" : VirtualThreads.ofCarrier(inside.holder());
-        String recorded = recorded(description + ": not done after " + limit);
+        String recorded = recorded(
+                description + ": not done after " + limit + (called.text().isEmpty() ? "" : ". " + called.text()));
         return report(function, description, null)
                 .tail(lines(carrier, called.text(), core.peers().describeSilent(), recorded))
                 .silent(called.silent())

@@ -29,7 +29,8 @@ import java.util.WeakHashMap;
  *
  * <p>If all ranks call the same operations, a collective has the same sequence number at all ranks. The first number at
  * which the records of two ranks differ shows where they diverged. The {@code id} of a communicator is the same in the
- * records of all ranks.
+ * records of all ranks. The command {@code nccl4j analyze} compares the files of all ranks and names the rank that
+ * differs.
  *
  * <p><b>Times.</b> Reading a clock would cost more than the rest of the recording. So an operation gets the time of a
  * clock that the {@linkplain CommunicatorBuilder#watchdog watchdog} sets, every 10 ms while operations are called, else
@@ -39,7 +40,8 @@ import java.util.WeakHashMap;
  *
  * <p><b>On failure.</b> The message of an exception ends with the last operations. If the property {@code
  * nccl4j.recorder.dump} or the environment variable {@code NCCL4J_RECORDER_DUMP} names a folder, the first failure of
- * each communicator writes all recorded operations to a file there, and the message names the file.
+ * each communicator writes all recorded operations to a file there, and the message names the file. The other
+ * communicators of the process, of which one may be the cause, are written, too.
  *
  * <p><b>JDK Flight Recorder</b>, if the runtime has it and a recording is active, gets the events {@code
  * nccl4j.Operation}, {@code nccl4j.Group}, {@code nccl4j.Wait}, {@code nccl4j.Creation} and {@code nccl4j.Failure}.
@@ -57,10 +59,14 @@ public final class FlightRecorder {
 
     private static final String FOLDER = "nccl4j.recorder.dump";
     private static final int TOLD = 4;
+    private static final Object FILES = new Object();
     private static final Set<FlightRecorder> ALL = Collections.newSetFromMap(new WeakHashMap<>());
 
     private final CommunicatorInfo communicator;
     private final OperationLog log;
+
+    /** True once a failure has written the file. Guarded by the lock of the files. */
+    private boolean written;
 
     FlightRecorder(CommunicatorInfo communicator) {
         this.communicator = communicator;
@@ -134,21 +140,27 @@ public final class FlightRecorder {
     }
 
     private String json(String failure) {
+        OperationLog.Snapshot snapshot = log.snapshot();
         Json json = new Json();
         json.begin()
                 .field("format", "nccl4j flight recorder 1")
                 .field("time", Instant.now().toString())
                 .field("process", ProcessHandle.current().pid())
+                .field("host", HostName.get())
                 .field("library", communicator.library().toString())
                 .field("id", communicator.identity())
                 .field("name", communicator.name())
                 .field("rank", communicator.expectedRank())
                 .field("size", communicator.expectedSize())
+                .field("world", communicator.worldRank() < 0 ? null : (Integer) communicator.worldRank())
                 .field("device", communicator.device().toString())
                 .field("state", communicator.state().toString())
                 .field("failure", failure)
-                .field("recorded", log.recorded());
-        json.list("operations", operations(), FlightRecorder::write);
+                .field("recorded", log.recorded())
+                .field("collectives", snapshot.collectives() < 0 ? null : (Long) snapshot.collectives());
+        List<Operation> operations =
+                snapshot.entries().stream().map(Operation::of).toList();
+        json.list("operations", operations, FlightRecorder::write);
         return json.end().toString();
     }
 
@@ -245,8 +257,8 @@ public final class FlightRecorder {
     }
 
     /**
-     * Writes the file for the first failure if a folder is set, and returns its name for the message, else an empty
-     * text.
+     * Writes the files for the first failure if a folder is set, and returns the name of this communicator's file for the
+     * message, else an empty text.
      */
     String dumpFor(String failure) {
         String folder = SystemText.property(FOLDER);
@@ -256,15 +268,34 @@ public final class FlightRecorder {
         if (folder.isEmpty()) {
             return "";
         }
-        String name = folder + "/" + fileName();
-        try {
-            Path file = SystemText.path(name);
-            Files.createDirectories(file.getParent());
-            Files.writeString(file, json(failure));
-            return "Flight recorder: " + name;
-        } catch (IOException | InvalidPathException e) {
-            System.getLogger("io.github.nccl4j").log(Level.WARNING, "the flight recorder could not write " + name, e);
-            return "Flight recorder: " + name + " could not be written: " + e;
+        List<FlightRecorder> others;
+        synchronized (ALL) {
+            others = new ArrayList<>(ALL);
         }
+        String name = folder + "/" + fileName();
+        // Two failures must not write one file at the same time.
+        synchronized (FILES) {
+            written = true;
+            try {
+                write(name, json(failure));
+                for (FlightRecorder other : others) {
+                    // A communicator that has failed wrote its own file, at that moment.
+                    if (!other.written) {
+                        write(folder + "/" + other.fileName(), other.toJson());
+                    }
+                }
+                return "Flight recorder: " + name;
+            } catch (IOException | InvalidPathException e) {
+                System.getLogger("io.github.nccl4j")
+                        .log(Level.WARNING, "the flight recorder could not write " + name, e);
+                return "Flight recorder: " + name + " could not be written: " + e;
+            }
+        }
+    }
+
+    private static void write(String name, String json) throws IOException {
+        Path file = SystemText.path(name);
+        Files.createDirectories(file.getParent());
+        Files.writeString(file, json);
     }
 }

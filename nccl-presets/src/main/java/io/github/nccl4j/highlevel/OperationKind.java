@@ -128,6 +128,12 @@ record OperationKind(int code, String function, Shape shape, Peer peer, boolean 
         return isConfigured(code) ? of(code).function + "Config" : of(code).function;
     }
 
+    /** True if all ranks of the communicator make the call with a code. */
+    static boolean isCollective(int code) {
+        int plain = code & CONFIGURED - 1;
+        return plain <= Code.SCATTER || plain == Code.ALL_TO_ALLV;
+    }
+
     /** True if all ranks of the communicator call the operation, with arguments that must agree. */
     boolean isCollective() {
         return code <= SCATTER.code;

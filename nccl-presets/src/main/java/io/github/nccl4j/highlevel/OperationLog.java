@@ -40,12 +40,22 @@ final class OperationLog {
     /** Larger operator codes are recorded as this one: NCCL gives created operators random codes. */
     private static final int MAX_OP = 0xffff;
 
+    private static final int MAX_ATTEMPTS = 100;
+
     private static final VarHandle WORDS = MethodHandles.arrayElementVarHandle(long[].class);
 
     private final Gate gate;
     private final long[] words;
     private final int mask;
     private int groups;
+
+    /**
+     * Numbers of operations that are not collectives, before and after they were recorded: equal unless one is being recorded.
+     * Written by the holder of the pass.
+     */
+    private long transfersBegun;
+
+    private long transfersRecorded;
 
     /**
      * Wall-clock time in milliseconds since 1970 by the number of operations recorded until then, as far back as the
@@ -132,6 +142,10 @@ final class OperationLog {
         long[] target = words;
         int at = at(sequence);
         long before = sequence - 1;
+        boolean collective = OperationKind.isCollective(code);
+        if (!collective) {
+            transfersBegun++;
+        }
         int details = code << OPERATION | type << TYPE;
         // Orders these stores after those of the previous operation.
         VarHandle.storeStoreFence();
@@ -143,6 +157,10 @@ final class OperationLog {
             target[at + PEER_AND_GROUP] = (long) peer << 32 | group & 0xffffffffL;
             int extended = details | Math.min(op, MAX_OP) | MORE;
             WORDS.setRelease(target, at + HEAD, before << 32 | extended & 0xffffffffL);
+        }
+        if (!collective) {
+            VarHandle.storeStoreFence();
+            transfersRecorded++;
         }
     }
 
@@ -213,6 +231,28 @@ final class OperationLog {
             doneSequence[slot] = earlier;
             doneTime[slot] = time;
         }
+    }
+
+    /**
+     * Operations of one moment.
+     *
+     * @param entries the operations, oldest first
+     * @param collectives the number of collectives called until the last of them; -1 if operations were called meanwhile
+     */
+    record Snapshot(List<Entry> entries, long collectives) {}
+
+    /** Returns the operations in the log. May be called from any thread. */
+    Snapshot snapshot() {
+        Snapshot snapshot = null;
+        for (int attempt = 0; attempt < MAX_ATTEMPTS && (snapshot == null || snapshot.collectives < 0); attempt++) {
+            long before = transfersRecorded;
+            VarHandle.fullFence();
+            List<Entry> entries = entries();
+            VarHandle.fullFence();
+            long last = entries.isEmpty() ? 0 : entries.get(entries.size() - 1).sequence();
+            snapshot = new Snapshot(entries, before == transfersBegun ? last - before : -1);
+        }
+        return snapshot;
     }
 
     /** Returns the operations in the log, oldest first. May be called from any thread. */

@@ -5,10 +5,7 @@ import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.TcpStore;
-import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
@@ -22,7 +19,6 @@ import java.util.function.Supplier;
  */
 final class RankHandshake {
     private static final String SEPARATOR = "\n";
-    private static final Path HOST_NAME = Path.of("/proc/sys/kernel/hostname");
     private static final Duration REPORT_TIMEOUT = Duration.ofSeconds(5);
 
     /** Number of the next communicator of the job; all ranks create them in the same order. */
@@ -47,16 +43,7 @@ final class RankHandshake {
             boolean isAlone = device != OwnDevice.HOST && !SharedGpus.areAllowed(library);
             String gpu = isAlone ? Cuda.uuid(device) : "";
             String location = device == OwnDevice.HOST ? Device.host().toString() : Device.cudaName(device);
-            return new Description(library.engine().toString(), gpu, location + " of " + host());
-        }
-
-        /** Reads the kernel's name of the host: InetAddress would ask a name server, which can be slow. */
-        private static String host() {
-            try {
-                return Files.readString(HOST_NAME).strip();
-            } catch (IOException nameless) {
-                return "this host";
-            }
+            return new Description(library.engine().toString(), gpu, location + " of " + HostName.get());
         }
 
         byte[] bytes() {

@@ -1,5 +1,6 @@
 package io.github.nccl4j.tools;
 
+import io.github.nccl4j.tools.analyze.AnalyzeCommand;
 import io.github.nccl4j.tools.conformance.ConformanceCommand;
 import io.github.nccl4j.tools.launch.CommandErrors;
 import io.github.nccl4j.tools.launch.LauncherWatch;
@@ -70,6 +71,7 @@ public final class Main implements Callable<Integer> {
         commands.put("list", ListCommand::new);
         commands.put("check-header", CheckHeaderCommand::new);
         commands.put("doctor", DoctorCommand::new);
+        commands.put("analyze", AnalyzeCommand::new);
         commands.put("perf", PerfCommand::new);
         commands.put("plot", PlotCommand::new);
         commands.put("startup", StartupCommand::new);

@@ -58,6 +58,8 @@ class MainTest {
                 "perf alltoallv -np 1 --matrix /nonexistent | can't read the matrix: /nonexistent: no such file or folder",
                 "plot x -o x.gif | -o must end with .svg or .png: x.gif",
                 "plot x -o /nonexistent/x.svg | -o: no such folder: /nonexistent",
+                "analyze /nonexistent | no such folder: /nonexistent",
+                "analyze /tmp --late 0 | --late must be at least 1: 0",
                 "doctor --pid 0 | --pid must be at least 1: 0",
                 "doctor --timeout 0 | --timeout must be at least 1: 0",
                 "run 99 -n 4 | no such sample: '99'; there are NAMES",
@@ -82,7 +84,7 @@ class MainTest {
                         + message.replace("NAMES", Samples.names())
                                 .replace(
                                         "COMMANDS",
-                                        "run, list, check-header, doctor, perf, plot, startup, conformance, survival")
+                                        "run, list, check-header, doctor, analyze, perf, plot, startup, conformance, survival")
                                 .replace("RANKS", tooManyRanks()),
                 err.toString().lines().findFirst().orElse(""));
         assertEquals("", out.toString());

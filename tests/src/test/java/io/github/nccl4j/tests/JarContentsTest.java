@@ -70,7 +70,7 @@ class JarContentsTest {
                     "nccl-micrometer",
                     2,
                     OURS + "micrometer/" + NAME + "\\.(class|java)"),
-            new Rule(".*-sources\\.jar", "[a-z0-9_.-]+", 5, OURS + "(header|spark|tools)/.*\\.(java|sh)"),
+            new Rule(".*-sources\\.jar", "[a-z0-9_.-]+", 5, OURS + "(header|spark|tools)/.*\\.(html|java|sh)"),
             new Rule(
                     "nccl-" + VERSION + "\\.jar",
                     "nccl",
@@ -81,7 +81,7 @@ class JarContentsTest {
                     "META-INF/native-image/io\\.github\\.nccl4j/(nccl|highlevel)/(jni|reflect|resource)-config\\.json",
                     "module-info\\.class"),
             new Rule("nccl-header-" + VERSION + "\\.jar", "nccl-header", 20, OURS + "header/" + NAME + "\\.class"),
-            new Rule("nccl-tools-" + VERSION + "\\.jar", "nccl-tools", 20, OURS + "tools/.*\\.(class|sh)"),
+            new Rule("nccl-tools-" + VERSION + "\\.jar", "nccl-tools", 20, OURS + "tools/.*\\.(class|html|sh)"),
             new Rule(
                     "nccl-samples-" + VERSION + "\\.jar",
                     "nccl-samples",
@@ -112,7 +112,7 @@ class JarContentsTest {
                     "nccl4j-tools\\.jar",
                     "[a-z-]+",
                     100,
-                    OURS + ".*\\.(class|h|so|py|sh|txt)",
+                    OURS + ".*\\.(class|h|html|so|py|sh|txt)",
                     "org/bytedeco/javacpp/.*\\.(class|so|properties)",
                     "org/bytedeco/cuda/(cudart/|global/cudart|presets/cudart).*\\.class",
                     "org/bytedeco/cuda/linux-\\w+/libjnicudart\\.so",

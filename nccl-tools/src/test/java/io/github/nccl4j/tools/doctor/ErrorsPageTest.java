@@ -23,6 +23,9 @@ class ErrorsPageTest {
     private static final Path EXCEPTIONS = Path.of("../nccl-presets/src/main/java");
     private static final Path CHECKS = Path.of("src/main/java/io/github/nccl4j/tools/doctor");
 
+    private static final Path ANALYSIS = Path.of("src/main/java/io/github/nccl4j/tools/analyze");
+    private static final Pattern ANALYSIS_ID = Pattern.compile("Map\\.entry\\(\"([\\w.-]+)\", \"(NCCL4J-\\d{4})\"\\)");
+
     private static final Pattern SECTION =
             Pattern.compile("### (NCCL4J-\\d{4})\n\n`([\\w.-]+)`: (?:.*\n)*?.*\\.\n\n1\\. ");
     private static final Pattern EXCEPTION = Pattern.compile("class (\\w+Exception) extends (\\w+)");
@@ -95,8 +98,20 @@ class ErrorsPageTest {
                     .forEach(finding ->
                             expected.put(HelpIds.BY_FINDING.getOrDefault(finding.group(1), "none"), finding.group(1)));
         }
-        assertEquals(expected, sections(true));
         assertEquals(HelpIds.BY_FINDING.size(), expected.size(), "ids without a finding");
+        expected.putAll(findingsOfAnalyze());
+        assertEquals(expected, sections(true));
+    }
+
+    private static Map<String, String> findingsOfAnalyze() throws IOException {
+        Map<String, String> ids = new TreeMap<>();
+        String all = String.join("\n", sources(ANALYSIS));
+        ANALYSIS_ID.matcher(all).results().forEach(id -> {
+            ids.put(id.group(2), id.group(1));
+            // In the table, in the order of weights, and where the finding is made.
+            assertTrue(all.split(Pattern.quote("\"" + id.group(1) + "\""), -1).length > 3, id.group(1));
+        });
+        return ids;
     }
 
     @Test

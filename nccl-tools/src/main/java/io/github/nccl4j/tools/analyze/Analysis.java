@@ -1,0 +1,74 @@
+package io.github.nccl4j.tools.analyze;
+
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/**
+ * The analysis of a job. Immutable.
+ *
+ * @param job the records
+ * @param unreadable a message for each file that could not be read
+ * @param findings the findings, the most likely cause first
+ * @param stragglers the ranks that came last to collectives
+ * @param clocks by host: the microseconds by which its clock is ahead of that of the first host
+ * @param consequences the number of other operations in which ranks wait because of the findings
+ */
+record Analysis(
+        Job job,
+        List<String> unreadable,
+        List<Finding> findings,
+        List<Lateness.Straggler> stragglers,
+        Map<String, Long> clocks,
+        int consequences) {
+
+    /**
+     * Analyzes the newest job of a folder.
+     *
+     * @param threshold the shortest delay that counts as late, in microseconds
+     */
+    static Analysis of(RecordFolder folder, long threshold) {
+        Job job = Job.newestOf(folder.records());
+        List<Finding> findings = new ArrayList<>();
+        List<Blockage> blockages = new ArrayList<>();
+        Set<CommunicatorRecords> explained = new HashSet<>();
+        for (CommunicatorRecords communicator : job.communicators()) {
+            ArgumentCheck arguments = new ArgumentCheck(communicator);
+            findings.addAll(arguments.check());
+            TransferCheck transfers = new TransferCheck(communicator);
+            findings.addAll(transfers.findings());
+            if (arguments.firstDifference() < Long.MAX_VALUE
+                    || !transfers.findings().isEmpty()) {
+                explained.add(communicator);
+            }
+            blockages.addAll(transfers.blockages());
+            new CollectiveProgress(communicator)
+                    .blockage()
+                    .filter(blockage -> blockage.call().number() < arguments.firstDifference())
+                    .ifPresent(blockages::add);
+        }
+        blockages.forEach(blockage -> explained.add(blockage.communicator()));
+        WaitGraph graph = new WaitGraph(blockages);
+        findings.addAll(WaitFindings.of(graph));
+        ClockOffsets clocks = new ClockOffsets(job);
+        Lateness lateness = new Lateness(job, clocks, explained, threshold);
+        findings.addAll(lateness.findings());
+        findings.addAll(RecordFindings.of(job, folder.unreadable(), findings));
+        findings.sort(Comparator.comparingInt(finding -> HelpIds.BY_WEIGHT.indexOf(finding.id())));
+        return new Analysis(
+                job,
+                folder.unreadable(),
+                List.copyOf(findings),
+                lateness.stragglers(),
+                clocks.byHost(),
+                graph.consequences());
+    }
+
+    /** The exit code: 1 if there is a finding, else 0. */
+    int exitCode() {
+        return findings.isEmpty() ? 0 : 1;
+    }
+}

@@ -1,0 +1,24 @@
+package io.github.nccl4j.tools.analyze;
+
+import java.util.List;
+
+/**
+ * A result of the analysis. Immutable.
+ *
+ * @param id the identifier for programs, such as {@code rank.missing}; stable across releases
+ * @param ranks the ranks that caused it, as numbers of the job where these are known
+ * @param communicator the name or id of the communicator, or empty
+ * @param operation the number of the operation at the ranks that wait, or 0
+ * @param text the ranks and what they did, in one line
+ * @param reason the evidence, in one line
+ */
+record Finding(String id, List<Integer> ranks, String communicator, long operation, String text, String reason) {
+    Finding {
+        ranks = List.copyOf(ranks);
+    }
+
+    /** The id of the section of docs/errors.md about this finding. */
+    String helpId() {
+        return HelpIds.BY_FINDING.get(id);
+    }
+}

@@ -1,0 +1,112 @@
+package io.github.nccl4j.tools.analyze;
+
+import com.google.gson.stream.JsonWriter;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.StringWriter;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** A page that shows the operations of all ranks over time. It needs no network: the page contains its data and its program. */
+final class HtmlPage {
+    private static final String PAGE = "page.html";
+    private static final String DATA = "\"DATA\"";
+
+    private final Analysis analysis;
+    private final Lanes lanes;
+
+    /** The distinct texts of the operations, which are few. */
+    private final Map<String, Integer> texts = new LinkedHashMap<>();
+
+    private HtmlPage(Analysis analysis) {
+        this.analysis = analysis;
+        lanes = Lanes.of(analysis);
+    }
+
+    static String of(Analysis analysis) throws IOException {
+        try (InputStream page = HtmlPage.class.getResourceAsStream(PAGE)) {
+            return new String(page.readAllBytes(), StandardCharsets.UTF_8).replace(DATA, new HtmlPage(analysis).data());
+        }
+    }
+
+    private String data() throws IOException {
+        StringWriter text = new StringWriter();
+        JsonWriter json = new JsonWriter(text);
+        json.setHtmlSafe(true);
+        json.beginObject();
+        json.name("begin").value(lanes.begin() / 1000);
+        json.name("length").value((lanes.end() - lanes.begin()) / 1000);
+        json.name("operations").value(analysis.job().operations());
+        json.name("communicators").beginArray();
+        for (CommunicatorRecords communicator : analysis.job().communicators()) {
+            json.value(communicator.label());
+        }
+        json.endArray();
+        findings(json);
+        json.name("lanes").beginArray();
+        for (Lanes.Lane lane : lanes.all()) {
+            json.beginObject().name("rank").value(lane.rank()).name("place").value(lane.place());
+            json.name("culprit").value(lane.culprit());
+            json.name("calls").beginArray();
+            for (int number : calls(lane)) {
+                json.value(number);
+            }
+            json.endArray().endObject();
+        }
+        json.endArray();
+        json.name("texts").beginArray();
+        for (String one : texts.keySet()) {
+            json.value(one);
+        }
+        json.endArray();
+        json.endObject();
+        json.close();
+        return text.toString();
+    }
+
+    private void findings(JsonWriter json) throws IOException {
+        json.name("findings").beginArray();
+        for (Finding finding : analysis.findings()) {
+            json.beginObject().name("text").value(finding.text()).name("reason").value(finding.reason());
+            json.name("help").value(finding.helpId()).name("ranks").beginArray();
+            for (int rank : finding.ranks()) {
+                json.value(rank);
+            }
+            json.endArray().endObject();
+        }
+        json.endArray();
+    }
+
+    /**
+     * The operations of a rank, seven numbers each: communicator, text, sequence number, number of the collective, start and end in
+     * milliseconds after the beginning (-1 if unknown), 1 if done.
+     */
+    private List<Integer> calls(Lanes.Lane lane) {
+        List<Integer> numbers = new ArrayList<>();
+        List<CommunicatorRecords> communicators = analysis.job().communicators();
+        for (int communicator = 0; communicator < communicators.size(); communicator++) {
+            for (RankRecord record : lane.records()) {
+                if (communicators.get(communicator).of(record.rank()) != record) {
+                    continue;
+                }
+                for (Call call : record.calls()) {
+                    numbers.add(communicator);
+                    numbers.add(texts.computeIfAbsent(call.arguments(), one -> texts.size()));
+                    numbers.add((int) call.sequence());
+                    numbers.add((int) call.number());
+                    numbers.add(milliseconds(call.enqueued()));
+                    numbers.add(milliseconds(call.done()));
+                    numbers.add(call.isDone() ? 1 : 0);
+                }
+            }
+        }
+        return numbers;
+    }
+
+    private int milliseconds(long time) {
+        return time <= 1 ? -1 : (int) ((time - lanes.begin()) / 1000);
+    }
+}

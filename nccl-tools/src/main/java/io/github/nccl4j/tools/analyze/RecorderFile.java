@@ -1,0 +1,139 @@
+package io.github.nccl4j.tools.analyze;
+
+import com.google.gson.stream.JsonReader;
+import com.google.gson.stream.JsonToken;
+import com.google.gson.stream.MalformedJsonException;
+import java.io.EOFException;
+import java.io.IOException;
+import java.io.Reader;
+import java.nio.file.Path;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** Reads a file of nccl4j's flight recorder, also one that ends early. Used once. */
+final class RecorderFile {
+    /** The names that the recorder gives to its files: process, id and rank. */
+    private static final Pattern NAME = Pattern.compile("nccl4j-(\\d+)-(.+)-rank(\\d+)\\.json");
+
+    private final Path file;
+    private final RankRecord.Header header = new RankRecord.Header();
+    private final List<Call> calls = new ArrayList<>();
+
+    private RecorderFile(Path file) {
+        this.file = file;
+    }
+
+    /**
+     * Reads a record.
+     *
+     * @throws IOException if the file can't be read, or if neither its content nor its name contains the rank
+     */
+    static RankRecord read(Path file, Reader content) throws IOException {
+        return new RecorderFile(file).read(content);
+    }
+
+    private RankRecord read(Reader content) throws IOException {
+        Matcher name = NAME.matcher(file.getFileName().toString());
+        if (name.matches()) {
+            header.process = name.group(1);
+            header.communicator = name.group(2);
+            header.rank = Integer.parseInt(name.group(3));
+        }
+        boolean cut = false;
+        try (JsonReader json = new JsonReader(content)) {
+            json.beginObject();
+            while (json.hasNext()) {
+                field(json);
+            }
+            json.endObject();
+        } catch (EOFException | MalformedJsonException | IllegalStateException | NumberFormatException damaged) {
+            cut = true;
+        }
+        if (header.rank < 0) {
+            throw new IOException(file + " ends before the rank, and its name has no rank");
+        }
+        header.derived = header.communicator.contains(".");
+        boolean exact = header.collectives >= 0 && !cut;
+        return new RankRecord(
+                file,
+                header,
+                exact ? CollectiveNumbers.upTo(header.collectives, calls) : CollectiveNumbers.of(calls),
+                cut);
+    }
+
+    private void field(JsonReader json) throws IOException {
+        String name = json.nextName();
+        if (json.peek() == JsonToken.NULL) {
+            json.nextNull();
+            return;
+        }
+        switch (name) {
+            case "time" -> header.written = micros(json.nextString());
+            case "process" -> header.process = json.nextString();
+            case "host" -> header.host = json.nextString();
+            case "id" -> header.communicator = json.nextString();
+            case "name" -> header.name = json.nextString();
+            case "rank" -> header.rank = json.nextInt();
+            case "size" -> header.size = json.nextInt();
+            case "world" -> header.world = json.nextInt();
+            case "device" -> header.device = json.nextString();
+            case "state" -> header.state = json.nextString();
+            case "failure" -> header.failure = json.nextString();
+            case "recorded" -> header.recorded = json.nextLong();
+            case "collectives" -> header.collectives = json.nextLong();
+            case "operations" -> {
+                json.beginArray();
+                while (json.hasNext()) {
+                    calls.add(call(json));
+                }
+                json.endArray();
+            }
+            default -> json.skipValue();
+        }
+    }
+
+    private static Call call(JsonReader json) throws IOException {
+        long sequence = 0;
+        String function = "";
+        long count = -1;
+        String type = "";
+        String op = "";
+        int peer = -1;
+        long enqueued = 0;
+        long done = 0;
+        json.beginObject();
+        while (json.hasNext()) {
+            String name = json.nextName();
+            if (json.peek() == JsonToken.NULL) {
+                json.nextNull();
+                continue;
+            }
+            switch (name) {
+                case "sequence" -> sequence = json.nextLong();
+                case "function" -> function = json.nextString();
+                case "count" -> count = json.nextLong();
+                case "type" -> type = json.nextString();
+                case "op" -> op = json.nextString();
+                case "peer" -> peer = json.nextInt();
+                case "enqueued" -> enqueued = micros(json.nextString());
+                case "done" -> done = micros(json.nextString());
+                default -> json.skipValue();
+            }
+        }
+        json.endObject();
+        boolean differs = function.equals("ncclAlltoAllv");
+        return new Call(sequence, 0, function, differs ? -1 : count, type, op, peer, enqueued, done);
+    }
+
+    private static long micros(String time) {
+        try {
+            return ChronoUnit.MICROS.between(Instant.EPOCH, Instant.parse(time));
+        } catch (java.time.format.DateTimeParseException damaged) {
+            return 0;
+        }
+    }
+}

@@ -1,0 +1,297 @@
+package io.github.nccl4j.tools.analyze;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import io.github.nccl4j.tools.launch.ChildProcesses;
+import io.github.nccl4j.tools.support.Programs;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import picocli.CommandLine;
+
+/** The analysis of made records, and of a dump of torch. */
+@Timeout(600)
+class AnalyzeCommandTest {
+    private static final String SUM = "ncclAllReduce 64 int32 SUM";
+    private static final Path TORCH = Path.of("src/test/resources/io/github/nccl4j/tools/analyze/torch");
+
+    @TempDir
+    Path folder;
+
+    private final StringWriter out = new StringWriter();
+
+    private int analyze(String... arguments) {
+        out.getBuffer().setLength(0);
+        CommandLine command = new CommandLine(new AnalyzeCommand()).setOut(new PrintWriter(out));
+        command.setErr(new PrintWriter(out));
+        return command.execute(arguments);
+    }
+
+    private List<String> lines(int code) {
+        assertEquals(code, analyze(folder.toString()), out::toString);
+        return out.toString().lines().toList();
+    }
+
+    private MadeRecord rank(int rank) {
+        return new MadeRecord("w", rank, 3);
+    }
+
+    @Test
+    void equalRecordsHaveNoFinding() throws IOException {
+        for (int rank = 0; rank < 3; rank++) {
+            rank(rank).done(SUM).done("ncclBroadcast 8 int32 - 1").write(folder);
+        }
+        assertEquals("Nothing was found: 6 operations of 3 ranks in 1 communicator agree.", lines(0).get(0));
+    }
+
+    @Test
+    void callThatWasLeftOutIsNamed() throws IOException {
+        for (int rank = 0; rank < 3; rank++) {
+            MadeRecord record = rank(rank).done(SUM);
+            (rank == 1 ? record : record.done("ncclBroadcast 8 int32 - 0"))
+                    .done("ncclReduce 4 int32 SUM 2")
+                    .done("ncclAllGather 5 int8")
+                    .write(folder);
+        }
+        assertEquals(
+                "Rank 1 did not call ncclBroadcast of 8 int32 from rank 0 (operation 2) of communicator w, which ranks 0 and 2 "
+                        + "called [NCCL4J-0202]",
+                lines(1).get(0));
+    }
+
+    @Test
+    void collectivesAreMatchedByTheirOwnNumber() throws IOException {
+        // Only some ranks send, and the records have lost their beginnings.
+        rank(0).done("ncclSend 4 int8 - 1")
+                .done("ncclSend 4 int8 - 1")
+                .done(SUM)
+                .done("ncclAllGather 1 int8")
+                .drop(2)
+                .write(folder);
+        rank(1).done("ncclRecv 4 int8 - 0")
+                .done("ncclRecv 4 int8 - 0")
+                .done(SUM)
+                .done("ncclAllGather 1 int8")
+                .drop(1)
+                .write(folder);
+        rank(2).done(SUM).done("ncclAllGather 1 int8").write(folder);
+        lines(0);
+    }
+
+    @Test
+    void consequencesAreNotCauses() throws IOException {
+        rank(0).done(SUM).waits(SUM).write(folder);
+        rank(1).done(SUM).write(folder);
+        rank(2).done(SUM).write(folder);
+        new MadeRecord("w.0.0", 0, 2).process(101).waits("ncclAllGather 1 int8").write(folder);
+        new MadeRecord("w.0.0", 1, 2).process(102).write(folder);
+        List<String> lines = lines(1);
+        assertTrue(
+                lines.get(0).startsWith("Rank 2 did not come to ncclAllGather of 1 int8 (operation 1)"), out::toString);
+        assertTrue(lines.contains("1 other operations wait because of these."), out::toString);
+    }
+
+    @Test
+    void sendsThatWaitForEachOtherAreNamed() throws IOException {
+        rank(0).waits("ncclSend 4 int8 - 1").write(folder);
+        rank(1).waits("ncclSend 4 int8 - 0").write(folder);
+        rank(2).write(folder);
+        List<String> lines = lines(1);
+        assertTrue(lines.get(0).startsWith("Rank 0 waits in ncclSend of 4 int8 to rank 1"), out::toString);
+        assertTrue(lines.get(0).endsWith("[NCCL4J-0216]"), out::toString);
+    }
+
+    @Test
+    void sendAndReceiveOfDifferentSizesAreNamed() throws IOException {
+        rank(0).waits("ncclSend 4 int8 - 2").write(folder);
+        rank(1).write(folder);
+        rank(2).waits("ncclRecv 5 int8 - 0").write(folder);
+        assertTrue(
+                lines(1).get(0)
+                        .startsWith(
+                                "Rank 0 called ncclSend of 4 int8 to rank 2 (operation 1) and rank 2 ncclRecv of 5 int8"),
+                out::toString);
+    }
+
+    @Test
+    void operationThatAllCalledAlikeIsStuck() throws IOException {
+        for (int rank = 0; rank < 3; rank++) {
+            rank(rank).waits(SUM).failed("not done after PT5S").write(folder);
+        }
+        List<String> lines = lines(1);
+        assertTrue(lines.get(0).startsWith("Ranks 0-2 did not finish ncclAllReduce"), out::toString);
+        assertEquals("  The failure is: not done after PT5S.", lines.get(1));
+    }
+
+    @Test
+    void anyCutRecordIsNamed() throws IOException {
+        rank(0).done(SUM).done(SUM).write(folder);
+        rank(1).done(SUM).done(SUM).write(folder);
+        MadeRecord cut = rank(2).done(SUM).done(SUM);
+        Path file = cut.write(folder);
+        byte[] whole = Files.readAllBytes(file);
+        for (int length = 0; length < whole.length; length++) {
+            Files.write(file, java.util.Arrays.copyOf(whole, length));
+            assertTrue(
+                    lines(1).get(0).startsWith("Rank 2's record of communicator w is cut off after "), out::toString);
+        }
+    }
+
+    @Test
+    void rankThatCameAfterTheFailureIsLate() throws IOException {
+        rank(0).done(SUM).waits(SUM).failed("not done after PT5S").write(folder);
+        rank(1).done(SUM).waits(SUM).failed("not done after PT5S").write(folder);
+        rank(2).done(SUM).late(SUM, 6000).write(folder);
+        List<String> lines = lines(1);
+        assertTrue(
+                lines.get(0).startsWith("Rank 2 came 6.000 s after the other ranks to ncclAllReduce"), out::toString);
+        assertTrue(lines.get(0).endsWith("[NCCL4J-0209]"), out::toString);
+    }
+
+    @Test
+    void delayIsNotTheCauseIfARankIsMissing() throws IOException {
+        rank(0).done(SUM)
+                .late(SUM, 500)
+                .waits(SUM)
+                .failed("not done after PT5S")
+                .write(folder);
+        rank(1).done(SUM).done(SUM).waits(SUM).failed("not done after PT5S").write(folder);
+        rank(2).done(SUM).done(SUM).write(folder);
+        assertTrue(lines(1).get(0).startsWith("Rank 2 did not come to ncclAllReduce"), out::toString);
+        assertFalse(out.toString().contains("[NCCL4J-0209]"), out::toString);
+    }
+
+    @Test
+    void missingRecordIsNamed() throws IOException {
+        rank(0).done(SUM).write(folder);
+        rank(2).done(SUM).write(folder);
+        assertTrue(lines(1).get(0).startsWith("Rank 1 has no record of communicator w"), out::toString);
+    }
+
+    @Test
+    void earlierJobsAreLeftOut() throws IOException {
+        new MadeRecord("old", 0, 2)
+                .process(900)
+                .host("node0", -100_000)
+                .waits(SUM)
+                .write(folder);
+        for (int rank = 0; rank < 3; rank++) {
+            rank(rank).done(SUM).write(folder);
+        }
+        assertTrue(lines(0).contains("Left out: 1 records of earlier jobs in the folder."), out::toString);
+    }
+
+    @Test
+    void clocksOfHostsAreCorrected() throws IOException {
+        for (int rank = 0; rank < 3; rank++) {
+            MadeRecord record = rank(rank).host("node" + rank, rank == 2 ? 5000 : 0);
+            for (int i = 0; i < 10; i++) {
+                record.late(SUM, rank == 1 ? 300 : 0);
+            }
+            record.write(folder);
+        }
+        List<String> lines = lines(1);
+        assertTrue(lines.get(0).startsWith("Rank 1 came last to 10 of 10 collectives, 0.300 s after"), out::toString);
+        assertTrue(out.toString().contains("that of node2 is 5.000 s ahead"), out::toString);
+    }
+
+    @Test
+    void dumpsOfTorchAreRead() {
+        assertEquals(1, analyze(TORCH.toString()), out::toString);
+        List<String> lines = out.toString().lines().toList();
+        assertTrue(
+                lines.get(0)
+                        .startsWith("Rank 2 did not come to all_reduce of 32 Double (operation 5) of communicator "
+                                + "'the default group', in which ranks 0 and 1 wait since "),
+                out::toString);
+        assertTrue(
+                lines.get(1).startsWith("  Rank 2's last operation is broadcast of 1000 Float (operation 4)"),
+                out::toString);
+    }
+
+    @Test
+    void folderWithoutRecordsIsRefused() throws IOException {
+        Files.writeString(folder.resolve("other.json"), "{\"a\": 1}");
+        assertEquals(2, analyze(folder.toString()));
+        assertTrue(out.toString().contains(" has no records: set -Dnccl4j.recorder.dump"), out::toString);
+        Files.write(folder.resolve("trace_0"), new byte[] {(byte) 0x80, 2, '}'});
+        assertEquals(2, analyze(folder.toString()));
+        assertTrue(
+                out.toString().contains("trace_0 is a pickle, which is a program; let torch write JSON"),
+                out::toString);
+    }
+
+    @Test
+    void jsonAndTraceHaveTheFindings() throws IOException {
+        rank(0).done(SUM).waits(SUM).write(folder);
+        rank(1).done(SUM).waits(SUM).write(folder);
+        rank(2).done(SUM).write(folder);
+        Path trace = folder.resolve("trace");
+        assertEquals(1, analyze(folder.toString(), "--json", "--perfetto", trace.toString()), out::toString);
+        assertEquals(1, out.toString().lines().count());
+        JsonObject json = JsonParser.parseString(out.toString()).getAsJsonObject();
+        assertEquals("finding", json.get("status").getAsString());
+        JsonObject finding = json.getAsJsonArray("findings").get(0).getAsJsonObject();
+        assertEquals("rank.missing", finding.get("id").getAsString());
+        assertEquals("[2]", finding.get("ranks").toString());
+        assertEquals(2, finding.get("operation").getAsInt());
+        String events = Files.readString(trace);
+        // 3 processes with 1 thread, 5 operations and the finding.
+        assertEquals(
+                12,
+                JsonParser.parseString(events)
+                        .getAsJsonObject()
+                        .getAsJsonArray("traceEvents")
+                        .size());
+    }
+
+    /** Opens the page in a browser and returns the document after its program has run. */
+    private String open(Path page, String view) throws IOException, InterruptedException {
+        Programs.require("chromium", "chromium");
+        Process browser = ChildProcesses.start(new ProcessBuilder(
+                        "chromium",
+                        "--headless",
+                        "--no-sandbox",
+                        "--disable-gpu",
+                        "--user-data-dir=" + folder.resolve("browser"),
+                        "--window-size=1400,850",
+                        "--virtual-time-budget=5000",
+                        "--dump-dom",
+                        page.toUri() + view)
+                .redirectError(ProcessBuilder.Redirect.DISCARD));
+        String document = new String(browser.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        browser.waitFor();
+        return document;
+    }
+
+    @Test
+    void pageDrawsAllRanks() throws Exception {
+        int ranks = 1000;
+        for (int rank = 0; rank < ranks; rank++) {
+            MadeRecord record = new MadeRecord("w", rank, ranks);
+            for (int i = 0; i < 99; i++) {
+                record.done(SUM);
+            }
+            (rank == 617 ? record : record.waits("ncclBroadcast 1 int8 - 0")).write(folder);
+        }
+        Path page = folder.resolve("page.html");
+        assertEquals(1, analyze(folder.toString(), "--html", page.toString()), out::toString);
+        assertFalse(Files.readString(page).matches("(?s).*(src|href)=.*"), "the page must not load anything");
+        for (String view : List.of("", "#view=0")) {
+            String document = open(page, view);
+            assertTrue(document.contains("data-drawn=\"1000\""), () -> document.substring(0, 3000));
+            assertTrue(document.contains("Rank 617 did not come to ncclBroadcast of 1 int8 from rank 0"));
+        }
+    }
+}

@@ -1,0 +1,222 @@
+package io.github.nccl4j.tools.analyze;
+
+import io.github.nccl4j.highlevel.Communicator;
+import io.github.nccl4j.highlevel.CudaStream;
+import io.github.nccl4j.highlevel.Device;
+import io.github.nccl4j.highlevel.DeviceBuffer;
+import io.github.nccl4j.highlevel.Element.Float32;
+import io.github.nccl4j.highlevel.Element.Int32;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.FlightRecorder;
+import io.github.nccl4j.highlevel.ReduceOp;
+import io.github.nccl4j.launch.RankInfo;
+import io.github.nccl4j.launch.Rendezvous;
+import io.github.nccl4j.launch.TcpStore;
+import io.github.nccl4j.library.NcclException;
+import io.github.nccl4j.tools.launch.Signals;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.Stream;
+
+/** A rank of a job that makes one mistake after another, each with a new communicator and a folder for its records. */
+public final class FaultyRank {
+    /** The mistakes, in this order; the last one costs a rank its life. */
+    static final List<String> FAULTS = List.of(
+            "missing-call",
+            "other-function",
+            "other-type",
+            "other-count",
+            "other-root",
+            "other-reduction",
+            "communicator-order",
+            "slow",
+            "missing-receive",
+            "crashed-dump",
+            "stopped",
+            "killed");
+
+    private static final CudaStream STREAM = CudaStream.defaultOf(Device.host());
+    private static final Duration LIMIT = Duration.ofMinutes(2);
+    private static final int CULPRIT = 2;
+
+    private final int rank;
+    private final Rendezvous job;
+    private final Path folder;
+    private final DeviceBuffer<Int32> ints = Device.host().allocate(ElementType.INT32, 64);
+    private final DeviceBuffer<Float32> floats = Device.host().allocate(ElementType.FLOAT32, 64);
+
+    private FaultyRank(RankInfo self, Path folder) {
+        rank = self.rank();
+        job = TcpStore.ofProcess(self, LIMIT);
+        this.folder = folder;
+    }
+
+    /**
+     * Makes the mistakes.
+     *
+     * @param args the folder for the folders of the records
+     * @throws Exception if a rank fails in another way than it should
+     */
+    public static void main(String[] args) throws Exception {
+        FaultyRank self = new FaultyRank(RankInfo.fromEnvironment(), Path.of(args[0]));
+        for (String fault : FAULTS) {
+            self.run(fault);
+        }
+        Runtime.getRuntime().halt(0);
+    }
+
+    private boolean isCulprit() {
+        return rank == CULPRIT;
+    }
+
+    private void run(String fault) throws IOException, InterruptedException {
+        System.setProperty("nccl4j.recorder.dump", folder.resolve(fault).toString());
+        Communicator communicator = Communicator.builder()
+                .device(Device.host())
+                .deadline(Duration.ofMillis(fault.equals("slow") ? 60_000 : 1500))
+                .fromEnvironment();
+        try {
+            for (int i = 0; i < 3; i++) {
+                communicator.allReduce(ints, ReduceOp.SUM, STREAM);
+            }
+            communicator.work(STREAM).await();
+            make(fault, communicator);
+        } catch (NcclException expected) {
+            System.out.println(
+                    fault + ": " + expected.getMessage().lines().findFirst().orElse(""));
+        }
+        communicator.abort();
+        if (!fault.equals("killed")) {
+            job.barrier("done-" + fault, LIMIT);
+        }
+    }
+
+    private void make(String fault, Communicator communicator) throws IOException, InterruptedException {
+        switch (fault) {
+            case "missing-call" -> {
+                try {
+                    if (!isCulprit()) {
+                        communicator.allReduce(ints, ReduceOp.SUM, STREAM);
+                        communicator.work(STREAM).await();
+                    }
+                } finally {
+                    // The program of the other rank does something else meanwhile; it writes its record on request.
+                    job.barrier("waited", LIMIT);
+                    FlightRecorder.dumpAll(dumps());
+                }
+            }
+            case "other-function" -> {
+                if (isCulprit()) {
+                    communicator.broadcast(ints, 0, STREAM);
+                } else {
+                    communicator.allReduce(ints, ReduceOp.SUM, STREAM);
+                }
+            }
+            case "other-type" -> {
+                if (isCulprit()) {
+                    communicator.allReduce(floats, ReduceOp.SUM, STREAM);
+                } else {
+                    communicator.allReduce(ints, ReduceOp.SUM, STREAM);
+                }
+            }
+            case "other-count" -> communicator.allReduce(ints.slice(0, isCulprit() ? 32 : 64), ReduceOp.SUM, STREAM);
+            case "other-root" -> communicator.broadcast(ints, isCulprit() ? 1 : 0, STREAM);
+            case "other-reduction" -> communicator.allReduce(ints, isCulprit() ? ReduceOp.MAX : ReduceOp.SUM, STREAM);
+            case "communicator-order" -> {
+                try (Communicator other = communicator.split(0, rank)) {
+                    (isCulprit() ? other : communicator).allReduce(ints, ReduceOp.SUM, STREAM);
+                    (isCulprit() ? communicator : other).allReduce(ints, ReduceOp.SUM, STREAM);
+                }
+            }
+            case "missing-receive" -> {
+                try {
+                    if (rank == 0) {
+                        communicator.send(ints, CULPRIT, STREAM);
+                        communicator.work(STREAM).await();
+                    }
+                } finally {
+                    job.barrier("sent", LIMIT);
+                    FlightRecorder.dumpAll(dumps());
+                }
+            }
+            case "slow" -> {
+                for (int i = 0; i < 4; i++) {
+                    if (isCulprit()) {
+                        Thread.sleep(400);
+                    }
+                    communicator.allReduce(ints, ReduceOp.SUM, STREAM);
+                    communicator.work(STREAM).await();
+                }
+                FlightRecorder.dumpAll(dumps());
+            }
+            case "crashed-dump" -> {
+                if (isCulprit()) {
+                    FlightRecorder.dumpAll(dumps());
+                    cutOwnRecord();
+                } else {
+                    communicator.allReduce(ints, ReduceOp.SUM, STREAM);
+                    communicator.work(STREAM).await();
+                }
+            }
+            case "stopped" -> {
+                long pid = ProcessHandle.current().pid();
+                List<byte[]> all = job.gather("pids", Long.toString(pid).getBytes(StandardCharsets.UTF_8), LIMIT);
+                if (isCulprit()) {
+                    // Once it continues, it must not write a record.
+                    System.clearProperty("nccl4j.recorder.dump");
+                    Signals.send("STOP", pid);
+                    return;
+                }
+                try {
+                    communicator.allReduce(ints, ReduceOp.SUM, STREAM);
+                    communicator.work(STREAM).await();
+                } finally {
+                    if (rank == 0) {
+                        // The other ranks ask the stopped one, too.
+                        awaitRecords();
+                        Signals.send("CONT", Long.parseLong(new String(all.get(CULPRIT), StandardCharsets.UTF_8)));
+                    }
+                }
+            }
+            case "killed" -> {
+                if (isCulprit()) {
+                    Signals.send("KILL", ProcessHandle.current().pid());
+                }
+                communicator.allReduce(ints, ReduceOp.SUM, STREAM);
+                communicator.work(STREAM).await();
+            }
+            default -> throw new IllegalArgumentException(fault);
+        }
+    }
+
+    private static Path dumps() {
+        return Path.of(System.getProperty("nccl4j.recorder.dump"));
+    }
+
+    /** Leaves the first part of this rank's file, as a process does that ends while it writes. */
+    private static void cutOwnRecord() throws IOException {
+        for (Path file : records()) {
+            if (file.toString().endsWith("-rank" + CULPRIT + ".json")) {
+                byte[] whole = Files.readAllBytes(file);
+                Files.write(file, Arrays.copyOf(whole, whole.length * 3 / 4));
+            }
+        }
+    }
+
+    private static void awaitRecords() throws IOException, InterruptedException {
+        while (!Files.isDirectory(dumps()) || records().size() < 3) {
+            Thread.sleep(1);
+        }
+    }
+
+    private static List<Path> records() throws IOException {
+        try (Stream<Path> files = Files.list(dumps())) {
+            return files.toList();
+        }
+    }
+}
