@@ -277,7 +277,7 @@ public final class CommunicatorBuilder {
     }
 
     private Communicator create(Rendezvous rendezvous, OwnDevice own) {
-        PeerWatch peers = new PeerWatch(Watchdog::wake);
+        PeerWatch peers = new PeerWatch();
         // From now on the end of this process is a loss for the others.
         Membership creating = peers.enter(rendezvous, "creating", rendezvous.rank());
         try {
@@ -335,7 +335,7 @@ public final class CommunicatorBuilder {
     }
 
     private Communicator create(List<UniqueId> ids, int rank, int size, Device on) {
-        return create(ids, rank, size, on, new PeerWatch(Watchdog::wake));
+        return create(ids, rank, size, on, new PeerWatch());
     }
 
     private Communicator create(List<UniqueId> ids, int rank, int size, Device on, PeerWatch peers) {

@@ -106,7 +106,7 @@ final class CommunicatorCore
     private RankStatusQuery statusQuery;
 
     /** The lost ranks, as the rendezvous reports them. Not volatile, like the handle. */
-    private PeerWatch peers = new PeerWatch(Watchdog::wake);
+    private PeerWatch peers = new PeerWatch();
 
     private boolean watched;
 

@@ -13,8 +13,8 @@ import java.util.List;
 
 /**
  * Watchdog of all communicators of the process. One thread, which ends when there is no communicator, checks whether
- * NCCL has found an error, whether the store has reported a lost rank, whether a thread is in a call past the deadline or despite an interrupt, and whether work is
- * late for which no thread waits.
+ * NCCL has found an error, whether the store has reported a lost rank, whether a thread is in a call past the deadline or
+ * despite an interrupt, and whether work is late for which no thread waits.
  *
  * <p>The thread only checks, and adds no cost to threads that make calls. A failure is handled in a thread of its own,
  * since that may take long.
@@ -167,15 +167,11 @@ final class Watchdog {
         }
     }
 
-    /** Makes the next check soon. */
-    static void wake() {
-        LOOP.wake();
-    }
-
     /** Watches a communicator and its work until it has ended. */
     static void watch(CommunicatorStreams streams) {
         streams.core().operationLog().tick(System.currentTimeMillis());
         LOOP.add(new Watched(streams));
+        streams.core().peers().onLoss(LOOP::wake);
     }
 
     private static boolean tryCheck(Watched one, long now, long time) {

@@ -33,6 +33,7 @@ class JavadocSnippetsTest {
     private static final String LAUNCH = """
             import io.github.nccl4j.highlevel.*;
             import io.github.nccl4j.launch.*;
+            import java.net.InetAddress;
             import java.nio.charset.StandardCharsets;
             import java.time.Duration;
             import java.util.*;

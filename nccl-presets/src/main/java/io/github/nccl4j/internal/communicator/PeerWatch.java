@@ -16,21 +16,30 @@ import java.util.stream.Collectors;
  * none. Has no reference to the communicator, which must stay collectable. Thread-safe.
  */
 public final class PeerWatch implements AutoCloseable {
-    private final Runnable onLoss;
     private final List<Membership> memberships = new ArrayList<>();
     private final Map<Integer, LostRank> lost = new TreeMap<>();
     private boolean closed;
+    private Runnable onLoss = () -> {};
 
     /** The number of lost ranks. Written under the lock. */
     private volatile int count;
 
+    /** Creates a watch without ranks. */
+    public PeerWatch() {}
+
     /**
-     * Creates a watch without ranks.
+     * Sets what is called after each loss from now on, by the thread of the store, and now if ranks are lost already.
      *
-     * @param onLoss called after each loss, by the thread of the store; must not block
+     * @param action must not block
      */
-    public PeerWatch(Runnable onLoss) {
-        this.onLoss = onLoss;
+    public void onLoss(Runnable action) {
+        synchronized (this) {
+            onLoss = action;
+            if (lost.isEmpty()) {
+                return;
+            }
+        }
+        action.run();
     }
 
     /**
@@ -64,14 +73,16 @@ public final class PeerWatch implements AutoCloseable {
     }
 
     private void add(LostRank rank) {
+        Runnable action;
         synchronized (this) {
             if (closed || lost.putIfAbsent(rank.rank(), rank) != null) {
                 return;
             }
             count = lost.size();
             notifyAll();
+            action = onLoss;
         }
-        onLoss.run();
+        action.run();
     }
 
     /** The number of ranks that are lost. Cheap: threads that wait call it in a loop. */

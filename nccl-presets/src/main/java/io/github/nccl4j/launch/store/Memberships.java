@@ -11,6 +11,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -24,6 +25,9 @@ import java.util.function.Consumer;
 final class Memberships {
     /** Limit for the wait until the thread of the connection has sent a request. */
     private static final long SEND_SECONDS = 1;
+
+    /** Limit for the wait until the store has entered this rank. */
+    private static final long ANSWER_SECONDS = 1;
 
     private final StoreSession store;
     private final Map<String, Entry> open = new ConcurrentHashMap<>();
@@ -41,8 +45,20 @@ final class Memberships {
         if (open.putIfAbsent(group, entry) != null) {
             throw new IllegalArgumentException("a rank must be a member of a group once: " + group);
         }
-        store.requestAsync(Wire.Operation.ENTER, new Wire.Frame().text(group).number32(number));
+        awaitEntered(store.requestAsync(
+                Wire.Operation.ENTER, new Wire.Frame().text(group).number32(number)));
         return entry;
+    }
+
+    /** Waits until the store has entered the rank, so that no process can end unnoticed between that and its next call. */
+    private static void awaitEntered(CompletableFuture<?> response) {
+        try {
+            response.get(ANSWER_SECONDS, TimeUnit.SECONDS);
+        } catch (ExecutionException | TimeoutException ended) {
+            // The end of the connection is reported to the listener.
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+        }
     }
 
     /** Handles a notice of the store. In the thread of the connection. */
