@@ -147,7 +147,9 @@ final class BatchLaunch {
 
     /** A communicator of which a rank is lost. */
     private Optional<CommunicatorCore> withLostRank() {
-        return communicators().stream().filter(one -> one.calls().isInVain()).findFirst();
+        return communicators().stream()
+                .filter(one -> one.calls().mayWaitForLostRank())
+                .findFirst();
     }
 
     /** True if an operation uses the default stream, in which the host engine waits for other ranks within the call. */

@@ -74,12 +74,12 @@ final class BlockingCall {
      * Makes the call and waits for its result. An interrupt ends the wait and leaves the thread's interrupt status set.
      *
      * @param name the name of the thread
-     * @param isVain true once the call may wait for a rank that is lost, which ends the wait; polled
+     * @param waitsForLostRank true once the call may wait for a rank that is lost, which ends the wait; polled
      * @param late gets the result of a call that returns after the caller stopped waiting
      */
-    static int run(String name, Duration timeout, IntSupplier call, BooleanSupplier isVain, IntConsumer late)
+    static int run(String name, Duration timeout, IntSupplier call, BooleanSupplier waitsForLostRank, IntConsumer late)
             throws AbandonedException {
-        return run(name, timeout, call, isVain, late, true);
+        return run(name, timeout, call, waitsForLostRank, late, true);
     }
 
     /**
@@ -94,18 +94,18 @@ final class BlockingCall {
             String name,
             Duration timeout,
             IntSupplier call,
-            BooleanSupplier isVain,
+            BooleanSupplier waitsForLostRank,
             IntConsumer late,
             boolean interruptibly)
             throws AbandonedException {
         LAST_ERROR.remove();
         BlockingCall one = new BlockingCall();
         DaemonThreads.start("nccl4j " + name, () -> one.runHere(call, late));
-        if (!one.await(Timeouts.nanoseconds(timeout), isVain, interruptibly) && one.abandon()) {
+        if (!one.await(Timeouts.nanoseconds(timeout), waitsForLostRank, interruptibly) && one.abandon()) {
             throw new AbandonedException(
                     interruptibly && Thread.currentThread().isInterrupted()
                             ? Abandonment.INTERRUPTED
-                            : isVain.getAsBoolean() ? Abandonment.RANK_LOST : Abandonment.LATE);
+                            : waitsForLostRank.getAsBoolean() ? Abandonment.RANK_LOST : Abandonment.LATE);
         }
         return one.outcome();
     }
@@ -228,7 +228,7 @@ final class BlockingCall {
         }
     }
 
-    private boolean await(long nanoseconds, BooleanSupplier isVain, boolean interruptibly) {
+    private boolean await(long nanoseconds, BooleanSupplier waitsForLostRank, boolean interruptibly) {
         long start = System.nanoTime();
         boolean interrupted = false;
         try {
@@ -238,7 +238,7 @@ final class BlockingCall {
                     if (finished.await(Math.min(left, POLL_NANOSECONDS), TimeUnit.NANOSECONDS)) {
                         return true;
                     }
-                    if (left <= POLL_NANOSECONDS || isVain.getAsBoolean()) {
+                    if (left <= POLL_NANOSECONDS || waitsForLostRank.getAsBoolean()) {
                         return false;
                     }
                 } catch (InterruptedException e) {

@@ -95,7 +95,7 @@ final class Creation implements Deferred {
                             function,
                             first.deadline(),
                             () -> first.calls().onDevice(() -> callInGroup(creations)),
-                            first.calls()::isInVain,
+                            first.calls()::mayWaitForLostRank,
                             late -> creations.forEach(creation -> creation.made.abortLate()))
                     : first.calls().onDevice(() -> callInGroup(creations));
             if (result != nccl.ncclSuccess && result != nccl.ncclInProgress) {

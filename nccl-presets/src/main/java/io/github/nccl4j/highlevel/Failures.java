@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.highlevel.BlockingCall.Abandonment;
 import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.communicator.RankStatusQuery;
 import io.github.nccl4j.internal.memory.StalledDevices;
@@ -24,12 +25,6 @@ import java.util.stream.Stream;
  */
 final class Failures {
 
-    private enum Ending {
-        LATE,
-        INTERRUPTED,
-        RANK_LOST
-    }
-
     /** Time that the store has to name a lost rank after NCCL has reported a loss. */
     private static final Duration STORE_PATIENCE = Duration.ofMillis(400);
 
@@ -46,7 +41,7 @@ final class Failures {
     private final AtomicBoolean dumped = new AtomicBoolean();
 
     /** Why the watchdog ended a call of another thread, which then gets an error from NCCL; else null. */
-    private volatile Ending ending;
+    private volatile Abandonment ending;
 
     /** Number of failures that may leave work on the device forever. Guarded by the core, as its state is. */
     private int stalls;
@@ -90,12 +85,12 @@ final class Failures {
 
     /** Returns the exception for an error, after the policy was called. */
     RuntimeException failed(int result, String function, String description) {
-        Ending reason = ending;
-        if (reason == Ending.LATE) {
+        Abandonment reason = ending;
+        if (reason == Abandonment.LATE) {
             return timeout(function, description, core.deadline());
-        } else if (reason == Ending.INTERRUPTED) {
+        } else if (reason == Abandonment.INTERRUPTED) {
             return interruption(description);
-        } else if (reason == Ending.RANK_LOST) {
+        } else if (reason == Abandonment.RANK_LOST) {
             return remote(function, description);
         }
         boolean misuse = result == nccl.ncclInvalidArgument || result == nccl.ncclInvalidUsage;
@@ -135,12 +130,12 @@ final class Failures {
     }
 
     /** Returns the exception for a call for which the caller has stopped to wait, after the policy was called. */
-    NcclException abandoned(BlockingCall.Abandonment reason, String function) {
+    NcclException abandoned(Abandonment reason, String function) {
         return abandoned(reason, function, function);
     }
 
-    /** As {@link #abandoned(BlockingCall.Abandonment, String)}, with a description of the call. */
-    NcclException abandoned(BlockingCall.Abandonment reason, String function, String description) {
+    /** As {@link #abandoned(Abandonment, String)}, with a description of the call. */
+    NcclException abandoned(Abandonment reason, String function, String description) {
         return switch (reason) {
             case LATE -> timedOut(function, description, core.deadline());
             case INTERRUPTED -> interrupted(description);
@@ -292,7 +287,7 @@ final class Failures {
 
     /** Ends a call of another thread that may wait for a lost rank. */
     void endCallOfLostRank() {
-        ending = Ending.RANK_LOST;
+        ending = Abandonment.RANK_LOST;
         reported = true;
         OperationLog.Entry last = core.operationLog().last();
         report(remote(last.function(), last.describe()));
@@ -318,7 +313,7 @@ final class Failures {
 
     /** Ends a call of another thread that has exceeded the deadline. */
     void endLateCall() {
-        ending = Ending.LATE;
+        ending = Abandonment.LATE;
         OperationLog.Entry last = core.operationLog().last();
         report(timeout(last.function(), last.describe(), core.deadline()));
         endCall(false);
@@ -326,7 +321,7 @@ final class Failures {
 
     /** Ends a call of another thread that was interrupted. */
     void endInterruptedCall() {
-        ending = Ending.INTERRUPTED;
+        ending = Abandonment.INTERRUPTED;
         remember(interruption(core.operationLog().last().describe()));
         endCall(true);
     }

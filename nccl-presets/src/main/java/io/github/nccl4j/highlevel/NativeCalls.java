@@ -92,7 +92,7 @@ final class NativeCalls {
         if (core.isBlocking()) {
             try {
                 result = BlockingCall.run(
-                        function, core.deadline(), () -> onDevice(call::getAsInt), this::isInVain, code -> {
+                        function, core.deadline(), () -> onDevice(call::getAsInt), this::mayWaitForLostRank, code -> {
                             if (code == nccl.ncclSuccess) {
                                 late.run();
                             }
@@ -154,7 +154,7 @@ final class NativeCalls {
                         }
                         return onDevice(() -> call.applyAsInt(core.handle()));
                     },
-                    this::isInVain,
+                    this::mayWaitForLostRank,
                     late -> {});
         } catch (BlockingCall.AbandonedException e) {
             throw givenUp(e, function);
@@ -168,7 +168,7 @@ final class NativeCalls {
     }
 
     /** True if a rank is lost for which a call may wait. */
-    boolean isInVain() {
+    boolean mayWaitForLostRank() {
         return core.peers().count() > tolerated;
     }
 
@@ -194,7 +194,7 @@ final class NativeCalls {
                 // The call continues and will write its results.
                 core.markStuck();
             }
-            if (!Thread.currentThread().isInterrupted() && isInVain()) {
+            if (!Thread.currentThread().isInterrupted() && mayWaitForLostRank()) {
                 throw core.failures().rankLost(function, description);
             }
             throw Thread.currentThread().isInterrupted()
@@ -216,7 +216,7 @@ final class NativeCalls {
             int result = poll();
             if (result != nccl.ncclInProgress
                     || System.nanoTime() - start > nanoseconds
-                    || isInVain()
+                    || mayWaitForLostRank()
                     || Thread.currentThread().isInterrupted()) {
                 return result;
             }

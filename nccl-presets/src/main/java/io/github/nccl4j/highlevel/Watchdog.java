@@ -126,7 +126,7 @@ final class Watchdog {
 
         /** Ends a call that may wait for a lost rank; reports the loss if no thread waits. */
         private void checkRanks(CommunicatorCore core, long now) {
-            if (lossHandled || !core.calls().isInVain()) {
+            if (lossHandled || !core.calls().mayWaitForLostRank()) {
                 return;
             }
             loss = loss == 0 ? now : loss;

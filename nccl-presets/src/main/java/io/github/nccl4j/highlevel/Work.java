@@ -221,7 +221,7 @@ public final class Work {
 
     /** Throws if NCCL reports an error, or the store a lost rank. */
     private void checkErrors() {
-        if (core.calls().isInVain()) {
+        if (core.calls().mayWaitForLostRank()) {
             markLate();
             throw core.failures().rankLostDuringWork(last.function(), toString());
         }

@@ -39,15 +39,7 @@ final class ArgumentCheck {
 
     /** Returns the differences; a rank that differed once is not compared any more. */
     List<Finding> check() {
-        long first = Long.MAX_VALUE;
-        long last = 0;
-        for (RankRecord record : communicator.records()) {
-            first = Math.min(first, record.firstNumber());
-            last = Math.max(last, record.lastNumber());
-        }
-        for (long number = first; number <= last; number++) {
-            compare(number);
-        }
+        communicator.numbers().forEach(this::compare);
         return findings;
     }
 

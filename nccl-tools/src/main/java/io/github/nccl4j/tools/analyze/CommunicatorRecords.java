@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.NavigableMap;
 import java.util.TreeMap;
 import java.util.stream.IntStream;
+import java.util.stream.LongStream;
 
 /** The records of one communicator by rank. */
 final class CommunicatorRecords {
@@ -64,6 +65,17 @@ final class CommunicatorRecords {
                 .filter(rank -> !byRank.containsKey(rank))
                 .boxed()
                 .toList();
+    }
+
+    /** The numbers of the collectives, from the first to the last that a record has. */
+    LongStream numbers() {
+        long first = byRank.values().stream()
+                .mapToLong(RankRecord::firstNumber)
+                .min()
+                .orElse(Long.MAX_VALUE);
+        long last =
+                byRank.values().stream().mapToLong(RankRecord::lastNumber).max().orElse(0);
+        return LongStream.iterate(first, number -> number <= last, number -> number + 1);
     }
 
     /** True if the communicator was not derived from another one: its ranks are those of the job. */

@@ -26,7 +26,7 @@ final class HelpIds {
             Map.entry("record.cut", "NCCL4J-0215"),
             Map.entry("transfer.order", "NCCL4J-0216"));
 
-    /** The ids in the order of a report: a finding is often the cause of those that follow it here. */
+    /** The findings in the order of a report: a finding is often the cause of those that follow it here. */
     static final List<String> BY_WEIGHT = List.of(
             "call.missing",
             "call.function",

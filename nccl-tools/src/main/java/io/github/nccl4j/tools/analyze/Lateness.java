@@ -82,15 +82,7 @@ final class Lateness {
     }
 
     private void measure(CommunicatorRecords communicator) {
-        long first = Long.MAX_VALUE;
-        long last = 0;
-        for (RankRecord record : communicator.records()) {
-            first = Math.min(first, record.firstNumber());
-            last = Math.max(last, record.lastNumber());
-        }
-        for (long number = first; number <= last; number++) {
-            measure(communicator, number);
-        }
+        communicator.numbers().forEach(number -> measure(communicator, number));
     }
 
     private void measure(CommunicatorRecords communicator, long number) {

@@ -152,6 +152,8 @@ public final class FaultyRank {
                     communicator.allReduce(ints, ReduceOp.SUM, STREAM);
                     communicator.work(STREAM).await();
                 }
+                // A rank that aborts ends the last operation of one that is later.
+                job.barrier("all-reduced", LIMIT);
                 FlightRecorder.dumpAll(dumps());
             }
             case "crashed-dump" -> {
