@@ -24,6 +24,7 @@ class ErrorsPageTest {
     private static final Path CHECKS = Path.of("src/main/java/io/github/nccl4j/tools/doctor");
 
     private static final Path ANALYSIS = Path.of("src/main/java/io/github/nccl4j/tools/analyze");
+    private static final Path STATUS = Path.of("src/main/java/io/github/nccl4j/tools/status");
     private static final Pattern ANALYSIS_ID = Pattern.compile("Map\\.entry\\(\"([\\w.-]+)\", \"(NCCL4J-\\d{4})\"\\)");
 
     private static final Pattern SECTION =
@@ -100,6 +101,7 @@ class ErrorsPageTest {
         }
         assertEquals(HelpIds.BY_FINDING.size(), expected.size(), "ids without a finding");
         expected.putAll(findingsOfAnalyze());
+        expected.putAll(findingsOfStatus());
         assertEquals(expected, sections(true));
     }
 
@@ -110,6 +112,16 @@ class ErrorsPageTest {
             ids.put(id.group(2), id.group(1));
             // In the table, in the order of weights, and where the finding is made.
             assertTrue(all.split(Pattern.quote("\"" + id.group(1) + "\""), -1).length > 3, id.group(1));
+        });
+        return ids;
+    }
+
+    private static Map<String, String> findingsOfStatus() throws IOException {
+        Map<String, String> ids = new TreeMap<>();
+        String all = String.join("\n", sources(STATUS));
+        io.github.nccl4j.tools.status.HelpIds.BY_FINDING.forEach((finding, id) -> {
+            ids.put(id, finding);
+            assertTrue(all.split(Pattern.quote("\"" + finding + "\""), -1).length > 2, finding);
         });
         return ids;
     }
