@@ -87,7 +87,7 @@ class MainTest {
                         + message.replace("NAMES", Samples.names())
                                 .replace(
                                         "COMMANDS",
-                                        "run, list, check-header, doctor, analyze, perf, plot, startup, conformance, survival, store")
+                                        "run, list, check-header, doctor, analyze, status, perf, plot, startup, conformance, survival, store")
                                 .replace("RANKS", tooManyRanks()),
                 err.toString().lines().findFirst().orElse(""));
         assertEquals("", out.toString());
