@@ -17,11 +17,11 @@ void applyFaults(Comm& comm) {
   std::string what = format("the init of rank %d", comm.rank);
   for (const Fault& fault : comm.faults->atCreation()) {
     double until = fault.kind == FaultKind::Hang ? HUGE_VAL : now() + fault.seconds;
-    while (now() < until && !comm.aborted) {
+    while (now() < until && !comm.lifecycle.is(State::Aborted)) {
       pollfd wake{comm.wake.get(), POLLIN, 0};
       poll(&wake, 1, static_cast<int>(std::min(until - now(), 1000.0) * 1000) + 1);
     }
-    if (comm.aborted) fail(ncclInternalError, "%s was aborted by ncclCommAbort", what.c_str());
+    if (comm.lifecycle.is(State::Aborted)) fail(ncclInternalError, "%s was aborted by ncclCommAbort", what.c_str());
     injectFault(fault, what);
   }
 }
@@ -29,7 +29,7 @@ void applyFaults(Comm& comm) {
 /** Runs one job to its end; throws its failure. */
 void runJob(InitJob& job) {
   try {
-    if (job.comm->aborted) fail(ncclInternalError, "the init of a communicator was aborted by ncclCommAbort");
+    if (job.comm->lifecycle.is(State::Aborted)) fail(ncclInternalError, "the init of a communicator was aborted by ncclCommAbort");
     applyFaults(*job.comm);
     job.connect(*job.comm);
   } catch (const Failure& failure) {
@@ -121,7 +121,7 @@ class Chain {
   /** Stores the handles; if anything in the group failed, discards all communicators of the group instead. */
   void finish(const Failure* failure) {
     for (InitJob& job : jobs_) {
-      job.comm->initializing = false;
+      job.comm->lifecycle.created();
       if (job.parent) (job.background ? job.parent->pendingSplits : job.parent->callers)--;
       if (job.background) continue;
       if (failure != nullptr) {
@@ -159,15 +159,13 @@ class Chain {
 }  // namespace
 
 void announce(InitJob& job) {
-  job.comm->initializing = true;
-  if (!job.background) return;
-  giveHandle(job);
+  if (job.background) giveHandle(job);
 }
 
 void drop(InitJob& job) {
   // Reported through a handle that was stored early.
-  job.comm->setError(ncclInvalidUsage, "the group that should have made this communicator was dropped");
-  job.comm->initializing = false;
+  job.comm->lifecycle.setError(ncclInvalidUsage, "the group that should have made this communicator was dropped");
+  job.comm->lifecycle.created();
 }
 
 ncclResult_t runJobs(std::vector<InitJob> jobs) {

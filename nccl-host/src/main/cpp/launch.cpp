@@ -350,12 +350,12 @@ class OfStream {
       recordError(failure.text());
       result = failure.code();
     } catch (const std::exception& other) {
-      for (const CommRef& comm : comms_) comm->setError(ncclSystemError, other.what());
+      for (const CommRef& comm : comms_) comm->lifecycle.setError(ncclSystemError, other.what());
     }
     progress_.reset();
     for (const CommRef& comm : inProgress_) {
       // A revoked communicator has no error, so the result of the call is kept.
-      comm->callResult = comm->revoked ? result : ncclSuccess;
+      comm->callResult = comm->lifecycle.is(State::Revoked) ? result : ncclSuccess;
       comm->pendingCalls--;
     }
     return true;

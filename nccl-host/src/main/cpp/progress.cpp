@@ -41,7 +41,7 @@ class Runner {
   bool advance() {
     return attempt([&] {
       bool moved = false;
-      if (comm().aborted) {
+      if (comm().lifecycle.is(State::Aborted)) {
         throw Failure(
             ncclInternalError,
             format("%s was aborted: ncclCommAbort was called on rank %d", what().c_str(), comm().rank));
@@ -56,7 +56,7 @@ class Runner {
       if (comm().interrupts > 0) {
         throw Failure(
             ncclInvalidUsage,
-            format("%s was ended at rank %d by %s", what().c_str(), comm().rank, comm().interruptReason().c_str()));
+            format("%s was ended at rank %d by %s", what().c_str(), comm().rank, comm().interruptReason.load()));
       }
       if (!begun_) {
         if (!work_.faults.empty() && now() < notBefore_) return false;
@@ -65,21 +65,21 @@ class Runner {
           if (fault.kind == FaultKind::Drop) comm().closeSockets();
           injectFault(fault, what());
         }
-        if (comm().revoked) {
+        if (comm().lifecycle.is(State::Revoked)) {
           throw Failure(
               ncclInvalidUsage, format("%s : rank %d has revoked this communicator", what().c_str(), comm().rank));
         }
-        comm().throwIfFailed();
+        comm().lifecycle.throwIfFailed();
         if (work_.epoch != comm().epoch) {
           throw Failure(
               ncclInvalidUsage,
-              format("%s was ended at rank %d by %s", what().c_str(), comm().rank, comm().interruptReason().c_str()));
+              format("%s was ended at rank %d by %s", what().c_str(), comm().rank, comm().interruptReason.load()));
         }
         // A rank that failed or left earlier may have sent its part of this call before. The call fails nevertheless,
         // or some ranks would complete a call that failed at others.
         comm().readNewControl([&] { return "during " + what(); });
-        bool failed = comm().hasPeerFailure();
-        if (failed && !task().onlyTakes()) throw Failure(comm().peerFailureCode(), comm().peerFailureText());
+        const Failure* failure = comm().peerFailure();
+        if (failure != nullptr && !task().onlyTakes()) throw Failure(*failure);
         task().start();
       }
       while (next_ < work_.tasks.size()) {
@@ -105,15 +105,15 @@ class Runner {
                              "rank %d waited %.1f s in %s for the end of a fault", comm().rank, now() - started_,
                              task().description().c_str()));
       }
-      if (comm().hasPeerFailure() && task().settled()) {
+      if (comm().peerFailure() != nullptr && task().settled()) {
         // Decisive data may have arrived since the last call.
         if (task().advanceOwn()) return true;
-        throw Failure(comm().peerFailureCode(), comm().peerFailureText());
+        throw Failure(*comm().peerFailure());
       }
       for (Peer& peer : comm().peers) {
         if (!peer.announcedClose || !task().drained(peer) || !(task().needs(peer) || !peer.out.empty())) continue;
         // Calls of a rank after its reported failure are no misuse.
-        if (comm().hasPeerFailure()) break;
+        if (comm().peerFailure() != nullptr) break;
         throw Failure(
             ncclInvalidUsage, format(
                                   "rank %d destroyed its communicator, but rank %d called %s", peer.rank, comm().rank,
@@ -196,8 +196,8 @@ class Runner {
 
   void stop(const Failure& failure) {
     failure_ = std::make_unique<Failure>(failure);
-    if (comm().aborted) {
-      comm().setError(failure.code(), failure.text());
+    if (comm().lifecycle.is(State::Aborted)) {
+      comm().lifecycle.setError(failure.code(), failure.text());
     } else if (comm().interrupts > 0 || childAborted()) {
       comm().breakDown(failure.code(), failure.text(), ncclRemoteError);
     } else {
@@ -301,7 +301,7 @@ class Runner {
     return comm().operationTimeout > 0 ? started_ + comm().operationTimeout : HUGE_VAL;
   }
 
-  bool childAborted() const { return work_.child != nullptr && work_.child->aborted; }
+  bool childAborted() const { return work_.child != nullptr && work_.child->lifecycle.is(State::Aborted); }
   Comm& comm() const { return *work_.comm; }
   Task& task() const { return *work_.tasks[next_]; }
   std::string what() const { return next_ < work_.tasks.size() ? task().name() : "an operation"; }

@@ -223,7 +223,7 @@ ncclResult_t stateOf(const Item& item) {
   if (!item.done) return ncclInProgress;
   for (const std::weak_ptr<Comm>& one : item.failed) {
     CommRef comm = one.lock();
-    if (comm && comm->failureStands()) throw Failure(comm->error(), comm->errorText());
+    if (comm && comm->failureStands()) throw Failure(comm->lifecycle.error(), comm->lifecycle.errorText());
   }
   return ncclSuccess;
 }
