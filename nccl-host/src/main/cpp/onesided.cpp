@@ -52,8 +52,9 @@ class Registration : public Task {
     bool opened = !lanesOpen_ && openLanes();
     return exchange_->advanceOwn() || opened;
   }
-  bool canAdvanceOwn() override { return exchange_->canAdvanceOwn(); }
-  double wakeTime() const override { return lanesOpen_ ? HUGE_VAL : nextLaneTry_; }
+  double addDescriptors(std::vector<pollfd>& polled) override {
+    return std::min(exchange_->addDescriptors(polled), lanesOpen_ ? HUGE_VAL : nextLaneTry_);
+  }
 
   bool complete() const override {
     if (!lanesOpen_ || !exchange_->complete()) return false;
@@ -141,42 +142,26 @@ class OneSided : public Task {
     return moved;
   }
 
-  void addDescriptors(std::vector<pollfd>& polled) override {
-    const Operation& operation = operations_[at_];
-    if (operation.call == Call::WaitSignal) {
+  double addDescriptors(std::vector<pollfd>& polled) override {
+    if (complete()) return HUGE_VAL;
+    if (waitsFor() == Source::Inbox) {
       polled.push_back({comm_.windows.inbox()->notification(), POLLIN, 0});
-    } else if (target().lane.valid() && !target().laneBroken) {
-      polled.push_back({target().lane.get(), POLLOUT, 0});
+      return HUGE_VAL;
     }
-  }
-
-  double wakeTime() const override {
-    if (complete() || current().call == Call::WaitSignal || current().root == comm_.rank) return HUGE_VAL;
-    const Peer& peer = comm_.peers[static_cast<size_t>(current().root)];
-    return peer.lane.valid() || peer.laneBroken ? HUGE_VAL : peer.nextLaneTry;
+    if (target().laneBroken) return HUGE_VAL;
+    if (!target().lane.valid()) return target().nextLaneTry;
+    polled.push_back({target().lane.get(), POLLOUT, 0});
+    return HUGE_VAL;
   }
 
   bool complete() const override { return at_ == operations_.size(); }
-  bool canPoll() const override { return false; }
+  Source waitsFor() const override { return current().call == Call::WaitSignal ? Source::Inbox : Source::Lane; }
 
   bool needs(Peer& peer) override {
     if (complete()) return false;
     const Operation& operation = operations_[at_];
     if (operation.call != Call::WaitSignal) return peer.rank == operation.root;
     return comm_.windows.inbox()->lacks(*operation.signals, peer.rank);
-  }
-
-  bool drained(Peer& peer) const override {
-    return current().call == Call::WaitSignal ? comm_.windows.inbox()->ended(peer.rank) : peer.laneBroken;
-  }
-
-  // Signals of a dead rank count as long as its lane contains some.
-  bool settled() const override {
-    if (current().call != Call::WaitSignal) return true;
-    for (const Peer& peer : comm_.peers) {
-      if (peer.controlEnded && !comm_.windows.inbox()->ended(peer.rank)) return false;
-    }
-    return true;
   }
 
   bool onlyTakes() const override {
