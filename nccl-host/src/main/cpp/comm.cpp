@@ -3,12 +3,13 @@
 #include "comm.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "bootstrap.h"
 #include "processors.h"
