@@ -105,7 +105,7 @@ class Bootstrap {
           comm_.rank, comm_.ranks, static_cast<int>(id_.pid), initTimeout());
     }
     pollAll(polled, std::min(milliseconds, static_cast<int>(std::min(left, 1000.0) * 1000) + 1));
-    if (comm_.aborted) {
+    if (comm_.lifecycle.is(State::Aborted)) {
       fail(ncclInternalError, "the init of rank %d was aborted by ncclCommAbort", comm_.rank);
     }
   }

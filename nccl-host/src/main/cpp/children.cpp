@@ -99,7 +99,7 @@ std::vector<RegroupNote> exchangeForSplit(
 
 void connectSplit(const std::shared_ptr<Comm>& parent, int color, int key, Comm& child) {
   std::unique_ptr<Regrouping> regrouping;
-  if (parent->revoked) regrouping = std::make_unique<Regrouping>(*parent, child, Call::CommSplit);
+  if (parent->lifecycle.is(State::Revoked)) regrouping = std::make_unique<Regrouping>(*parent, child, Call::CommSplit);
   RegroupNote mine;
   mine.pair = {color, key};
   std::vector<RegroupNote> colors = exchangeForSplit(parent, child, regrouping.get(), mine, Call::CommSplit);
@@ -167,7 +167,7 @@ extern "C" ncclResult_t ncclCommSplit(
     InitJob job;
     job.comm = std::make_shared<Comm>(0, 0, parent->device, settings);
     job.parent = parent;
-    job.ordered = !parent->revoked;
+    job.ordered = !parent->lifecycle.is(State::Revoked);
     job.background = !settings.blocking;
     job.hasHandle = color != NCCL_SPLIT_NOCOLOR;
     job.out = newcomm;
@@ -217,7 +217,7 @@ extern "C" ncclResult_t ncclCommShrink(
     job.comm = std::make_shared<Comm>(
         static_cast<int>(newRank), static_cast<int>(members.size()), parent->device, settings);
     job.parent = parent;
-    job.ordered = !abort && !parent->revoked;
+    job.ordered = !abort && !parent->lifecycle.is(State::Revoked);
     job.background = !settings.blocking;
     job.out = newcomm;
     job.connect = [parent, members](Comm& child) { connectShrink(parent, members, child); };
@@ -281,7 +281,7 @@ extern "C" ncclResult_t ncclCommGrow(
     InitJob job;
     job.comm = std::make_shared<Comm>(parent->rank, nRanks, parent->device, settings);
     job.parent = parent;
-    job.ordered = !parent->revoked;
+    job.ordered = !parent->lifecycle.is(State::Revoked);
     job.background = !settings.blocking;
     job.out = newcomm;
     job.connect = [parent, given](Comm& child) { connectGrow(parent, given.get(), child); };

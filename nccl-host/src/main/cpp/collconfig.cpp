@@ -78,14 +78,9 @@ uint64_t algorithmsWithPrefix(const std::string& start) {
 }
 
 bool inSymmetricWindow(Comm& comm, const char* address, size_t bytes) {
-  std::lock_guard<std::mutex> lock(comm.windowsMutex);
-  auto at = reinterpret_cast<uintptr_t>(address);
-  for (const auto& [handle, window] : comm.windows) {
-    auto base = reinterpret_cast<uintptr_t>(window.base);
-    bool covers = at >= base && at - base < window.size && bytes <= window.size - (at - base);
-    if (covers && (window.flags & NCCL_WIN_COLL_SYMMETRIC) != 0) return true;
-  }
-  return false;
+  return comm.windows.findIf([&](const Window& window) {
+    return window.isSymmetricAt(address) && bytes <= window.size - window.offsetOf(address);
+  }) != nullptr;
 }
 
 /**

@@ -100,9 +100,10 @@ class Collective : public Task {
     return foldLeft_ > 0 && peer.data.available() < element ? element : 0;
   }
 
-  bool canAdvanceOwn() override {
-    if (!released_ || !inRings_ || folded_ || (sendsFirst_ && !allSent())) return false;
-    return std::all_of(comm_.peers.begin(), comm_.peers.end(), [&](Peer& peer) { return awaited(peer) == 0; });
+  double addDescriptors(std::vector<pollfd>&) override {
+    if (!released_ || !inRings_ || folded_ || (sendsFirst_ && !allSent())) return HUGE_VAL;
+    bool canFold = std::all_of(comm_.peers.begin(), comm_.peers.end(), [&](Peer& peer) { return awaited(peer) == 0; });
+    return canFold ? 0 : HUGE_VAL;
   }
   bool arrived(const Peer& peer) const override { return pairs_[static_cast<size_t>(peer.rank)].verified; }
 

@@ -3,12 +3,13 @@
 #include "comm.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "bootstrap.h"
 #include "processors.h"
@@ -32,7 +33,13 @@ Registry& registry() {
 constexpr double kLaneRetry = 0.005;
 
 std::atomic<uint64_t> nextSerial{1};
-std::atomic<uint64_t> nextWindowSerial{1};
+
+[[noreturn]] void failNotLive(ncclComm_t handle, const char* call) {
+  fail(
+      ncclInvalidArgument,
+      "%s : Error: corrupted comm object detected (%p is no live communicator: destroyed, aborted, or never made)", call,
+      static_cast<void*>(handle));
+}
 
 }  // namespace
 
@@ -101,40 +108,8 @@ ncclComm_t Comm::handle() const {
   return reinterpret_cast<ncclComm_t>(static_cast<uintptr_t>(0x6e63636c00000000u + serial * 16));
 }
 
-ncclResult_t Comm::error() const {
-  std::lock_guard<std::mutex> lock(stateMutex_);
-  return error_;
-}
-
-std::string Comm::errorText() const {
-  std::lock_guard<std::mutex> lock(stateMutex_);
-  return errorText_;
-}
-
-void Comm::throwIfFailed() const {
-  std::lock_guard<std::mutex> lock(stateMutex_);
-  if (error_ != ncclSuccess) throw Failure(error_, errorText_);
-}
-
-void Comm::setError(ncclResult_t code, const std::string& text) {
-  std::lock_guard<std::mutex> lock(stateMutex_);
-  if (error_ != ncclSuccess || revoked) return;
-  error_ = code;
-  errorText_ = text;
-}
-
-void Comm::clearError() {
-  std::lock_guard<std::mutex> lock(stateMutex_);
-  error_ = ncclSuccess;
-  errorText_.clear();
-}
-
 std::unique_lock<Baton> Comm::interrupt(const char* reason) {
-  {
-    std::lock_guard<std::mutex> lock(stateMutex_);
-    interruptReason_ = reason;
-  }
-  failureHandled = true;
+  interruptReason = reason;
   interrupts++;
   epoch++;
   raiseEvent(wake);
@@ -142,21 +117,15 @@ std::unique_lock<Baton> Comm::interrupt(const char* reason) {
   std::unique_lock<Baton> lock(operation);
   interrupts--;
   // A concurrent abort is seen by its flag: no operation waits while the lock is held.
-  if (!aborted) clearEvent(wake);
+  if (!lifecycle.ended()) clearEvent(wake);
   return lock;
-}
-
-std::string Comm::interruptReason() const {
-  std::lock_guard<std::mutex> lock(stateMutex_);
-  return interruptReason_;
 }
 
 void Comm::breakDown(ncclResult_t code, const std::string& text) { breakDown(code, text, code); }
 
 void Comm::breakDown(ncclResult_t code, const std::string& text, ncclResult_t codeForOthers) {
-  setError(code, text);
-  if (brokenDown_) return;
-  brokenDown_ = true;
+  lifecycle.setError(code, text);
+  if (std::exchange(reported_, true)) return;
   for (Peer& peer : peers) {
     peer.out.clear();
     // The end of the stream replaces the unsent reason: a rank that only waits for signals sees nothing else.
@@ -170,9 +139,7 @@ void Comm::breakDown(ncclResult_t code, const std::string& text, ncclResult_t co
 }
 
 void Comm::recordPeerFailure(ncclResult_t code, const std::string& text) {
-  if (peerFailureCode_ != ncclSuccess) return;
-  peerFailureCode_ = code;
-  peerFailureText_ = text;
+  if (!peerFailure_) peerFailure_ = std::make_unique<Failure>(code, text);
 }
 
 bool Comm::sendControl(Peer& peer, ControlKind kind, int code, const std::string& text) noexcept {
@@ -253,15 +220,15 @@ void Comm::readAllControl(const char* during) {
   for (Peer& peer : peers) readControl(peer, during);
 }
 
-bool Comm::hasPeerFailure() {
-  if (inbox) {
+const Failure* Comm::peerFailure() {
+  if (windows.inbox()) {
     try {
-      inbox->throwIfFaulty();
+      windows.inbox()->throwIfFaulty();
     } catch (const Failure& failure) {
       recordPeerFailure(failure.code(), failure.text());
     }
   }
-  return peerFailureCode_ != ncclSuccess;
+  return peerFailure_.get();
 }
 
 void Comm::readEndReason(Peer& peer, const char* during) {
@@ -272,11 +239,7 @@ void Comm::readEndReason(Peer& peer, const char* during) {
 }
 
 Inbox& Comm::openInbox() {
-  if (!inbox) {
-    std::lock_guard<std::mutex> lock(windowsMutex);
-    inbox = std::make_unique<Inbox>(rank, ranks, settings.rmaContexts, settings.rmaSignals);
-  }
-  return *inbox;
+  return windows.openInbox(rank, ranks, settings.rmaContexts, settings.rmaSignals);
 }
 
 bool Comm::openLane(Peer& peer) {
@@ -296,7 +259,7 @@ bool Comm::openLane(Peer& peer) {
   }
   if (sent < 0) {
     readEndReason(peer, "before it took puts");
-    if (!hasPeerFailure()) {
+    if (peerFailure() == nullptr) {
       fail(ncclInvalidUsage, "rank %d destroyed its communicator before it took puts", peer.rank);
     }
     return false;
@@ -313,26 +276,10 @@ bool Comm::openLane(Peer& peer) {
   return false;
 }
 
-ncclWindow_t Comm::keepWindow(Window window) {
-  // As for communicators, a unique number and no address.
-  auto handle = reinterpret_cast<ncclWindow_t>(static_cast<uintptr_t>(0x6e63637700000000u + nextWindowSerial++ * 16));
-  std::lock_guard<std::mutex> lock(windowsMutex);
-  windows[handle] = std::move(window);
-  return handle;
-}
-
-void Comm::forgetWindow(uint64_t number) {
-  std::lock_guard<std::mutex> lock(windowsMutex);
-  if (inbox) inbox->removeWindow(number);
-}
-
 void Comm::leave(ControlKind kind) {
   for (Peer& peer : peers) sendControl(peer, kind, ncclSuccess, "");
   closeSockets();
-  {
-    std::lock_guard<std::mutex> lock(windowsMutex);
-    windows.clear();
-  }
+  windows.clear();
   if (growId) {
     cancelUniqueId(*growId);
     growId.reset();
@@ -350,13 +297,11 @@ void Comm::closeSockets() {
     peer.out.clear();
   }
   ringBytes = 0;
-  std::lock_guard<std::mutex> lock(windowsMutex);
-  inbox.reset();
+  windows.closeInbox();
 }
 
 void Comm::requestAbort() {
-  aborted = true;
-  failureHandled = true;
+  lifecycle.enter(State::Aborted);
   epoch++;
   raiseEvent(wake);
   wakeCallers();
@@ -368,8 +313,7 @@ void Comm::dropScratch() {
 }
 
 size_t Comm::fixedBytes() {
-  std::lock_guard<std::mutex> lock(windowsMutex);
-  return sizeof *this + peers.capacity() * sizeof(Peer) + ringBytes + (inbox ? inbox->heldBytes() : 0);
+  return sizeof *this + peers.capacity() * sizeof(Peer) + ringBytes + windows.inboxBytes();
 }
 
 char* Comm::scratchOf(size_t bytes) {
@@ -409,8 +353,7 @@ std::shared_ptr<Comm> findCommOf(ncclWindow_t window) {
     for (const auto& [handle, comm] : registry().comms) all.push_back(comm);
   }
   for (const std::shared_ptr<Comm>& comm : all) {
-    std::lock_guard<std::mutex> lock(comm->windowsMutex);
-    if (comm->windows.count(window) != 0) return comm;
+    if (comm->windows.find(window)) return comm;
   }
   return nullptr;
 }
@@ -418,12 +361,7 @@ std::shared_ptr<Comm> findCommOf(ncclWindow_t window) {
 std::shared_ptr<Comm> requireComm(ncclComm_t handle, const char* call) {
   if (handle == nullptr) fail(ncclInvalidArgument, "%s : comm argument is NULL", call);
   std::shared_ptr<Comm> comm = findComm(handle);
-  if (!comm) {
-    fail(
-        ncclInvalidArgument,
-        "%s : Error: corrupted comm object detected (%p is no live communicator: destroyed, aborted, or never made)",
-        call, static_cast<void*>(handle));
-  }
+  if (!comm) failNotLive(handle, call);
   if (comm->pid != currentProcess()) {
     fail(
         ncclInvalidUsage, "%s : this communicator was made in process %d and cannot be used after fork in process %d",
@@ -434,14 +372,16 @@ std::shared_ptr<Comm> requireComm(ncclComm_t handle, const char* call) {
 
 std::shared_ptr<Comm> requireReadyComm(ncclComm_t handle, const char* call, unsigned allowed) {
   std::shared_ptr<Comm> comm = requireComm(handle, call);
-  if (comm->revoked && (allowed & kAllowRevoked) == 0) {
+  State state = comm->lifecycle.state();
+  if (state == State::Revoked && (allowed & kAllowRevoked) == 0) {
     fail(ncclInvalidUsage, "%s : rank %d has revoked this communicator", call, comm->rank);
   }
-  if ((allowed & kAllowFailed) == 0) comm->throwIfFailed();
+  if ((allowed & kAllowFailed) == 0) comm->lifecycle.throwIfFailed();
+  if (comm->lifecycle.ended()) failNotLive(handle, call);
   if (comm->suspended && (allowed & kAllowSuspended) == 0) {
     fail(ncclInvalidUsage, "%s : rank %d has suspended this communicator", call, comm->rank);
   }
-  if (comm->initializing || comm->pendingSplits > 0) {
+  if (state == State::Creating || comm->pendingSplits > 0) {
     fail(
         ncclInvalidArgument,
         "%s : the communicator is still being made: poll "
@@ -455,7 +395,7 @@ std::shared_ptr<Comm> requireReadyComm(ncclComm_t handle, const char* call, unsi
         "ncclInProgress",
         call);
   }
-  if (comm->finalized) fail(ncclInvalidUsage, "%s : rank %d has finalized this communicator", call, comm->rank);
+  if (state == State::Finalized) fail(ncclInvalidUsage, "%s : rank %d has finalized this communicator", call, comm->rank);
   return comm;
 }
 

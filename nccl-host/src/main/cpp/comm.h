@@ -15,7 +15,6 @@
 
 #include <atomic>
 #include <deque>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -25,9 +24,11 @@
 #include "channel.h"
 #include "error.h"
 #include "faults.h"
-#include "inbox.h"
+#include "lifecycle.h"
+#include "operators.h"
 #include "socket.h"
 #include "stream.h"
+#include "windowtable.h"
 #include "wire.h"
 
 namespace host {
@@ -86,24 +87,6 @@ struct Peer {
   void post(const Frame& frame, const void* data, size_t size);
 };
 
-/** A reduction operator created with ncclRedOpCreatePreMulSum. */
-struct PreMulSum {
-  ncclDataType_t type = ncclInt8;
-  bool onDevice = false;
-  const void* address = nullptr;
-  uint64_t value = 0;
-};
-
-/** Memory of all ranks that was registered with ncclCommWindowRegister. */
-struct Window {
-  uint64_t number = 0;  // equal on all ranks
-  char* base = nullptr;
-  size_t size = 0;
-  int flags = 0;
-  std::vector<size_t> sizes;  // by rank
-  std::vector<char*> bases;   // by rank; valid in the process of that rank
-};
-
 /** The part of a communicator's configuration that this engine uses. */
 struct CommSettings {
   bool blocking = true;
@@ -140,13 +123,13 @@ class Comm {
   std::atomic<size_t> scratchBytes{0};
   std::atomic<size_t> ringBytes{0};  // of the rings that this rank writes
 
-  /** Set by ncclCommAbort; `wake` is readable from then on. */
-  std::atomic<bool> aborted{false};
+  Lifecycle lifecycle;
+  /** Readable from an abort on, and during an interrupt. */
   Fd wake;
-
-  std::atomic<bool> revoked{false};
-  /** A change cancels the operations that were enqueued earlier. */
+  /** Number of interrupts and aborts; a change cancels the operations that were enqueued earlier. */
   std::atomic<uint64_t> epoch{0};
+  /** False if operations that are still enqueued will fail before they begin. */
+  bool operationsRun() const { return lifecycle.error() == ncclSuccess && !lifecycle.is(State::Revoked); }
   /** The last enqueued item; guarded by the lock of stream.cpp. */
   ItemRef lastItem;
   /** Number of following operations in streams that the stream's thread runs from the start; see launch.cpp. */
@@ -158,32 +141,24 @@ class Comm {
   /** Result of the last of these calls; kNoCall after ncclCommGetAsyncError has returned it. */
   std::atomic<int> callResult{kNoCall};
   static constexpr int kNoCall = -1;
-  /** True after the program reacted to the failure; see stream.h. */
-  std::atomic<bool> failureHandled{false};
-  bool failureStands() const { return !failureHandled && error() != ncclSuccess; }
+  /** True until the program reacts to the error; see stream.h. */
+  bool failureStands() const {
+    return lifecycle.error() != ncclSuccess && epoch == 0 && !lifecycle.ended();
+  }
   /** Above 0 while a thread waits for the end of another thread's operation. */
   std::atomic<int> interrupts{0};
+  /** The call that interrupted last. */
+  std::atomic<const char*> interruptReason{""};
   /** Ends the running operation, if any. No other operation runs until the returned lock is released. */
   std::unique_lock<Baton> interrupt(const char* reason);
-  std::string interruptReason() const;
 
-  std::atomic<bool> initializing{false};
   std::atomic<int> pendingSplits{0};  // children in construction by helper threads
-  std::atomic<bool> finalized{false};
+  /** Set by ncclCommSuspend, which concerns memory only: a revoked communicator may be suspended as well. */
   std::atomic<bool> suspended{false};
   std::mutex initThreadMutex;  // for start and join: several threads may abort at once
   std::thread initThread;
 
-  // State, readable at any time.
-  ncclResult_t error() const;
-  std::string errorText() const;
-  /** Throws the first error of this communicator, if any. */
-  void throwIfFailed() const;
-  /** Keeps the first error; ignores later ones. */
-  void setError(ncclResult_t code, const std::string& text);
-  /** Clears the error of a revoked communicator, so that new communicators can be created from it. */
-  void clearError();
-  /** As setError, and reports the error to all other ranks. Needs `operation`. */
+  /** Keeps the error, and reports it to all other ranks. Needs `operation`. */
   void breakDown(ncclResult_t code, const std::string& text);
   /** As above with a different code for the other ranks. */
   void breakDown(ncclResult_t code, const std::string& text, ncclResult_t codeForOthers);
@@ -202,10 +177,8 @@ class Comm {
       if (all || announced) readControl(peer, during().c_str());
     }
   }
-  /** True if a peer reported a failure that is not yet this communicator's error: data in transit is received first. */
-  bool hasPeerFailure();
-  ncclResult_t peerFailureCode() const { return peerFailureCode_; }
-  const std::string& peerFailureText() const { return peerFailureText_; }
+  /** The first failure that a peer reported, or NULL. Not yet this communicator's error: data in transit comes first. */
+  const Failure* peerFailure();
   void recordPeerFailure(ncclResult_t code, const std::string& text);
   /** Call when a stream of the peer ended. Reads the reason from the control stream; without one the rank is dead. */
   void readEndReason(Peer& peer, const char* during);
@@ -221,25 +194,15 @@ class Comm {
   /** Bytes of memory of this communicator without scratch. */
   size_t fixedBytes();
 
-  std::mutex redOpsMutex;
-  std::map<int, PreMulSum> redOps;
-  int nextRedOp = ncclNumOps;
-
-  /** Modified only with both `operation` and windowsMutex held; either suffices for use. */
-  std::unique_ptr<Inbox> inbox;
+  Operators operators;
+  WindowTable windows;
+  uint64_t nextWindow = 0;  // needs `operation`
   Inbox& openInbox();
   /**
    * Passes the peer its end of the lane for this rank's puts, unless the lane is open. Returns false if the caller must
    * try again at nextLaneTry. Throws after the init timeout. Needs `operation`.
    */
   bool openLane(Peer& peer);
-
-  std::mutex windowsMutex;
-  std::map<ncclWindow_t, Window> windows;
-  uint64_t nextWindow = 0;
-  ncclWindow_t keepWindow(Window window);
-  /** Refuses further puts to a window of this rank. */
-  void forgetWindow(uint64_t number);
 
   /** Number of attempts to create communicators over the control streams. Needs `operation`. */
   uint64_t regroupAttempts = 0;
@@ -252,13 +215,8 @@ class Comm {
   bool sendControl(Peer& peer, ControlKind kind, int code, const std::string& text) noexcept;
 
  private:
-  mutable std::mutex stateMutex_;
-  ncclResult_t error_ = ncclSuccess;
-  std::string errorText_;
-  ncclResult_t peerFailureCode_ = ncclSuccess;
-  std::string peerFailureText_;
-  std::string interruptReason_;
-  bool brokenDown_ = false;
+  std::unique_ptr<Failure> peerFailure_;
+  bool reported_ = false;  // the other ranks know that this rank takes no further part
   static constexpr unsigned kFullReadPeriod = 64;
   unsigned controlReads_ = 0;
 };

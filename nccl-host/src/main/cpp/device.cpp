@@ -77,7 +77,7 @@ Result ofComm(const char* call, ncclComm_t comm, Result otherwise, Body&& body) 
   return result;
 }
 
-/** Writes the result of `addressOf` for a window of a live communicator, with its locks held. */
+/** Writes the result of `addressOf` for a window of a live communicator. */
 template <class Body>
 ncclResult_t pointer(const char* call, ncclWindow_t handle, void** out, Body&& addressOf) {
   return guarded([&]() -> ncclResult_t {
@@ -89,12 +89,9 @@ ncclResult_t pointer(const char* call, ncclWindow_t handle, void** out, Body&& a
           ncclInvalidArgument, "%s : %p is no window of a live communicator", call, static_cast<void*>(handle));
     }
     requireComm(comm->handle(), call);
-    std::lock_guard<std::mutex> lock(comm->windowsMutex);
-    auto found = comm->windows.find(handle);
-    if (found == comm->windows.end()) {
-      fail(ncclInvalidArgument, "%s : %p was deregistered", call, static_cast<void*>(handle));
-    }
-    *out = addressOf(*comm, found->second);
+    WindowRef window = comm->windows.find(handle);
+    if (!window) fail(ncclInvalidArgument, "%s : %p was deregistered", call, static_cast<void*>(handle));
+    *out = addressOf(*comm, *window);
     return ncclSuccess;
   });
 }

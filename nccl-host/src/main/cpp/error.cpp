@@ -154,7 +154,7 @@ HOST_PROFILER_ALIAS(ncclGetErrorString)
 extern "C" const char* ncclGetLastError(ncclComm_t comm) {
   try {
     std::shared_ptr<Comm> known = findComm(comm);
-    return lastErrorText(known ? known->errorText() : std::string());
+    return lastErrorText(known ? known->lifecycle.errorText() : std::string());
   } catch (...) {
     return "";
   }

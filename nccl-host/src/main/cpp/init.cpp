@@ -147,8 +147,11 @@ namespace {
 
 void end(const std::shared_ptr<Comm>& comm, ControlKind farewell) {
   unregisterComm(*comm);
-  comm->failureHandled = true;
-  if (comm->initializing || farewell == ControlKind::Abort) comm->requestAbort();
+  if (comm->lifecycle.is(State::Creating) || farewell == ControlKind::Abort) {
+    comm->requestAbort();
+  } else {
+    comm->lifecycle.enter(State::Destroyed);
+  }
   {
     std::lock_guard<std::mutex> lock(comm->initThreadMutex);
     if (comm->initThread.joinable()) comm->initThread.join();
@@ -225,13 +228,16 @@ extern "C" ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return guarded([&]() -> ncclResult_t {
     if (comm == nullptr) return ncclSuccess;
     std::shared_ptr<Comm> known = requireReadyComm(comm, "CommFinalize", kAllowRevoked | kAllowSuspended);
-    if (known->revoked) {
+    if (known->lifecycle.is(State::Revoked)) {
       fail(ncclInvalidArgument, "CommFinalize : rank %d has revoked this communicator", known->rank);
     }
-    known->finalized = true;
+    if (!known->lifecycle.enter(State::Finalized)) {
+      // Another thread was faster.
+      requireReadyComm(comm, "CommFinalize", kAllowSuspended);
+    }
     if (!known->blocking) return hasOperations(*known) ? ncclInProgress : ncclSuccess;
     awaitOperations(*known);
-    known->throwIfFailed();
+    known->lifecycle.throwIfFailed();
     return ncclSuccess;
   });
 }
@@ -241,7 +247,7 @@ extern "C" ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   return guarded([&]() -> ncclResult_t {
     if (comm == nullptr) return ncclSuccess;
     std::shared_ptr<Comm> known = requireComm(comm, "CommDestroy");
-    if (!known->initializing) {
+    if (!known->lifecycle.is(State::Creating)) {
       if (known->callers > 0 || known->pendingSplits > 0) {
         fail(
             ncclInvalidUsage,
@@ -249,7 +255,7 @@ extern "C" ncclResult_t ncclCommDestroy(ncclComm_t comm) {
             known->rank);
       }
       // After a failure or a revoke, no waiting operation runs.
-      if (known->error() == ncclSuccess && !known->revoked) awaitOperations(*known);
+      if (known->operationsRun()) awaitOperations(*known);
       if (hasOperations(*known)) known->requestAbort();
     }
     end(known, ControlKind::Close);
@@ -277,16 +283,16 @@ extern "C" ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags) {
     if (revokeFlags != NCCL_REVOKE_DEFAULT) {
       fail(ncclInvalidArgument, "CommRevoke : invalid revokeFlags %d, expected NCCL_REVOKE_DEFAULT (0)", revokeFlags);
     }
-    if (known->initializing) fail(ncclInvalidArgument, "CommRevoke : the communicator is still being made");
-    if (known->finalized) {
-      fail(ncclInvalidArgument, "CommRevoke : rank %d has finalized this communicator", known->rank);
-    }
-    if (known->revoked.exchange(true)) {
-      fail(ncclInvalidArgument, "CommRevoke : rank %d has revoked this communicator before", known->rank);
+    State before = known->lifecycle.state();
+    if (!known->lifecycle.enter(State::Revoked)) {
+      if (before == State::Creating) fail(ncclInvalidArgument, "CommRevoke : the communicator is still being made");
+      const char* reason = before == State::Finalized ? "has finalized this communicator"
+                           : before == State::Revoked ? "has revoked this communicator before"
+                                                      : "has ended this communicator";
+      fail(ncclInvalidArgument, "CommRevoke : rank %d %s", known->rank, reason);
     }
     std::unique_lock<Baton> lock = known->interrupt("ncclCommRevoke");
     known->breakDown(ncclSuccess, format("rank %d revoked its communicator", known->rank), ncclRemoteError);
-    known->clearError();
     return ncclSuccess;
   });
 }
@@ -296,12 +302,15 @@ extern "C" ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asy
   return guarded([&]() -> ncclResult_t {
     std::shared_ptr<Comm> known = requireComm(comm, "CommGetAsyncError");
     if (asyncError == nullptr) fail(ncclInvalidArgument, "CommGetAsyncError : asyncError argument is NULL");
-    if (known->initializing || known->pendingSplits > 0) {
+    Lifecycle& lifecycle = known->lifecycle;
+    // An abort may wait for the thread that connects the ranks.
+    bool aborting = lifecycle.is(State::Aborted) && lifecycle.error() == ncclSuccess;
+    if (lifecycle.is(State::Creating) || known->pendingSplits > 0 || aborting) {
       *asyncError = ncclInProgress;
       return ncclSuccess;
     }
     // The result of the call comes first; it does not include later failures.
-    if (known->pendingCalls == 0 && known->error() == ncclSuccess) {
+    if (known->pendingCalls == 0 && lifecycle.error() == ncclSuccess) {
       int result = known->callResult.exchange(Comm::kNoCall);
       if (result != Comm::kNoCall) {
         *asyncError = static_cast<ncclResult_t>(result);
@@ -311,13 +320,13 @@ extern "C" ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asy
     }
     // Between operations no thread reads the control streams. This call does, so a watchdog sees the death of a rank.
     std::unique_lock<Baton> lock(known->operation, std::try_to_lock);
-    if (lock.owns_lock() && !known->revoked && known->error() == ncclSuccess) {
+    if (lock.owns_lock() && known->operationsRun()) {
       known->readAllControl("while no operation was running");
-      if (known->hasPeerFailure()) known->breakDown(known->peerFailureCode(), known->peerFailureText());
+      if (const Failure* failure = known->peerFailure()) known->breakDown(failure->code(), failure->text());
     }
-    *asyncError = known->error();
+    *asyncError = lifecycle.error();
     lock = std::unique_lock<Baton>();
-    bool finalizing = known->finalized && !known->blocking && hasOperations(*known);
+    bool finalizing = lifecycle.is(State::Finalized) && !known->blocking && hasOperations(*known);
     if (*asyncError == ncclSuccess && (known->pendingCalls > 0 || finalizing)) *asyncError = ncclInProgress;
     forgetThreadError();
     return ncclSuccess;
@@ -331,7 +340,7 @@ ncclResult_t query(ncclComm_t comm, int* out, const char* call, const char* name
   return guarded([&]() -> ncclResult_t {
     std::shared_ptr<Comm> known = requireComm(comm, call);
     if (out == nullptr) fail(ncclInvalidArgument, "%s : %s argument is NULL", call, name);
-    if (known->initializing) {
+    if (known->lifecycle.is(State::Creating)) {
       fail(
           ncclInvalidArgument, "%s : the communicator is still being made",
           call);

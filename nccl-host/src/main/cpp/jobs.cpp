@@ -6,6 +6,8 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <atomic>
+#include <map>
 #include <system_error>
 
 namespace host {
@@ -17,11 +19,11 @@ void applyFaults(Comm& comm) {
   std::string what = format("the init of rank %d", comm.rank);
   for (const Fault& fault : comm.faults->atCreation()) {
     double until = fault.kind == FaultKind::Hang ? HUGE_VAL : now() + fault.seconds;
-    while (now() < until && !comm.aborted) {
+    while (now() < until && !comm.lifecycle.is(State::Aborted)) {
       pollfd wake{comm.wake.get(), POLLIN, 0};
       poll(&wake, 1, static_cast<int>(std::min(until - now(), 1000.0) * 1000) + 1);
     }
-    if (comm.aborted) fail(ncclInternalError, "%s was aborted by ncclCommAbort", what.c_str());
+    if (comm.lifecycle.is(State::Aborted)) fail(ncclInternalError, "%s was aborted by ncclCommAbort", what.c_str());
     injectFault(fault, what);
   }
 }
@@ -29,7 +31,7 @@ void applyFaults(Comm& comm) {
 /** Runs one job to its end; throws its failure. */
 void runJob(InitJob& job) {
   try {
-    if (job.comm->aborted) fail(ncclInternalError, "the init of a communicator was aborted by ncclCommAbort");
+    if (job.comm->lifecycle.is(State::Aborted)) fail(ncclInternalError, "the init of a communicator was aborted by ncclCommAbort");
     applyFaults(*job.comm);
     job.connect(*job.comm);
   } catch (const Failure& failure) {
@@ -46,112 +48,93 @@ void giveHandle(InitJob& job) {
   *job.out = job.hasHandle ? job.comm->handle() : nullptr;
 }
 
-/** Jobs that run in sequence, after the earlier operations of their parent. */
-class Chain {
+/** A job, and its item: jobs with the same parent follow each other, and the earlier operations of the parent. */
+class Creation {
  public:
-  explicit Chain(InitJob job) { add(std::move(job)); }
-
-  bool takes(const InitJob& job) const { return job.parent && jobs_.front().parent == job.parent; }
-
-  void add(InitJob job) {
-    inBackground_ &= job.background;
-    jobs_.push_back(std::move(job));
-  }
-
-  bool inBackground() const { return inBackground_; }
-  const std::unique_ptr<Failure>& failure() const { return failure_; }
-
-  /** Takes the chain's position in the order of the parent. The caller must then run the chain. */
-  void take() {
-    for (InitJob& job : jobs_) {
-      if (!job.parent) continue;
-      (job.background ? job.parent->pendingSplits : job.parent->callers)++;
-    }
-    if (!jobs_.front().parent || !std::all_of(jobs_.begin(), jobs_.end(), [](const auto& job) { return job.ordered; })) {
-      return;
-    }
-    std::vector<CommRef> comms{jobs_.front().parent};
-    for (const InitJob& job : jobs_) comms.push_back(job.comm);
-    item_ = enqueue({}, comms, RunBy::Caller, [this]() -> std::vector<CommRef> {
-      runAll();
+  /** Takes the position of the job: after `before`, the last job in the sequence of its parent. */
+  Creation(InitJob job, const StreamRef& sequence, const Creation* before) : job_(std::move(job)), before_(before) {
+    if (!job_.parent) return;
+    users()++;
+    std::vector<CommRef> comms{job_.comm};
+    if (job_.ordered) comms.push_back(job_.parent);
+    item_ = enqueue(sequence, comms, RunBy::Caller, [this]() -> std::vector<CommRef> {
+      create();
       return {};
     });
   }
+  Creation(const Creation&) = delete;
 
+  const std::unique_ptr<Failure>& failure() const { return failure_; }
+
+  /** Waits until the job can run, or is cancelled, and runs it. */
   void run() {
     if (item_) {
       runHere(item_);
     } else {
-      runAll();
+      create();
     }
   }
 
   /**
-   * Continues in a thread; ncclCommGetAsyncError reports the states of the communicators. Ending the communicator of a
-   * single job joins the thread. Ending one of several must not wait for the others.
+   * Continues in a thread, which the end of the communicator joins; ncclCommGetAsyncError reports the state of the
+   * communicator.
    */
-  static void runInBackground(const std::shared_ptr<Chain>& chain) {
+  static void runInBackground(const std::shared_ptr<Creation>& creation) {
     SignalsBlocked blocked;
-    CommRef owner = chain->jobs_.front().comm;
+    CommRef comm = creation->job_.comm;
     try {
-      std::lock_guard<std::mutex> lock(owner->initThreadMutex);
-      bool isOnlyOne = chain->jobs_.size() == 1;
-      std::thread thread([held = chain]() mutable {
+      std::lock_guard<std::mutex> lock(comm->initThreadMutex);
+      comm->initThread = std::thread([held = creation]() mutable {
         held->run();
         held->finish(nullptr);
         // Released here, not in the destructor of the thread object.
         held.reset();
       });
-      if (isOnlyOne) {
-        owner->initThread = std::move(thread);
-      } else {
-        thread.detach();
-      }
     } catch (const std::system_error& error) {
-      chain->abort();
-      chain->run();
-      chain->finish(nullptr);
+      creation->abort();
+      creation->run();
+      creation->finish(nullptr);
     }
   }
 
-  void abort() {
-    for (InitJob& job : jobs_) job.comm->requestAbort();
-  }
+  void abort() { job_.comm->requestAbort(); }
 
-  /** Stores the handles; if anything in the group failed, discards all communicators of the group instead. */
+  /** Stores the handle; if anything in the group failed, discards the communicator instead. */
   void finish(const Failure* failure) {
-    for (InitJob& job : jobs_) {
-      job.comm->initializing = false;
-      if (job.parent) (job.background ? job.parent->pendingSplits : job.parent->callers)--;
-      if (job.background) continue;
-      if (failure != nullptr) {
-        std::lock_guard<Baton> lock(job.comm->operation);
-        job.comm->leave(ControlKind::Abort);
-        *job.out = nullptr;
-      } else {
-        giveHandle(job);
-      }
+    job_.comm->lifecycle.created();
+    if (job_.parent) users()--;
+    if (job_.background) return;
+    if (failure == nullptr) {
+      giveHandle(job_);
+      return;
     }
-    jobs_.clear();
+    std::lock_guard<Baton> lock(job_.comm->operation);
+    job_.comm->leave(ControlKind::Abort);
+    *job_.out = nullptr;
   }
 
  private:
-  void runAll() {
-    for (InitJob& job : jobs_) {
-      try {
-        std::lock_guard<Baton> lock(job.comm->operation);
-        runJob(job);
-      } catch (const Failure& failure) {
-        recordError(failure.text());
-        if (!failure_) failure_ = std::make_unique<Failure>(failure);
-        // A polling caller gets the failure of its own communicator only.
-        if (!job.background) return;
-      }
+  std::atomic<int>& users() { return job_.background ? job_.parent->pendingSplits : job_.parent->callers; }
+
+  void create() {
+    // A caller that waits gets the first failure of its jobs, a polling one that of each communicator.
+    if (!job_.background && job_.parent && before_ != nullptr && before_->failed_) {
+      failed_ = true;
+      return;
+    }
+    try {
+      std::lock_guard<Baton> lock(job_.comm->operation);
+      runJob(job_);
+    } catch (const Failure& failure) {
+      recordError(failure.text());
+      failure_ = std::make_unique<Failure>(failure);
+      failed_ = true;
     }
   }
 
-  std::vector<InitJob> jobs_;
-  bool inBackground_ = true;
+  InitJob job_;
+  const Creation* const before_;
+  std::atomic<bool> failed_{false};  // or skipped
   std::unique_ptr<Failure> failure_;
   ItemRef item_;
 };
@@ -159,55 +142,53 @@ class Chain {
 }  // namespace
 
 void announce(InitJob& job) {
-  job.comm->initializing = true;
-  if (!job.background) return;
-  giveHandle(job);
+  if (job.background) giveHandle(job);
 }
 
 void drop(InitJob& job) {
   // Reported through a handle that was stored early.
-  job.comm->setError(ncclInvalidUsage, "the group that should have made this communicator was dropped");
-  job.comm->initializing = false;
+  job.comm->lifecycle.setError(ncclInvalidUsage, "the group that should have made this communicator was dropped");
+  job.comm->lifecycle.created();
 }
 
 ncclResult_t runJobs(std::vector<InitJob> jobs) {
-  std::vector<std::shared_ptr<Chain>> chains;
+  // By parent.
+  struct Sequence {
+    StreamRef items = std::make_shared<Stream>(0);
+    const Creation* last = nullptr;
+  };
+  std::map<CommRef, Sequence> sequences;
+  std::vector<std::shared_ptr<Creation>> waited, polled;
+  // All jobs take their positions before the first one runs.
   for (InitJob& job : jobs) {
-    auto chain = std::find_if(chains.begin(), chains.end(), [&](const auto& other) { return other->takes(job); });
-    if (chain == chains.end()) {
-      chains.push_back(std::make_shared<Chain>(std::move(job)));
-    } else {
-      (*chain)->add(std::move(job));
-    }
+    auto& list = job.background ? polled : waited;
+    Sequence& sequence = sequences[job.parent];
+    list.push_back(std::make_shared<Creation>(std::move(job), sequence.items, sequence.last));
+    sequence.last = list.back().get();
   }
-  for (const auto& chain : chains) chain->take();
-  auto foreground = std::stable_partition(
-      chains.begin(), chains.end(), [](const std::shared_ptr<Chain>& chain) { return chain->inBackground(); });
-  bool inProgress = foreground != chains.begin();
-  std::for_each(chains.begin(), foreground, Chain::runInBackground);
-  chains.erase(chains.begin(), foreground);
+  for (const auto& creation : polled) Creation::runInBackground(creation);
 
   std::vector<std::thread> threads;
   std::unique_ptr<Failure> first;
-  size_t started = std::min<size_t>(chains.size(), 1);
+  size_t started = std::min<size_t>(waited.size(), 1);
   try {
     SignalsBlocked blocked;
-    for (; started < chains.size(); started++) {
-      threads.emplace_back([chain = chains[started]] { chain->run(); });
+    for (; started < waited.size(); started++) {
+      threads.emplace_back([creation = waited[started]] { creation->run(); });
     }
   } catch (const std::system_error& error) {
     first = std::make_unique<Failure>(ncclSystemError, format("cannot start a thread: %s", error.what()));
-    for (const auto& chain : chains) chain->abort();
-    for (size_t at = started; at < chains.size(); at++) chains[at]->run();
+    for (const auto& creation : waited) creation->abort();
+    for (size_t at = started; at < waited.size(); at++) waited[at]->run();
   }
-  if (!chains.empty()) chains.front()->run();
+  if (!waited.empty()) waited.front()->run();
   for (std::thread& thread : threads) thread.join();
-  for (const auto& chain : chains) {
-    if (!first && chain->failure()) first = std::make_unique<Failure>(*chain->failure());
+  for (const auto& creation : waited) {
+    if (!first && creation->failure()) first = std::make_unique<Failure>(*creation->failure());
   }
-  for (const auto& chain : chains) chain->finish(first.get());
+  for (const auto& creation : waited) creation->finish(first.get());
   if (first) throw Failure(*first);
-  return inProgress ? ncclInProgress : ncclSuccess;
+  return polled.empty() ? ncclSuccess : ncclInProgress;
 }
 
 }  // namespace host

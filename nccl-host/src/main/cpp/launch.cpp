@@ -103,6 +103,13 @@ struct Part {
   }
 };
 
+std::vector<CommRef> commsOf(const std::vector<Part>& parts) {
+  std::vector<CommRef> comms;
+  comms.reserve(parts.size());
+  for (const Part& part : parts) comms.push_back(part.comm);
+  return comms;
+}
+
 /** Parts that share streams; they form one item. */
 struct Unit {
   std::vector<Part> parts;
@@ -148,15 +155,9 @@ struct Unit {
   void recordLaunches() const {
     for (const Part& part : parts) {
       for (const Operation& collective : part.operations) {
-        if (collective.launchEvent != nullptr) recordLaunch(collective.launchEvent, streams, comms());
+        if (collective.launchEvent != nullptr) recordLaunch(collective.launchEvent, streams, commsOf(parts));
       }
     }
-  }
-
-  std::vector<CommRef> comms() const {
-    std::vector<CommRef> all;
-    for (const Part& part : parts) all.push_back(part.comm);
-    return all;
   }
 
   /** True if the unit is complete when the call returns. */
@@ -191,13 +192,6 @@ struct Unit {
            std::any_of(streams.begin(), streams.end(), [](const StreamRef& stream) { return stream->isDefault(); });
   }
 };
-
-std::vector<CommRef> commsOf(const std::vector<Part>& parts) {
-  std::vector<CommRef> comms;
-  comms.reserve(parts.size());
-  for (const Part& part : parts) comms.push_back(part.comm);
-  return comms;
-}
 
 std::vector<Work> workOf(std::vector<Part>& parts) {
   std::vector<Work> work;
@@ -287,7 +281,7 @@ class OfCall {
 /** A unit whose failures are reported by its communicators, and which may continue in another thread. */
 class OfStream {
  public:
-  explicit OfStream(Unit unit) : comms_(unit.comms()), parts_(std::move(unit.parts)) {
+  explicit OfStream(Unit unit) : comms_(commsOf(unit.parts)), parts_(std::move(unit.parts)) {
     // A non-blocking communicator is in progress until the end of operations that use the default stream or hang by a
     // fault.
     for (const Part& part : parts_) {
@@ -350,12 +344,12 @@ class OfStream {
       recordError(failure.text());
       result = failure.code();
     } catch (const std::exception& other) {
-      for (const CommRef& comm : comms_) comm->setError(ncclSystemError, other.what());
+      for (const CommRef& comm : comms_) comm->lifecycle.setError(ncclSystemError, other.what());
     }
     progress_.reset();
     for (const CommRef& comm : inProgress_) {
       // A revoked communicator has no error, so the result of the call is kept.
-      comm->callResult = comm->revoked ? result : ncclSuccess;
+      comm->callResult = comm->lifecycle.is(State::Revoked) ? result : ncclSuccess;
       comm->pendingCalls--;
     }
     return true;

@@ -31,7 +31,7 @@ class Registration : public Task {
   }
 
   ~Registration() override {
-    if (started_ && !finished_) comm_.forgetWindow(window_.number);
+    if (started_ && !finished_) comm_.windows.removeFromInbox(window_.number);
   }
 
   void start() override {
@@ -52,8 +52,9 @@ class Registration : public Task {
     bool opened = !lanesOpen_ && openLanes();
     return exchange_->advanceOwn() || opened;
   }
-  bool canAdvanceOwn() override { return exchange_->canAdvanceOwn(); }
-  double wakeTime() const override { return lanesOpen_ ? HUGE_VAL : nextLaneTry_; }
+  double addDescriptors(std::vector<pollfd>& polled) override {
+    return std::min(exchange_->addDescriptors(polled), lanesOpen_ ? HUGE_VAL : nextLaneTry_);
+  }
 
   bool complete() const override {
     if (!lanesOpen_ || !exchange_->complete()) return false;
@@ -69,7 +70,7 @@ class Registration : public Task {
       window_.sizes.push_back(static_cast<size_t>(size));
       window_.bases.push_back(reinterpret_cast<char*>(base));
     }
-    *out_ = comm_.keepWindow(std::move(window_));
+    *out_ = comm_.windows.add(std::move(window_));
   }
 
   bool needs(Peer& peer) override { return exchange_->needs(peer) || !laneArrived(peer); }
@@ -89,7 +90,7 @@ class Registration : public Task {
     return lanesOpen_;
   }
 
-  bool laneArrived(const Peer& peer) const { return peer.rank == comm_.rank || comm_.inbox->hasLane(peer.rank); }
+  bool laneArrived(const Peer& peer) const { return peer.rank == comm_.rank || comm_.windows.inbox()->hasLane(peer.rank); }
 
   Operation operation_;
   ncclWindow_t* out_;
@@ -119,13 +120,13 @@ class OneSided : public Task {
       const Operation& operation = operations_[at_];
       bool done;
       if (operation.call == Call::WaitSignal) {
-        comm_.inbox->clearNotification();
-        done = comm_.inbox->take(*operation.signals);
+        comm_.windows.inbox()->clearNotification();
+        done = comm_.windows.inbox()->take(*operation.signals);
       } else if (operation.root == comm_.rank) {
         if (operation.recv != operation.send && operation.bytes() > 0) {
           memmove(operation.recv, operation.send, operation.bytes());
         }
-        comm_.inbox->raise({comm_.rank, operation.context, operation.signal});
+        comm_.windows.inbox()->raise({comm_.rank, operation.context, operation.signal});
         done = true;
       } else {
         size_t before = sent_;
@@ -141,42 +142,26 @@ class OneSided : public Task {
     return moved;
   }
 
-  void addDescriptors(std::vector<pollfd>& polled) override {
-    const Operation& operation = operations_[at_];
-    if (operation.call == Call::WaitSignal) {
-      polled.push_back({comm_.inbox->notification(), POLLIN, 0});
-    } else if (target().lane.valid() && !target().laneBroken) {
-      polled.push_back({target().lane.get(), POLLOUT, 0});
+  double addDescriptors(std::vector<pollfd>& polled) override {
+    if (complete()) return HUGE_VAL;
+    if (waitsFor() == Source::Inbox) {
+      polled.push_back({comm_.windows.inbox()->notification(), POLLIN, 0});
+      return HUGE_VAL;
     }
-  }
-
-  double wakeTime() const override {
-    if (complete() || current().call == Call::WaitSignal || current().root == comm_.rank) return HUGE_VAL;
-    const Peer& peer = comm_.peers[static_cast<size_t>(current().root)];
-    return peer.lane.valid() || peer.laneBroken ? HUGE_VAL : peer.nextLaneTry;
+    if (target().laneBroken) return HUGE_VAL;
+    if (!target().lane.valid()) return target().nextLaneTry;
+    polled.push_back({target().lane.get(), POLLOUT, 0});
+    return HUGE_VAL;
   }
 
   bool complete() const override { return at_ == operations_.size(); }
-  bool canPoll() const override { return false; }
+  Source waitsFor() const override { return current().call == Call::WaitSignal ? Source::Inbox : Source::Lane; }
 
   bool needs(Peer& peer) override {
     if (complete()) return false;
     const Operation& operation = operations_[at_];
     if (operation.call != Call::WaitSignal) return peer.rank == operation.root;
-    return comm_.inbox->lacks(*operation.signals, peer.rank);
-  }
-
-  bool drained(Peer& peer) const override {
-    return current().call == Call::WaitSignal ? comm_.inbox->ended(peer.rank) : peer.laneBroken;
-  }
-
-  // Signals of a dead rank count as long as its lane contains some.
-  bool settled() const override {
-    if (current().call != Call::WaitSignal) return true;
-    for (const Peer& peer : comm_.peers) {
-      if (peer.controlEnded && !comm_.inbox->ended(peer.rank)) return false;
-    }
-    return true;
+    return comm_.windows.inbox()->lacks(*operation.signals, peer.rank);
   }
 
   bool onlyTakes() const override {

@@ -35,24 +35,22 @@ void checkReduction(const char* name, const Arguments& arguments, Comm& comm, Op
     operation.op = op;
     return;
   }
-  std::lock_guard<std::mutex> lock(comm.redOpsMutex);
-  auto found = comm.redOps.find(op);
-  if (found == comm.redOps.end()) {
+  std::optional<PreMulSum> made = comm.operators.find(op);
+  if (!made) {
     fail(
         ncclInvalidArgument,
         "%s : invalid reduction operation %d: neither one of 0 to %d nor made by ncclRedOpCreatePreMulSum for this "
         "communicator",
         name, op, ncclNumOps - 1);
   }
-  const PreMulSum& made = found->second;
-  if (made.type != arguments.type) {
+  if (made->type != arguments.type) {
     fail(
         ncclInvalidArgument, "%s : reduction operation %d was made for %s, but the datatype of this call is %s", name,
-        op, typeName(made.type), typeName(arguments.type));
+        op, typeName(made->type), typeName(arguments.type));
   }
   operation.op = kPreMulSum;
-  operation.scalar = made.value;
-  if (made.onDevice) operation.scalarAt = made.address;
+  operation.scalar = made->value;
+  if (made->onDevice) operation.scalarAt = made->address;
 }
 
 ncclResult_t runChecked(const Arguments& arguments, const ncclCollConfig_t& config) {
@@ -359,9 +357,7 @@ extern "C" ncclResult_t ncclRedOpCreatePreMulSum(
     made.onDevice = residence == ncclScalarDevice;
     made.address = scalar;
     if (!made.onDevice) memcpy(&made.value, scalar, typeSize(datatype));
-    std::lock_guard<std::mutex> lock(known->redOpsMutex);
-    *op = static_cast<ncclRedOp_t>(known->nextRedOp++);
-    known->redOps[*op] = made;
+    *op = known->operators.add(made);
     return ncclSuccess;
   });
 }
@@ -374,8 +370,7 @@ extern "C" ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
     if (number >= 0 && number < ncclNumOps) {
       fail(ncclInvalidArgument, "RedOpDestroy : operator %d (%s) is builtin", number, opName(number));
     }
-    std::lock_guard<std::mutex> lock(known->redOpsMutex);
-    if (known->redOps.erase(number) == 0) {
+    if (!known->operators.remove(number)) {
       fail(ncclInvalidArgument, "RedOpDestroy : operator %d was not made for this communicator", number);
     }
     return ncclSuccess;

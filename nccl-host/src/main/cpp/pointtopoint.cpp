@@ -98,8 +98,6 @@ class PointToPoint : public Task {
     return true;
   }
 
-  bool needs(Peer& peer) override { return unfinished(peer); }
-
   std::string name() const override {
     bool sends = false, recvs = false;
     for (const Operation& operation : operations_) (operation.call == Call::Send ? sends : recvs) = true;

@@ -34,14 +34,12 @@ class Runner {
 
   bool finished() const { return finished_; }
   const Failure* failure() const { return failure_.get(); }
-  /** Time of the next advance without an arrival. */
-  double wakeTime() const { return std::min(begun_ ? task().wakeTime() : notBefore_, deadline()); }
 
   /** Moves all bytes that can be moved now; true if any did. */
   bool advance() {
     return attempt([&] {
       bool moved = false;
-      if (comm().aborted) {
+      if (comm().lifecycle.is(State::Aborted)) {
         throw Failure(
             ncclInternalError,
             format("%s was aborted: ncclCommAbort was called on rank %d", what().c_str(), comm().rank));
@@ -56,7 +54,7 @@ class Runner {
       if (comm().interrupts > 0) {
         throw Failure(
             ncclInvalidUsage,
-            format("%s was ended at rank %d by %s", what().c_str(), comm().rank, comm().interruptReason().c_str()));
+            format("%s was ended at rank %d by %s", what().c_str(), comm().rank, comm().interruptReason.load()));
       }
       if (!begun_) {
         if (!work_.faults.empty() && now() < notBefore_) return false;
@@ -65,21 +63,21 @@ class Runner {
           if (fault.kind == FaultKind::Drop) comm().closeSockets();
           injectFault(fault, what());
         }
-        if (comm().revoked) {
+        if (comm().lifecycle.is(State::Revoked)) {
           throw Failure(
               ncclInvalidUsage, format("%s : rank %d has revoked this communicator", what().c_str(), comm().rank));
         }
-        comm().throwIfFailed();
+        comm().lifecycle.throwIfFailed();
         if (work_.epoch != comm().epoch) {
           throw Failure(
               ncclInvalidUsage,
-              format("%s was ended at rank %d by %s", what().c_str(), comm().rank, comm().interruptReason().c_str()));
+              format("%s was ended at rank %d by %s", what().c_str(), comm().rank, comm().interruptReason.load()));
         }
         // A rank that failed or left earlier may have sent its part of this call before. The call fails nevertheless,
         // or some ranks would complete a call that failed at others.
         comm().readNewControl([&] { return "during " + what(); });
-        bool failed = comm().hasPeerFailure();
-        if (failed && !task().onlyTakes()) throw Failure(comm().peerFailureCode(), comm().peerFailureText());
+        const Failure* failure = comm().peerFailure();
+        if (failure != nullptr && !task().onlyTakes()) throw Failure(*failure);
         task().start();
       }
       while (next_ < work_.tasks.size()) {
@@ -105,15 +103,15 @@ class Runner {
                              "rank %d waited %.1f s in %s for the end of a fault", comm().rank, now() - started_,
                              task().description().c_str()));
       }
-      if (comm().hasPeerFailure() && task().settled()) {
+      if (comm().peerFailure() != nullptr && settled()) {
         // Decisive data may have arrived since the last call.
         if (task().advanceOwn()) return true;
-        throw Failure(comm().peerFailureCode(), comm().peerFailureText());
+        throw Failure(*comm().peerFailure());
       }
       for (Peer& peer : comm().peers) {
-        if (!peer.announcedClose || !task().drained(peer) || !(task().needs(peer) || !peer.out.empty())) continue;
+        if (!peer.announcedClose || !drained(peer) || !(task().needs(peer) || !peer.out.empty())) continue;
         // Calls of a rank after its reported failure are no misuse.
-        if (comm().hasPeerFailure()) break;
+        if (comm().peerFailure() != nullptr) break;
         throw Failure(
             ncclInvalidUsage, format(
                                   "rank %d destroyed its communicator, but rank %d called %s", peer.rank, comm().rank,
@@ -138,7 +136,7 @@ class Runner {
 
   /** True if data may arrive without a system call of this rank. */
   bool canPoll() const {
-    return begun_ && task().canPoll() && std::all_of(comm().peers.begin(), comm().peers.end(), [](const Peer& peer) {
+    return begun_ && task().waitsFor() == Source::DataStreams && std::all_of(comm().peers.begin(), comm().peers.end(), [](const Peer& peer) {
              return !peer.data.valid() || peer.data.shared();
            });
   }
@@ -153,14 +151,14 @@ class Runner {
     });
   }
 
-  /** Adds the descriptors to poll; false if there are none. */
-  bool collectDescriptors(std::vector<pollfd>& polled) {
+  /** Adds the descriptors to poll, and returns the time of the next advance without an arrival. */
+  double collectDescriptors(std::vector<pollfd>& polled) {
     firstPolled_ = polled.size();
     if (!begun_) {
       polled.push_back({comm().wake.get(), POLLIN, 0});
-      return true;
+      return std::min(notBefore_, deadline());
     }
-    bool wait = true;
+    double wakeTime = deadline();
     // Control streams come first, in the order of the ranks: readControl relies on this order.
     for (Peer& peer : comm().peers) {
       if (peer.control.valid() && !peer.controlEnded) polled.push_back({peer.control.get(), POLLIN, 0});
@@ -171,15 +169,14 @@ class Runner {
       if (!peer.data.valid()) continue;
       size_t reading = peer.dataEnded ? 0 : task().awaited(peer);
       bool writing = !peer.out.empty();
-      if (peer.data.arm(reading, writing)) wait = false;
+      if (peer.data.arm(reading, writing)) wakeTime = 0;
       short events = 0;
       if (reading > 0) events |= POLLIN;
       if (writing) events |= peer.data.shared() ? POLLIN : POLLOUT;
       if (events != 0) polled.push_back({peer.data.descriptor(), events, 0});
     }
-    task().addDescriptors(polled);
-    // Checked after the doorbells are armed: later data rings one.
-    return wait && !task().canAdvanceOwn();
+    // After the doorbells are armed: later data rings one.
+    return std::min(wakeTime, task().addDescriptors(polled));
   }
 
   void readControl(const std::vector<pollfd>& polled) {
@@ -196,8 +193,8 @@ class Runner {
 
   void stop(const Failure& failure) {
     failure_ = std::make_unique<Failure>(failure);
-    if (comm().aborted) {
-      comm().setError(failure.code(), failure.text());
+    if (comm().lifecycle.is(State::Aborted)) {
+      comm().lifecycle.setError(failure.code(), failure.text());
     } else if (comm().interrupts > 0 || childAborted()) {
       comm().breakDown(failure.code(), failure.text(), ncclRemoteError);
     } else {
@@ -301,7 +298,25 @@ class Runner {
     return comm().operationTimeout > 0 ? started_ + comm().operationTimeout : HUGE_VAL;
   }
 
-  bool childAborted() const { return work_.child != nullptr && work_.child->aborted; }
+  /** True if nothing of a peer that has left is in transit. */
+  bool drained(const Peer& peer) const {
+    switch (task().waitsFor()) {
+      case Source::DataStreams: return true;
+      case Source::Lane: return peer.laneBroken;
+      case Source::Inbox: return comm().windows.inbox()->ended(peer.rank);
+    }
+    return true;
+  }
+
+  /** True if all that the peers sent before a failure has arrived: signals of a dead rank count. */
+  bool settled() const {
+    if (task().waitsFor() != Source::Inbox) return true;
+    return std::all_of(comm().peers.begin(), comm().peers.end(), [&](const Peer& peer) {
+      return !peer.controlEnded || drained(peer);
+    });
+  }
+
+  bool childAborted() const { return work_.child != nullptr && work_.child->lifecycle.is(State::Aborted); }
   Comm& comm() const { return *work_.comm; }
   Task& task() const { return *work_.tasks[next_]; }
   std::string what() const { return next_ < work_.tasks.size() ? task().name() : "an operation"; }
@@ -367,8 +382,7 @@ struct Progress::State {
     double wakeTime = HUGE_VAL;
     for (Runner& runner : runners) {
       if (runner.finished()) continue;
-      if (!runner.collectDescriptors(polled)) wakeTime = 0;
-      wakeTime = std::min(wakeTime, runner.wakeTime());
+      wakeTime = std::min(wakeTime, runner.collectDescriptors(polled));
     }
     double left = std::max(0.0, std::min(wakeTime - now(), 1e6));
     int wait = wakeTime == HUGE_VAL ? -1 : left > 0 ? static_cast<int>(left * 1000) + 1 : 0;

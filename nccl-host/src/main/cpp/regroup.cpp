@@ -122,7 +122,7 @@ void Regrouping::waitFor(const std::vector<int>& ranks, const std::string& purpo
     }
     polled.push_back({peer.control.get(), POLLIN, 0});
   }
-  if (parent_.aborted || child_.aborted || parent_.interrupts > 0) {
+  if (parent_.lifecycle.is(State::Aborted) || child_.lifecycle.is(State::Aborted) || parent_.interrupts > 0) {
     fail(ncclInternalError, "%s of rank %d was ended by an abort or revoke", callName(call_), parent_.rank);
   }
   double left = started_ + initTimeout() - now();

@@ -18,7 +18,6 @@ namespace host {
 
 struct Item {
   Body body;  // empty: done as soon as it can run
-  RunBy by = RunBy::Stream;
   StreamRef home;                 // whose thread runs the body, until it has run
   size_t index = 0;               // in Scheduler::items
   int open = 0;                   // number of unfinished predecessors
@@ -223,7 +222,7 @@ ncclResult_t stateOf(const Item& item) {
   if (!item.done) return ncclInProgress;
   for (const std::weak_ptr<Comm>& one : item.failed) {
     CommRef comm = one.lock();
-    if (comm && comm->failureStands()) throw Failure(comm->error(), comm->errorText());
+    if (comm && comm->failureStands()) throw Failure(comm->lifecycle.error(), comm->lifecycle.errorText());
   }
   return ncclSuccess;
 }
@@ -280,7 +279,6 @@ void recordLaunch(cudaEvent_t handle, const std::vector<StreamRef>& streams, con
 ItemRef enqueue(
     View<StreamRef> streams, View<CommRef> comms, RunBy by, Body body, const Attempt& attempt) {
   auto item = std::make_shared<Item>();
-  item->by = by;
   item->body = std::move(body);
   item->works = true;
   if (by == RunBy::Caller) item->comms.assign(comms.begin(), comms.end());

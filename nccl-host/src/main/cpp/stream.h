@@ -1,6 +1,8 @@
 // stream.h: streams as queues, and the order of their items.
 //
-// Work is a graph of items. An item runs when all its predecessors are done: the earlier items in its streams, and the
+// All work is one graph of items: operations (launch.h), the creation of communicators (jobs.h), and copies. They differ
+// only in the thread that runs an item, since creations and calls in the default stream block their caller, while a stream
+// must continue without its caller. An item runs when all its predecessors are done: the earlier items in its streams, and the
 // earlier operations of its communicators, since all ranks of a communicator must run them in one order. Every
 // predecessor of an item exists before the item, so there is no cyclic wait.
 //
@@ -8,8 +10,8 @@
 // that enqueues it, for about 50 us after it last moved data; the stream's thread continues it. The default stream (0, and
 // CUDA's other handles for it) has none: operations of blocking communicators run in the call itself. Programs without
 // CUDA cannot wait for a stream, and find their results when the call returns. Every thread has its own default stream,
-// which waits for other streams only on request. (On GPUs each rank has a default stream, that of its device; ranks that are threads of one process
-// would deadlock on a shared one.)
+// which waits for other streams only on request. (On GPUs each rank has a default stream, that of its device; ranks that
+// are threads of one process would deadlock on a shared one.)
 //
 // When an operation fails, the items after it continue. A stream or an event after it reports the failure until the
 // program reacts, that is, until it aborts, destroys, or revokes the communicator, or shrinks it with

@@ -67,6 +67,13 @@ struct Space {
   size_t size = 0;
 };
 
+/** Where the events come from for which a task waits. */
+enum class Source {
+  DataStreams,  // of the peers: advancing without an arrival costs no system call
+  Lane,         // for a put of this rank
+  Inbox,        // signals of other ranks, even of ranks that have left
+};
+
 class Task {
  public:
   explicit Task(Comm& comm) : comm_(comm) {}
@@ -79,26 +86,20 @@ class Task {
   virtual size_t awaited(Peer& peer) { return want(peer).size > 0 ? 1 : 0; }
   /** Advances the work outside the peers' data streams; true if something moved. */
   virtual bool advanceOwn() { return false; }
-  /** True if advanceOwn can continue with data that arrived in the meantime. */
-  virtual bool canAdvanceOwn() { return false; }
-  /** Adds the descriptors to poll before the next advanceOwn. */
-  virtual void addDescriptors(std::vector<pollfd>&) {}
-  /** Time of the next advanceOwn without an arrival; HUGE_VAL for never. */
-  virtual double wakeTime() const { return HUGE_VAL; }
+  /**
+   * Adds the descriptors to poll before the next advanceOwn. Returns the time at which to call it without an arrival: 0 if
+   * it can continue with data that arrived in the meantime, HUGE_VAL for never.
+   */
+  virtual double addDescriptors(std::vector<pollfd>&) { return HUGE_VAL; }
   /** True if all data has been received and all sends are in the peers' queues. */
   virtual bool complete() const = 0;
   /** Called once, when the task is complete and all data has been sent. */
   virtual void finish() {}
   /** True while the task needs data from this peer. */
   virtual bool needs(Peer& peer) { return awaited(peer) > 0; }
-  /** True if advancing without an arrival costs no system call. */
-  virtual bool canPoll() const { return true; }
+  virtual Source waitsFor() const { return Source::DataStreams; }
   /** True if this peer is known to be in the call; a slow peer may then itself be waiting. */
   virtual bool arrived(const Peer&) const { return false; }
-  /** True if no data of a peer that has left is in transit. */
-  virtual bool drained(Peer&) const { return true; }
-  /** True if all data from before a failure report has arrived, apart from the peers' data streams. */
-  virtual bool settled() const { return true; }
   /** True if the work may complete although a rank is gone: it only consumes data that has arrived. */
   virtual bool onlyTakes() const { return false; }
   /** The name, as "AllReduce". */

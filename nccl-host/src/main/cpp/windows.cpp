@@ -33,32 +33,27 @@ void checkPeer(const char* call, int peer, const Comm& comm) {
       ncclInvalidArgument, "%s : invalid peer %d (peer should be in the 0..%d range)", call, peer, comm.ranks - 1);
 }
 
-/** Returns the window with this handle. Needs windowsMutex. */
-const Window& requireWindow(const char* call, const char* name, Comm& comm, ncclWindow_t handle) {
+[[noreturn]] void failUnknown(const char* call, const char* name, ncclWindow_t handle) {
+  fail(
+      ncclInvalidArgument, "%s : %s %p is no window of this communicator: deregistered, or of another one", call, name,
+      static_cast<void*>(handle));
+}
+
+WindowRef requireWindow(const char* call, const char* name, const Comm& comm, ncclWindow_t handle) {
   if (handle == nullptr) fail(ncclInvalidArgument, "%s : %s argument is NULL", call, name);
-  auto found = comm.windows.find(handle);
-  if (found == comm.windows.end()) {
-    fail(
-        ncclInvalidArgument, "%s : %s %p is no window of this communicator: deregistered, or of another one", call,
-        name, static_cast<void*>(handle));
-  }
-  return found->second;
+  WindowRef found = comm.windows.find(handle);
+  if (!found) failUnknown(call, name, handle);
+  return found;
 }
 
-bool inside(const Window& window, const char* address) {
-  auto at = reinterpret_cast<uintptr_t>(address);
-  auto base = reinterpret_cast<uintptr_t>(window.base);
-  return at >= base && at - base < window.size;
-}
-
-void checkSource(const char* call, Comm& comm, const char* source, size_t bytes) {
-  for (const auto& [handle, window] : comm.windows) {
-    if (!inside(window, source) || (window.flags & NCCL_WIN_COLL_SYMMETRIC) == 0) continue;
-    size_t offset = static_cast<size_t>(source - window.base);
-    if (bytes <= window.size - offset) return;
+void checkSource(const char* call, const Comm& comm, const char* source, size_t bytes) {
+  WindowRef window = comm.windows.findIf([&](const Window& one) { return one.isSymmetricAt(source); });
+  if (window) {
+    size_t offset = window->offsetOf(source);
+    if (bytes <= window->size - offset) return;
     fail(
         ncclInvalidArgument, "%s : %zu bytes from offset %zu of localbuff's window are more than its %zu bytes", call,
-        bytes, offset, window.size);
+        bytes, offset, window->size);
   }
   fail(
       ncclInvalidArgument, "%s : localbuff %p is in no window of this communicator with NCCL_WIN_COLL_SYMMETRIC", call,
@@ -98,11 +93,8 @@ extern "C" ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t w
     std::shared_ptr<Comm> known = requireComm(comm, "CommWindowDeregister");
     if (win == nullptr) return ncclSuccess;
     // The window's memory may be the source of pending puts.
-    if (known->error() == ncclSuccess && !known->revoked) awaitOperations(*known);
-    std::lock_guard<std::mutex> lock(known->windowsMutex);
-    uint64_t number = requireWindow("CommWindowDeregister", "win", *known, win).number;
-    known->windows.erase(win);
-    if (known->inbox) known->inbox->removeWindow(number);
+    if (known->operationsRun()) awaitOperations(*known);
+    if (!known->windows.remove(win)) failUnknown("CommWindowDeregister", "win", win);
     return ncclSuccess;
   });
 }
@@ -112,8 +104,7 @@ extern "C" ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, voi
   return guarded([&]() -> ncclResult_t {
     std::shared_ptr<Comm> known = requireComm(comm, "WinGetUserPtr");
     if (outUserPtr == nullptr) fail(ncclInvalidArgument, "WinGetUserPtr : outUserPtr argument is NULL");
-    std::lock_guard<std::mutex> lock(known->windowsMutex);
-    *outUserPtr = requireWindow("WinGetUserPtr", "win", *known, win).base;
+    *outUserPtr = requireWindow("WinGetUserPtr", "win", *known, win)->base;
     return ncclSuccess;
   });
 }
@@ -147,20 +138,17 @@ extern "C" ncclResult_t ncclPutSignal(
     operation.windowOffset = peerWinOffset;
     operation.context = ctx;
     operation.signal = sigIdx;
-    {
-      std::lock_guard<std::mutex> lock(known->windowsMutex);
-      const Window& window = requireWindow(call, "peerWin", *known, peerWin);
-      size_t size = window.sizes[static_cast<size_t>(peer)];
-      if (peerWinOffset > size || bytes > size - peerWinOffset) {
-        fail(
-            ncclInvalidArgument, "%s : %zu bytes at offset %zu of the window of rank %d are more than its %zu bytes",
-            call, bytes, peerWinOffset, peer, size);
-      }
-      checkSource(call, *known, operation.send, bytes);
-      operation.windowNumber = window.number;
-      // Used only if the peer is this rank.
-      operation.recv = window.base + peerWinOffset;
+    WindowRef window = requireWindow(call, "peerWin", *known, peerWin);
+    size_t size = window->sizes[static_cast<size_t>(peer)];
+    if (peerWinOffset > size || bytes > size - peerWinOffset) {
+      fail(
+          ncclInvalidArgument, "%s : %zu bytes at offset %zu of the window of rank %d are more than its %zu bytes", call,
+          bytes, peerWinOffset, peer, size);
     }
+    checkSource(call, *known, operation.send, bytes);
+    operation.windowNumber = window->number;
+    // Used only if the peer is this rank.
+    operation.recv = window->base + peerWinOffset;
     return submit(known, std::move(operation), std::move(stream));
   });
 }

@@ -29,6 +29,7 @@ struct Connected {
   explicit Connected(int ranks, bool shared = true, const CommSettings& settings = {}, int own = 0)
       : comm(std::make_shared<Comm>(own, ranks, 0, settings)), ends(static_cast<size_t>(ranks)) {
     comm->peers.resize(static_cast<size_t>(ranks));
+    comm->lifecycle.created();
     for (int rank = 0; rank < ranks; rank++) {
       Peer& peer = comm->peers[static_cast<size_t>(rank)];
       PeerEnd& end = ends[static_cast<size_t>(rank)];

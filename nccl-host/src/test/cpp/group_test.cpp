@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "connected.h"
@@ -113,6 +114,62 @@ TEST_F(GroupTest, MemoryIsFreedAfterACallThatUsesIt) {
   ncclRecv(&out, 1, ncclInt32, 0, comms[1], nullptr);
   EXPECT_EQ(ncclSuccess, ncclGroupEnd());
   EXPECT_EQ(6, out);
+}
+
+/** Creates two communicators of each rank in one group, and uses both. */
+void splitTwice(ncclComm_t* comms, int ranks) {
+  std::vector<ncclComm_t> children(2 * static_cast<size_t>(ranks));
+  ncclGroupStart();
+  for (int rank = 0; rank < ranks; rank++) {
+    for (int i = 0; i < 2; i++) {
+      // The second one in the opposite order of ranks.
+      ncclComm_t* child = &children[static_cast<size_t>(i * ranks + rank)];
+      EXPECT_EQ(ncclSuccess, ncclCommSplit(comms[rank], 0, i == 0 ? rank : -rank, child, nullptr));
+    }
+  }
+  ASSERT_EQ(ncclSuccess, ncclGroupEnd()) << ncclGetLastError(nullptr);
+  for (int i = 0; i < 2; i++) {
+    std::vector<int> in(static_cast<size_t>(ranks)), out(in);
+    ncclGroupStart();
+    for (int rank = 0; rank < ranks; rank++) {
+      size_t at = static_cast<size_t>(rank);
+      ncclComm_t child = children[static_cast<size_t>(i * ranks + rank)];
+      int newRank = -1;
+      EXPECT_EQ(ncclSuccess, ncclCommUserRank(child, &newRank));
+      EXPECT_EQ(i == 0 ? rank : ranks - 1 - rank, newRank);
+      in[at] = rank + 1;
+      ncclAllReduce(&in[at], &out[at], 1, ncclInt32, ncclSum, child, nullptr);
+    }
+    EXPECT_EQ(ncclSuccess, ncclGroupEnd());
+    for (int one : out) EXPECT_EQ(ranks * (ranks + 1) / 2, one);
+  }
+  for (ncclComm_t child : children) EXPECT_EQ(ncclSuccess, ncclCommAbort(child));
+}
+
+TEST_F(GroupTest, TwoSplitsOfOneParentRunInTheOrderOfTheCalls) {
+  splitTwice(comms, kRanks);
+  for (ncclComm_t comm : comms) EXPECT_EQ(0, findComm(comm)->callers);
+}
+
+TEST_F(GroupTest, TwoSplitsOfARevokedParentRunInTheOrderOfTheCalls) {
+  for (ncclComm_t comm : comms) ASSERT_EQ(ncclSuccess, ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT));
+  splitTwice(comms, kRanks);
+}
+
+TEST_F(GroupTest, AFailureDiscardsAllCommunicatorsOfTheGroup) {
+  ncclComm_t children[2] = {};
+  findComm(comms[1])->requestAbort();
+  std::thread other([&] {
+    int in = 1, out = 0;
+    EXPECT_NE(ncclSuccess, ncclAllReduce(&in, &out, 1, ncclInt32, ncclSum, comms[1], nullptr));
+    ncclCommAbort(std::exchange(comms[1], nullptr));
+  });
+  ncclGroupStart();
+  for (ncclComm_t& child : children) ncclCommSplit(comms[0], 0, 0, &child, nullptr);
+  EXPECT_EQ(ncclRemoteError, ncclGroupEnd());
+  other.join();
+  for (ncclComm_t child : children) EXPECT_EQ(nullptr, child);
+  EXPECT_EQ(0, findComm(comms[0])->callers);
 }
 
 TEST_F(GroupTest, MessagesToOneselfMustBePairs) {

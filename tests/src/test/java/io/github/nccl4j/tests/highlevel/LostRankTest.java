@@ -10,6 +10,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.highlevel.Communicator.State;
 import io.github.nccl4j.highlevel.CommunicatorBuilder;
+import io.github.nccl4j.highlevel.CommunicatorConfig;
 import io.github.nccl4j.highlevel.CudaStream;
 import io.github.nccl4j.highlevel.Device;
 import io.github.nccl4j.highlevel.DeviceBuffer;
@@ -17,6 +18,7 @@ import io.github.nccl4j.highlevel.Element.Int32;
 import io.github.nccl4j.highlevel.ElementType;
 import io.github.nccl4j.highlevel.FailurePolicy;
 import io.github.nccl4j.highlevel.NcclRemoteException;
+import io.github.nccl4j.highlevel.NcclTimeoutException;
 import io.github.nccl4j.highlevel.Recovery;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.launch.Inquiry;
@@ -39,11 +41,14 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.AfterEach;
@@ -52,6 +57,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Loss of a rank that only the store reports: everything that waits for the communicator ends. In the first tests the ranks are
@@ -304,6 +310,92 @@ class LostRankTest {
                 store -> assertThrows(IllegalStateException.class, () -> Communicator.builder()
                         .device(Device.host())
                         .create(new Stuck(store.scope("all"), this::cutNow, over))));
+    }
+
+    /** A rendezvous that counts the groups that its rank enters and leaves. */
+    private record Counting(Rendezvous whole, AtomicInteger entered, AtomicInteger left) implements Rendezvous {
+        Counting(Rendezvous whole) {
+            this(whole, new AtomicInteger(), new AtomicInteger());
+        }
+
+        @Override
+        public int rank() {
+            return whole.rank();
+        }
+
+        @Override
+        public int size() {
+            return whole.size();
+        }
+
+        @Override
+        public List<byte[]> gather(String key, byte[] value, Duration timeout) {
+            return whole.gather(key, value, timeout);
+        }
+
+        @Override
+        public byte[] broadcast(String key, int root, Supplier<byte[]> value, Duration timeout) {
+            return whole.broadcast(key, root, value, timeout);
+        }
+
+        @Override
+        public Optional<Membership> membership(String group, int number, Consumer<LostRank> onLoss) {
+            Membership own = whole.membership(group, number, onLoss).orElseThrow();
+            entered.incrementAndGet();
+            AtomicBoolean open = new AtomicBoolean(true);
+            return Optional.of(new Membership() {
+                @Override
+                public Map<Integer, Duration> silent() {
+                    return own.silent();
+                }
+
+                @Override
+                public void close() {
+                    own.close();
+                    if (open.getAndSet(false)) {
+                        left.incrementAndGet();
+                    }
+                }
+            });
+        }
+
+        @Override
+        public void close() {
+            // The store is closed by its owner.
+        }
+    }
+
+    /** A rank whose creation failed may end without being reported as lost. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void failedCreationLeavesAllGroups(boolean blocking) throws Exception {
+        CompletableFuture<TcpStore> opening = job.openAsync(job.rank(0, 2), Job.settings());
+        TcpStore absent = job.openAsync(job.rank(1, 2), Job.settings()).join();
+        TcpStore waiter = opening.join();
+        CountDownLatch failed = new CountDownLatch(1);
+        Counting ofWaiter = new Counting(waiter.scope("all"));
+        Counting ofAbsent = new Counting(new Stuck(absent.scope("all"), () -> {}, failed));
+        CompletableFuture<Void> other = job.start(() -> {
+            assertThrows(
+                    IllegalStateException.class,
+                    () -> Communicator.builder().device(Device.host()).create(ofAbsent));
+            return null;
+        });
+        try {
+            assertThrows(NcclTimeoutException.class, () -> Communicator.builder()
+                    .device(Device.host())
+                    .config(CommunicatorConfig.builder().blocking(blocking).build())
+                    .deadline(Duration.ofSeconds(2))
+                    .create(ofWaiter));
+        } finally {
+            failed.countDown();
+        }
+        other.join();
+        // The group of the creation, and that of the communicator.
+        assertEquals(2, ofWaiter.entered().get());
+        assertEquals(2, ofWaiter.left().get());
+        assertEquals(1, ofAbsent.entered().get());
+        assertEquals(1, ofAbsent.left().get());
     }
 
     @Test
