@@ -9,7 +9,7 @@ import java.util.Map;
  * The status of one rank, as a {@link StoreObserver} saw it.
  *
  * @param rank the rank
- * @param state whether it answered, and if not, what the store knows
+ * @param state the state of the rank, by its answer or by its connection to the store
  * @param process its address and process, such as "10.0.0.7, process 4711"; empty if it has not joined
  * @param silence how long the store has heard nothing from it; zero unless it is {@link State#SILENT}
  * @param texts what it answered, by topic: see {@link Rendezvous#status}

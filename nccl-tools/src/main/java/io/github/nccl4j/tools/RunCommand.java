@@ -23,7 +23,7 @@ import picocli.CommandLine.Spec;
                     + "the first rank that failed. Under torchrun, mpirun, srun or another launcher, and without -n, this "
                     + "process is one rank.",
             "",
-            "While it runs, 'nccl4j status' on this machine shows what each rank is at.",
+            "While it runs, 'nccl4j status' on this machine shows which operation each rank is executing.",
             ""
         })
 final class RunCommand implements Callable<Integer> {

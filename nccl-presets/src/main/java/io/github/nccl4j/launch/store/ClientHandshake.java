@@ -8,7 +8,7 @@ import java.nio.ByteBuffer;
 final class ClientHandshake {
     private final Secret secret;
     private final String storeName;
-    private final String who;
+    private final String client;
     private final byte[] nonce = new byte[Wire.NONCE_BYTES];
     private byte[] serverNonce;
 
@@ -17,12 +17,12 @@ final class ClientHandshake {
      *
      * @param secret the shared secret, or null
      * @param storeName names the store in messages
-     * @param who names this end in messages
+     * @param client names this end in messages
      */
-    ClientHandshake(Secret secret, String storeName, String who) {
+    ClientHandshake(Secret secret, String storeName, String client) {
         this.secret = secret;
         this.storeName = storeName;
-        this.who = who;
+        this.client = client;
     }
 
     /** The store refuses this end, or this end refuses the store. */
@@ -54,7 +54,7 @@ final class ClientHandshake {
         byte version = greeting.get();
         if (version != Wire.VERSION) {
             throw new RefusedException(
-                    "versions of the store's protocol must be equal: " + storeName + " has " + version + ", " + who
+                    "versions of the store's protocol must be equal: " + storeName + " has " + version + ", " + client
                             + " has " + Wire.VERSION,
                     false);
         }
@@ -63,7 +63,7 @@ final class ClientHandshake {
         greeting.get(received);
         if (serverHasSecret != (secret != null)) {
             throw new RefusedException(
-                    storeName + " has " + (serverHasSecret ? "a" : "no") + " secret, and " + who + " has "
+                    storeName + " has " + (serverHasSecret ? "a" : "no") + " secret, and " + client + " has "
                             + (serverHasSecret ? "none" : "one") + ": set " + Secret.VARIABLE + " or "
                             + Secret.FILE_VARIABLE + " for all ranks or for none",
                     false);
@@ -89,7 +89,7 @@ final class ClientHandshake {
         byte[] proof = new byte[Wire.PROOF_BYTES];
         frame.get(proof);
         if (secret != null && !secret.isProof(proof, true, serverNonce, nonce)) {
-            throw new RefusedException("the store does not prove that it has the secret of " + who, false);
+            throw new RefusedException("the store does not prove that it has the secret of " + client, false);
         }
         return secret == null ? null : secret.seal(false, serverNonce, nonce);
     }

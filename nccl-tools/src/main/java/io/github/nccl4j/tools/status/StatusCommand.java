@@ -16,14 +16,14 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/** {@code nccl4j status}: asks every rank of a running job what it is at. */
+/** {@code nccl4j status}: asks every rank of a running job which operation it is executing. */
 @Command(
         name = "status",
         sortOptions = false,
         description = {
-            "Asks every rank of a running job what it is at.",
+            "Asks every rank of a running job which operation it is executing.",
             "",
-            "Shows for each rank the operation that it is at and since when, its last completed one, its host, process and device, "
+            "Shows for each rank the operation that it is executing and since when, its last completed one, its host, process and device, "
                     + "and by how many collectives it is behind the other ranks. Nothing in the job waits for the answers.",
             "",
             "Without --store, asks the store that NCCL4J_STORE_ADDRESS, or MASTER_ADDR and MASTER_PORT, name; without these, that "
