@@ -32,6 +32,9 @@ final class StoreClient extends Connection {
     private boolean proven;
     private volatile String endReason;
     private volatile Listener listener;
+    /** True if the store asked for the status before there was a listener. It asks again only after an answer. */
+    private boolean askedBeforeStart;
+
     private boolean closedByStore;
     private boolean abandoned;
 
@@ -177,7 +180,9 @@ final class StoreClient extends Connection {
             throw new IOException(Wire.text(frame));
         }
         if (number == Wire.QUESTION) {
-            if (listener != null) {
+            if (listener == null) {
+                askedBeforeStart = true;
+            } else {
                 listener.handleQuestion();
             }
             return null;
@@ -201,6 +206,9 @@ final class StoreClient extends Connection {
     void start(Listener whatHappens) {
         listener = whatHappens;
         loop().execute(() -> {
+            if (askedBeforeStart) {
+                listener.handleQuestion();
+            }
             if (heartbeat.interval() > 0 && !isClosed()) {
                 scheduleBeat();
             }

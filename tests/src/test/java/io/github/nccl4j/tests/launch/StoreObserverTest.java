@@ -278,6 +278,23 @@ class StoreObserverTest {
         assertEquals(List.of(1), root.gone());
     }
 
+    /** A rank may be asked as soon as it has joined, before its session has begun. */
+    @Test
+    void ranksAnswerWhileTheyJoin() {
+        int world = 300;
+        List<CompletableFuture<TcpStore>> opening = new ArrayList<>();
+        opening.add(CompletableFuture.completedFuture(job.open(job.rank(0, world), Job.settings())));
+        try (StoreObserver observer = observe()) {
+            for (int rank = 1; rank < world; rank++) {
+                opening.add(job.openAsync(job.rank(rank, world), Job.settings()));
+            }
+            while (!opening.stream().allMatch(CompletableFuture::isDone)) {
+                onlyJob(observer, Duration.ofMillis(5));
+            }
+            onlyJob(observer, Job.LONG).forEach(rank -> assertEquals(State.ANSWERED, rank.state(), rank::toString));
+        }
+    }
+
     /** A look at 1000 ranks takes one round trip: it returns long before its timeout. */
     @Test
     void asksManyRanksAtOnce() {
