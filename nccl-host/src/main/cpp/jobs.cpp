@@ -52,7 +52,8 @@ void giveHandle(InitJob& job) {
 class Creation {
  public:
   /** Takes the position of the job: after `before`, the last job in the sequence of its parent. */
-  Creation(InitJob job, const StreamRef& sequence, const Creation* before) : job_(std::move(job)), before_(before) {
+  Creation(InitJob job, const StreamRef& sequence, std::shared_ptr<const Creation> before)
+      : job_(std::move(job)), before_(std::move(before)) {
     if (!job_.parent) return;
     users()++;
     std::vector<CommRef> comms{job_.comm};
@@ -118,7 +119,7 @@ class Creation {
 
   void create() {
     // A caller that waits gets the first failure of its jobs, a polling one that of each communicator.
-    if (!job_.background && job_.parent && before_ != nullptr && before_->failed_) {
+    if (!job_.background && job_.parent && before_ && before_->failed_) {
       failed_ = true;
       return;
     }
@@ -133,7 +134,7 @@ class Creation {
   }
 
   InitJob job_;
-  const Creation* const before_;
+  const std::shared_ptr<const Creation> before_;
   std::atomic<bool> failed_{false};  // or skipped
   std::unique_ptr<Failure> failure_;
   ItemRef item_;
@@ -155,7 +156,7 @@ ncclResult_t runJobs(std::vector<InitJob> jobs) {
   // By parent.
   struct Sequence {
     StreamRef items = std::make_shared<Stream>(0);
-    const Creation* last = nullptr;
+    std::shared_ptr<const Creation> last;
   };
   std::map<CommRef, Sequence> sequences;
   std::vector<std::shared_ptr<Creation>> waited, polled;
@@ -164,7 +165,7 @@ ncclResult_t runJobs(std::vector<InitJob> jobs) {
     auto& list = job.background ? polled : waited;
     Sequence& sequence = sequences[job.parent];
     list.push_back(std::make_shared<Creation>(std::move(job), sequence.items, sequence.last));
-    sequence.last = list.back().get();
+    sequence.last = list.back();
   }
   for (const auto& creation : polled) Creation::runInBackground(creation);
 

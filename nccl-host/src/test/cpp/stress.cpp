@@ -173,7 +173,8 @@ class Rank {
             ncclPutSignal(in, kCount, ncclInt32, next, window, kCount * sizeof(int), 0, 0, 0, comm_, stream_),
             "PutSignal") &&
         done(ncclWaitSignal(1, &wait, comm_, stream_), "WaitSignal");
-    if (lives) check(std::all_of(out, out + kCount, [=](int one) { return one == previous; }), "a put is wrong");
+    // As on a GPU, the wait of an aborted communicator ends without an error, and the put may still be arriving.
+    if (!disturbed_) check(std::all_of(out, out + kCount, [=](int one) { return one == previous; }), "a put is wrong");
     return lives && succeeds(ncclCommWindowDeregister(comm_, window), "CommWindowDeregister");
   }
 

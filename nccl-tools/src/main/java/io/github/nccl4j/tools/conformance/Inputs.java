@@ -5,7 +5,7 @@ import io.github.nccl4j.tools.oracle.Reduction;
 import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.util.Random;
+import java.util.SplittableRandom;
 
 /**
  * The elements that ranks send. They follow from the case and the rank, so that each rank knows those of the others, and
@@ -19,7 +19,7 @@ final class Inputs {
         ElementFormat format = ElementFormat.of(one.type().nativeCode());
         Reduction reduction = one.operator() == null ? null : one.operator().reduction;
         ByteBuffer elements = ByteBuffer.allocate(length * format.size).order(ByteOrder.nativeOrder());
-        Random random = new Random(31 * one.seed() + rank);
+        SplittableRandom random = new SplittableRandom(31 * one.seed() + rank);
         if (format.isInteger() && reduction != Reduction.AVG || reduction == null) {
             random.nextBytes(elements.array());
             return elements;
