@@ -11,7 +11,13 @@ import java.util.List;
  * @since 0.1
  */
 public record JobStatus(String job, int restart, List<RankStatus> ranks) {
-    /** Copies the list. */
+    /**
+     * Copies the list.
+     *
+     * @param job the name of the job
+     * @param restart the number of the attempt
+     * @param ranks the status of each rank, in the order of the ranks
+     */
     public JobStatus {
         ranks = List.copyOf(ranks);
     }

@@ -35,7 +35,16 @@ public record RankStatus(
         MISSING
     }
 
-    /** Copies the texts. */
+    /**
+     * Copies the texts.
+     *
+     * @param rank the rank
+     * @param state the state of the rank, by its answer or by its connection to the store
+     * @param process its address and process, such as "10.0.0.7, process 4711"; empty if it has not joined
+     * @param silence how long the store has heard nothing from it; zero unless it is {@link State#SILENT}
+     * @param texts what it answered, by topic: see {@link Rendezvous#status}
+     * @param omitted the number of texts that are left out because the answer would be too long
+     */
     public RankStatus {
         texts = Collections.unmodifiableMap(new LinkedHashMap<>(texts));
     }

@@ -4,6 +4,7 @@ import io.github.nccl4j.launch.JobStatus;
 import io.github.nccl4j.launch.RankStatus;
 import io.github.nccl4j.launch.RankStatus.State;
 import io.github.nccl4j.tools.analyze.Ranks;
+import io.github.nccl4j.tools.support.HelpIds;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.EnumMap;

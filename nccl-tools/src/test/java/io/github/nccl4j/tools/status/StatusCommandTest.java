@@ -213,15 +213,14 @@ class StatusCommandTest {
 
     @Test
     void missingStoreOrJobIsReported() throws Exception {
+        int port;
         try (ServerSocket closed = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            int port = closed.getLocalPort();
-            closed.close();
-            Outcome outcome = status("--store", "127.0.0.1:" + port);
-            assertEquals(2, outcome.code());
-            assertTrue(
-                    outcome.err().startsWith("nccl4j: no store responds at 127.0.0.1:" + port + ": "),
-                    outcome::toString);
+            port = closed.getLocalPort();
         }
+        Outcome refused = status("--store", "127.0.0.1:" + port);
+        assertEquals(2, refused.code());
+        assertTrue(
+                refused.err().startsWith("nccl4j: no store responds at 127.0.0.1:" + port + ": "), refused::toString);
         try (TcpStoreServer server = TcpStoreServer.start(InetAddress.getLoopbackAddress(), 0)) {
             Outcome outcome = status("--store", server.address());
             assertEquals(2, outcome.code());

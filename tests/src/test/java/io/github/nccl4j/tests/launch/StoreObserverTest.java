@@ -145,7 +145,7 @@ class StoreObserverTest {
             CompletableFuture<List<RankStatus>> looking = job.start(() -> onlyJob(observer, Job.LONG));
             // The question.
             assertEquals(4, new DataInputStream(silent.getInputStream()).readInt());
-            silent.close();
+            silent.shutdownOutput();
             assertEquals(State.LOST, looking.join().get(1).state());
             assertEquals(State.LOST, onlyJob(observer, Job.LONG).get(1).state());
         }
