@@ -83,7 +83,7 @@ final class TextReport {
 
     private static String describe(State state) {
         return switch (state) {
-            case ANSWERED -> "no communicator";
+            case ANSWERED -> "no communicator of this store";
             case SILENT -> "silent";
             case NO_ANSWER -> "no answer";
             case LOST -> "lost";
