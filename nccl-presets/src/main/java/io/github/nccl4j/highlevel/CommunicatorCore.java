@@ -16,6 +16,7 @@ import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.internal.threads.Suppressed;
 import io.github.nccl4j.internal.threads.Timeouts;
 import io.github.nccl4j.launch.Rendezvous;
+import io.github.nccl4j.launch.StatusEntry;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NcclException;
 import java.lang.ref.WeakReference;
@@ -104,6 +105,9 @@ final class CommunicatorCore
 
     /** Queries the other ranks when an operation is late; null if that is impossible. Not volatile, like the handle. */
     private RankStatusQuery statusQuery;
+
+    /** Null if no observer can ask for this communicator. */
+    private StatusEntry status;
 
     /** The lost ranks, as the rendezvous reports them. Not volatile, like the handle. */
     private PeerWatch peers = new PeerWatch();
@@ -319,6 +323,9 @@ final class CommunicatorCore
         }
         enableStatusQuery(settings.rendezvous() != null ? settings.rendezvous() : where);
         watchPeers(peers);
+        if (owner && communicatorKey != null && communicatorKey.isKnown()) {
+            status = CommunicatorStatus.add(settings.rendezvous() != null ? settings.rendezvous() : where, this);
+        }
         recorder.begin();
         gate.open(() -> state = CommunicatorState.OPEN);
         listener.opened();
@@ -815,6 +822,9 @@ final class CommunicatorCore
             StalledDevices.remove(this);
             if (statusQuery != null) {
                 statusQuery.end();
+            }
+            if (status != null) {
+                status.close();
             }
             peers.close();
             owned.abandonAll();

@@ -177,6 +177,21 @@ public interface Rendezvous extends AutoCloseable {
     }
 
     /**
+     * Adds a text to the status of this rank, which the command {@code nccl4j status} and {@link StoreObserver} show. Each
+     * communicator that was created at this rendezvous adds one. Not collective.
+     *
+     * @param topic the topic; not empty, without a slash; without a text at this rank
+     * @param text makes the text, in a background thread when an observer asks; must not block. The texts of a rank share 16 KiB
+     * @return the entry, which the caller closes; empty if this rendezvous can't be observed. A {@link TcpStore} can, the default
+     *     implementation can't
+     * @throws IllegalArgumentException if the topic can't be used, or has a text
+     * @throws IllegalStateException if this rendezvous is closed
+     */
+    default Optional<StatusEntry> status(String topic, Supplier<String> text) {
+        return Optional.empty();
+    }
+
+    /**
      * Reports to the other ranks that this rank has failed. Their calls that wait for this rank fail with a {@link
      * RendezvousException} that contains the reason. Does not wait for other ranks. The default implementation does nothing; it
      * is for environments that report a failed rank themselves, such as Spark.

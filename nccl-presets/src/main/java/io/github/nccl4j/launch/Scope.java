@@ -48,6 +48,11 @@ final class Scope implements Rendezvous {
     }
 
     @Override
+    public Optional<StatusEntry> status(String topic, Supplier<String> text) {
+        return whole.status(Arguments.fullKey(prefix, topic), text);
+    }
+
+    @Override
     public void abort(String reason) {
         whole.abort(reason);
     }

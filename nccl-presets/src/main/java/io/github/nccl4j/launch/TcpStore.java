@@ -336,6 +336,11 @@ public final class TcpStore implements Rendezvous {
         return allRanks.membership(group, number, onLoss);
     }
 
+    @Override
+    public Optional<StatusEntry> status(String topic, Supplier<String> text) {
+        return allRanks.status(topic, text);
+    }
+
     /**
      * As {@link Rendezvous#abort}. Fails current and future calls of all ranks, including those of all scopes.
      *

@@ -7,6 +7,7 @@ import io.github.nccl4j.tools.launch.LauncherWatch;
 import io.github.nccl4j.tools.launch.OutputWatch;
 import io.github.nccl4j.tools.perf.PerfCommand;
 import io.github.nccl4j.tools.perf.PlotCommand;
+import io.github.nccl4j.tools.status.StatusCommand;
 import io.github.nccl4j.tools.survival.SurvivalCommand;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -33,6 +34,7 @@ import picocli.CommandLine.Spec;
             "Examples:",
             "  nccl4j run 01-all-reduce -n 4",
             "  nccl4j run 03 -n 2 --engine host",
+            "  nccl4j status --watch",
             "  nccl4j perf all_reduce -np 2 -b 8 -e 1G -f 2",
             "  torchrun --no-python --nproc-per-node 2 nccl4j run 01-all-reduce",
             "  mpirun -np 4 nccl4j run 01-all-reduce"
@@ -72,6 +74,7 @@ public final class Main implements Callable<Integer> {
         commands.put("check-header", CheckHeaderCommand::new);
         commands.put("doctor", DoctorCommand::new);
         commands.put("analyze", AnalyzeCommand::new);
+        commands.put("status", StatusCommand::new);
         commands.put("perf", PerfCommand::new);
         commands.put("plot", PlotCommand::new);
         commands.put("startup", StartupCommand::new);

@@ -22,6 +22,8 @@ import picocli.CommandLine.Spec;
             "Each line of output begins with its rank. When a rank fails, the others are ended, and the exit code is that of "
                     + "the first rank that failed. Under torchrun, mpirun, srun or another launcher, and without -n, this "
                     + "process is one rank.",
+            "",
+            "While it runs, 'nccl4j status' on this machine shows which operation each rank is executing.",
             ""
         })
 final class RunCommand implements Callable<Integer> {

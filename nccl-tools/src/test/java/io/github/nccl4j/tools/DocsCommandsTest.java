@@ -41,7 +41,16 @@ class DocsCommandsTest {
     /** The marks; each marked command must contain one of the words. */
     private static final Map<String, List<String>> MARKS = Map.of(
             "gpu", List.of("./nccl4j", "nvcc", "startup.py"),
-            "cluster", List.of("torchrun", "mpirun", "srun", "kubectl", "MASTER_ADDR=", "NCCL4J_STORE", "nccl4j store"),
+            "cluster",
+                    List.of(
+                            "torchrun",
+                            "mpirun",
+                            "srun",
+                            "kubectl",
+                            "MASTER_ADDR=",
+                            "NCCL4J_STORE",
+                            "nccl4j store",
+                            "nccl4j status"),
             "install", List.of("pip ", "mvn ", "apt-get "),
             "example", List.of("--pid", "-jar", "<", "plot", "> nccl.key"),
             "maintainer", List.of(".ci/test-release", "gh ", "-Dnccl4j.api="),

@@ -89,6 +89,11 @@ final class Inquiries {
     /** The ranks of a scope, and its rank for a rank of the store: -1 if the scope does not have it. */
     record Ranks(int rank, int size, IntUnaryOperator scopeRank) {}
 
+    /** Runs what makes an answer of this process, after the answers that are being made. */
+    static void answerInBackground(Runnable answer) {
+        Answering.THREAD.execute(answer);
+    }
+
     Inquiry open(String name, Ranks scope, Supplier<byte[]> answer) {
         store.requireOpen();
         Topic topic = new Topic(name, scope, answer);

@@ -13,10 +13,12 @@ import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.security.SecureRandom;
 import java.util.ArrayList;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Set;
 
 /** Server end of a connection: runs the handshake, then serves the requests of one rank. */
-final class ServerConnection extends Connection implements MemberGroups.Member {
+final class ServerConnection extends Connection implements MemberGroups.Member, Observer.Rank {
     /** Limit for requests of one rank without a response. */
     private static final int MAX_PENDING_REQUESTS = 4096;
 
@@ -30,6 +32,13 @@ final class ServerConnection extends Connection implements MemberGroups.Member {
     private boolean proven;
     /** Negative until the rank has joined. */
     private int rank = -1;
+
+    /** Null unless the client is an observer. */
+    private Observer observer;
+    /** Observers that wait for the status of the rank. */
+    private final Set<Observer> askers = new LinkedHashSet<>();
+    /** True while the rank has yet to answer the question for its status. */
+    private boolean asked;
 
     private boolean leaving;
     private int pendingRequests;
@@ -84,6 +93,8 @@ final class ServerConnection extends Connection implements MemberGroups.Member {
         if (rank >= 0) {
             markHeard();
             Wire.read(frame, this::handleRequest);
+        } else if (observer != null) {
+            Wire.read(frame, observer::handleRequest);
         } else if (proven) {
             Wire.read(frame, this::handleJoin);
         } else {
@@ -142,6 +153,10 @@ final class ServerConnection extends Connection implements MemberGroups.Member {
 
     private Void handleJoin(ByteBuffer frame) throws IOException {
         int claimedRank = frame.getInt();
+        if (claimedRank == Wire.OBSERVER) {
+            observe();
+            return null;
+        }
         int worldSize = frame.getInt();
         int restart = frame.getInt();
         boolean hasLocalRank = frame.get() != 0;
@@ -175,12 +190,38 @@ final class ServerConnection extends Connection implements MemberGroups.Member {
         return null;
     }
 
+    private void observe() throws IOException {
+        String refusal = server.addObserver(this);
+        if (refusal != null) {
+            refuse(Wire.FAILED, refusal);
+            throw new IOException(refusal);
+        }
+        loop().cancel(handshakeTimer);
+        setMaxFrameBytes(Wire.REQUEST_HEADER_BYTES + Seal.OVERHEAD);
+        observer = new Observer(loop(), server::observedJobs, new Observer.Output() {
+            @Override
+            public void send(byte[] frame) {
+                ServerConnection.this.send(frame);
+            }
+
+            @Override
+            public boolean hasSentAll() {
+                return ServerConnection.this.hasSentAll();
+            }
+        });
+        send(new Wire.Frame().number8(Wire.OK).toBytes());
+    }
+
     @Override
     void handleEnd(IOException why) {
         loop().cancel(handshakeTimer);
-        if (job == null) {
+        if (observer != null) {
+            server.removeObserver(this);
+            observer.close();
+        } else if (job == null) {
             server.removeHandshake(this);
         } else {
+            takeAskers().forEach(asker -> asker.lose(this, leaving));
             job.remove(this, rank, leaving ? null : describeEnd(why));
             server.forgetIfOver(job);
         }
@@ -221,6 +262,47 @@ final class ServerConnection extends Connection implements MemberGroups.Member {
     @Override
     public void send(Notice notice) {
         send(notice.toBytes());
+    }
+
+    /* Observers. */
+
+    @Override
+    public int rank() {
+        return rank;
+    }
+
+    @Override
+    public long silence() {
+        return silent ? System.nanoTime() - lastHeard : 0;
+    }
+
+    @Override
+    public void ask(Observer asker) {
+        askers.add(asker);
+        if (!asked) {
+            asked = true;
+            send(new Wire.Frame().number32(Wire.QUESTION).toBytes());
+        }
+    }
+
+    @Override
+    public void forget(Observer asker) {
+        askers.remove(asker);
+    }
+
+    private List<Observer> takeAskers() {
+        List<Observer> all = List.copyOf(askers);
+        askers.clear();
+        return all;
+    }
+
+    private void report(byte[] report) throws IOException {
+        if (!asked || report.length > Wire.MAX_REPORT) {
+            throw new IOException("a status must be asked for, and have <= " + Wire.MAX_REPORT + " bytes: "
+                    + report.length + " bytes of rank " + rank);
+        }
+        asked = false;
+        takeAskers().forEach(asker -> asker.report(this, report));
     }
 
     /* Heartbeats. */
@@ -330,6 +412,10 @@ final class ServerConnection extends Connection implements MemberGroups.Member {
                 responder.succeed(new byte[0]);
             }
             case HEARTBEAT -> responder.succeed(new byte[0]);
+            case REPORT -> {
+                report(Wire.bytes(frame));
+                responder.succeed(new byte[0]);
+            }
         }
         return null;
     }

@@ -23,20 +23,18 @@ final class StoreClient extends Connection {
     private static final long SEND_POLL_NANOS = 1_000_000;
 
     private final RankValues self;
-    private final Secret secret;
-    /** Names the store in messages. */
-    private final String storeName;
-
+    private final ClientHandshake handshake;
     private final Heartbeat heartbeat;
 
     private final CompletableFuture<StoreClient> joined = new CompletableFuture<>();
     private final Map<Integer, CompletableFuture<ByteBuffer>> pending = new ConcurrentHashMap<>();
     private final AtomicInteger lastNumber = new AtomicInteger(Wire.CLOSE_NOTICE);
-    private final byte[] nonce = new byte[Wire.NONCE_BYTES];
-    private byte[] serverNonce;
     private boolean proven;
     private volatile String endReason;
     private volatile Listener listener;
+    /** True if the store asked for the status before there was a listener. It asks again only after an answer. */
+    private boolean askedBeforeStart;
+
     private boolean closedByStore;
     private boolean abandoned;
 
@@ -50,6 +48,9 @@ final class StoreClient extends Connection {
     interface Listener {
         void handleNotice(Notice notice);
 
+        /** The store asks for the status of this rank. */
+        void handleQuestion();
+
         /** The store is silent, or, with 0, no longer so. */
         void handleSilence(long nanos);
 
@@ -61,22 +62,6 @@ final class StoreClient extends Connection {
         void handleEnd(String reason, boolean isLoss);
     }
 
-    /** The store refuses this rank, or this rank refuses the store. */
-    static final class RefusedException extends IOException {
-        private static final long serialVersionUID = 1L;
-        /** True if another store, for this rank, may start at the same address later. */
-        private final boolean retryable;
-
-        RefusedException(String reason, boolean retryable) {
-            super(reason);
-            this.retryable = retryable;
-        }
-
-        boolean isRetryable() {
-            return retryable;
-        }
-    }
-
     private StoreClient(
             EventLoop loop,
             SocketChannel channel,
@@ -86,8 +71,7 @@ final class StoreClient extends Connection {
             Heartbeat heartbeat) {
         super(loop, channel, Wire.MAX_JOIN);
         this.self = self;
-        this.secret = secret;
-        this.storeName = storeName;
+        handshake = new ClientHandshake(secret, storeName, "this rank");
         this.heartbeat = heartbeat;
     }
 
@@ -150,7 +134,7 @@ final class StoreClient extends Connection {
             Wire.read(frame, this::handleResponse);
         } else if (proven) {
             Wire.read(frame, this::handleJoined);
-        } else if (serverNonce != null) {
+        } else if (handshake.hasBegun()) {
             Wire.read(frame, this::handleProof);
         } else {
             Wire.read(frame, this::handleGreeting);
@@ -158,50 +142,12 @@ final class StoreClient extends Connection {
     }
 
     private Void handleGreeting(ByteBuffer frame) throws IOException {
-        if (frame.getLong() != Wire.MAGIC) {
-            throw new IOException("another service listens at this address");
-        }
-        byte version = frame.get();
-        if (version != Wire.VERSION) {
-            throw new RefusedException(
-                    "versions of the store's protocol must be equal: " + storeName + " has " + version
-                            + ", this rank has " + Wire.VERSION,
-                    false);
-        }
-        boolean serverHasSecret = frame.get() == Wire.WITH_SECRET;
-        byte[] received = new byte[Wire.NONCE_BYTES];
-        frame.get(received);
-        if (serverHasSecret != (secret != null)) {
-            throw new RefusedException(
-                    storeName + " has " + (serverHasSecret ? "a" : "no") + " secret, and this rank has "
-                            + (serverHasSecret ? "none" : "one") + ": set " + Secret.VARIABLE + " or "
-                            + Secret.FILE_VARIABLE + " for all ranks or for none",
-                    false);
-        }
-        serverNonce = received;
-        Wire.Frame hello = new Wire.Frame()
-                .number64(Wire.MAGIC)
-                .number8(Wire.VERSION)
-                .number8(serverHasSecret ? Wire.WITH_SECRET : Wire.WITHOUT_SECRET);
-        if (serverHasSecret) {
-            ServerConnection.Random.SOURCE.nextBytes(nonce);
-        }
-        hello.raw(nonce);
-        if (serverHasSecret) {
-            hello.raw(secret.proof(false, serverNonce, nonce));
-        }
-        send(hello.toBytes());
+        send(handshake.hello(frame));
         return null;
     }
 
     private Void handleProof(ByteBuffer frame) throws IOException {
-        throwIfRefused(frame);
-        byte[] proof = new byte[Wire.PROOF_BYTES];
-        frame.get(proof);
-        if (secret != null && !secret.isProof(proof, true, serverNonce, nonce)) {
-            throw new RefusedException("the store does not prove that it has the secret of this rank", false);
-        }
-        enableSeal(secret == null ? null : secret.seal(false, serverNonce, nonce), Wire.MAX_JOIN);
+        enableSeal(handshake.verify(frame), Wire.MAX_JOIN);
         proven = true;
         send(new Wire.Frame()
                 .number32(self.rank())
@@ -217,15 +163,8 @@ final class StoreClient extends Connection {
         return null;
     }
 
-    private static void throwIfRefused(ByteBuffer frame) throws IOException {
-        byte status = frame.get();
-        if (status != Wire.OK) {
-            throw new RefusedException(Wire.text(frame), status == Wire.ANOTHER_JOB);
-        }
-    }
-
     private Void handleJoined(ByteBuffer frame) throws IOException {
-        throwIfRefused(frame);
+        ClientHandshake.throwIfRefused(frame);
         // The longest response holds one value of each rank.
         long longest = self.worldSize() * (Integer.BYTES + (long) Arguments.LONGEST_VALUE) + Wire.MAX_JOIN;
         setMaxFrameBytes((int) Math.min(longest, MAX_ARRAY_BYTES));
@@ -239,6 +178,14 @@ final class StoreClient extends Connection {
         if (number == Wire.CLOSE_NOTICE) {
             closedByStore = frame.get() != Wire.KEEPER_LOST;
             throw new IOException(Wire.text(frame));
+        }
+        if (number == Wire.QUESTION) {
+            if (listener == null) {
+                askedBeforeStart = true;
+            } else {
+                listener.handleQuestion();
+            }
+            return null;
         }
         if (number == Wire.NOTICE) {
             Notice notice = Notice.read(frame);
@@ -259,6 +206,9 @@ final class StoreClient extends Connection {
     void start(Listener whatHappens) {
         listener = whatHappens;
         loop().execute(() -> {
+            if (askedBeforeStart) {
+                listener.handleQuestion();
+            }
             if (heartbeat.interval() > 0 && !isClosed()) {
                 scheduleBeat();
             }
@@ -335,7 +285,7 @@ final class StoreClient extends Connection {
 
     private int nextNumber() {
         int number = lastNumber.incrementAndGet();
-        while (number == Wire.CLOSE_NOTICE || number == Wire.NOTICE) {
+        while (number == Wire.CLOSE_NOTICE || number == Wire.NOTICE || number == Wire.QUESTION) {
             number = lastNumber.incrementAndGet();
         }
         return number;

@@ -139,7 +139,7 @@ record StoreConnector(
         } catch (TimeoutException silent) {
             throw new IOException("no response within " + MessageText.seconds(timeoutMillis * 1_000_000), silent);
         } catch (ExecutionException failure) {
-            if (failure.getCause() instanceof StoreClient.RefusedException refused && !refused.isRetryable()) {
+            if (failure.getCause() instanceof ClientHandshake.RefusedException refused && !refused.isRetryable()) {
                 throw new RendezvousException(
                         "rank " + self.rank() + " can't join the store at " + address() + ": " + refused.getMessage(),
                         refused);

@@ -2,7 +2,10 @@ package io.github.nccl4j.launch.store;
 
 import io.github.nccl4j.launch.env.RankValues;
 import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 
 /**
  * Server-side state of one job: what its ranks must agree on, its keys and collectives, its groups and its connections. Confined
@@ -117,6 +120,15 @@ final class StoreJob {
         } else {
             groups.markLost(connection, loss);
         }
+    }
+
+    /** What an observer sees. */
+    Observer.Job observed(String name, int restart) {
+        Map<Integer, Observer.Gone> gone = new TreeMap<>();
+        for (int rank : state.gone()) {
+            gone.put(rank, new Observer.Gone(state.process(rank), state.hasClosed(rank)));
+        }
+        return new Observer.Job(name, restart, worldSize, List.copyOf(joined), gone);
     }
 
     /** True if a rank that comes later must find this state, although no rank is connected now. */

@@ -4,6 +4,7 @@ import io.github.nccl4j.launch.Inquiry;
 import io.github.nccl4j.launch.LostRank;
 import io.github.nccl4j.launch.Membership;
 import io.github.nccl4j.launch.Rendezvous;
+import io.github.nccl4j.launch.StatusEntry;
 import io.github.nccl4j.launch.wire.Arguments;
 import io.github.nccl4j.launch.wire.BroadcastMessage;
 import io.github.nccl4j.launch.wire.Wire;
@@ -120,6 +121,11 @@ public final class StoreScope implements Rendezvous {
     @Override
     public Optional<Membership> membership(String group, int number, Consumer<LostRank> onLoss) {
         return Optional.of(store.memberships().enter(Arguments.fullKey(prefix, group), number, onLoss));
+    }
+
+    @Override
+    public Optional<StatusEntry> status(String topic, Supplier<String> text) {
+        return Optional.of(store.status().add(Arguments.fullKey(prefix, topic), text));
     }
 
     @Override

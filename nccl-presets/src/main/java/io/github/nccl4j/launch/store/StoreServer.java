@@ -54,6 +54,9 @@ public final class StoreServer implements EventLoop.Handler {
     /** Time for which a job without connections is kept for ranks that come late. */
     private static final long AWAITED_SECONDS = 10;
 
+    /** Observers at a time; more are refused. */
+    private static final int MAX_OBSERVERS = 16;
+
     /** Period of the check for silent ranks. */
     private static final long CHECK_NANOS = 250_000_000;
 
@@ -66,6 +69,7 @@ public final class StoreServer implements EventLoop.Handler {
     private final Map<StoreJob.Key, StoreJob> jobs = new LinkedHashMap<>();
     private SelectionKey key;
     private final Set<ServerConnection> handshakes = new LinkedHashSet<>();
+    private final Set<ServerConnection> observers = new LinkedHashSet<>();
     private final CountDownLatch closed = new CountDownLatch(1);
     private long refusalCount;
     private boolean checking;
@@ -243,6 +247,27 @@ public final class StoreServer implements EventLoop.Handler {
         handshakes.remove(connection);
     }
 
+    /** Lets a connection look at the jobs; returns null, or the reason for a refusal. */
+    String addObserver(ServerConnection connection) {
+        if (observers.size() >= MAX_OBSERVERS) {
+            return "observers of a store must be <= " + MAX_OBSERVERS + ": " + (observers.size() + 1);
+        }
+        handshakes.remove(connection);
+        observers.add(connection);
+        return null;
+    }
+
+    void removeObserver(ServerConnection connection) {
+        observers.remove(connection);
+    }
+
+    List<Observer.Job> observedJobs() {
+        return jobs.entrySet().stream()
+                .map(one ->
+                        one.getValue().observed(one.getKey().job(), one.getKey().restart()))
+                .toList();
+    }
+
     /** Logs refusals 1, 10, 100, ... so that an attack does not fill the log. */
     void logRefusal(ServerConnection connection, String why) {
         refusalCount++;
@@ -340,6 +365,8 @@ public final class StoreServer implements EventLoop.Handler {
             String reason = job.state().closeReason(name());
             List.copyOf(job.joined()).forEach(connection -> connection.sendCloseNotice(reason, keeperIsLost));
         }
+        List.copyOf(observers)
+                .forEach(connection -> connection.sendCloseNotice(name() + " has closed its store", false));
         closeWhenSent(System.nanoTime() + TimeUnit.SECONDS.toNanos(CLOSE_NOTICE_SECONDS));
     }
 

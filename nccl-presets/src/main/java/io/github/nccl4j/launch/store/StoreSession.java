@@ -34,6 +34,7 @@ public final class StoreSession implements AutoCloseable {
     private final String address;
     private final boolean ofRank;
     private final Memberships memberships = new Memberships(this);
+    private final StatusEntries status = new StatusEntries(this);
     private boolean closed;
 
     private StoreSession(
@@ -94,6 +95,11 @@ public final class StoreSession implements AutoCloseable {
         }
 
         @Override
+        public void handleQuestion() {
+            status.answer();
+        }
+
+        @Override
         public void handleSilence(long nanos) {
             System.getLogger("io.github.nccl4j")
                     .log(
@@ -114,6 +120,10 @@ public final class StoreSession implements AutoCloseable {
 
     Memberships memberships() {
         return memberships;
+    }
+
+    StatusEntries status() {
+        return status;
     }
 
     /** Nanoseconds since the store was heard of last, if it is silent; otherwise 0. */

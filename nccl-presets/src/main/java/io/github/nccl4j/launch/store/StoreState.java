@@ -130,6 +130,11 @@ final class StoreState {
         return gone.get(rank);
     }
 
+    /** True if a rank that is gone has closed its store. */
+    boolean hasClosed(int rank) {
+        return closed.get(rank);
+    }
+
     boolean isAnyGone() {
         return !gone.isEmpty();
     }

@@ -19,17 +19,19 @@ import java.util.List;
  *   <li>Proof, server to client: status and the server's proof, or status and reason of a refusal. With a secret, all further
  *       frames are sealed.
  *   <li>Join, client to server: rank, world size, attempt, local rank, job, process, interval of its heartbeats and
- *       its patience. The response is a status, with the reason
- *       of a refusal.
+ *       its patience; or {@link #OBSERVER}
+ *       alone. The response is a status, with the reason of a refusal.
  *   <li>Requests, with a number and an {@link Operation}. A response has the number and a status. The server also sends a
- *       {@link Notice} or a close notice, which have numbers that no request has.
+ *       {@link Notice}, a {@link #QUESTION} or a close notice, which have numbers that no request has.
+ *   <li>Requests of an observer: a number and a timeout in nanoseconds. The response is several frames, each with the number and
+ *       a part of {@link Look}.
  * </ol>
  */
 public final class Wire {
     /** "nccl4jST" in ASCII; distinguishes the store from another service at the port. */
     public static final long MAGIC = 0x6e63636c346a5354L;
 
-    public static final byte VERSION = 3;
+    public static final byte VERSION = 4;
     public static final byte WITHOUT_SECRET = 0;
     public static final byte WITH_SECRET = 1;
     public static final int NONCE_BYTES = 32;
@@ -49,6 +51,18 @@ public final class Wire {
 
     /** Number of the unrequested response that is a {@link Notice}; no request has it. */
     public static final int NOTICE = -1;
+
+    /** Number of the unrequested response that asks a rank for its status, by {@link Operation#REPORT}; no request has it. */
+    public static final int QUESTION = -2;
+
+    /** In place of a rank: the client looks at the jobs, and is no rank. */
+    public static final int OBSERVER = -1;
+
+    /** Limit of the status of one rank. */
+    public static final int MAX_REPORT = 1 << 14;
+
+    /** Limit of the other parts of a frame to an observer. */
+    public static final int LOOK_HEADER_BYTES = 1 << 13;
 
     public static final byte OK = 0;
     public static final byte FAILED = 1;
@@ -73,7 +87,8 @@ public final class Wire {
         LEAVE,
         ENTER,
         EXIT,
-        HEARTBEAT;
+        HEARTBEAT,
+        REPORT;
 
         private static final Operation[] ALL = values();
 
@@ -81,6 +96,26 @@ public final class Wire {
             int code = frame.get();
             if (code < 0 || code >= ALL.length) {
                 throw new IOException("operation code must be from 0 to " + (ALL.length - 1) + ": " + code);
+            }
+            return ALL[code];
+        }
+    }
+
+    /** The parts of a response to an observer; their order is that of the codes on the wire. */
+    public enum Look {
+        /** A job: its name, attempt and size. */
+        JOB,
+        /** A rank: the index of its job, its number, its state, its process, its silence in nanoseconds, its report. */
+        RANK,
+        /** The end of the response. */
+        END;
+
+        private static final Look[] ALL = values();
+
+        public static Look read(ByteBuffer frame) throws IOException {
+            int code = frame.get();
+            if (code < 0 || code >= ALL.length) {
+                throw new IOException("code of a part must be from 0 to " + (ALL.length - 1) + ": " + code);
             }
             return ALL[code];
         }

@@ -24,6 +24,24 @@ record Analysis(
         List<Lateness.Straggler> stragglers,
         Map<String, Long> clocks,
         int consequences) {
+    /** The findings in the order of a report: a finding is often the cause of those that follow it here. */
+    private static final List<String> BY_WEIGHT = List.of(
+            "call.missing",
+            "call.function",
+            "call.type",
+            "call.count",
+            "call.root",
+            "call.reduction",
+            "transfer.mismatch",
+            "order.communicators",
+            "transfer.order",
+            "rank.late",
+            "rank.missing",
+            "transfer.missing",
+            "record.cut",
+            "operation.stuck",
+            "record.missing",
+            "rank.straggler");
 
     /**
      * Analyzes the newest job of a folder.
@@ -57,7 +75,7 @@ record Analysis(
         Lateness lateness = new Lateness(job, clocks, explained, threshold);
         findings.addAll(lateness.findings());
         findings.addAll(RecordFindings.of(job, folder.unreadable(), findings));
-        findings.sort(Comparator.comparingInt(finding -> HelpIds.BY_WEIGHT.indexOf(finding.id())));
+        findings.sort(Comparator.comparingInt(finding -> BY_WEIGHT.indexOf(finding.id())));
         return new Analysis(
                 job,
                 folder.unreadable(),

@@ -1,5 +1,6 @@
 package io.github.nccl4j.tools.analyze;
 
+import io.github.nccl4j.tools.support.HelpIds;
 import java.util.List;
 
 /**

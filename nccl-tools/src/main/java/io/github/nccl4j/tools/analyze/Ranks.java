@@ -6,17 +6,27 @@ import java.util.List;
 import java.util.TreeSet;
 
 /** Names of ranks in messages. */
-final class Ranks {
+public final class Ranks {
     private Ranks() {}
 
-    /** "Rank 3", or "Ranks 0, 2-5 and 9". */
-    static String title(Collection<Integer> ranks) {
+    /**
+     * Names ranks at the beginning of a sentence.
+     *
+     * @param ranks the ranks
+     * @return "Rank 3", or "Ranks 0, 2-5 and 9"
+     */
+    public static String title(Collection<Integer> ranks) {
         String text = list(ranks);
         return (text.matches("\\d+") ? "Rank " : "Ranks ") + text;
     }
 
-    /** "rank 3", or "ranks 0, 2-5 and 9". */
-    static String text(Collection<Integer> ranks) {
+    /**
+     * Names ranks within a sentence.
+     *
+     * @param ranks the ranks
+     * @return "rank 3", or "ranks 0, 2-5 and 9"
+     */
+    public static String text(Collection<Integer> ranks) {
         String title = title(ranks);
         return Character.toLowerCase(title.charAt(0)) + title.substring(1);
     }

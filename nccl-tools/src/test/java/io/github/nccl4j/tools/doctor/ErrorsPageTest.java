@@ -4,16 +4,20 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.launch.RendezvousTimeoutException;
+import io.github.nccl4j.tools.support.HelpIds;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
@@ -21,16 +25,14 @@ import org.junit.jupiter.api.Test;
 class ErrorsPageTest {
     private static final Path PAGE = Path.of("../docs/errors.md");
     private static final Path EXCEPTIONS = Path.of("../nccl-presets/src/main/java");
-    private static final Path CHECKS = Path.of("src/main/java/io/github/nccl4j/tools/doctor");
-
-    private static final Path ANALYSIS = Path.of("src/main/java/io/github/nccl4j/tools/analyze");
-    private static final Pattern ANALYSIS_ID = Pattern.compile("Map\\.entry\\(\"([\\w.-]+)\", \"(NCCL4J-\\d{4})\"\\)");
+    private static final Path COMMANDS = Path.of("src/main/java/io/github/nccl4j/tools");
 
     private static final Pattern SECTION =
             Pattern.compile("### (NCCL4J-\\d{4})\n\n`([\\w.-]+)`: (?:.*\n)*?.*\\.\n\n1\\. ");
     private static final Pattern EXCEPTION = Pattern.compile("class (\\w+Exception) extends (\\w+)");
     private static final Pattern ID = Pattern.compile("String helpId\\(\\) \\{\\s*return \"(NCCL4J-\\d{4})\";");
-    private static final Pattern FINDING = Pattern.compile("Finding\\.(?:problem|warning)\\(\\s*\"([\\w.-]+)\"");
+    private static final Pattern DOCTOR_FINDING = Pattern.compile("Finding\\.(?:problem|warning)\\(\\s*\"([\\w.-]+)\"");
+    private static final Pattern QUOTED = Pattern.compile("\"([\\w.-]+)\"");
 
     private static List<String> sources(Path folder) throws IOException {
         try (Stream<Path> files = Files.walk(folder)) {
@@ -91,27 +93,29 @@ class ErrorsPageTest {
 
     @Test
     void findingsHaveTheIdsOfThePage() throws IOException {
-        Map<String, String> expected = new TreeMap<>();
-        for (String source : sources(CHECKS)) {
-            FINDING.matcher(source)
-                    .results()
-                    .forEach(finding ->
-                            expected.put(HelpIds.BY_FINDING.getOrDefault(finding.group(1), "none"), finding.group(1)));
-        }
-        assertEquals(HelpIds.BY_FINDING.size(), expected.size(), "ids without a finding");
-        expected.putAll(findingsOfAnalyze());
-        assertEquals(expected, sections(true));
+        Map<String, String> subjects = new TreeMap<>();
+        HelpIds.BY_FINDING.forEach((finding, id) -> subjects.put(id, finding));
+        assertEquals(HelpIds.BY_FINDING.size(), subjects.size(), "findings with the same id");
+        assertEquals(sections(true), subjects);
     }
 
-    private static Map<String, String> findingsOfAnalyze() throws IOException {
-        Map<String, String> ids = new TreeMap<>();
-        String all = String.join("\n", sources(ANALYSIS));
-        ANALYSIS_ID.matcher(all).results().forEach(id -> {
-            ids.put(id.group(2), id.group(1));
-            // In the table, in the order of weights, and where the finding is made.
-            assertTrue(all.split(Pattern.quote("\"" + id.group(1) + "\""), -1).length > 3, id.group(1));
-        });
-        return ids;
+    @Test
+    void commandsMakeEveryFindingThatHasAnId() throws IOException {
+        Set<String> quoted = new HashSet<>();
+        for (String source : sources(COMMANDS)) {
+            if (!source.contains("class HelpIds")) {
+                QUOTED.matcher(source).results().forEach(text -> quoted.add(text.group(1)));
+            }
+            DOCTOR_FINDING
+                    .matcher(source)
+                    .results()
+                    .forEach(finding -> assertTrue(HelpIds.BY_FINDING.containsKey(finding.group(1)), finding.group()));
+        }
+        assertEquals(
+                Set.of(),
+                HelpIds.BY_FINDING.keySet().stream()
+                        .filter(finding -> !quoted.contains(finding))
+                        .collect(Collectors.toSet()));
     }
 
     @Test

@@ -1,4 +1,4 @@
-package io.github.nccl4j.tools.doctor;
+package io.github.nccl4j.tools.support;
 
 import java.util.Map;
 
@@ -6,8 +6,10 @@ import java.util.Map;
  * The ids of findings that are no success: headings of docs/errors.md, which says what to try. A number is never given to another
  * finding, because pages and reports of other people name it.
  */
-final class HelpIds {
-    static final Map<String, String> BY_FINDING = Map.ofEntries(
+public final class HelpIds {
+    /** The ids by finding. */
+    public static final Map<String, String> BY_FINDING = Map.ofEntries(
+            // doctor
             Map.entry("library.missing", "NCCL4J-0101"),
             Map.entry("library.unusable", "NCCL4J-0102"),
             Map.entry("library.crash", "NCCL4J-0103"),
@@ -39,7 +41,31 @@ final class HelpIds {
             Map.entry("self-test.failed", "NCCL4J-0129"),
             Map.entry("self-test.late", "NCCL4J-0130"),
             Map.entry("self-test.start", "NCCL4J-0131"),
-            Map.entry("self-test.interrupted", "NCCL4J-0132"));
+            Map.entry("self-test.interrupted", "NCCL4J-0132"),
+            // analyze
+            Map.entry("call.function", "NCCL4J-0201"),
+            Map.entry("call.missing", "NCCL4J-0202"),
+            Map.entry("call.type", "NCCL4J-0203"),
+            Map.entry("call.count", "NCCL4J-0204"),
+            Map.entry("call.root", "NCCL4J-0205"),
+            Map.entry("call.reduction", "NCCL4J-0206"),
+            Map.entry("order.communicators", "NCCL4J-0207"),
+            Map.entry("rank.missing", "NCCL4J-0208"),
+            Map.entry("rank.late", "NCCL4J-0209"),
+            Map.entry("rank.straggler", "NCCL4J-0210"),
+            Map.entry("transfer.missing", "NCCL4J-0211"),
+            Map.entry("transfer.mismatch", "NCCL4J-0212"),
+            Map.entry("operation.stuck", "NCCL4J-0213"),
+            Map.entry("record.missing", "NCCL4J-0214"),
+            Map.entry("record.cut", "NCCL4J-0215"),
+            Map.entry("transfer.order", "NCCL4J-0216"),
+            // status
+            Map.entry("rank.silent", "NCCL4J-0301"),
+            Map.entry("rank.unanswered", "NCCL4J-0302"),
+            Map.entry("rank.lost", "NCCL4J-0303"),
+            Map.entry("rank.absent", "NCCL4J-0304"),
+            Map.entry("rank.failed", "NCCL4J-0305"),
+            Map.entry("rank.behind", "NCCL4J-0306"));
 
     private HelpIds() {}
 }

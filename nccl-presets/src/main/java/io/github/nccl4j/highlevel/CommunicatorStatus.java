@@ -1,0 +1,90 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.internal.log.Json;
+import io.github.nccl4j.launch.Rendezvous;
+import io.github.nccl4j.launch.StatusEntry;
+import io.github.nccl4j.library.NcclException;
+import java.lang.ref.WeakReference;
+import java.util.List;
+
+/** What a rank answers about one communicator when an observer asks: one JSON object. */
+final class CommunicatorStatus {
+    private static final int MAX_FAILURE_CHARS = 300;
+
+    private CommunicatorStatus() {}
+
+    /** Adds a communicator to the status of its rank; returns null if there is no store that can be observed. */
+    static StatusEntry add(Rendezvous where, CommunicatorInfo communicator) {
+        if (where == null) {
+            return null;
+        }
+        // The store must not keep a communicator that the program has dropped.
+        WeakReference<CommunicatorInfo> weak = new WeakReference<>(communicator);
+        String identity = communicator.identity();
+        try {
+            return where.status("communicator-" + identity, () -> json(weak.get(), identity))
+                    .orElse(null);
+        } catch (IllegalArgumentException | IllegalStateException unavailable) {
+            // The store is closed, or another rank of the communicator is at the same store: a communicator works
+            // without.
+            return null;
+        }
+    }
+
+    private static String json(CommunicatorInfo communicator, String identity) {
+        Json json = new Json();
+        json.begin().field("format", "nccl4j communicator 1").field("id", identity);
+        if (communicator == null) {
+            return json.field("state", "DROPPED").end().toString();
+        }
+        OperationLog.Snapshot snapshot = communicator.operationLog().snapshot();
+        NcclException failure = communicator.failure();
+        json.field("name", communicator.name())
+                .field("rank", communicator.expectedRank())
+                .field("size", communicator.expectedSize())
+                .field("world", communicator.worldRank() < 0 ? null : (Integer) communicator.worldRank())
+                .field("host", HostName.get())
+                .field("process", ProcessHandle.current().pid())
+                .field("device", communicator.device().toString())
+                .field("state", communicator.state().toString())
+                .field("failure", failure == null ? null : shorten(failure.getMessage()))
+                .field("recorded", communicator.operationLog().recorded())
+                .field("collectives", snapshot.collectives() < 0 ? null : (Long) snapshot.collectives());
+        addOperations(json, snapshot.entries());
+        return json.end().toString();
+    }
+
+    private static String shorten(String failure) {
+        String line = failure == null ? "" : failure.lines().findFirst().orElse("");
+        return line.substring(0, Math.min(line.length(), MAX_FAILURE_CHARS));
+    }
+
+    /** Adds the oldest operation that was not seen done, the last one that was, and the last one that was called. */
+    private static void addOperations(Json json, List<OperationLog.Entry> entries) {
+        OperationLog.Entry current = null;
+        OperationLog.Entry done = null;
+        for (int i = entries.size() - 1; i >= 0 && done == null; i--) {
+            OperationLog.Entry entry = entries.get(i);
+            if (entry.done() == 0) {
+                current = entry;
+            } else {
+                done = entry;
+            }
+        }
+        long now = System.currentTimeMillis();
+        if (current != null) {
+            json.field("at", current.sequence())
+                    .field("operation", current.call())
+                    .field("seconds", current.enqueued() == 0 ? null : seconds(now - current.enqueued()));
+        }
+        if (done != null) {
+            json.field("done", done.sequence())
+                    .field("doneOperation", done.call())
+                    .field("doneSeconds", seconds(now - done.done()));
+        }
+    }
+
+    private static Double seconds(long milliseconds) {
+        return Math.max(0, milliseconds) / 1e3;
+    }
+}

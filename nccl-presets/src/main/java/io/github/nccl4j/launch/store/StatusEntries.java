@@ -1,0 +1,65 @@
+package io.github.nccl4j.launch.store;
+
+import io.github.nccl4j.launch.StatusEntry;
+import io.github.nccl4j.launch.wire.Wire;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
+
+/** The status of one rank: the texts that it answers when the store asks for an observer. Thread-safe. */
+final class StatusEntries {
+    private final StoreSession store;
+    private final Map<String, Supplier<String>> texts = new ConcurrentHashMap<>();
+
+    StatusEntries(StoreSession store) {
+        this.store = store;
+    }
+
+    StatusEntry add(String topic, Supplier<String> text) {
+        store.requireOpen();
+        if (texts.putIfAbsent(topic, text) != null) {
+            throw new IllegalArgumentException("a topic must have one text at most: " + topic);
+        }
+        return () -> texts.remove(topic, text);
+    }
+
+    /** Has the question of the store answered. In the thread of the connection, which must not wait for the texts. */
+    void answer() {
+        Inquiries.answerInBackground(() -> {
+            try {
+                store.requestAsync(Wire.Operation.REPORT, new Wire.Frame().bytes(report()));
+            } catch (IllegalStateException closed) {
+                // Nobody can be answered any more.
+            }
+        });
+    }
+
+    /** The number of texts that are left out, the number of the others, and these with their topics. */
+    private byte[] report() {
+        Wire.Frame entries = new Wire.Frame();
+        int length = 2 * Integer.BYTES;
+        int count = 0;
+        int omitted = 0;
+        for (Map.Entry<String, Supplier<String>> one : texts.entrySet()) {
+            String text;
+            try {
+                text = one.getValue().get();
+            } catch (RuntimeException failed) {
+                text = failed.toString();
+            }
+            byte[] entry = new Wire.Frame().text(one.getKey()).text(text).toBytes();
+            if (length + entry.length > Wire.MAX_REPORT) {
+                omitted++;
+            } else {
+                length += entry.length;
+                entries.raw(entry);
+                count++;
+            }
+        }
+        return new Wire.Frame()
+                .number32(omitted)
+                .number32(count)
+                .raw(entries.toBytes())
+                .toBytes();
+    }
+}

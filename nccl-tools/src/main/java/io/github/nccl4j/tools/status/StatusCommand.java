@@ -1,0 +1,177 @@
+package io.github.nccl4j.tools.status;
+
+import io.github.nccl4j.launch.RendezvousException;
+import io.github.nccl4j.launch.StoreObserver;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.ExitCode;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/** {@code nccl4j status}: asks every rank of a running job which operation it is executing. */
+@Command(
+        name = "status",
+        sortOptions = false,
+        description = {
+            "Asks every rank of a running job which operation it is executing.",
+            "",
+            "Shows for each rank the operation that it is executing and since when, its last completed one, its host, process and device, "
+                    + "and by how many collectives it is behind the other ranks. Nothing in the job waits for the answers.",
+            "",
+            "Without --store, asks the store that NCCL4J_STORE_ADDRESS, or MASTER_ADDR and MASTER_PORT, name; without these, that "
+                    + "of the job that this user runs on this machine. A secret comes from NCCL4J_STORE_SECRET or "
+                    + "NCCL4J_STORE_SECRET_FILE, as at the ranks.",
+            "",
+            "The exit code is 0 if all ranks answered and none is behind, 1 if there is a finding, and 2 if there is no store or no job.",
+            ""
+        })
+public final class StatusCommand implements Callable<Integer> {
+    private static final Duration CONNECT_TIMEOUT = Duration.ofSeconds(5);
+    private static final int MAX_LISTED = 32;
+    private static final int MAX_TIMEOUT = 60;
+    private static final int MAX_PERIOD = 3600;
+
+    /** Moves the cursor of a terminal to its first line, and erases what follows. */
+    private static final String CLEAR = "\u001b[H\u001b[2J";
+
+    @Option(
+            names = {"-h", "--help"},
+            usageHelp = true,
+            description = "Show this help.")
+    private boolean help;
+
+    @Option(names = "--store", paramLabel = "HOST:PORT", description = "The address of the store.")
+    private String store;
+
+    @Option(
+            names = "--watch",
+            paramLabel = "SECONDS",
+            arity = "0..1",
+            fallbackValue = "2",
+            description = "Look again every SECONDS until the job ends. Default: ${FALLBACK-VALUE}.")
+    private Integer watch;
+
+    @Option(names = "--json", description = "Print each look as one line of JSON.")
+    private boolean json;
+
+    @Option(
+            names = "--timeout",
+            paramLabel = "SECONDS",
+            defaultValue = "1",
+            description = "Time in which a rank must answer. Default: ${DEFAULT-VALUE}.")
+    private int timeout;
+
+    @Option(names = "--all", description = "List all ranks, not only the first " + MAX_LISTED + ".")
+    private boolean all;
+
+    @Spec
+    private CommandSpec spec;
+
+    /** For picocli. */
+    public StatusCommand() {}
+
+    @Override
+    public Integer call() throws InterruptedException {
+        if (timeout < 1 || timeout > MAX_TIMEOUT) {
+            throw new ParameterException(
+                    spec.commandLine(), "--timeout must be from 1 to " + MAX_TIMEOUT + ": " + timeout);
+        }
+        if (watch != null && (watch < 1 || watch > MAX_PERIOD)) {
+            throw new ParameterException(spec.commandLine(), "--watch must be from 1 to " + MAX_PERIOD + ": " + watch);
+        }
+        String address = store == null ? findStore(System.getenv()) : store;
+        if (address == null) {
+            return ExitCode.USAGE;
+        }
+        try (StoreObserver observer = StoreObserver.connect(address, CONNECT_TIMEOUT)) {
+            return look(observer);
+        } catch (RendezvousException failure) {
+            return fail(failure.getMessage());
+        } catch (IllegalArgumentException wrong) {
+            throw new ParameterException(spec.commandLine(), wrong.getMessage(), wrong);
+        }
+    }
+
+    /** Returns null after it has printed why there is none. */
+    private String findStore(Map<String, String> environment) {
+        String own = StoreFinder.address(environment);
+        if (own != null) {
+            return own;
+        }
+        Set<String> found = StoreFinder.ofProcesses(Path.of("/proc"));
+        if (found.size() == 1) {
+            return found.iterator().next();
+        }
+        fail(
+                found.isEmpty()
+                        ? "no job of this user runs on this machine, and no variable names a store: give its address by --store, or"
+                                + " set NCCL4J_STORE_ADDRESS"
+                        : "several jobs run on this machine: choose one by --store "
+                                + String.join(", or --store ", found));
+        return null;
+    }
+
+    private int fail(String reason) {
+        spec.commandLine().getErr().println("nccl4j: " + Texts.printable(reason));
+        return ExitCode.USAGE;
+    }
+
+    private int look(StoreObserver observer) throws InterruptedException {
+        PrintWriter out = spec.commandLine().getOut();
+        Duration limit = Duration.ofSeconds(timeout);
+        boolean looked = false;
+        int code = ExitCode.OK;
+        while (true) {
+            List<JobView> jobs;
+            try {
+                jobs = observer.look(limit).stream()
+                        .map(job -> new JobView(job, limit))
+                        .toList();
+            } catch (RendezvousException ended) {
+                if (!looked) {
+                    throw ended;
+                }
+                spec.commandLine().getErr().println("nccl4j: " + Texts.printable(ended.getMessage()));
+                return code;
+            }
+            if (jobs.isEmpty()) {
+                if (!looked) {
+                    return fail("the store at " + observer.address() + " has no job");
+                }
+                spec.commandLine().getErr().println("nccl4j: the job has ended");
+                return code;
+            }
+            looked = true;
+            code = jobs.stream().allMatch(job -> job.findings().isEmpty()) ? ExitCode.OK : ExitCode.SOFTWARE;
+            print(out, observer, jobs);
+            if (watch == null) {
+                return code;
+            }
+            Thread.sleep(watch * 1000L);
+        }
+    }
+
+    private void print(PrintWriter out, StoreObserver observer, List<JobView> jobs) {
+        if (json) {
+            out.println(JsonReport.of(observer.address(), jobs));
+        } else {
+            StringBuilder text = new StringBuilder();
+            if (watch != null && System.console() != null) {
+                text.append(CLEAR);
+            }
+            for (JobView job : jobs) {
+                text.append(TextReport.of(job, all ? Integer.MAX_VALUE : MAX_LISTED));
+            }
+            out.print(text);
+        }
+        out.flush();
+    }
+}

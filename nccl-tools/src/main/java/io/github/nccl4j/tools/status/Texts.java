@@ -1,0 +1,18 @@
+package io.github.nccl4j.tools.status;
+
+import java.util.Locale;
+
+/** Words of the reports. */
+final class Texts {
+    private Texts() {}
+
+    /** "3.2 s". */
+    static String seconds(double seconds) {
+        return String.format(Locale.ROOT, "%.1f s", seconds);
+    }
+
+    /** A text that a stranger may have made, without control characters, which a terminal would obey. */
+    static String printable(String text) {
+        return text.replaceAll("\\p{Cntrl}", " ");
+    }
+}

@@ -1,0 +1,263 @@
+package io.github.nccl4j.tools.status;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.google.gson.JsonArray;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import io.github.nccl4j.launch.RankInfo;
+import io.github.nccl4j.launch.TcpStore;
+import io.github.nccl4j.launch.TcpStoreServer;
+import io.github.nccl4j.tools.launch.JavaCommand;
+import io.github.nccl4j.tools.launch.Launcher;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Predicate;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import picocli.CommandLine;
+
+/** {@code nccl4j status} against jobs on the host engine. */
+@Timeout(600)
+class StatusCommandTest {
+    private record Outcome(int code, String out, String err) {}
+
+    private static Outcome status(String... arguments) {
+        StringWriter out = new StringWriter();
+        StringWriter err = new StringWriter();
+        CommandLine command = new CommandLine(new StatusCommand()).setOut(new PrintWriter(out));
+        command.setErr(new PrintWriter(err));
+        return new Outcome(command.execute(arguments), out.toString(), err.toString());
+    }
+
+    /** Looks until the report has the wanted property. */
+    private static Outcome await(Predicate<Outcome> wanted, String... arguments) throws InterruptedException {
+        Outcome outcome = status(arguments);
+        for (int i = 0; i < 600 && !wanted.test(outcome); i++) {
+            Thread.sleep(100);
+            outcome = status(arguments);
+        }
+        assertTrue(wanted.test(outcome), outcome.toString());
+        return outcome;
+    }
+
+    @Test
+    void namesStoppedRankOfFour() throws Exception {
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        PrintStream print = new PrintStream(bytes, true, StandardCharsets.UTF_8);
+        List<String> options = List.of("-Dnccl4j.engine=host", "-XX:TieredStopAtLevel=1");
+        // The store of the ranks, whose address the launcher chooses, is found as a user finds it.
+        Launcher launcher = new Launcher(
+                JavaCommand.of(options, ObservedRank.class.getName(), List.of()),
+                4,
+                Map.of("NCCL4J_JOB", "observed"),
+                Duration.ofMinutes(4),
+                print,
+                print);
+        Thread running = new Thread(() -> {
+            try {
+                launcher.run();
+            } catch (IOException | InterruptedException ended) {
+                // The test ends the job.
+            }
+        });
+        running.start();
+        try {
+            String store = awaitStore();
+            Outcome outcome = await(
+                    one -> one.out().startsWith("Rank 2 (127.0.0.1, process ")
+                            && one.out().contains("(operation 4)"),
+                    "--store",
+                    store);
+            List<String> lines = outcome.out().lines().toList();
+            assertEquals(1, outcome.code(), outcome::toString);
+            assertTrue(lines.get(0).contains(") is silent since "), outcome::toString);
+            assertTrue(
+                    lines.get(0).endsWith(" s: its process is stopped, or can't be reached [NCCL4J-0301]"),
+                    outcome::toString);
+            assertEquals("3 of 4 ranks of job 'observed' answered.", lines.get(1), outcome::toString);
+            System.out.println(outcome.out());
+            // Two communicators of each rank that answered, and a line for rank 2.
+            assertEquals(3 + 1 + 1 + 2 * 3, lines.size(), outcome::toString);
+            checkJson(store);
+        } finally {
+            running.interrupt();
+            running.join();
+        }
+    }
+
+    private static String awaitStore() throws InterruptedException {
+        Set<String> found = Set.of();
+        for (int i = 0; i < 600 && found.isEmpty(); i++) {
+            Thread.sleep(100);
+            found = ofChildren();
+        }
+        assertEquals(1, found.size(), found::toString);
+        return found.iterator().next();
+    }
+
+    /** The store that the environments of this process's children name. */
+    private static Set<String> ofChildren() {
+        Set<String> found = new java.util.TreeSet<>();
+        ProcessHandle.current().children().forEach(child -> {
+            String address = StoreFinder.ofProcess(Path.of("/proc/" + child.pid()));
+            if (address != null) {
+                found.add(address);
+            }
+        });
+        return found;
+    }
+
+    private static void checkJson(String store) {
+        Outcome outcome = status("--store", store, "--json");
+        assertEquals(1, outcome.out().lines().count());
+        JsonObject look = JsonParser.parseString(outcome.out()).getAsJsonObject();
+        assertEquals("nccl4j status 1", look.get("format").getAsString());
+        assertEquals(store, look.get("store").getAsString());
+        JsonObject job = look.getAsJsonArray("jobs").get(0).getAsJsonObject();
+        assertEquals("observed", job.get("job").getAsString());
+        assertEquals(3, job.get("answered").getAsInt());
+        JsonObject finding = job.getAsJsonArray("findings").get(0).getAsJsonObject();
+        assertEquals("rank.silent", finding.get("id").getAsString());
+        assertEquals(2, finding.getAsJsonArray("ranks").get(0).getAsInt());
+        JsonArray ranks = job.getAsJsonArray("ranks");
+        assertEquals("silent", ranks.get(2).getAsJsonObject().get("state").getAsString());
+        JsonArray communicators = ranks.get(3).getAsJsonObject().getAsJsonArray("communicators");
+        assertEquals(2, communicators.size());
+        for (JsonElement element : communicators) {
+            JsonObject one = element.getAsJsonObject();
+            boolean isWhole = one.get("size").getAsInt() == 4;
+            assertEquals(isWhole ? 4 : 1, one.get("collectives").getAsInt(), one::toString);
+            assertEquals(isWhole ? 3 : 1, one.get("done").getAsInt(), one::toString);
+            assertEquals("ncclAllReduce of 64 int32", one.get("doneOperation").getAsString());
+            assertEquals(isWhole, one.has("operation") && !one.get("operation").isJsonNull(), one::toString);
+            assertEquals(0, one.get("behind").getAsInt(), one::toString);
+            assertTrue(one.get("process").getAsLong() > 0);
+        }
+    }
+
+    @Test
+    void ranksThatAreBehindComeFirst() {
+        try (TcpStoreServer server = TcpStoreServer.start(InetAddress.getLoopbackAddress(), 0);
+                TcpStore front = open(server, 0);
+                TcpStore behind = open(server, 1)) {
+            String common =
+                    "{\"format\": \"nccl4j communicator 1\", \"id\": \"abc\", \"size\": 2, \"host\": \"h\\u001b[2J\","
+                            + " \"process\": 7, \"state\": \"OPEN\", \"recorded\": 9, ";
+            front.status(
+                    "c",
+                    () -> common
+                            + "\"rank\": 0, \"collectives\": 9, \"at\": 9, \"operation\": \"ncclAllGather of 8 int8\","
+                            + " \"seconds\": 4.25}");
+            behind.status(
+                    "c",
+                    () -> common + "\"rank\": 1, \"collectives\": 7, \"done\": 7, \"doneOperation\": \"x\","
+                            + " \"doneSeconds\": 5.0}");
+            behind.status("epoch", () -> "3 of 90");
+            Outcome outcome = status("--store", server.address());
+            List<String> lines = outcome.out().lines().toList();
+            assertEquals(1, outcome.code(), outcome::toString);
+            assertEquals(
+                    "Rank 1 is 2 collectives behind in communicator abc, in which rank 0 waits in ncclAllGather of 8 int8"
+                            + " (operation 9) since 4.3 s [NCCL4J-0306]",
+                    lines.get(0).replace("4.2 s", "4.3 s"));
+            assertEquals("2 of 2 ranks answered.", lines.get(1));
+            assertTrue(
+                    lines.get(4).matches(" +1 .* 2 +operation 7, 5\\.0 s ago +nothing under way"), outcome::toString);
+            assertTrue(lines.get(5).endsWith(" epoch: 3 of 90"), outcome::toString);
+            assertTrue(lines.get(6).matches(" +0 .* 0 +- +ncclAllGather of 8 int8 .*"), outcome::toString);
+            assertTrue(outcome.out().indexOf('\u001b') < 0, "a rank must not send commands to the terminal");
+        }
+    }
+
+    private static TcpStore open(TcpStoreServer server, int rank) {
+        return TcpStore.builder()
+                .withoutServer()
+                .open(new RankInfo(rank, 2, rank, 2, "127.0.0.1", server.port(), "", 0, RankInfo.Source.PROPERTIES));
+    }
+
+    @Test
+    void watchEndsWithTheJob() throws Exception {
+        try (TcpStoreServer server = TcpStoreServer.start(InetAddress.getLoopbackAddress(), 0)) {
+            TcpStore one = open(server, 0);
+            AtomicInteger looks = new AtomicInteger();
+            one.status("look", () -> {
+                // The rank leaves at the second look: the answer to the first one has arrived.
+                if (looks.incrementAndGet() == 2) {
+                    new Thread(one::close).start();
+                }
+                return "seen";
+            });
+            Outcome outcome = status("--store", server.address(), "--watch", "1", "--json");
+            assertTrue(outcome.out().contains("\"seen\""), outcome::toString);
+            assertEquals("nccl4j: the job has ended\n", outcome.err());
+        }
+    }
+
+    @Test
+    void missingStoreOrJobIsReported() throws Exception {
+        int port;
+        try (ServerSocket closed = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            port = closed.getLocalPort();
+        }
+        Outcome refused = status("--store", "127.0.0.1:" + port);
+        assertEquals(2, refused.code());
+        assertTrue(
+                refused.err().startsWith("nccl4j: no store responds at 127.0.0.1:" + port + ": "), refused::toString);
+        try (TcpStoreServer server = TcpStoreServer.start(InetAddress.getLoopbackAddress(), 0)) {
+            Outcome outcome = status("--store", server.address());
+            assertEquals(2, outcome.code());
+            assertEquals("nccl4j: the store at " + server.address() + " has no job\n", outcome.err());
+        }
+    }
+
+    @Test
+    void findsStoreByVariables(@TempDir Path proc) throws IOException {
+        assertEquals("node0:7", StoreFinder.address(Map.of("NCCL4J_STORE_ADDRESS", "node0:7", "MASTER_ADDR", "x")));
+        assertEquals("node0:29500", StoreFinder.address(Map.of("MASTER_ADDR", "node0")));
+        assertEquals("[::1]:8", StoreFinder.address(Map.of("MASTER_ADDR", "::1", "MASTER_PORT", "8")));
+        assertEquals(
+                "node0:9",
+                StoreFinder.address(Map.of(
+                        "RANK",
+                        "1",
+                        "WORLD_SIZE",
+                        "4",
+                        "MASTER_ADDR",
+                        "node0",
+                        "MASTER_PORT",
+                        "8",
+                        "NCCL4J_STORE_PORT",
+                        "9")));
+        assertEquals(null, StoreFinder.address(Map.of()));
+        write(proc.resolve("12"), "RANK=0\0NCCL4J_STORE_ADDRESS=a:1\0");
+        write(proc.resolve("13"), "RANK=1\0NCCL4J_STORE_ADDRESS=a:1\0");
+        write(proc.resolve("14"), "NCCL4J_STORE_ADDRESS=shell:1\0");
+        write(proc.resolve("15"), "RANK=0\0NCCL4J_STORE_ADDRESS=b:2\0=x\0y\0");
+        Files.createDirectories(proc.resolve("16"));
+        assertEquals(Set.of("a:1", "b:2"), StoreFinder.ofProcesses(proc));
+        assertNotNull(StoreFinder.ofProcesses(Path.of("/proc")));
+    }
+
+    private static void write(Path process, String environment) throws IOException {
+        Files.createDirectories(process);
+        Files.writeString(process.resolve("environ"), environment);
+    }
+}
