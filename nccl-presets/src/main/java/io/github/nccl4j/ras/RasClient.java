@@ -45,6 +45,10 @@ public final class RasClient implements AutoCloseable {
     public static final int DEFAULT_PORT = 28028;
 
     private static final int PROTOCOL = 2;
+
+    /** Time in which a process that runs responds. */
+    private static final long ATTEMPT_NANOS = 1_000_000_000;
+
     private static final int MAX_LINE_BYTES = 1 << 20;
     private static final int MAX_REPORT_BYTES = 256 << 20;
     private static final int MAX_TIMEOUT_SECONDS = 3600;
@@ -81,22 +85,30 @@ public final class RasClient implements AutoCloseable {
         int port = Endpoint.port("the address of a RAS service", address, DEFAULT_PORT);
         long deadline = deadline(timeout);
         String service = Endpoint.format(host, port);
-        IOException last = null;
+        InetAddress[] candidates;
         try {
-            for (InetAddress candidate : InetAddress.getAllByName(host)) {
-                RasClient client = new RasClient(service, new InetSocketAddress(candidate, port));
-                try {
-                    client.socket.connect(client.remote, millisUntil(deadline));
-                    client.greet(deadline);
-                    return client;
-                } catch (IOException failure) {
-                    last = failure;
-                    client.close();
-                }
-            }
+            candidates = InetAddress.getAllByName(host);
         } catch (UnknownHostException unknown) {
             throw new RasException("the host name " + host + " can't be resolved", unknown);
         }
+        IOException last;
+        do {
+            last = null;
+            for (InetAddress candidate : candidates) {
+                RasClient client = new RasClient(service, new InetSocketAddress(candidate, port));
+                long attempt = Math.min(deadline, System.nanoTime() + ATTEMPT_NANOS);
+                try {
+                    client.socket.connect(client.remote, millisUntil(attempt));
+                    client.greet(attempt);
+                    return client;
+                } catch (IOException failure) {
+                    client.close();
+                    // Of several failures, one that another attempt may not have.
+                    last = last instanceof SocketTimeoutException ? last : failure;
+                }
+            }
+            // All processes of a machine listen at the same port, and the kernel chooses one: this one may be stopped.
+        } while (last instanceof SocketTimeoutException && System.nanoTime() - deadline < 0);
         throw new RasException("no RAS service responds at " + service + ": " + reason(last), last);
     }
 

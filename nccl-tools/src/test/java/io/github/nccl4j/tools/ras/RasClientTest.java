@@ -8,6 +8,10 @@ import io.github.nccl4j.ras.RasEvents;
 import io.github.nccl4j.ras.RasException;
 import io.github.nccl4j.ras.RasFormat;
 import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.net.StandardSocketOptions;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -39,6 +43,20 @@ class RasClientTest {
                     "no RAS service responds at " + silent.address() + ": it did not respond in time",
                     assertThrows(RasException.class, () -> RasClient.connect(silent.address(), Duration.ofMillis(100)))
                             .getMessage());
+        }
+    }
+
+    /** The processes of a machine share the port; the kernel may choose one that is stopped. */
+    @Test
+    void stoppedProcessIsPassedOver() throws IOException {
+        try (ServedLines service = service();
+                ServerSocket stopped = new ServerSocket()) {
+            stopped.setOption(StandardSocketOptions.SO_REUSEPORT, true);
+            stopped.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), service.port()));
+            // Each attempt goes to either of the two.
+            for (int i = 0; i < 4; i++) {
+                RasClient.connect(service.address(), LONG).close();
+            }
         }
     }
 

@@ -5,9 +5,11 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.net.SocketException;
+import java.net.StandardSocketOptions;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -15,7 +17,7 @@ import java.util.function.Function;
 
 /** A service of lines at a free port of this machine: answers each line, and ends the connection where there is no answer. */
 final class ServedLines implements AutoCloseable {
-    private final ServerSocket server = new ServerSocket(0, 8, InetAddress.getLoopbackAddress());
+    private final ServerSocket server = new ServerSocket();
     private final Thread thread;
 
     /** The lines that were received. */
@@ -25,6 +27,9 @@ final class ServedLines implements AutoCloseable {
     static final String END = "\0";
 
     ServedLines(Function<String, String> answer) throws IOException {
+        // As the services of NCCL, which share a port.
+        server.setOption(StandardSocketOptions.SO_REUSEPORT, true);
+        server.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
         thread = new Thread(() -> {
             while (!server.isClosed()) {
                 try (Socket client = server.accept()) {
