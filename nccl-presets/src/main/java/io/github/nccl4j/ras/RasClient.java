@@ -47,7 +47,7 @@ public final class RasClient implements AutoCloseable {
     private static final int PROTOCOL = 2;
 
     /** Time in which a process that runs responds. */
-    private static final long ATTEMPT_NANOS = 1_000_000_000;
+    private static final long ATTEMPT_NANOS = 500_000_000;
 
     private static final int MAX_LINE_BYTES = 1 << 20;
     private static final int MAX_REPORT_BYTES = 256 << 20;

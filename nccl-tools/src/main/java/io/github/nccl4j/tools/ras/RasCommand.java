@@ -43,7 +43,7 @@ import picocli.CommandLine.Spec;
             ""
         })
 public final class RasCommand implements Callable<Integer> {
-    private static final Duration CONNECT_TIMEOUT = Duration.ofSeconds(5);
+    private static final Duration CONNECT_TIMEOUT = Duration.ofSeconds(10);
     private static final int MAX_TIMEOUT = 3600;
 
     @Option(
