@@ -60,7 +60,7 @@ public final class StoreObserver implements AutoCloseable {
 
     private static StoreObserver connect(String address, Secret secret, Duration timeout) {
         String host = Endpoint.host(address);
-        int port = Endpoint.port(address, RankInfo.DEFAULT_PORT);
+        int port = Endpoint.port("the address of a store", address, RankInfo.DEFAULT_PORT);
         return new StoreObserver(ObserverClient.connect(host, port, secret, timeout), Endpoint.format(host, port));
     }
 

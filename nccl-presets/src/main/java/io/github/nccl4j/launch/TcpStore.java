@@ -254,7 +254,7 @@ public final class TcpStore implements Rendezvous {
             String text = environment.getOrDefault(Endpoint.STORE_VARIABLE, "");
             return !text.isBlank()
                     && Endpoint.host(text).equals(self.masterAddress())
-                    && Endpoint.port(text, RankInfo.DEFAULT_PORT) == self.masterPort();
+                    && Endpoint.port(Endpoint.STORE_VARIABLE, text, RankInfo.DEFAULT_PORT) == self.masterPort();
         }
 
         private InetAddress bindAddress() {

@@ -13,6 +13,7 @@ import org.jspecify.annotations.NullUnmarked;
  *   <li>{@link io.github.nccl4j.highlevel.CudaException} and {@link io.github.nccl4j.highlevel.CudaLibraryException}: the
  * same for CUDA, where buffers and streams call it.
  *   <li>{@link io.github.nccl4j.launch.RendezvousException}: the ranks could not meet.
+ *   <li>{@link io.github.nccl4j.ras.RasException}: the RAS service of NCCL could not be asked.
  *   <li>{@link io.github.nccl4j.highlevel.StreamTimeoutException}: a stream or an event was not done in time.
  *   <li>{@link io.github.nccl4j.highlevel.NcclInterruptedException}: a thread was interrupted while it waited for other
  * ranks.

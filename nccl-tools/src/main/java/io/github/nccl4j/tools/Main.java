@@ -7,6 +7,7 @@ import io.github.nccl4j.tools.launch.LauncherWatch;
 import io.github.nccl4j.tools.launch.OutputWatch;
 import io.github.nccl4j.tools.perf.PerfCommand;
 import io.github.nccl4j.tools.perf.PlotCommand;
+import io.github.nccl4j.tools.ras.RasCommand;
 import io.github.nccl4j.tools.status.StatusCommand;
 import io.github.nccl4j.tools.survival.SurvivalCommand;
 import java.util.LinkedHashMap;
@@ -75,6 +76,7 @@ public final class Main implements Callable<Integer> {
         commands.put("doctor", DoctorCommand::new);
         commands.put("analyze", AnalyzeCommand::new);
         commands.put("status", StatusCommand::new);
+        commands.put("ras", RasCommand::new);
         commands.put("perf", PerfCommand::new);
         commands.put("plot", PlotCommand::new);
         commands.put("startup", StartupCommand::new);

@@ -62,7 +62,10 @@ class MainTest {
                 "analyze /tmp --late 0 | --late must be at least 1: 0",
                 "status --timeout 0 | --timeout must be from 1 to 60: 0",
                 "status --watch 0 | --watch must be from 1 to 3600: 0",
-                "status --store 127.0.0.1:x | NCCL4J_STORE_ADDRESS must end with a port from 1 to 65535: 127.0.0.1:x",
+                "ras 127.0.0.1:x --force | the address of a RAS service must end with a port from 1 to 65535: 127.0.0.1:x",
+                "ras --timeout 0 | --timeout must be from 1 to 3600: 0",
+                "ras --monitor gpu | --monitor must be lifecycle, trace or all: gpu",
+                "status --store 127.0.0.1:x | the address of a store must end with a port from 1 to 65535: 127.0.0.1:x",
                 "doctor --pid 0 | --pid must be at least 1: 0",
                 "doctor --timeout 0 | --timeout must be at least 1: 0",
                 "run 99 -n 4 | no such sample: '99'; there are NAMES",
@@ -87,7 +90,7 @@ class MainTest {
                         + message.replace("NAMES", Samples.names())
                                 .replace(
                                         "COMMANDS",
-                                        "run, list, check-header, doctor, analyze, status, perf, plot, startup, conformance, survival, store")
+                                        "run, list, check-header, doctor, analyze, status, ras, perf, plot, startup, conformance, survival, store")
                                 .replace("RANKS", tooManyRanks()),
                 err.toString().lines().findFirst().orElse(""));
         assertEquals("", out.toString());

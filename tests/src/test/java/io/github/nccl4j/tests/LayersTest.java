@@ -71,6 +71,7 @@ class LayersTest {
             Set.of("launch.Rendezvous", "launch.Scope"),
             Set.of("launch.store"),
             Set.of("launch"),
+            Set.of("ras"),
             Set.of("highlevel.CudaException", "highlevel.CudaLibraryException"),
             Set.of("internal.cuda"),
             Set.of("internal.communicator"),

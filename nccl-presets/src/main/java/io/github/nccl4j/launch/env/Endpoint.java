@@ -16,8 +16,8 @@ public final class Endpoint {
         return withoutBrackets(colon < 0 ? text : text.substring(0, colon));
     }
 
-    /** The port of "host:port", or a default. */
-    public static int port(String endpoint, int standard) {
+    /** The port of "host:port", or a default. Messages call the endpoint `name`. */
+    public static int port(String name, String endpoint, int standard) {
         String text = endpoint.strip();
         int colon = portColon(text);
         if (colon < 0) {
@@ -31,8 +31,7 @@ public final class Endpoint {
         } catch (NumberFormatException notANumber) {
             // Falls through to the message for a number out of range.
         }
-        throw new IllegalArgumentException(
-                STORE_VARIABLE + " must end with a port from 1 to " + MAX_PORT + ": " + endpoint);
+        throw new IllegalArgumentException(name + " must end with a port from 1 to " + MAX_PORT + ": " + endpoint);
     }
 
     /** The colon before the port, or -1. An IPv6 address without brackets has no port. */

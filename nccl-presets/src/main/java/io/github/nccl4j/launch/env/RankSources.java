@@ -365,7 +365,8 @@ public final class RankSources {
 
     private int port(Launcher launcher, String name, String job) {
         if (usesStoreAddress()) {
-            return Endpoint.port(variables.text(Endpoint.STORE_VARIABLE), RankValues.DEFAULT_PORT);
+            return Endpoint.port(
+                    Endpoint.STORE_VARIABLE, variables.text(Endpoint.STORE_VARIABLE), RankValues.DEFAULT_PORT);
         }
         String own = variables.firstSet(PORT);
         if (own != null) {

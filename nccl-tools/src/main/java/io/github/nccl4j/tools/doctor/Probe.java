@@ -6,6 +6,7 @@ import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.tools.launch.LauncherWatch;
+import io.github.nccl4j.tools.support.LibraryCopies;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;

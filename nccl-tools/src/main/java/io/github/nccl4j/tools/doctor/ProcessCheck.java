@@ -1,5 +1,6 @@
 package io.github.nccl4j.tools.doctor;
 
+import io.github.nccl4j.tools.support.LibraryCopies;
 import java.util.List;
 import java.util.Optional;
 

@@ -3,6 +3,7 @@ package io.github.nccl4j.tools.doctor;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.tools.support.LibraryCopies;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,4 +1,4 @@
-package io.github.nccl4j.tools.doctor;
+package io.github.nccl4j.tools.support;
 
 import java.util.List;
 import java.util.regex.Matcher;
@@ -6,7 +6,7 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /** Finds the copies of NCCL in the lines of {@code /proc/PID/maps}. */
-final class LibraryCopies {
+public final class LibraryCopies {
 
     /** Matches libnccl.so and librccl.so, but not plugins such as libnccl-net.so. */
     private static final Pattern LIBRARY =
@@ -14,7 +14,12 @@ final class LibraryCopies {
 
     private LibraryCopies() {}
 
-    static List<String> of(Stream<String> maps) {
+    /**
+     * Returns the paths of the copies, sorted.
+     *
+     * @param maps the lines
+     */
+    public static List<String> of(Stream<String> maps) {
         return maps.map(LIBRARY::matcher)
                 .filter(Matcher::matches)
                 .map(line -> line.group(1))

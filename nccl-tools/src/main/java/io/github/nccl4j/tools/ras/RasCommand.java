@@ -1,0 +1,205 @@
+package io.github.nccl4j.tools.ras;
+
+import io.github.nccl4j.ras.RasClient;
+import io.github.nccl4j.ras.RasDefect;
+import io.github.nccl4j.ras.RasEvents;
+import io.github.nccl4j.ras.RasException;
+import io.github.nccl4j.ras.RasFormat;
+import java.io.PrintWriter;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.NetworkInterface;
+import java.net.SocketException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.OptionalInt;
+import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.stream.Collectors;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.ExitCode;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** {@code nccl4j ras}: asks the RAS service of NCCL for the state of a running job. */
+@Command(
+        name = "ras",
+        sortOptions = false,
+        description = {
+            "Asks the RAS service of NCCL for the state of a running job.",
+            "",
+            "NCCL has this service since 2.24; it answers for all processes of the job, whatever language they are in. It reports no "
+                    + "error for a collective that hangs, only numbers of operations that differ between ranks: 'nccl4j status' shows more "
+                    + "of ranks that use nccl4j.",
+            "",
+            "In some releases of NCCL the question may crash the job. The command does not ask them, nor a service whose release it can't "
+                    + "find out because its process is on another machine or belongs to another user, unless --force is given.",
+            "",
+            "The exit code is 0 if the service answered, 1 if it can't be asked.",
+            ""
+        })
+public final class RasCommand implements Callable<Integer> {
+    private static final Duration CONNECT_TIMEOUT = Duration.ofSeconds(10);
+    private static final int MAX_TIMEOUT = 3600;
+
+    @Option(
+            names = {"-h", "--help"},
+            usageHelp = true,
+            description = "Show this help.")
+    private boolean help;
+
+    @Parameters(
+            arity = "0..1",
+            paramLabel = "HOST[:PORT]",
+            description =
+                    "The address of the service. Default: NCCL_RAS_ADDR, or localhost:" + RasClient.DEFAULT_PORT + ".")
+    private String address;
+
+    @Option(names = "--json", description = "Ask for JSON, which NCCL has since 2.28.7.")
+    private boolean json;
+
+    @Option(
+            names = "--verbose",
+            description = "Ask for more about ranks that differ, and for the state of the connections.")
+    private boolean verbose;
+
+    @Option(
+            names = "--monitor",
+            paramLabel = "EVENTS",
+            arity = "0..1",
+            fallbackValue = "lifecycle",
+            description =
+                    "Print events until the job ends, which NCCL reports since 2.29: lifecycle, trace or all. Default: "
+                            + "${FALLBACK-VALUE}.")
+    private String monitor;
+
+    @Option(
+            names = "--timeout",
+            paramLabel = "SECONDS",
+            defaultValue = "5",
+            description = "Time for which the service waits for other processes. Default: ${DEFAULT-VALUE}.")
+    private int timeout;
+
+    @Option(names = "--force", description = "Ask even if the question may crash the job.")
+    private boolean force;
+
+    @Spec
+    private CommandSpec spec;
+
+    /** Where the processes of this machine are listed. */
+    private final ServiceProcess processes;
+
+    /** For picocli. */
+    public RasCommand() {
+        this(Path.of("/proc"));
+    }
+
+    RasCommand(Path proc) {
+        processes = new ServiceProcess(proc);
+    }
+
+    @Override
+    public Integer call() {
+        if (timeout < 1 || timeout > MAX_TIMEOUT) {
+            throw wrong("--timeout must be from 1 to " + MAX_TIMEOUT + ": " + timeout);
+        }
+        if (verbose && (json || monitor != null)) {
+            throw wrong("--verbose goes with neither --json nor --monitor: JSON has all, and events have one form");
+        }
+        Set<RasEvents> events = monitor == null ? Set.of() : events();
+        String service = address == null ? ownAddress() : address;
+        RasClient client;
+        try {
+            client = RasClient.connect(service, CONNECT_TIMEOUT);
+        } catch (IllegalArgumentException unusable) {
+            throw wrong(unusable.getMessage());
+        } catch (RasException absent) {
+            return fail(absent.getMessage());
+        }
+        try (client) {
+            String risk = force ? null : risk(client);
+            if (risk != null) {
+                return fail(risk + ": --force asks nevertheless");
+            }
+            PrintWriter out = spec.commandLine().getOut();
+            if (monitor != null) {
+                client.monitor(json ? RasFormat.JSON : RasFormat.TEXT, events, line -> print(out, line + "\n"));
+            } else {
+                RasFormat format = json ? RasFormat.JSON : verbose ? RasFormat.VERBOSE_TEXT : RasFormat.TEXT;
+                print(out, client.status(format, Duration.ofSeconds(timeout)));
+            }
+            return ExitCode.OK;
+        } catch (RasException failure) {
+            return fail(failure.getMessage());
+        }
+    }
+
+    private static String ownAddress() {
+        String own = System.getenv().getOrDefault("NCCL_RAS_ADDR", "").strip();
+        return own.isEmpty() ? "localhost:" + RasClient.DEFAULT_PORT : own;
+    }
+
+    private Set<RasEvents> events() {
+        if (monitor.equalsIgnoreCase("all")) {
+            return Set.of(RasEvents.values());
+        }
+        for (RasEvents group : RasEvents.values()) {
+            if (monitor.equalsIgnoreCase(group.name())) {
+                return Set.of(group);
+            }
+        }
+        throw wrong("--monitor must be lifecycle, trace or all: " + monitor);
+    }
+
+    /** Why the question may crash the job; null if no such defect is known. */
+    private String risk(RasClient client) {
+        InetSocketAddress service = client.remoteAddress();
+        OptionalInt release =
+                isLocal(service.getAddress()) ? processes.release(service.getPort()) : OptionalInt.empty();
+        if (release.isEmpty()) {
+            return "the release of NCCL at " + service
+                    + " can't be found out, and in some releases the question may crash the job";
+        }
+        List<RasDefect> defects = RasDefect.of(release.getAsInt());
+        if (defects.isEmpty()) {
+            return null;
+        }
+        return "NCCL " + text(release.getAsInt()) + " may crash the job if it is asked "
+                + defects.stream().map(RasDefect::description).collect(Collectors.joining(", or "));
+    }
+
+    private static boolean isLocal(InetAddress address) {
+        try {
+            return address.isLoopbackAddress() || NetworkInterface.getByInetAddress(address) != null;
+        } catch (SocketException unknown) {
+            return false;
+        }
+    }
+
+    private static String text(int release) {
+        return release / 10_000 + "." + release / 100 % 100 + "." + release % 100;
+    }
+
+    private ParameterException wrong(String message) {
+        return new ParameterException(spec.commandLine(), message);
+    }
+
+    private int fail(String reason) {
+        spec.commandLine().getErr().println("nccl4j: " + printable(reason));
+        return ExitCode.SOFTWARE;
+    }
+
+    private static void print(PrintWriter out, String text) {
+        out.print(printable(text));
+        out.flush();
+    }
+
+    /** Without control characters, which a terminal would obey, but the ends of lines. */
+    private static String printable(String text) {
+        return text.replaceAll("[\\p{Cntrl}&&[^\n\t]]", "?");
+    }
+}

@@ -1,0 +1,121 @@
+package io.github.nccl4j.tools.ras;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import io.github.nccl4j.ras.RasClient;
+import io.github.nccl4j.ras.RasEvents;
+import io.github.nccl4j.ras.RasException;
+import io.github.nccl4j.ras.RasFormat;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.net.StandardSocketOptions;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** The client of the RAS service against a service of this test. */
+@Timeout(60)
+class RasClientTest {
+    private static final Duration LONG = Duration.ofSeconds(30);
+
+    private static ServedLines service() throws IOException {
+        return new ServedLines(line -> switch (line) {
+            case "CLIENT PROTOCOL 2" -> "SERVER PROTOCOL 2\n";
+            case "MONITOR lifecycle" -> "OK\none\n";
+            case "TIMEOUT 1" -> "OK\n";
+            case "MONITOR trace" -> "ERROR\n";
+            default -> "";
+        });
+    }
+
+    @Test
+    void serviceThatDoesNotRespondIsNamed() throws IOException {
+        try (ServedLines silent = new ServedLines(line -> "")) {
+            assertEquals(
+                    "no RAS service responds at " + silent.address() + ": it did not respond in time",
+                    assertThrows(RasException.class, () -> RasClient.connect(silent.address(), Duration.ofMillis(100)))
+                            .getMessage());
+        }
+    }
+
+    /** The processes of a machine share the port; the kernel may choose one that is stopped. */
+    @Test
+    void stoppedProcessIsPassedOver() throws IOException {
+        try (ServedLines service = service();
+                ServerSocket stopped = new ServerSocket()) {
+            stopped.setOption(StandardSocketOptions.SO_REUSEPORT, true);
+            stopped.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), service.port()));
+            // Each attempt goes to either of the two.
+            for (int i = 0; i < 4; i++) {
+                RasClient.connect(service.address(), LONG).close();
+            }
+        }
+    }
+
+    /** NCCL gathers twice, each time for the timeout and 5 s more. */
+    @Test
+    void reportHasADeadline() throws IOException {
+        try (ServedLines service = service();
+                RasClient client = RasClient.connect(service.address(), LONG)) {
+            long begin = System.nanoTime();
+            assertEquals(
+                    "the RAS service at " + service.address() + " failed: it did not respond in time",
+                    assertThrows(RasException.class, () -> client.status(RasFormat.TEXT, Duration.ofSeconds(1)))
+                            .getMessage());
+            assertEquals(12, Duration.ofNanos(System.nanoTime() - begin).toSeconds(), 1);
+        }
+    }
+
+    @Test
+    @SuppressWarnings("try") // Closing early is what is tested.
+    void closeEndsMonitor() throws Exception {
+        try (ServedLines service = service();
+                RasClient client = RasClient.connect(service.address(), LONG)) {
+            CountDownLatch first = new CountDownLatch(1);
+            List<String> lines = new ArrayList<>();
+            CompletableFuture<Void> monitoring = CompletableFuture.runAsync(
+                    () -> client.monitor(RasFormat.TEXT, Set.of(RasEvents.LIFECYCLE), line -> {
+                        lines.add(line);
+                        first.countDown();
+                    }));
+            first.await();
+            client.close();
+            monitoring.join();
+            assertEquals(List.of("one"), lines);
+        }
+    }
+
+    @Test
+    void misuseIsReportedBeforeAnythingIsSent() throws IOException {
+        try (ServedLines service = service();
+                RasClient client = RasClient.connect(service.address(), LONG)) {
+            assertEquals(
+                    "timeout must be from 1 s to 3600 s: 500 ms",
+                    assertThrows(
+                                    IllegalArgumentException.class,
+                                    () -> client.status(RasFormat.TEXT, Duration.ofMillis(500)))
+                            .getMessage());
+            assertThrows(IllegalArgumentException.class, () -> client.monitor(RasFormat.TEXT, Set.of(), line -> {}));
+            assertThrows(
+                    IllegalArgumentException.class,
+                    () -> client.monitor(RasFormat.VERBOSE_TEXT, Set.of(RasEvents.TRACE), line -> {}));
+            assertEquals(List.of("CLIENT PROTOCOL 2"), service.received);
+            assertThrows(
+                    RasException.class,
+                    () -> client.monitor(RasFormat.TEXT, Set.of(RasEvents.TRACE), line -> {
+                        throw new AssertionError(line);
+                    }));
+            assertThrows(IllegalStateException.class, () -> client.status(RasFormat.TEXT, Duration.ofSeconds(1)));
+        }
+        assertThrows(IllegalArgumentException.class, () -> RasClient.connect("127.0.0.1:0", LONG));
+        assertThrows(IllegalArgumentException.class, () -> RasClient.connect("127.0.0.1", Duration.ZERO));
+    }
+}
