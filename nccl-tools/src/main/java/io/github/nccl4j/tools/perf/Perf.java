@@ -12,6 +12,7 @@ import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.library.NcclLibraryException;
 import io.github.nccl4j.tools.support.PerformanceTable;
 import io.github.nccl4j.tools.support.RankDevices;
+import java.io.PrintWriter;
 import java.time.Duration;
 import java.time.LocalDateTime;
 import java.time.ZoneId;
@@ -27,8 +28,9 @@ final class Perf {
     private final Collective collective;
     private final Settings settings;
     private final List<String> arguments;
+    private final Job job;
     private final RankInfo self;
-    private final Duration patience;
+    private final PrintWriter out;
     private final PerformanceTable table;
     /** Null without -M. */
     private final MemoryReport memory;
@@ -36,12 +38,21 @@ final class Perf {
     private final int perProcess;
     private final int ranks;
 
-    Perf(Collective collective, Settings settings, List<String> arguments, RankInfo self, Duration patience) {
+    /**
+     * The place of this process in its job.
+     *
+     * @param store where the processes meet
+     * @param patience how long they wait for each other
+     */
+    record Job(RankInfo self, TcpStore store, Duration patience) {}
+
+    Perf(Collective collective, Settings settings, List<String> arguments, Job job, PrintWriter out) {
         this.collective = collective;
         this.settings = settings;
         this.arguments = arguments;
-        this.self = self;
-        this.patience = patience;
+        this.job = job;
+        self = job.self;
+        this.out = out;
         table = new PerformanceTable(settings.cpuTime != 0, settings.perIteration != 0);
         memory = settings.memory == 0 ? null : new MemoryReport();
         perProcess = settings.threads * settings.gpus;
@@ -54,7 +65,7 @@ final class Perf {
 
     private void print(String line) {
         if (isMain()) {
-            System.out.println(line);
+            out.println(line);
         }
     }
 
@@ -75,13 +86,12 @@ final class Perf {
             requireAlgorithms();
         }
         List<Device> devices = devices();
-        TcpStore store = TcpStore.ofProcess(self, patience);
         UniqueId id =
-                UniqueId.of(store.broadcast("id", 0, () -> UniqueId.create().toBytes(), patience));
+                UniqueId.of(job.store.broadcast("id", 0, () -> UniqueId.create().toBytes(), job.patience));
         try (Members members = new Members(settings, memory)) {
             try {
-                members.create(new Members.World(id, ranks, config(), patience), self.rank() * perProcess, devices);
-                return measure(members.all(), new Processes(store, patience));
+                members.create(new Members.World(id, ranks, config(), job.patience), self.rank() * perProcess, devices);
+                return measure(members.all(), new Processes(job.store, job.patience));
             } catch (Exception | Error e) {
                 // Lets other processes fail at once instead of waiting for this one.
                 members.abort();
@@ -145,7 +155,7 @@ final class Perf {
         print(table.header());
         SharedBarrier shared = self.worldSize() == 1
                 ? SharedBarrier.ofThreads(settings.threads)
-                : SharedBarrier.of(TcpStore.ofProcess(self, patience), settings.threads, patience);
+                : SharedBarrier.of(job.store, settings.threads, job.patience);
         Exchange exchange = new Exchange(self.rank(), settings.threads, shared, processes);
         List<Callable<Boolean>> benches = new ArrayList<>();
         for (int t = 0; t < settings.threads; t++) {

@@ -1,6 +1,7 @@
 package io.github.nccl4j.tools.perf;
 
 import io.github.nccl4j.launch.RankInfo;
+import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.library.NativeLibrary;
 import io.github.nccl4j.tools.Main;
 import io.github.nccl4j.tools.launch.JavaCommand;
@@ -16,6 +17,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.Callable;
+import java.util.function.BiFunction;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.ITypeConverter;
@@ -95,8 +97,17 @@ public final class PerfCommand implements Callable<Integer> {
     @Spec
     private CommandSpec spec;
 
+    /** Opens the store of the job. */
+    private final BiFunction<RankInfo, Duration, TcpStore> stores;
+
     /** For the command line. */
-    public PerfCommand() {}
+    public PerfCommand() {
+        this(TcpStore::ofProcess);
+    }
+
+    PerfCommand(BiFunction<RankInfo, Duration, TcpStore> stores) {
+        this.stores = stores;
+    }
 
     /** The names of the collectives, as nccl-tests' programs have them: with or without "_perf". */
     static final class Names implements ITypeConverter<Collective>, Iterable<String> {
@@ -229,6 +240,8 @@ public final class PerfCommand implements Callable<Integer> {
             settings.json = null;
         }
         CommandLine root = spec.root().commandLine();
-        return new Perf(collective, settings, root.getParseResult().originalArgs(), self, patience).run();
+        List<String> arguments = root.getParseResult().originalArgs();
+        Perf.Job job = new Perf.Job(self, stores.apply(self, patience), patience);
+        return new Perf(collective, settings, arguments, job, root.getOut()).run();
     }
 }
