@@ -2,7 +2,7 @@ package io.github.nccl4j.tools.oracle;
 
 import java.util.Arrays;
 
-/** A float format of 8 or 16 bits, by the table of all its values: slow, and hard to get wrong. */
+/** A float format of 8 or 16 bits, by the table of all its values: hard to get wrong. */
 public final class SmallFloat {
     /** What is beyond the largest finite number. */
     public enum Top {
@@ -13,6 +13,9 @@ public final class SmallFloat {
         /** There is no infinity, only the mantissa of all ones is NaN; what is too large becomes the largest. */
         SATURATING
     }
+
+    private static final int FLOAT_MANTISSA = 23;
+    private static final int FLOAT_BIAS = 127;
 
     private final int exponentBits;
     private final int mantissaBits;
@@ -63,12 +66,25 @@ public final class SmallFloat {
         return sign | nearest(Math.abs(value));
     }
 
-    private int nearest(float magnitude) {
-        int found = Arrays.binarySearch(values, magnitude);
-        if (found >= 0) {
-            return found;
+    /** The code of the largest finite number that is not above the magnitude. */
+    private int below(float magnitude) {
+        // Exponent and mantissa of a float, without the bits that the format lacks: the code of a normal number.
+        int bias = (1 << (exponentBits - 1)) - 1;
+        int code = (Float.floatToRawIntBits(magnitude) >> (FLOAT_MANTISSA - mantissaBits))
+                - ((FLOAT_BIAS - bias) << mantissaBits);
+        if (code >= 0 && code < values.length - 1 && values[code] <= magnitude && magnitude < values[code + 1]) {
+            return code;
         }
-        int above = -found - 1;
+        int found = Arrays.binarySearch(values, magnitude);
+        return found >= 0 ? found : -found - 2;
+    }
+
+    private int nearest(float magnitude) {
+        int below = below(magnitude);
+        if (values[below] == magnitude) {
+            return below;
+        }
+        int above = below + 1;
         if (above == values.length) {
             double largest = values[above - 1];
             double halfStep = (largest - values[above - 2]) / 2;
