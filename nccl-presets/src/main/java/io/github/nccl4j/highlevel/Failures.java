@@ -4,10 +4,12 @@ import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.highlevel.BlockingCall.Abandonment;
 import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.communicator.RankStatusQuery;
+import io.github.nccl4j.internal.communicator.RasQuery;
 import io.github.nccl4j.internal.memory.StalledDevices;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.internal.threads.VirtualThreads;
 import io.github.nccl4j.launch.LostRank;
+import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NcclException;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
@@ -345,9 +347,16 @@ final class Failures {
         String recorded = recorded(
                 description + ": not done after " + limit + (called.text().isEmpty() ? "" : ". " + called.text()));
         return report(function, description, null)
-                .tail(lines(carrier, called.text(), core.peers().describeSilent(), recorded))
+                .tail(lines(carrier, called.text(), core.peers().describeSilent(), ras(), recorded))
                 .silent(called.silent())
                 .timedOut(limit);
+    }
+
+    /** Returns what NCCL itself reports, if the program opted in. The host engine has no RAS service. */
+    private String ras() {
+        return core.library().engine() == Engine.HOST
+                ? ""
+                : RasQuery.report(core.library().versionCode());
     }
 
     /** Asks the other ranks for their status, unless the timeout was shorter than the query may take. */

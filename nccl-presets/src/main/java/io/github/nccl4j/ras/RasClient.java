@@ -1,6 +1,7 @@
 package io.github.nccl4j.ras;
 
 import io.github.nccl4j.launch.env.Endpoint;
+import io.github.nccl4j.library.SystemText;
 import java.io.BufferedInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.EOFException;
@@ -69,6 +70,12 @@ public final class RasClient implements AutoCloseable {
         this.service = service;
         this.remote = remote;
         socket = new Socket();
+    }
+
+    /** {@return the address at which NCCL listens in this environment: {@code NCCL_RAS_ADDR}, or {@code localhost:28028}} */
+    public static String defaultAddress() {
+        String set = SystemText.environment().getOrDefault("NCCL_RAS_ADDR", "").strip();
+        return set.isEmpty() ? "localhost:" + DEFAULT_PORT : set;
     }
 
     /**

@@ -2,6 +2,7 @@ package io.github.nccl4j.ras;
 
 import java.util.Arrays;
 import java.util.List;
+import java.util.stream.Collectors;
 
 /**
  * A defect of NCCL by which a question to its RAS service may crash the process that answers.
@@ -43,6 +44,22 @@ public enum RasDefect {
         return Arrays.stream(values())
                 .filter(defect -> version >= defect.first && version <= defect.last)
                 .toList();
+    }
+
+    /**
+     * Returns the defects of a release in words.
+     *
+     * @param version the release, as {@code ncclGetVersion} returns it
+     * @return such as "NCCL 2.29.7 may crash the job if it is asked while a communicator is being created (nccl#2346)"; empty if
+     *     no defect is known
+     */
+    public static String warning(int version) {
+        List<RasDefect> defects = of(version);
+        return defects.isEmpty()
+                ? ""
+                : "NCCL " + version / 10_000 + "." + version / 100 % 100 + "." + version % 100
+                        + " may crash the job if it is asked "
+                        + defects.stream().map(RasDefect::description).collect(Collectors.joining(", or "));
     }
 
     /** {@return such as "while a communicator is being created (nccl#1669, nccl#1718)": when a process may crash, and the reports} */

@@ -12,11 +12,9 @@ import java.net.NetworkInterface;
 import java.net.SocketException;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.List;
 import java.util.OptionalInt;
 import java.util.Set;
 import java.util.concurrent.Callable;
-import java.util.stream.Collectors;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.ExitCode;
 import picocli.CommandLine.Model.CommandSpec;
@@ -111,7 +109,7 @@ public final class RasCommand implements Callable<Integer> {
             throw wrong("--verbose goes with neither --json nor --monitor: JSON has all, and events have one form");
         }
         Set<RasEvents> events = monitor == null ? Set.of() : events();
-        String service = address == null ? ownAddress() : address;
+        String service = address == null ? RasClient.defaultAddress() : address;
         RasClient client;
         try {
             client = RasClient.connect(service, CONNECT_TIMEOUT);
@@ -138,11 +136,6 @@ public final class RasCommand implements Callable<Integer> {
         }
     }
 
-    private static String ownAddress() {
-        String own = System.getenv().getOrDefault("NCCL_RAS_ADDR", "").strip();
-        return own.isEmpty() ? "localhost:" + RasClient.DEFAULT_PORT : own;
-    }
-
     private Set<RasEvents> events() {
         if (monitor.equalsIgnoreCase("all")) {
             return Set.of(RasEvents.values());
@@ -164,12 +157,8 @@ public final class RasCommand implements Callable<Integer> {
             return "the release of NCCL at " + service
                     + " can't be found out, and in some releases the question may crash the job";
         }
-        List<RasDefect> defects = RasDefect.of(release.getAsInt());
-        if (defects.isEmpty()) {
-            return null;
-        }
-        return "NCCL " + text(release.getAsInt()) + " may crash the job if it is asked "
-                + defects.stream().map(RasDefect::description).collect(Collectors.joining(", or "));
+        String warning = RasDefect.warning(release.getAsInt());
+        return warning.isEmpty() ? null : warning;
     }
 
     private static boolean isLocal(InetAddress address) {
@@ -178,10 +167,6 @@ public final class RasCommand implements Callable<Integer> {
         } catch (SocketException unknown) {
             return false;
         }
-    }
-
-    private static String text(int release) {
-        return release / 10_000 + "." + release / 100 % 100 + "." + release % 100;
     }
 
     private ParameterException wrong(String message) {

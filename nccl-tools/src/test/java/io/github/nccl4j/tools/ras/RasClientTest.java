@@ -7,6 +7,7 @@ import io.github.nccl4j.ras.RasClient;
 import io.github.nccl4j.ras.RasEvents;
 import io.github.nccl4j.ras.RasException;
 import io.github.nccl4j.ras.RasFormat;
+import io.github.nccl4j.tools.support.ServedLines;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.ras.RasDefect;
+import io.github.nccl4j.tools.support.ServedLines;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;

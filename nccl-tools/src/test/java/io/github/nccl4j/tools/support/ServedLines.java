@@ -1,4 +1,4 @@
-package io.github.nccl4j.tools.ras;
+package io.github.nccl4j.tools.support;
 
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -16,17 +16,17 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Function;
 
 /** A service of lines at a free port of this machine: answers each line, and ends the connection where there is no answer. */
-final class ServedLines implements AutoCloseable {
+public final class ServedLines implements AutoCloseable {
     private final ServerSocket server = new ServerSocket();
     private final Thread thread;
 
     /** The lines that were received. */
-    final List<String> received = new CopyOnWriteArrayList<>();
+    public final List<String> received = new CopyOnWriteArrayList<>();
 
     /** The answer is sent as it is; if it ends with END, the connection is closed after it. */
-    static final String END = "\0";
+    public static final String END = "\0";
 
-    ServedLines(Function<String, String> answer) throws IOException {
+    public ServedLines(Function<String, String> answer) throws IOException {
         // As the services of NCCL, which share a port.
         server.setOption(StandardSocketOptions.SO_REUSEPORT, true);
         server.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
@@ -58,11 +58,11 @@ final class ServedLines implements AutoCloseable {
         }
     }
 
-    int port() {
+    public int port() {
         return server.getLocalPort();
     }
 
-    String address() {
+    public String address() {
         return "127.0.0.1:" + port();
     }
 
