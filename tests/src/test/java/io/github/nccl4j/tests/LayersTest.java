@@ -71,6 +71,12 @@ class LayersTest {
             Set.of("highlevel.CudaException", "highlevel.CudaLibraryException"),
             Set.of("internal.cuda"),
             Set.of("internal.communicator"),
+            Set.of(
+                    "highlevel.Version",
+                    "highlevel.DataType",
+                    "highlevel.Element",
+                    "highlevel.ElementType",
+                    "highlevel.ReduceOp"),
             Set.of("internal.operation"),
             Set.of("highlevel"));
 
