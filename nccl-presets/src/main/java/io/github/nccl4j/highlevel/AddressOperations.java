@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.operation.OperationKind;
+
 /**
  * The operations of a {@link Communicator} on plain addresses, for memory without a {@link DeviceBuffer}.
  *

@@ -5,6 +5,7 @@ import io.github.nccl4j.highlevel.Element.Int8;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.BlockLayout;
 import io.github.nccl4j.internal.operation.Deferred;
+import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.threads.Gate;
 import java.io.IOException;
 import java.nio.LongBuffer;

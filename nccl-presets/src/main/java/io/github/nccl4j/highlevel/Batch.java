@@ -3,6 +3,8 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.Deferred;
+import io.github.nccl4j.internal.operation.Operation;
+import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.threads.SlowPath;
 import io.github.nccl4j.internal.threads.Suppressed;
 import java.util.ArrayList;

@@ -6,6 +6,8 @@ import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.memory.Address;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.Deferred;
+import io.github.nccl4j.internal.operation.Operation;
+import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.internal.threads.VirtualThreads;
 import io.github.nccl4j.library.StructInitializers;
@@ -84,7 +86,8 @@ final class BatchLaunch {
         for (int i = 0; i < batch.operations(); i++) {
             Operation operation = batch.all()[i];
             if (operation.communicator() == communicator && !operation.isDeferred()) {
-                String call = operation.signature(batch.config(operation));
+                CollectiveConfig config = batch.config(operation);
+                String call = operation.signature(config == null ? null : config.signature());
                 if (call != null) {
                     calls.add(call);
                 }

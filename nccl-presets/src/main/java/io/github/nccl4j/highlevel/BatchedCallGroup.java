@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.operation.OperationKind;
+
 /** Adds the calls to the thread's open batch: used if a group is open or operations must take the slow path. */
 final class BatchedCallGroup extends CallGroup {
     private final CommunicatorCore core;

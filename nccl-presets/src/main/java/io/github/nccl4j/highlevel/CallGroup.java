@@ -1,6 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.operation.BlockLayout;
+import io.github.nccl4j.internal.operation.OperationKind;
 
 /**
  * Group of native calls that make up one operation and are launched together. The caller has checked all arguments.

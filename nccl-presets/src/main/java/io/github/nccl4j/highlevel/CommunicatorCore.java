@@ -11,6 +11,7 @@ import io.github.nccl4j.internal.communicator.RankStatusQuery;
 import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.log.KnownCommunicators;
 import io.github.nccl4j.internal.memory.StalledDevices;
+import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.internal.threads.DaemonThreads;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.internal.threads.Suppressed;

@@ -1,6 +1,8 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.communicator.HostName;
 import io.github.nccl4j.internal.log.Json;
+import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.StatusEntry;
 import io.github.nccl4j.library.NcclException;

@@ -1,7 +1,8 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.highlevel.OperationKind.Peer;
 import io.github.nccl4j.internal.operation.BlockLayout;
+import io.github.nccl4j.internal.operation.OperationKind;
+import io.github.nccl4j.internal.operation.OperationKind.Peer;
 
 /**
  * Operations of a communicator that consist of several calls of NCCL, launched together: those for which NCCL has no

@@ -2,6 +2,7 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.binding.DlpackTensors;
 import io.github.nccl4j.internal.memory.Address;
+import io.github.nccl4j.internal.memory.DlpackTensor;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
@@ -125,7 +126,7 @@ public enum Dlpack {
                     + " bits, " + tensor.lanes() + " lanes");
         }
         long length = tensor.length();
-        Device device = tensor.device();
+        Device device = deviceOf(tensor);
         Runnable delete = () -> delete(address);
         return DeviceBuffer.take(device, type, tensor.data() + tensor.byteOffset(), length, delete);
     }
@@ -150,6 +151,16 @@ public enum Dlpack {
         requireAddress(address);
         DlpackTensors.delete(address, this == VERSIONED);
         poll();
+    }
+
+    private static Device deviceOf(DlpackTensor tensor) {
+        return switch (tensor.deviceType()) {
+            case DlpackTensor.CPU, DlpackTensor.CUDA_HOST -> Device.host();
+            case DlpackTensor.CUDA, DlpackTensor.CUDA_MANAGED -> Device.cuda(tensor.deviceId());
+            default ->
+                throw new IllegalArgumentException("the tensor must be in host memory or on a CUDA device"
+                        + " (DLPack's device types 1, 2, 3, 13): " + tensor.deviceType());
+        };
     }
 
     private DlpackTensor read(long address) {

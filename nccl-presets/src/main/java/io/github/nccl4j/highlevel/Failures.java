@@ -6,6 +6,7 @@ import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.communicator.RankStatusQuery;
 import io.github.nccl4j.internal.communicator.RasQuery;
 import io.github.nccl4j.internal.memory.StalledDevices;
+import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.internal.threads.VirtualThreads;
 import io.github.nccl4j.launch.LostRank;

@@ -1,7 +1,10 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.communicator.CommunicatorSettings;
+import io.github.nccl4j.internal.communicator.HostName;
 import io.github.nccl4j.internal.log.Json;
+import io.github.nccl4j.internal.operation.OperationKind;
+import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.library.SystemText;
 import java.io.IOException;
@@ -107,7 +110,7 @@ public final class FlightRecorder {
                     entry.function(),
                     entry.count(),
                     kind.hasElements() ? Optional.of(ElementType.values().get(entry.type())) : Optional.empty(),
-                    kind.reduces() ? Optional.of(ReduceOp.name(entry.op())) : Optional.empty(),
+                    kind.reduces() ? Optional.of(OperationKind.operator(entry.op())) : Optional.empty(),
                     kind.hasPeer() && entry.peer() >= 0 ? OptionalInt.of(entry.peer()) : OptionalInt.empty(),
                     entry.stream(),
                     time(entry.enqueued()),

@@ -1,5 +1,7 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.operation.OperationKind;
+import io.github.nccl4j.internal.operation.OperationLog;
 import jdk.jfr.Category;
 import jdk.jfr.Description;
 import jdk.jfr.Event;
@@ -139,7 +141,7 @@ final class JfrEvents {
             event.type = ElementType.values().get(entry.type()).toString();
         }
         if (entry.kind().reduces()) {
-            event.op = ReduceOp.name(entry.op());
+            event.op = OperationKind.operator(entry.op());
         }
         event.peer = entry.kind().hasPeer() ? entry.peer() : -1;
         event.stream = entry.stream();

@@ -2,6 +2,7 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.memory.Bounds;
 import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.operation.OperationKind;
 import java.nio.IntBuffer;
 
 /** The operations of a communicator that other ranks do not call: puts and signals. For the communicator's thread. */

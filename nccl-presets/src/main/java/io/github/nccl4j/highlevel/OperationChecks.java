@@ -1,7 +1,8 @@
 package io.github.nccl4j.highlevel;
 
-import io.github.nccl4j.highlevel.OperationKind.Shape;
 import io.github.nccl4j.internal.memory.Bounds;
+import io.github.nccl4j.internal.operation.OperationKind;
+import io.github.nccl4j.internal.operation.OperationKind.Shape;
 import io.github.nccl4j.library.NcclLibraryException;
 
 /**

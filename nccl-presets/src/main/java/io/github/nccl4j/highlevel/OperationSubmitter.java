@@ -3,6 +3,9 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.cuda.Cuda;
 import io.github.nccl4j.internal.memory.NativeMemory;
+import io.github.nccl4j.internal.operation.Operation;
+import io.github.nccl4j.internal.operation.OperationKind;
+import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.internal.threads.SlowPath;
 import io.github.nccl4j.internal.threads.VirtualThreads;
@@ -471,7 +474,7 @@ final class OperationSubmitter {
 
     private void compare(Operation operation, CollectiveConfig config) {
         CallCheck check = core.check();
-        String signature = operation.signature(config);
+        String signature = operation.signature(config == null ? null : config.signature());
         if (check != null && signature != null) {
             check.compare(operation.function(), signature);
         }

@@ -56,11 +56,6 @@ public class ReduceOp {
         return code;
     }
 
-    /** Returns the name of the operator with a code. */
-    static String name(int code) {
-        return code >= 0 && code < BUILT_IN.size() ? BUILT_IN.get(code).name : "PreMulSum";
-    }
-
     /** Returns true if the operator is built into NCCL; else it belongs to a communicator. */
     final boolean isBuiltIn() {
         return code < nccl.ncclNumOps;

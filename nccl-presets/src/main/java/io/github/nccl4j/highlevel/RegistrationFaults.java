@@ -1,5 +1,6 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.library.Engine;
 import java.lang.System.Logger.Level;
 import java.util.concurrent.atomic.AtomicBoolean;

@@ -2,6 +2,7 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.communicator.CommunicatorState;
+import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.internal.threads.PolledFutures;
 import io.github.nccl4j.internal.threads.Timeouts;
 import java.time.Duration;

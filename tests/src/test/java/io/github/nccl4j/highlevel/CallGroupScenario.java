@@ -1,6 +1,8 @@
 package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.highlevel.Element.Float32;
+import io.github.nccl4j.internal.operation.OperationKind;
+import io.github.nccl4j.internal.operation.OperationLog;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.internal.operation.OperationKind;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
@@ -65,12 +66,12 @@ class DeviceTest {
     void operatorsAreKnownByTheirCode() {
         List<ReduceOp> all = ReduceOp.builtIn();
         for (ReduceOp op : all) {
-            assertEquals(op.toString(), ReduceOp.name(op.code()));
+            assertEquals(op.toString(), OperationKind.operator(op.code()));
             assertTrue(op.isBuiltIn());
             assertEquals(op == ReduceOp.AVG, op.isScaled());
         }
-        assertEquals("PreMulSum", ReduceOp.name(all.size()));
-        assertEquals("PreMulSum", ReduceOp.name(-1));
+        assertEquals("PreMulSum", OperationKind.operator(all.size()));
+        assertEquals("PreMulSum", OperationKind.operator(-1));
         ReduceOp own = new ReduceOp(all.size(), "own");
         assertFalse(own.isBuiltIn());
         assertTrue(own.isScaled());

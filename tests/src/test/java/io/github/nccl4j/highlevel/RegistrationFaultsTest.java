@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.nccl4j.internal.operation.OperationKind;
 import org.junit.jupiter.api.Test;
 
 /** What is refused in symmetric windows and what is told of registered memory, by release. */

@@ -70,11 +70,16 @@ class LayersTest {
             Set.of("launch.RankInfo", "launch.wire"),
             Set.of("launch.Rendezvous", "launch.Scope"),
             Set.of("launch.store"),
-            Set.of("launch"),
-            Set.of("ras"),
+            Set.of("launch", "ras"),
             Set.of("highlevel.CudaException", "highlevel.CudaLibraryException"),
             Set.of("internal.cuda"),
             Set.of("internal.communicator"),
+            Set.of(
+                    "highlevel.Version",
+                    "highlevel.DataType",
+                    "highlevel.Element",
+                    "highlevel.ElementType",
+                    "highlevel.ReduceOp"),
             Set.of("internal.operation"),
             Set.of("highlevel"));
 

@@ -1,6 +1,5 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.memory;
 
-import io.github.nccl4j.internal.memory.Address;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 
@@ -17,7 +16,7 @@ import java.util.Arrays;
  * @param strides the distances between neighbours in each dimension, in elements; null for a compact tensor
  * @param byteOffset the offset of the first element from the address, in bytes
  */
-record DlpackTensor(
+public record DlpackTensor(
         long data,
         int deviceType,
         int deviceId,
@@ -27,16 +26,16 @@ record DlpackTensor(
         long[] shape,
         long[] strides,
         long byteOffset) {
-    static final int BYTES = 48;
+    public static final int BYTES = 48;
 
-    static final int CPU = 1;
-    static final int CUDA = 2;
-    private static final int CUDA_HOST = 3;
-    private static final int CUDA_MANAGED = 13;
+    public static final int CPU = 1;
+    public static final int CUDA = 2;
+    public static final int CUDA_HOST = 3;
+    public static final int CUDA_MANAGED = 13;
 
     private static final int MOST_DIMENSIONS = 64;
 
-    static DlpackTensor read(ByteBuffer struct, int at) {
+    public static DlpackTensor read(ByteBuffer struct, int at) {
         int dimensions = struct.getInt(at + 16);
         if (dimensions < 0 || dimensions > MOST_DIMENSIONS) {
             throw new IllegalArgumentException(
@@ -64,7 +63,7 @@ record DlpackTensor(
     }
 
     /** Returns the number of elements; throws if the tensor is not compact in row-major order. */
-    long length() {
+    public long length() {
         long length = 1;
         boolean compact = true;
         for (int i = shape.length - 1; i >= 0; i--) {
@@ -79,15 +78,5 @@ record DlpackTensor(
                     + Arrays.toString(shape) + ", strides " + Arrays.toString(strides));
         }
         return length;
-    }
-
-    Device device() {
-        return switch (deviceType) {
-            case CPU, CUDA_HOST -> Device.host();
-            case CUDA, CUDA_MANAGED -> Device.cuda(deviceId);
-            default ->
-                throw new IllegalArgumentException("the tensor must be in host memory or on a CUDA device"
-                        + " (DLPack's device types 1, 2, 3, 13): " + deviceType);
-        };
     }
 }

@@ -1,4 +1,4 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.operation;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -8,6 +8,8 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.ReduceOp;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
@@ -87,7 +89,6 @@ class OperationKindTest {
 
     @Test
     void signaturesHaveWhatMustAgree() {
-        CollectiveConfig config = CollectiveConfig.builder().maxCtas(8).build();
         int sum = ReduceOp.SUM.code();
         assertEquals(
                 "ncclReduce of 5 int32 to rank 1, SUM",
@@ -98,7 +99,7 @@ class OperationKindTest {
         assertEquals(
                 "ncclAllReduceConfig of 5 int32, SUM, {maxCTAs=8}",
                 OperationKind.signature(
-                        OperationKind.Code.ALL_REDUCE + OperationKind.CONFIGURED, 5, INT32, sum, 0, config));
+                        OperationKind.Code.ALL_REDUCE + OperationKind.CONFIGURED, 5, INT32, sum, 0, "{maxCTAs=8}"));
         assertNull(OperationKind.signature(OperationKind.Code.SEND, 5, INT32, 0, 1, null));
     }
 

@@ -1,4 +1,4 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.operation;
 
 import io.github.nccl4j.internal.threads.Gate;
 import java.lang.invoke.MethodHandles;
@@ -14,7 +14,7 @@ import java.util.TreeMap;
  * communicator's gate records an operation with a few stores and counts it in the gate. Other threads read a copy of
  * the array and skip slots that may have been overwritten meanwhile.
  */
-final class OperationLog {
+public final class OperationLog {
     /** Log2 of the words per slot: two slots fill one cache line. NCCL leaves little of the cache. */
     private static final int SHIFT = 2;
 
@@ -74,7 +74,7 @@ final class OperationLog {
      * @param kept the number of operations that can be read at any time
      * @param gate the gate that counts the operations
      */
-    OperationLog(int kept, Gate gate) {
+    public OperationLog(int kept, Gate gate) {
         this.gate = gate;
         // One slot more: the slot being written cannot be read.
         int slots = Integer.highestOneBit(kept) << 1;
@@ -87,7 +87,7 @@ final class OperationLog {
     }
 
     /** An operation as recorded. Times are in milliseconds since 1970, or 0 if unknown. */
-    record Entry(
+    public record Entry(
             long sequence,
             int group,
             int code,
@@ -98,28 +98,28 @@ final class OperationLog {
             long stream,
             long enqueued,
             long done) {
-        OperationKind kind() {
+        public OperationKind kind() {
             return OperationKind.of(code);
         }
 
         /** The name of the C function. */
-        String function() {
+        public String function() {
             return OperationKind.function(code);
         }
 
         /** As {@link OperationKind#describe}. */
-        String call() {
+        public String call() {
             return OperationKind.describe(code, count, type, peer);
         }
 
         /** {@return a description for messages: "ncclAllReduce of 1024 float32 (operation 17)"} */
-        String describe() {
+        public String describe() {
             return call() + " (operation " + sequence + ")";
         }
     }
 
     /** Returns the number of operations, including the current one if it is recorded. May be called from any thread. */
-    long recorded() {
+    public long recorded() {
         long next = gate.operations() + 1;
         return isWritten(next) ? next : next - 1;
     }
@@ -133,12 +133,12 @@ final class OperationLog {
     }
 
     /** Returns the number of a new group, for operations that are launched together. */
-    int beginGroup() {
+    public int beginGroup() {
         return ++groups;
     }
 
     /** Records the next operation. The caller holds the gate and counts the operation afterwards. */
-    void record(long sequence, int code, long count, int type, int peer, int op, int group, long stream) {
+    public void record(long sequence, int code, long count, int type, int peer, int op, int group, long stream) {
         long[] target = words;
         int at = at(sequence);
         long before = sequence - 1;
@@ -168,7 +168,7 @@ final class OperationLog {
      * Returns the last operation. May be called from any thread; may return garbled data if the log wraps meanwhile,
      * but never throws.
      */
-    Entry last() {
+    public Entry last() {
         long sequence = recorded();
         return sequence == 0
                 ? new Entry(0, 0, OperationKind.NONE.code(), 0, 0, 0, 0, 0, 0, 0)
@@ -193,7 +193,7 @@ final class OperationLog {
     }
 
     /** Sets the time that operations recorded from now on get, until the next call. */
-    synchronized void tick(long time) {
+    public synchronized void tick(long time) {
         long now = recorded();
         times.put(now, time);
         Long oldest = times.floorKey(now - doneSequence.length);
@@ -217,7 +217,7 @@ final class OperationLog {
     }
 
     /** Marks all operations of a stream up to a sequence number as completed. May be called from any thread. */
-    synchronized void markDone(long stream, long sequence, long time) {
+    public synchronized void markDone(long stream, long sequence, long time) {
         long first = Math.max(1, recorded() - doneSequence.length + 1);
         for (long earlier = sequence; earlier >= first; earlier--) {
             if (words[at(earlier) + STREAM] != stream) {
@@ -239,10 +239,10 @@ final class OperationLog {
      * @param entries the operations, oldest first
      * @param collectives the number of collectives called until the last of them; -1 if operations were called meanwhile
      */
-    record Snapshot(List<Entry> entries, long collectives) {}
+    public record Snapshot(List<Entry> entries, long collectives) {}
 
     /** Returns the operations in the log. May be called from any thread. */
-    Snapshot snapshot() {
+    public Snapshot snapshot() {
         Snapshot snapshot = null;
         for (int attempt = 0; attempt < MAX_ATTEMPTS && (snapshot == null || snapshot.collectives < 0); attempt++) {
             long before = transfersRecorded;
@@ -256,7 +256,7 @@ final class OperationLog {
     }
 
     /** Returns the operations in the log, oldest first. May be called from any thread. */
-    List<Entry> entries() {
+    public List<Entry> entries() {
         long last = recorded();
         long[] copy = words.clone();
         VarHandle.fullFence();

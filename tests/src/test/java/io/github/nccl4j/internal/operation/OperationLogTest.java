@@ -1,4 +1,4 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.operation;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -212,13 +212,5 @@ class OperationLogTest {
         };
         assertTrue(Threads.together(List.of(writer, reader), LIMIT).get(1) > 0);
         assertEquals(2_000_000, log.recorded());
-    }
-
-    @Test
-    void timesInMessagesAreSecondsWithOneDigit() {
-        assertEquals("1.2 s", FlightRecorder.seconds(1299));
-        assertEquals("0.0 s", FlightRecorder.seconds(99));
-        assertEquals("0.0 s", FlightRecorder.seconds(-5000));
-        assertEquals("75.0 s", FlightRecorder.seconds(75_000));
     }
 }

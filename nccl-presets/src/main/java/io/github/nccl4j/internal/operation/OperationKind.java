@@ -1,6 +1,9 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.operation;
 
 import io.github.nccl4j.global.nccl;
+import io.github.nccl4j.highlevel.ElementType;
+import io.github.nccl4j.highlevel.ReduceOp;
+import java.util.List;
 
 /**
  * An operation that transfers data: its C function, and what its checks, records and messages need to know. To add an
@@ -15,10 +18,10 @@ import io.github.nccl4j.global.nccl;
  * @param peer the role of the root or of the other rank
  * @param reduces true if the operation has an operator
  */
-record OperationKind(int code, String function, Shape shape, Peer peer, boolean reduces) {
+public record OperationKind(int code, String function, Shape shape, Peer peer, boolean reduces) {
 
     /** How the lengths of the send and receive buffers relate to each other, and where they may share memory. */
-    enum Shape {
+    public enum Shape {
         /** Both have the same length; they may be the same memory. */
         ELEMENTWISE,
         /** The receive buffer has the send buffers of all ranks, in which the send buffer may be this rank's part. */
@@ -34,7 +37,7 @@ record OperationKind(int code, String function, Shape shape, Peer peer, boolean 
     }
 
     /** The role of the root or of the other rank. */
-    enum Peer {
+    public enum Peer {
         NONE,
         RECEIVES,
         SENDS,
@@ -43,55 +46,58 @@ record OperationKind(int code, String function, Shape shape, Peer peer, boolean 
     }
 
     /** The codes of the operations: packed records hold them, and a switch over them needs constants of the language. */
-    static final class Code {
-        static final int ALL_REDUCE = 0;
-        static final int REDUCE = 1;
-        static final int BROADCAST = 2;
-        static final int ALL_GATHER = 3;
-        static final int REDUCE_SCATTER = 4;
-        static final int ALL_TO_ALL = 5;
-        static final int GATHER = 6;
-        static final int SCATTER = 7;
-        static final int SEND = 8;
-        static final int RECV = 9;
-        static final int PUT_SIGNAL = 10;
-        static final int SIGNAL = 11;
-        static final int WAIT_SIGNAL = 12;
-        static final int ALL_TO_ALLV = 13;
-        static final int NONE = 14;
+    public static final class Code {
+        public static final int ALL_REDUCE = 0;
+        public static final int REDUCE = 1;
+        public static final int BROADCAST = 2;
+        public static final int ALL_GATHER = 3;
+        public static final int REDUCE_SCATTER = 4;
+        public static final int ALL_TO_ALL = 5;
+        public static final int GATHER = 6;
+        public static final int SCATTER = 7;
+        public static final int SEND = 8;
+        public static final int RECV = 9;
+        public static final int PUT_SIGNAL = 10;
+        public static final int SIGNAL = 11;
+        public static final int WAIT_SIGNAL = 12;
+        public static final int ALL_TO_ALLV = 13;
+        public static final int NONE = 14;
 
         private Code() {}
     }
 
-    static final OperationKind ALL_REDUCE =
+    public static final OperationKind ALL_REDUCE =
             new OperationKind(Code.ALL_REDUCE, "ncclAllReduce", Shape.ELEMENTWISE, Peer.NONE, true);
-    static final OperationKind REDUCE =
+    public static final OperationKind REDUCE =
             new OperationKind(Code.REDUCE, "ncclReduce", Shape.ELEMENTWISE, Peer.RECEIVES, true);
-    static final OperationKind BROADCAST =
+    public static final OperationKind BROADCAST =
             new OperationKind(Code.BROADCAST, "ncclBroadcast", Shape.ELEMENTWISE, Peer.SENDS, false);
-    static final OperationKind ALL_GATHER =
+    public static final OperationKind ALL_GATHER =
             new OperationKind(Code.ALL_GATHER, "ncclAllGather", Shape.GATHERED, Peer.NONE, false);
-    static final OperationKind REDUCE_SCATTER =
+    public static final OperationKind REDUCE_SCATTER =
             new OperationKind(Code.REDUCE_SCATTER, "ncclReduceScatter", Shape.SCATTERED, Peer.NONE, true);
-    static final OperationKind ALL_TO_ALL =
+    public static final OperationKind ALL_TO_ALL =
             new OperationKind(Code.ALL_TO_ALL, "ncclAlltoAll", Shape.EXCHANGED, Peer.NONE, false);
-    static final OperationKind GATHER =
+    public static final OperationKind GATHER =
             new OperationKind(Code.GATHER, "ncclGather", Shape.GATHERED, Peer.RECEIVES, false);
-    static final OperationKind SCATTER =
+    public static final OperationKind SCATTER =
             new OperationKind(Code.SCATTER, "ncclScatter", Shape.SCATTERED, Peer.SENDS, false);
-    static final OperationKind SEND = new OperationKind(Code.SEND, "ncclSend", Shape.ONE_BUFFER, Peer.RECEIVES, false);
-    static final OperationKind RECV = new OperationKind(Code.RECV, "ncclRecv", Shape.ONE_BUFFER, Peer.SENDS, false);
-    static final OperationKind PUT_SIGNAL =
+    public static final OperationKind SEND =
+            new OperationKind(Code.SEND, "ncclSend", Shape.ONE_BUFFER, Peer.RECEIVES, false);
+    public static final OperationKind RECV =
+            new OperationKind(Code.RECV, "ncclRecv", Shape.ONE_BUFFER, Peer.SENDS, false);
+    public static final OperationKind PUT_SIGNAL =
             new OperationKind(Code.PUT_SIGNAL, "ncclPutSignal", Shape.ONE_BUFFER, Peer.RECEIVES, false);
-    static final OperationKind SIGNAL =
+    public static final OperationKind SIGNAL =
             new OperationKind(Code.SIGNAL, "ncclSignal", Shape.NO_ELEMENTS, Peer.RECEIVES, false);
-    static final OperationKind WAIT_SIGNAL =
+    public static final OperationKind WAIT_SIGNAL =
             new OperationKind(Code.WAIT_SIGNAL, "ncclWaitSignal", Shape.NO_ELEMENTS, Peer.SIGNALS, false);
     /** Not callable by {@link #call}, since the libraries have different forms. */
-    static final OperationKind ALL_TO_ALLV =
+    public static final OperationKind ALL_TO_ALLV =
             new OperationKind(Code.ALL_TO_ALLV, "ncclAlltoAllv", Shape.EXCHANGED, Peer.NONE, false);
     /** No operation, before the first one of a communicator. */
-    static final OperationKind NONE = new OperationKind(Code.NONE, "no operation", Shape.NO_ELEMENTS, Peer.NONE, false);
+    public static final OperationKind NONE =
+            new OperationKind(Code.NONE, "no operation", Shape.NO_ELEMENTS, Peer.NONE, false);
 
     private static final OperationKind[] PLAIN = {
         ALL_REDUCE,
@@ -112,44 +118,44 @@ record OperationKind(int code, String function, Shape shape, Peer peer, boolean 
     };
 
     /** Added to the code of a collective that is called with a configuration. */
-    static final int CONFIGURED = 32;
+    public static final int CONFIGURED = 32;
 
     /** The kind with a code, which may be that of a call with a configuration. */
-    static OperationKind of(int code) {
+    public static OperationKind of(int code) {
         return PLAIN[code & CONFIGURED - 1];
     }
 
-    static boolean isConfigured(int code) {
+    public static boolean isConfigured(int code) {
         return code >= CONFIGURED;
     }
 
     /** The name of the C function of a call. */
-    static String function(int code) {
+    public static String function(int code) {
         return isConfigured(code) ? of(code).function + "Config" : of(code).function;
     }
 
     /** True if all ranks of the communicator make the call with a code. */
-    static boolean isCollective(int code) {
+    public static boolean isCollective(int code) {
         int plain = code & CONFIGURED - 1;
         return plain <= Code.SCATTER || plain == Code.ALL_TO_ALLV;
     }
 
     /** True if all ranks of the communicator call the operation, with arguments that must agree. */
-    boolean isCollective() {
+    public boolean isCollective() {
         return code <= SCATTER.code;
     }
 
-    boolean hasElements() {
+    public boolean hasElements() {
         return shape != Shape.NO_ELEMENTS;
     }
 
     /** True if the operation has a root or a peer. */
-    boolean hasPeer() {
+    public boolean hasPeer() {
         return peer != Peer.NONE;
     }
 
     /** A description for messages, such as "ncclReduce of 1024 float32 to rank 3". */
-    static String describe(int code, long count, int type, int peer) {
+    public static String describe(int code, long count, int type, int peer) {
         OperationKind kind = of(code);
         String text = function(code);
         if (kind.hasElements()) {
@@ -165,20 +171,25 @@ record OperationKind(int code, String function, Shape shape, Peer peer, boolean 
         };
     }
 
+    /** The name of the operator with a code. */
+    public static String operator(int code) {
+        List<ReduceOp> builtIn = ReduceOp.builtIn();
+        return code >= 0 && code < builtIn.size() ? builtIn.get(code).toString() : "PreMulSum";
+    }
+
     /**
      * The arguments that must be equal on all ranks of a collective, such as "ncclReduce of 1024 float32 to rank 3,
      * SUM"; null for other operations.
      *
-     * @param config null if the call has no configuration
+     * @param config the fields of the configuration that must be equal; null if the call has none
      */
-    static String signature(int code, long count, int type, int op, int peer, CollectiveConfig config) {
+    public static String signature(int code, long count, int type, int op, int peer, String config) {
         OperationKind kind = of(code);
         if (!kind.isCollective()) {
             return null;
         }
         String text = describe(code, count, type, peer);
-        return (kind.reduces ? text + ", " + ReduceOp.name(op) : text)
-                + (config == null ? "" : ", " + config.signature());
+        return (kind.reduces ? text + ", " + operator(op) : text) + (config == null ? "" : ", " + config);
     }
 
     /**
@@ -192,7 +203,7 @@ record OperationKind(int code, String function, Shape shape, Peer peer, boolean 
      * @param peer the root or peer; for WAIT_SIGNAL for messages only
      * @param offset the offset of PUT_SIGNAL in bytes; for a configured operation the address of the configuration
      */
-    static int call(
+    public static int call(
             int code,
             long send,
             long recv,

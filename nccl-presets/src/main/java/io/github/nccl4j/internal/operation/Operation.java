@@ -1,6 +1,5 @@
-package io.github.nccl4j.highlevel;
+package io.github.nccl4j.internal.operation;
 
-import io.github.nccl4j.internal.operation.Deferred;
 import io.github.nccl4j.internal.threads.Gate;
 
 /**
@@ -10,7 +9,7 @@ import io.github.nccl4j.internal.threads.Gate;
  *
  * <p>For the thread that holds the gates of the communicators.
  */
-final class Operation {
+public final class Operation {
     /** The code of a call with results, which a {@link Deferred} describes. */
     private static final int DEFERRED = -1;
 
@@ -41,7 +40,7 @@ final class Operation {
     private long stream;
 
     /** Sets everything but the communicator. The meaning of each argument is that of {@link OperationKind#call}. */
-    void set(int code, long send, long recv, long count, int type, int op, int peer, long extra, long stream) {
+    public void set(int code, long send, long recv, long count, int type, int op, int peer, long extra, long stream) {
         this.code = code;
         this.send = send;
         this.recv = recv;
@@ -54,73 +53,73 @@ final class Operation {
     }
 
     /** Makes this the place of a call with results. */
-    void setDeferred(int index) {
+    public void setDeferred(int index) {
         code = DEFERRED;
         send = index;
         stream = 0;
     }
 
-    boolean isDeferred() {
+    public boolean isDeferred() {
         return code == DEFERRED;
     }
 
-    int deferredIndex() {
+    public int deferredIndex() {
         return (int) send;
     }
 
-    int communicator() {
+    public int communicator() {
         return communicator;
     }
 
-    void setCommunicator(int index) {
+    public void setCommunicator(int index) {
         communicator = index;
     }
 
-    boolean isConfigured() {
+    public boolean isConfigured() {
         return OperationKind.isConfigured(code);
     }
 
     /** The address of the configuration of a call that has one. */
-    long config() {
+    public long config() {
         return extra;
     }
 
-    boolean usesDefaultStream() {
+    public boolean usesDefaultStream() {
         return stream == 0;
     }
 
-    boolean isTransfer(OperationKind direction, int otherRank) {
+    public boolean isTransfer(OperationKind direction, int otherRank) {
         return code == direction.code() && peer == otherRank;
     }
 
     /** True if a send and a receive transfer the same number of elements of one type. */
-    boolean matches(Operation other) {
+    public boolean matches(Operation other) {
         return count == other.count && type == other.type;
     }
 
     /** The name of the C function. */
-    String function() {
+    public String function() {
         return OperationKind.function(code);
     }
 
     /** A description for messages, such as "ncclReduce of 1024 float32 to rank 3". */
-    String describe() {
+    public String describe() {
         return OperationKind.describe(code, count, type, peer);
     }
 
     /** As {@link OperationKind#signature}. */
-    String signature(CollectiveConfig config) {
+    public String signature(String config) {
         return OperationKind.signature(code, count, type, op, peer, config);
     }
 
     /** Records and counts the operation. The caller holds the pass. */
-    void record(OperationLog log, Gate.Pass pass, int group) {
+    public void record(OperationLog log, Gate.Pass pass, int group) {
         log.record(pass.next(), code, count, type, peer, op, group, stream);
         pass.count();
     }
 
     /** Calls the C function. */
-    int call(long handle) {
+    public int call(long handle) {
         return OperationKind.call(code, send, recv, count, type, op, peer, extra, handle, stream);
     }
 }
