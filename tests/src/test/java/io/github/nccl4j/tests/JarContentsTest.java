@@ -61,7 +61,7 @@ class JarContentsTest {
                     "nccl-" + VERSION + "-sources\\.jar",
                     "nccl",
                     50,
-                    OURS + "(global|highlevel|internal/[a-z]+|launch(/[a-z]+)?|library|nccl|nccl_device|presets)/"
+                    OURS + "(global|highlevel|internal/[a-z]+|launch(/[a-z]+)?|library|nccl|nccl_device|presets|ras)/"
                             + NAME + "\\.java",
                     OURS + "(include|shim)/" + NAME + "\\.h",
                     "META-INF/native-image/.*\\.json"),
@@ -75,7 +75,7 @@ class JarContentsTest {
                     "nccl-" + VERSION + "\\.jar",
                     "nccl",
                     100,
-                    OURS + "(global|highlevel|internal/[a-z]+|launch(/[a-z]+)?|library|nccl|nccl_device|presets)/"
+                    OURS + "(global|highlevel|internal/[a-z]+|launch(/[a-z]+)?|library|nccl|nccl_device|presets|ras)/"
                             + NAME + "\\.class",
                     OURS + "(include|shim)/" + NAME + "\\.h",
                     "META-INF/native-image/io\\.github\\.nccl4j/(nccl|highlevel)/(jni|reflect|resource)-config\\.json",

@@ -47,6 +47,7 @@ class ModulePathTest {
                 Set.of(
                         MODULE + ".highlevel",
                         MODULE + ".launch",
+                        MODULE + ".ras",
                         MODULE + ".global",
                         MODULE + ".library",
                         MODULE + ".nccl",

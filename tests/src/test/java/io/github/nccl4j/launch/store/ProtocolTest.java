@@ -118,7 +118,7 @@ class ProtocolTest {
         }
         for (byte code : new byte[] {-1, (byte) Wire.Operation.values().length}) {
             assertEquals(
-                    "operation code must be from 0 to 11: " + code,
+                    "operation code must be from 0 to " + (Wire.Operation.values().length - 1) + ": " + code,
                     assertThrows(IOException.class, () -> Wire.Operation.read(ByteBuffer.wrap(new byte[] {code})))
                             .getMessage());
         }

@@ -135,6 +135,8 @@ class MembershipTest {
         settle();
         second.close();
         second.close();
+        // The store handles the requests of a rank in order.
+        stores.get(1).gone();
         proxyOf(1).cut();
         stores.get(2).close();
         proxyOf(2).cut();
