@@ -27,12 +27,12 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/** {@code nccl4j survival}: kills a rank in a loop of all-reduces, again and again, and looks how the others go on. */
+/** {@code nccl4j survival}: kills a rank in a loop of operations, again and again, and checks that the others continue. */
 @Command(
         name = "survival",
         sortOptions = false,
         description = {
-            "Kills one rank amid a loop of all-reduces, in each round another one at another moment.",
+            "Kills one rank amid a loop of all-reduces or exchanges, in each round another one at another moment.",
             "",
             "The others must get an exception, make a communicator of those that are left, and finish an all-reduce with the "
                     + "right result; afterwards no process, file, socket or GPU memory may be left. Exit code 1 if a round "
@@ -82,8 +82,13 @@ public final class SurvivalCommand implements Callable<Integer> {
             names = {"-c", "--count"},
             paramLabel = "N",
             defaultValue = "1000000",
-            description = "Elements (int64) of an all-reduce. Default: ${DEFAULT-VALUE}.")
+            description = "Elements (int64) of an operation. Default: ${DEFAULT-VALUE}.")
     private int count;
+
+    @Option(
+            names = "--exchange",
+            description = "The loop is one of grouped sends and receives, round the ranks, not of all-reduces.")
+    private boolean exchange;
 
     @Option(names = "--stop", description = "The rank is stopped (SIGSTOP), not killed (SIGKILL).")
     private boolean stop;
@@ -139,7 +144,7 @@ public final class SurvivalCommand implements Callable<Integer> {
             Set<String> wrong = new TreeSet<>();
             try {
                 Survivor.Task task =
-                        new Survivor.Task(victim, death, moment, Duration.ofSeconds(deadline), count, folder);
+                        new Survivor.Task(victim, death, moment, Duration.ofSeconds(deadline), count, exchange, folder);
                 int code = launch.launch(Main.class, task.options(), rank -> rank == victim);
                 System.out.printf(
                         Locale.ROOT,

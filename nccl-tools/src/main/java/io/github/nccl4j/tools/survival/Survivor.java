@@ -51,25 +51,33 @@ final class Survivor {
     }
 
     /** What the ranks of a round do. */
-    record Task(int victim, SurvivalCommand.Death death, int moment, Duration deadline, int count, Path folder) {
+    record Task(
+            int victim,
+            SurvivalCommand.Death death,
+            int moment,
+            Duration deadline,
+            int count,
+            boolean exchange,
+            Path folder) {
         private static final String PROPERTY = "nccl4j.survival";
 
         /** For the JVM of a rank. */
         List<String> options() {
             return List.of("-D" + PROPERTY + "=" + victim + "," + death + "," + moment + "," + deadline.toSeconds()
-                    + "," + count + "," + folder);
+                    + "," + count + "," + exchange + "," + folder);
         }
 
         static Optional<Task> ofProcess() {
             return Optional.ofNullable(System.getProperty(PROPERTY)).map(text -> {
-                String[] parts = text.split(",", 6);
+                String[] parts = text.split(",", 7);
                 return new Task(
                         Integer.parseInt(parts[0]),
                         SurvivalCommand.Death.valueOf(parts[1]),
                         Integer.parseInt(parts[2]),
                         Duration.ofSeconds(Long.parseLong(parts[3])),
                         Integer.parseInt(parts[4]),
-                        Path.of(parts[5]));
+                        Boolean.parseBoolean(parts[5]),
+                        Path.of(parts[6]));
             });
         }
     }
@@ -125,19 +133,29 @@ final class Survivor {
         try (TcpStore store = TcpStore.builder().timeout(patience).open(self);
                 CudaStream stream = CudaStream.nonBlocking(device);
                 DeviceBuffer<Int64> numbers = device.allocate(ElementType.INT64, task.count);
+                DeviceBuffer<Int64> received = device.allocate(ElementType.INT64, task.exchange ? task.count : 0);
                 Recovery recovery = Recovery.begin(
                         store, "survival", Communicator.builder().device(device).deadline(task.deadline))) {
-            return run(store, recovery, numbers, stream);
+            return run(store, recovery, numbers, received, stream);
         }
     }
 
-    private int run(TcpStore store, Recovery recovery, DeviceBuffer<Int64> numbers, CudaStream stream) {
+    private int run(
+            TcpStore store,
+            Recovery recovery,
+            DeviceBuffer<Int64> numbers,
+            DeviceBuffer<Int64> received,
+            CudaStream stream) {
         NcclResultException lost = null;
         for (int call = 0; lost == null; call++) {
             try {
-                require(
-                        sum(recovery.communicator(), numbers, stream) == expected(recovery.members()),
-                        "a sum is wrong");
+                if (task.exchange) {
+                    exchange(recovery, numbers, received, stream);
+                } else {
+                    require(
+                            sum(recovery.communicator(), numbers, stream) == expected(recovery.members()),
+                            "a sum is wrong");
+                }
             } catch (NcclRemoteException | NcclTimeoutException failure) {
                 lost = failure;
             }
@@ -177,19 +195,38 @@ final class Survivor {
         return ranks.stream().mapToLong(rank -> rank + 1L).sum();
     }
 
+    /** Sends this rank's numbers to the next member and receives those of the previous one, in one group. */
+    private void exchange(
+            Recovery recovery, DeviceBuffer<Int64> numbers, DeviceBuffer<Int64> received, CudaStream stream) {
+        Communicator communicator = recovery.communicator();
+        int next = (communicator.rank() + 1) % communicator.size();
+        int previous = (communicator.rank() + communicator.size() - 1) % communicator.size();
+        numbers.fill(self.rank() + 1L);
+        communicator.sendRecv(numbers, next, received, previous, stream);
+        communicator.work(stream).await();
+        require(
+                common(received) == recovery.members().get(previous) + 1L,
+                "the numbers of rank " + recovery.members().get(previous) + " are wrong");
+    }
+
     /** The sum of the ranks' numbers, if all elements have it, else -1. */
     private long sum(Communicator communicator, DeviceBuffer<Int64> numbers, CudaStream stream) {
         numbers.fill(self.rank() + 1L);
         communicator.allReduce(numbers, ReduceOp.SUM, stream);
         communicator.work(stream).await();
-        long[] sums = new long[task.count];
-        numbers.copyTo(sums);
-        for (long sum : sums) {
-            if (sum != sums[0]) {
+        return common(numbers);
+    }
+
+    /** The value of all elements, or -1 if they differ. */
+    private long common(DeviceBuffer<Int64> buffer) {
+        long[] elements = new long[task.count];
+        buffer.copyTo(elements);
+        for (long element : elements) {
+            if (element != elements[0]) {
                 return -1;
             }
         }
-        return sums[0];
+        return elements[0];
     }
 
     private void require(boolean right, String what) {

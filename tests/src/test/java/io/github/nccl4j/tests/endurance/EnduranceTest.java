@@ -25,6 +25,17 @@ class EnduranceTest {
         assertTrue(outcome.output().contains("\n2 rounds, 0 failed, slowest exception after "), outcome.output());
     }
 
+    @Test
+    void ranksThatExchangeSurviveTheDeathOfOne() {
+        ChildJvm.Outcome outcome =
+                run(Main.class, "survival", "--engine", "host", "-n", "3", "-r", "1", "--count", "1000", "--exchange");
+        assertEquals(0, outcome.exitCode(), outcome.output());
+        assertTrue(
+                outcome.output().matches("(?s).* NcclRemoteException: nccl(Send|Recv) of 1000 int64 .*"),
+                outcome.output());
+        assertTrue(outcome.output().contains("\n1 rounds, 0 failed, slowest exception after "), outcome.output());
+    }
+
     /** Nothing but the communicator's deadline ends the others' waiting. */
     @Test
     void aRankThatIsStoppedIsNamedAtTheDeadline() {
