@@ -1,4 +1,4 @@
-/* How much of its core a thread gets, for CoreShare.java. */
+/* The share of its core that a thread gets, for CoreShare.java. */
 #include <stdint.h>
 
 #include <chrono>

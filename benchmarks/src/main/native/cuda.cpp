@@ -1,4 +1,7 @@
-/* What highlevel asks CUDA before its first operation: one device and its context. The rest is there by name only. */
+/*
+ * The calls of CUDA that highlevel makes before its first operation: one device and its context. The others exist by
+ * name only.
+ */
 extern "C" {
 
 int cuInit(unsigned) { return 0; }

@@ -19,7 +19,7 @@ ncclResult_t ncclGroupStart(void) { return ncclSuccess; }
 
 ncclResult_t ncclGroupEnd(void) { return ncclSuccess; }
 
-/* What highlevel asks about a communicator that it is given. */
+/* The queries of highlevel about a wrapped communicator. */
 
 ncclResult_t ncclCommUserRank(const ncclComm_t, int* rank) {
   *rank = 0;

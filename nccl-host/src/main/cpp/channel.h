@@ -2,7 +2,7 @@
 //
 // Where the system has memfd, the bytes go through memory that both ranks map, one ring for each direction. The socket
 // between the two ranks then serves as doorbell and reports the death of the peer. A memfd has no name: the kernel
-// frees it when its last user ends, in whatever way. Without memfd the bytes go through the socket.
+// frees it when its last user ends, in any way. Without memfd the bytes go through the socket.
 #pragma once
 
 #include <memory>

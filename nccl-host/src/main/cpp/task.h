@@ -67,7 +67,7 @@ struct Space {
   size_t size = 0;
 };
 
-/** Where the events come from for which a task waits. */
+/** Sources of the events for which a task waits. */
 enum class Source {
   DataStreams,  // of the peers: advancing without an arrival costs no system call
   Lane,         // for a put of this rank

@@ -203,7 +203,7 @@ public class AllReduceCall {
     }
 
     /**
-     * What most programs call: with all checks.
+     * The call of most programs, with all checks.
      *
      * @param a the arguments
      */

@@ -10,7 +10,7 @@ import java.util.List;
 final class CommandLine {
     private CommandLine() {}
 
-    /** What a program prints; its errors go where ours go. */
+    /** The output of a program; its errors go to the errors of this process. */
     static String output(Path folder, List<String> command) throws IOException {
         Process process = ChildProcesses.start(
                 new ProcessBuilder(command).directory(folder.toFile()).redirectError(ProcessBuilder.Redirect.INHERIT));

@@ -5,12 +5,12 @@ import java.util.stream.IntStream;
 import org.openjdk.jmh.util.ListStatistics;
 
 /**
- * How much of its processor core this thread had in each round. The core's other hyperthread may work as well, for another
- * virtual machine of the host even, which no clock and no counter of this one shows.
+ * The share of its processor core that this thread had in each round. The core's other hyperthread may be busy, even
+ * for another virtual machine of the host, which no clock and no counter of this machine shows.
  *
- * <p>Multiplications that wait for each other take their time on either. Additions that wait for nothing, as much as the core
- * can do at a time, take up to twice as long beside another thread. So how many are done in the time of a multiplication
- * tells how much of the core there is, at whatever pace its clock runs.
+ * <p>Dependent multiplications take the same time in both cases. Independent additions, which fill the core, take up to
+ * twice as long beside another thread. Therefore the number of additions in the time of a multiplication measures the
+ * share of the core, at any clock rate.
  */
 final class CoreShare {
     /** Of the most additions of all rounds: with fewer another thread was there. */

@@ -25,7 +25,7 @@ public class GroupOfCalls {
     /** Arguments of all ways. */
     @State(Scope.Thread)
     public static class Arguments {
-        /** How many calls are in the group. */
+        /** The number of calls in the group. */
         @Param({"1", "16", "256", "1024"})
         public int calls;
 
@@ -81,7 +81,7 @@ public class GroupOfCalls {
     }
 
     /**
-     * What most programs call: with all checks.
+     * The calls of most programs, with all checks.
      *
      * @param a the arguments
      */
@@ -100,7 +100,7 @@ public class GroupOfCalls {
     /**
      * The other bindings by JavaCPP.
      *
-     * @param a how many calls
+     * @param a the number of calls
      * @param p the arguments
      * @return the results
      */

@@ -6,7 +6,7 @@ import io.github.nccl4j.highlevel.DeviceBuffer;
 import io.github.nccl4j.highlevel.Element.Float32;
 
 /**
- * What all calls of a loop get. The root is rank 0.
+ * The arguments of all calls of a loop. The root is rank 0.
  *
  * @param send of count elements, or of so many for each rank
  * @param recv likewise

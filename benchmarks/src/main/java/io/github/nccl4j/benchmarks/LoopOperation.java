@@ -2,7 +2,7 @@ package io.github.nccl4j.benchmarks;
 
 import java.util.Locale;
 
-/** What loops call: the collectives of nccl-tests. In C their numbers are those of the declaration. */
+/** The operations of the loops: the collectives of nccl-tests. In C their numbers are those of the declaration. */
 enum LoopOperation {
     ALL_REDUCE("ncclAllReduce", false, false),
     ALL_GATHER("ncclAllGather", false, true),
@@ -20,7 +20,7 @@ enum LoopOperation {
 
     /** Its function; some are not in all releases. */
     final String function;
-    /** Whether the buffers have a block for each rank. */
+    /** True if the buffers have a block for each rank. */
     final boolean sendsBlocks;
 
     final boolean receivesBlocks;

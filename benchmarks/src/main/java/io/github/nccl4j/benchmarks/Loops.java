@@ -31,9 +31,9 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 /**
- * What an operation takes from C, by the bindings' addresses, by highlevel and by JavaCPP Presets CUDA: loops of each in turn,
- * in the same process, on the same communicator, a millisecond apart. Whatever the machine does to a process for seconds, it
- * does to all of them.
+ * The time of an operation from C, by the bindings' addresses, by highlevel and by JavaCPP Presets CUDA: loops of each
+ * in turn, in the same process, on the same communicator, a millisecond apart. A disturbance of the machine that lasts
+ * for seconds affects all of them.
  */
 @Command(
         name = "nccl4j loops",
@@ -365,7 +365,7 @@ public final class Loops implements Callable<Integer> {
         ways.forEach(Loop::close);
     }
 
-    /** What a call costs more than the plainest one from Java, in the same round each: nanoseconds, not hundredths. */
+    /** The additional cost of a call over the plainest one from Java, in the same round each, in whole nanoseconds. */
     private void printDifferences(List<String> names, double[] times, CoreShare core) {
         printDifferences("", core.largest(), names, times, core);
         printDifferences(", beside another thread", core.smaller(), names, times, core);

@@ -239,7 +239,7 @@ public final class Main {
                 : List.of("python3", "call.py", "real", library.toString());
     }
 
-    /** Why the option can't be measured; empty if it can. */
+    /** The reason why the option can't be measured; empty if it can. */
     private Optional<String> whyBarrierStays(Path folder) {
         int java = Runtime.version().feature();
         if (java < NO_BARRIER_SINCE) {

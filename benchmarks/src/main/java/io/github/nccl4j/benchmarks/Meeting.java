@@ -23,7 +23,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
 /**
- * How long ranks take to meet at the store: threads of one process, which open it at the same moment, set a key of their own,
+ * The time that ranks take to meet at the store: threads of one process, which open it at the same moment, set a key of their own,
  * and get the id of 128 bytes that rank 0 sets. Beside it, where it is installed, PyTorch's TCPStore with the same exchange.
  */
 @Command(

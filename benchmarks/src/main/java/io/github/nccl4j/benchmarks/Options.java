@@ -4,7 +4,7 @@ import picocli.CommandLine;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.ParameterException;
 
-/** What all of these commands do with their options. */
+/** The handling of options that all of these commands share. */
 final class Options {
     private Options() {}
 
@@ -19,7 +19,7 @@ final class Options {
         return line.execute(args);
     }
 
-    /** Refuses a number below the least that makes sense. */
+    /** Refuses a number below a minimum. */
     static void atLeast(CommandSpec spec, long least, String option, long value) {
         if (value < least) {
             throw new ParameterException(spec.commandLine(), option + " must be at least " + least + ": " + value);

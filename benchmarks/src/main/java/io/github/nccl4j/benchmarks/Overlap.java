@@ -30,7 +30,7 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
 /**
- * How much of an all-reduce is hidden behind matrix products: the products (cuBLAS, by JavaCPP Presets CUDA) in one stream,
+ * The part of an all-reduce that is hidden behind matrix products: the products (cuBLAS, by JavaCPP Presets CUDA) in one stream,
  * the all-reduces in another, each alone and both together, on all GPUs of this process. {@code overlap.cu} is the same in
  * C.
  */

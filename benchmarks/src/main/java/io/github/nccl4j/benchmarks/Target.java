@@ -19,12 +19,12 @@ import org.bytedeco.javacpp.FloatPointer;
 import org.bytedeco.javacpp.Pointer;
 
 /**
- * What the calls are made on: in the library that does nothing, addresses that nobody looks at; in a real one, a
- * communicator of one rank on the first GPU, and an element that is reduced in place, for which NCCL has nothing to do on
- * the GPU. One for each JVM.
+ * The arguments of the calls: for the library that does nothing, addresses that are not used; for a real library, a
+ * communicator of one rank on the first GPU, and an element that is reduced in place, for which NCCL launches no work
+ * on the GPU. One for each JVM.
  */
 final class Target {
-    /** The system property that says that the library is a real one. */
+    /** The system property that is set if the library is a real one. */
     static final String REAL = "nccl4j.benchmarks.real";
 
     private static Target target;
@@ -80,7 +80,7 @@ final class Target {
         };
     }
 
-    /** Looks at the result of a call with the operator ncclAvg, which the library that does nothing returns. */
+    /** Checks the result of a call with the operator ncclAvg, which the library that does nothing returns. */
     static void checkReached(int result) {
         if (result != (isReal() ? nccl.ncclSuccess : nccl.ncclAvg)) {
             throw new IllegalStateException("the call did not reach the benchmark's library: its result is " + result);

@@ -10,7 +10,7 @@ import java.lang.annotation.Target;
 @Target(ElementType.METHOD)
 public @interface Way {
     /**
-     * What the table calls it.
+     * The name in the table.
      *
      * @return a few words
      */
@@ -24,9 +24,9 @@ public @interface Way {
     int since() default 17;
 
     /**
-     * Whether it is also measured with the option that takes the memory barrier out of the way back from C.
+     * True if it is also measured with the option that takes the memory barrier out of the way back from C.
      *
-     * @return true for those whose cost matters most
+     * @return true for the most important ways
      */
     boolean alsoWithoutBarrier() default false;
 }

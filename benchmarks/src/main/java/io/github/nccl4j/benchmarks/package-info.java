@@ -1,2 +1,2 @@
-/** What one call costs through the bindings, beside other ways to the same library. */
+/** The cost of one call through the bindings, beside other ways to the same library. */
 package io.github.nccl4j.benchmarks;

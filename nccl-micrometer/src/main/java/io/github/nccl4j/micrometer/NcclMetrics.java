@@ -10,17 +10,18 @@ import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 
 /**
- * Counts and times the calls of NCCL in this process, for a meter registry:
+ * Counts and times the calls of NCCL in this process for a meter registry. The meters are:
  *
  * <ul>
- *   <li>{@code nccl.calls}, a timer: how often and how long, on the host, with the tags {@code function}, {@code
- *       communicator} (its name), {@code rank} and {@code result} (NCCL's code). An operation on a GPU goes on when its call
- *       has returned.
- *   <li>{@code nccl.bytes}, a counter: how much was to be transferred, as the functions count it; without {@code result}.
+ *   <li>{@code nccl.calls}, a timer: the number of calls and their time on the host, with the tags {@code function},
+ *       {@code communicator} (its name), {@code rank} and {@code result} (NCCL's code). An operation on a GPU may still
+ *       run when its call has returned.
+ *   <li>{@code nccl.bytes}, a counter: the number of bytes, by the count that was passed to each call; the same tags
+ *       without {@code result}.
  * </ul>
  *
- * <p>In Java {@code new NcclMetrics().bindTo(registry)} is all; closing the object ends it. Without it calls cost nothing more.
- * Methods may be called from any thread.
+ * <p>Call {@code new NcclMetrics().bindTo(registry)} to start, and close the object to end. Without metrics, calls have
+ * no additional cost. Methods may be called from any thread.
  *
  * @since 0.1
  */
@@ -30,10 +31,10 @@ public final class NcclMetrics implements MeterBinder, AutoCloseable {
 
     private final List<CallInterceptor.Installed> installed = new CopyOnWriteArrayList<>();
 
-    /** Creates metrics that no registry has yet. */
+    /** Creates metrics without a registry. */
     public NcclMetrics() {}
 
-    /** Counts calls from now on for a registry, too. */
+    /** Adds a registry, for which later calls are counted. */
     @Override
     public void bindTo(MeterRegistry registry) {
         installed.add(NcclLibrary.intercept(new CallInterceptor() {
@@ -55,7 +56,7 @@ public final class NcclMetrics implements MeterBinder, AutoCloseable {
         }
     }
 
-    /** Ends the counting for all registries. What was counted stays there. */
+    /** Ends the counting for all registries. Their meters keep their values. */
     @Override
     public void close() {
         installed.forEach(CallInterceptor.Installed::close);

@@ -14,7 +14,7 @@ import io.github.nccl4j.internal.operation.OperationKind;
  * the addresses are valid, on the communicator's device, and followed by enough memory until the operation is complete.
  * Counts are in elements; addresses must be multiples of the size of an element.
  *
- * <p><b>Ownership.</b> Belongs to its communicator, and is usable as long as that is open.
+ * <p><b>Ownership.</b> The object belongs to its communicator and is usable while the communicator is open.
  *
  * <p><b>Threads.</b> As the communicator: one thread at a time.
  *

@@ -11,8 +11,8 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
 /**
- * A selection of NCCL's algorithms for a collective, see
- * {@link CollectiveConfig.Builder#algorithm(AlgorithmSelection)}.
+ * A selection of NCCL's algorithms for a collective; see {@link
+ * CollectiveConfig.Builder#algorithm(AlgorithmSelection)}.
  *
  * <pre>{@code
  * AlgorithmSelection either = AlgorithmSelection.of("ring_ll").or(AlgorithmSelection.TREE); // ring_ll,tree
@@ -22,7 +22,7 @@ import java.util.stream.Collectors;
  * <p>A name selects all algorithms whose names begin with it, in upper or lower case: "ring" selects ring_ll,
  * ring_ll128 and ring_simple. The names depend on the release of NCCL; NCCL refuses a name that it does not know.
  * All-reduce has rings, trees, collnet, NVLS and kernels for symmetric windows. All-gather and reduce-scatter have the
- * same except for trees, and PAT in addition. Broadcast and reduce have rings only. All-to-all, gather and scatter
+ * same algorithms without trees, and also PAT. Broadcast and reduce have rings only. All-to-all, gather and scatter
  * have no algorithms with names, and refuse every forced selection.
  *
  * <p>Instances are immutable values and may be used in any thread.

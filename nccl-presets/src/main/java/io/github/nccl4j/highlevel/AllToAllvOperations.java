@@ -1,8 +1,8 @@
 package io.github.nccl4j.highlevel;
 
 /**
- * The all-to-alls with a count for each pair of ranks, of one communicator, and what their plans share. For the
- * communicator's thread.
+ * The all-to-alls of one communicator with a count for each pair of ranks, and the resources that their plans share.
+ * For the communicator's thread.
  */
 final class AllToAllvOperations {
     private final CommunicatorCore core;

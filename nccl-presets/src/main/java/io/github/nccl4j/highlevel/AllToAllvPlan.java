@@ -31,10 +31,10 @@ import java.util.Arrays;
  * plan groups sends and receives instead. Either all ranks or no rank must run a plan in a group.
  *
  * <p><b>VCCL.</b> The plan uses {@code ncclAlltoAllv} in one of VCCL's forms if the library has it, the ranks share one
- * machine, and at every rank both buffers are within windows with {@link WindowFlag#COLL_SYMMETRIC}, the receive buffer
+ * machine, and on every rank both buffers are within windows with {@link WindowFlag#COLL_SYMMETRIC}, the receive buffer
  * at the same offset. VCCL lets a rank write into the receive buffer of a rank that has not reached the call yet, so an
- * operation that waits for all ranks precedes each call. VCCL's call can't be captured in a CUDA graph. In a
- * {@link Group}, such calls come before the other operations, since VCCL overwrites its data about those.
+ * operation that waits for all ranks precedes each call. VCCL's call can't be captured in a CUDA graph. In a {@link
+ * Group}, these calls precede the other operations, since VCCL overwrites its data about other operations.
  *
  * <p>In all other cases, the plan groups sends and receives. {@link #usesNativeCall} returns the choice.
  *
@@ -79,8 +79,8 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     private AlltoAllvForm form;
 
     /**
-     * The four tables of the native call, one after the other: for VCCL the matrices of all ranks, row by row; for RCCL
-     * the rows of this rank. Null without a native call.
+     * The four tables of the native call, consecutive: for VCCL the matrices of all ranks, row by row; for RCCL the
+     * rows of this rank. Null without a native call.
      */
     private NativeMemory tables;
 
@@ -278,10 +278,11 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
         }
         for (int rank = 0; rank < size; rank++) {
             if (word(all, rank, PROBLEM) != 0) {
-                throw new IllegalStateException("rank " + rank + " has wrong arguments for allToAllv; it says which");
+                throw new IllegalStateException(
+                        "rank " + rank + " has wrong arguments for allToAllv; its own exception names them");
             }
             if (word(all, rank, TYPE) != send.type.nativeCode()) {
-                throw new IllegalArgumentException("all ranks must have one type of elements: " + send.type + ", rank "
+                throw new IllegalArgumentException("all ranks must have the same element type: " + send.type + ", rank "
                         + rank + " has " + ElementType.values().get((int) word(all, rank, TYPE)));
             }
         }
@@ -340,7 +341,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     /* Running. */
 
     /**
-     * Tests whether the plan calls {@code ncclAlltoAllv}. With RCCL, it does so only outside of groups.
+     * Returns true if the plan calls {@code ncclAlltoAllv}. With RCCL, the plan does so only outside of groups.
      *
      * @return true if the plan calls it; false if the plan groups sends and receives
      */
@@ -356,7 +357,7 @@ public final class AllToAllvPlan<T extends Element> implements AutoCloseable {
     void check(CommunicatorCore user) {
         resource.check();
         if (user != core) {
-            throw new IllegalArgumentException("plan must be one of the communicator: of " + core + ", not of " + user);
+            throw new IllegalArgumentException("plan belongs to " + core + ", not to " + user);
         }
         if (!agreed) {
             throw new IllegalStateException(this + " is pending: it can be used when its group has been launched");

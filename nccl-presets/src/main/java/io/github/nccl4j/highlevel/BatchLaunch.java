@@ -20,8 +20,8 @@ import java.util.function.ToIntFunction;
 import org.bytedeco.javacpp.Loader;
 
 /**
- * Launch of a {@link Batch}: compares and records the operations, makes the calls in a native group, waits for those
- * with results, and turns failures into exceptions.
+ * Launch of a {@link Batch}: compares and records the operations, makes the calls in a native group, waits for the
+ * calls with results, and converts failures to exceptions.
  *
  * <p>Confined to the thread of the batch, and reused with it.
  */

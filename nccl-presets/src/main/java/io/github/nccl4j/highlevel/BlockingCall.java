@@ -16,8 +16,8 @@ import java.util.function.IntConsumer;
 import java.util.function.IntSupplier;
 
 /**
- * Native call that may never return, made in a thread of its own, so that the caller can stop waiting for it. The
- * thread is blocked until the call returns; NCCL has no way to end the call from outside.
+ * A native call that may never return. A thread of its own makes the call, so that the caller can stop waiting. The
+ * thread is blocked until the call returns; NCCL has no function to end the call.
  */
 final class BlockingCall {
     /**
@@ -25,7 +25,7 @@ final class BlockingCall {
      */
     private static final ThreadLocal<String> LAST_ERROR = new ThreadLocal<>();
 
-    /** Nanoseconds from an interrupt of the caller to the end of the call, as those of the watchdog. */
+    /** Nanoseconds from an interrupt of the caller to the end of the call, the same as the watchdog's. */
     private static final long INTERRUPT_PATIENCE = 100_000_000;
 
     private static final long POLL_NANOSECONDS = 10_000_000;
@@ -46,7 +46,7 @@ final class BlockingCall {
         private CachedThreads() {}
     }
 
-    /** Why the caller has stopped waiting. */
+    /** Reasons of the caller to stop waiting. */
     enum Abandonment {
         LATE,
         INTERRUPTED,
@@ -111,7 +111,7 @@ final class BlockingCall {
     }
 
     /**
-     * Makes the call and waits until it has returned, however long it takes: for a virtual thread, which would pin its
+     * Makes the call and waits until it has returned, without a limit: for a virtual thread, which would pin its
      * carrier during the call. Threads are cached for later calls.
      *
      * @param interrupted ends the call if the caller is interrupted and the call does not return soon; the interrupt

@@ -55,7 +55,7 @@ final class CallCheck {
             String missing = late.missing().stream().map(Object::toString).collect(Collectors.joining(", "));
             String missingRanks =
                     (late.missing().size() == 1 ? "rank " + missing + " has" : "ranks " + missing + " have")
-                            + " not come to " + number;
+                            + " not reached " + number;
             return core.failures().late(function, call + " (" + number + "; " + missingRanks + ")", core.deadline(), e);
         }
         return core.failures().peerLost(function, call + " (" + number + "; " + e.getMessage() + ")", e);

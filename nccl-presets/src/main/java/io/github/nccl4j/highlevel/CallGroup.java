@@ -4,9 +4,9 @@ import io.github.nccl4j.internal.operation.BlockLayout;
 import io.github.nccl4j.internal.operation.OperationKind;
 
 /**
- * Group of native calls that make up one operation and are launched together. The caller has checked all arguments.
- * Calls with 0 elements are left out, at both ranks, because NCCL would launch a kernel for them. For the thread that
- * created it.
+ * A group of native calls that form one operation and are launched together. The caller has checked all arguments.
+ * Calls with 0 elements are omitted, on both ranks, because NCCL would launch a kernel for them. For the thread that
+ * created the group.
  */
 abstract class CallGroup implements AutoCloseable {
 

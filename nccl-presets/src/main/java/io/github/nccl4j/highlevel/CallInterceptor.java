@@ -3,7 +3,7 @@ package io.github.nccl4j.highlevel;
 /**
  * Observes every call of NCCL by this package and by {@link io.github.nccl4j.global.nccl} in this process, for
  * profilers, metrics and tests. {@link NcclLibrary#intercept} installs an interceptor. Without an interceptor, calls
- * have no additional cost. With an interceptor, each call costs some hundred nanoseconds more, plus the time of the
+ * have no additional cost. With an interceptor, each call costs a few hundred nanoseconds more, plus the time of the
  * interceptor itself.
  *
  * <pre>{@code
@@ -21,10 +21,9 @@ package io.github.nccl4j.highlevel;
  * calls of a {@link Group} are made when the group is launched, and take effect at its {@code ncclGroupEnd}. Calls of
  * NCCL by other code in the process are not observed.
  *
- * <p>The thread that makes the call of NCCL calls both methods; several threads may do so at once. Both methods must
- * not wait for other ranks, and must not call NCCL except by the {@code pnccl} functions of
- * {@link io.github.nccl4j.global.nccl}, which are not observed. Exceptions of both methods are logged, and do not
- * affect the call.
+ * <p>The thread that calls NCCL calls both methods; several threads may do so at once. Neither method may wait for
+ * other ranks. Neither may call NCCL, except by the {@code pnccl} functions of {@link io.github.nccl4j.global.nccl},
+ * which are not observed. Exceptions of both methods are logged, and do not affect the call.
  *
  * @since 0.1
  */

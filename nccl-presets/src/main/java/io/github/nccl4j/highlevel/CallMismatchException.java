@@ -76,7 +76,7 @@ public final class CallMismatchException extends NcclException {
     }
 
     /**
-     * Returns the ranks that differ from the majority, or, without a majority, from the lowest rank.
+     * Returns the ranks that differ from the majority; without a majority, those that differ from the lowest rank.
      *
      * @return the ranks in ascending order
      */

@@ -422,7 +422,7 @@ public final class CollectiveConfig {
             Objects.requireNonNull(event, "event");
             if (event.hasTiming()) {
                 throw new IllegalArgumentException(
-                        "launchCompletionEvent must not take the time, create it with CudaEvent.create: " + event);
+                        "launchCompletionEvent must not record the time, create it with CudaEvent.create: " + event);
             }
             values.put(CollectiveConfigField.LAUNCH_COMPLETION_EVENT, event);
             return this;

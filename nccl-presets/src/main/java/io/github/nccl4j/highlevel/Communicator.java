@@ -50,7 +50,7 @@ import java.util.Optional;
  * <h2>States</h2>
  *
  * <table class="plain">
- * <caption>What is allowed when; all else is an IllegalStateException</caption>
+ * <caption>Calls that a state allows; other calls throw IllegalStateException</caption>
  * <thead><tr><th>state</th><th>operations, windows, operators, work</th><th>split, shrink</th>
  *     <th>grow, suspend, revoke, finish</th><th>resume</th><th>close</th><th>abort</th></tr></thead>
  * <tbody>
@@ -87,12 +87,12 @@ import java.util.Optional;
  * {@link #revoke}, {@link #asyncError} and the methods that are available in every state.
  *
  * <p><b>Virtual threads.</b> Virtual threads may use a communicator. With the host engine, their number is not limited:
- * a platform thread makes the calls that wait for other ranks, which takes some tens of microseconds more in the
- * default stream. On a GPU, the virtual thread makes the call and holds its carrier until NCCL returns; NCCL returns at
- * once, except from the first operation of a kind, in which it connects the ranks. So the number of ranks of one
- * process in virtual threads must not exceed the number of carriers (the system property
- * {@code jdk.virtualThreadScheduler.parallelism}, by default the number of processors); otherwise the ranks wait for
- * each other until the deadline, and the message of the exception says so.
+ * a platform thread makes the calls that wait for other ranks, which takes tens of microseconds more in the default
+ * stream. On a GPU, the virtual thread makes the call and holds its carrier until NCCL returns; NCCL returns at once,
+ * except from the first operation of a kind, in which it connects the ranks. Therefore the number of ranks of one
+ * process in virtual threads must not exceed the number of carriers (the system property {@code
+ * jdk.virtualThreadScheduler.parallelism}, by default the number of processors); otherwise the ranks wait for each
+ * other until the deadline, and the message of the exception says so.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html">NCCL: communicators</a>
  * @since 0.1
@@ -343,8 +343,8 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Returns the first failure of this communicator: an error of NCCL, a call or work that has exceeded its deadline,
-     * or an interrupt. Wrong arguments and wrong states don't count. For programs that poll; a thread that waits gets
-     * an exception.
+     * or an interrupt. Wrong arguments and wrong states don't count. This method is for programs that poll; a thread
+     * that waits gets an exception.
      *
      * @return the failure that was reported first; empty if there is none
      */
@@ -363,7 +363,7 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Returns the handle for native code. It is valid while the communicator is open; the caller must ensure that.
+     * Returns the handle for native code. The caller must keep the communicator open while native code uses the handle.
      *
      * @return the {@code ncclComm_t}
      * @throws IllegalStateException if the communicator is not open
@@ -468,13 +468,13 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Creates a communicator without some of the ranks, for example because these are lost. Collective over the
-     * remaining ranks; the excluded ranks don't call it.
+     * Creates a communicator without some of the ranks, for example without lost ranks. Collective over the remaining
+     * ranks; the excluded ranks don't call it.
      *
      * <p>C function: {@code ncclCommShrink}, since NCCL 2.27.3.
      *
      * @param excluded the ranks to exclude: at least one, not including this rank
-     * @param flag the treatment of outstanding work: {@link ShrinkFlag} says whether to stop it first
+     * @param flag the treatment of outstanding work; {@link ShrinkFlag#ABORT} stops it first
      * @return the new communicator; the ranks keep their order
      * @throws IllegalArgumentException if excluded is empty, or contains this rank or a rank out of range
      * @throws NcclLibraryException if the library lacks the function
@@ -544,7 +544,7 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Acquires the resources again that {@link #suspend} has released. Collective.
+     * Acquires again the resources that {@link #suspend} has released. Collective.
      *
      * <p>C function: {@code ncclCommResume}, since NCCL 2.29.7.
      *
@@ -592,9 +592,9 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Aborts several communicators concurrently, each as by {@link #abort}. Sequential calls could make each abort wait
-     * for the later ones. Returns when all communicators are aborted, each after its deadline at the latest. Any thread
-     * may call it; an interrupt does not end it.
+     * Aborts several communicators concurrently, each as {@link #abort} does. With sequential calls, each abort could
+     * wait for the later ones. Returns when all communicators are aborted, each after its deadline at the latest. Any
+     * thread may call it; an interrupt does not end it.
      *
      * @param communicators communicators of this process
      * @throws NcclResultException if NCCL fails for a communicator, with failures of further communicators
@@ -611,10 +611,10 @@ public final class Communicator implements AutoCloseable {
      * the communicator, closing aborts it instead. Does nothing if the communicator is closed or aborted.
      *
      * <p>If several ranks of a communicator are in this process, NCCL frees all of them when the last one is closed,
-     * and then waits for the devices of all. So ranks in threads wait for each other here, for a second at most:
-     * otherwise a rank could go on to a collective that needs a rank that is still closing, and NCCL would wait for its
-     * device in vain. For nonblocking communicators the end of NCCL's wait is not known here: use them with one rank
-     * per process.
+     * and then waits for the devices of all. Therefore ranks in threads wait for each other here: at most a second for
+     * a rank that another thread uses, and until the deadline once all ranks are closing. Without this wait, a thread
+     * could start a collective that needs a rank that is still closing, and NCCL would wait forever for the device. For
+     * nonblocking communicators, the end of NCCL's wait is not known here: use them with one rank per process.
      *
      * <p>C functions: {@code ncclCommFinalize} and {@code ncclCommDestroy}.
      *
@@ -716,8 +716,8 @@ public final class Communicator implements AutoCloseable {
     /* Registered memory. */
 
     /**
-     * Registers memory of every rank for access by the other ranks. Collective: all ranks call it in the same order,
-     * with the same number of bytes and the same flags.
+     * Registers memory of every rank for access by the other ranks. Collective: all ranks make the call in the same
+     * order, with the same number of bytes and the same flags.
      *
      * <p>C function: {@code ncclCommWindowRegister}, since NCCL 2.27.3. In an open group, the window is pending until
      * the launch of the group.
@@ -737,8 +737,8 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Lets NCCL use memory directly in operations of this communicator. Not collective, but useful only if all ranks do
-     * it.
+     * Lets NCCL use memory directly in operations of this communicator. Not collective, but useful only if all ranks
+     * register their memory.
      *
      * <p>C function: {@code ncclCommRegister}, since NCCL 2.19.1. Called at once, also in an open group.
      *
@@ -782,7 +782,7 @@ public final class Communicator implements AutoCloseable {
      * @param recv the result, of the same length as send
      * @param op the operator
      * @param stream the stream
-     * @param config the configuration, the same at all ranks
+     * @param config the configuration, the same on all ranks
      * @throws NcclLibraryException if the library lacks the function or a field of the configuration
      */
     public <T extends Element> void allReduce(
@@ -811,7 +811,7 @@ public final class Communicator implements AutoCloseable {
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
-     * @param recv the result, of the same length as send; not changed at ranks other than the root
+     * @param recv the result, of the same length as send; not changed on ranks other than the root
      * @param op the operator
      * @param root the rank that gets the result
      * @param stream the stream
@@ -829,11 +829,11 @@ public final class Communicator implements AutoCloseable {
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
-     * @param recv the result, of the same length as send; not changed at ranks other than the root
+     * @param recv the result, of the same length as send; not changed on ranks other than the root
      * @param op the operator
      * @param root the rank that gets the result
      * @param stream the stream
-     * @param config the configuration, the same at all ranks
+     * @param config the configuration, the same on all ranks
      * @throws NcclLibraryException if the library lacks the function or a field of the configuration
      */
     public <T extends Element> void reduce(
@@ -851,7 +851,7 @@ public final class Communicator implements AutoCloseable {
      * As {@link #reduce(DeviceBuffer, DeviceBuffer, ReduceOp, int, CudaStream)} with one buffer, in place.
      *
      * @param <T> the type of the elements
-     * @param buffer this rank's elements; at the root replaced by the result
+     * @param buffer this rank's elements; on the root replaced by the result
      * @param op the operator
      * @param root the rank that gets the result
      * @param stream the stream
@@ -867,7 +867,7 @@ public final class Communicator implements AutoCloseable {
      * <p>C function: {@code ncclBroadcast}.
      *
      * @param <T> the type of the elements
-     * @param send the root's elements; not read at other ranks
+     * @param send the root's elements; not read on other ranks
      * @param recv the destination, of the same length as send
      * @param root the rank that has the elements
      * @param stream the stream
@@ -883,11 +883,11 @@ public final class Communicator implements AutoCloseable {
      * <p>C function: {@code ncclBroadcastConfig}, since NCCL 2.31.2.
      *
      * @param <T> the type of the elements
-     * @param send the root's elements; not read at other ranks
+     * @param send the root's elements; not read on other ranks
      * @param recv the destination, of the same length as send
      * @param root the rank that has the elements
      * @param stream the stream
-     * @param config the configuration, the same at all ranks
+     * @param config the configuration, the same on all ranks
      * @throws NcclLibraryException if the library lacks the function or a field of the configuration
      */
     public <T extends Element> void broadcast(
@@ -900,7 +900,7 @@ public final class Communicator implements AutoCloseable {
      * As {@link #broadcast(DeviceBuffer, DeviceBuffer, int, CudaStream)} with one buffer, in place.
      *
      * @param <T> the type of the elements
-     * @param buffer the root's elements; at other ranks the destination
+     * @param buffer the root's elements; on other ranks the destination
      * @param root the rank that has the elements
      * @param stream the stream
      */
@@ -933,7 +933,7 @@ public final class Communicator implements AutoCloseable {
      * @param send this rank's elements
      * @param recv the elements of all ranks, {@link #size()} times as long as send
      * @param stream the stream
-     * @param config the configuration, the same at all ranks
+     * @param config the configuration, the same on all ranks
      * @throws NcclLibraryException if the library lacks the function or a field of the configuration
      */
     public <T extends Element> void allGather(
@@ -970,7 +970,7 @@ public final class Communicator implements AutoCloseable {
      * @param recv this rank's part of the result
      * @param op the operator
      * @param stream the stream
-     * @param config the configuration, the same at all ranks
+     * @param config the configuration, the same on all ranks
      * @throws NcclLibraryException if the library lacks the function or a field of the configuration
      */
     public <T extends Element> void reduceScatter(
@@ -1009,7 +1009,7 @@ public final class Communicator implements AutoCloseable {
      * @param send this rank's elements; their number must be a multiple of {@link #size()}
      * @param recv the elements for this rank, of the same length as send
      * @param stream the stream
-     * @param config the configuration, the same at all ranks
+     * @param config the configuration, the same on all ranks
      * @throws NcclLibraryException if the library lacks the function or a field of the configuration
      */
     public <T extends Element> void allToAll(
@@ -1019,7 +1019,7 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Concatenates the elements of all ranks at the root, in the order of ranks. Collective, in stream order. In place
+     * Concatenates the elements of all ranks on the root, in the order of ranks. Collective, in stream order. In place
      * if send is the root's part of recv.
      *
      * <p>C function: {@code ncclGather}, since NCCL 2.28.3; with older libraries, a group of {@code ncclSend} and
@@ -1027,7 +1027,7 @@ public final class Communicator implements AutoCloseable {
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
-     * @param recv at the root the elements of all ranks, {@link #size()} times as long as send; not used at other ranks
+     * @param recv on the root the elements of all ranks, {@link #size()} times as long as send; not used on other ranks
      * @param root the rank that gets the elements
      * @param stream the stream
      */
@@ -1048,11 +1048,11 @@ public final class Communicator implements AutoCloseable {
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
-     * @param recv at the root the elements of all ranks, {@link #size()} times as long as send; not used at other
+     * @param recv on the root the elements of all ranks, {@link #size()} times as long as send; not used on other
      *     ranks, which may pass send
      * @param root the rank that gets the elements
      * @param stream the stream
-     * @param config the configuration, the same at all ranks
+     * @param config the configuration, the same on all ranks
      * @throws NcclLibraryException if the library lacks the function or a field of the configuration
      */
     public <T extends Element> void gather(
@@ -1082,7 +1082,7 @@ public final class Communicator implements AutoCloseable {
      * {@code ncclRecv}.
      *
      * @param <T> the type of the elements
-     * @param send the root's elements, {@link #size()} times as many as in recv; not used at other ranks
+     * @param send the root's elements, {@link #size()} times as many as in recv; not used on other ranks
      * @param recv this rank's part
      * @param root the rank that has the elements
      * @param stream the stream
@@ -1103,12 +1103,12 @@ public final class Communicator implements AutoCloseable {
      * <p>C function: {@code ncclScatterConfig}, since NCCL 2.31.2; older libraries have no replacement.
      *
      * @param <T> the type of the elements
-     * @param send the root's elements, {@link #size()} times as many as in recv; not used at other ranks, which may
+     * @param send the root's elements, {@link #size()} times as many as in recv; not used on other ranks, which may
      *     pass recv
      * @param recv this rank's part
      * @param root the rank that has the elements
      * @param stream the stream
-     * @param config the configuration, the same at all ranks
+     * @param config the configuration, the same on all ranks
      * @throws NcclLibraryException if the library lacks the function or a field of the configuration
      */
     public <T extends Element> void scatter(
@@ -1194,7 +1194,7 @@ public final class Communicator implements AutoCloseable {
      * @param <T> the type of the elements
      * @param send this rank's elements
      * @param recv the destination of all elements
-     * @param counts the number of elements of each rank, the same at all ranks
+     * @param counts the number of elements of each rank, the same on all ranks
      * @param displacements the index in recv of each rank's first element
      * @param stream the stream
      * @throws IndexOutOfBoundsException if the elements of a rank are not within recv
@@ -1205,16 +1205,16 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Gathers the elements of all ranks at the root, each at its displacement. Collective, in stream order. In place if
+     * Gathers the elements of all ranks on the root, each at its displacement. Collective, in stream order. In place if
      * send is the root's part of recv.
      *
      * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}; transfers of 0 elements are omitted.
      *
      * @param <T> the type of the elements
      * @param send this rank's elements
-     * @param recv at the root the destination of all elements; not used at other ranks
-     * @param counts the number of elements of each rank; not used at ranks other than the root
-     * @param displacements the index in recv of each rank's first element; not used at ranks other than the root
+     * @param recv on the root the destination of all elements; not used on other ranks
+     * @param counts the number of elements of each rank; not used on ranks other than the root
+     * @param displacements the index in recv of each rank's first element; not used on ranks other than the root
      * @param root the rank that gets the elements
      * @param stream the stream
      * @throws IndexOutOfBoundsException if the elements of a rank are not within recv
@@ -1249,9 +1249,9 @@ public final class Communicator implements AutoCloseable {
      * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}; transfers of 0 elements are omitted.
      *
      * @param <T> the type of the elements
-     * @param send the root's elements; not used at other ranks
-     * @param counts the number of elements for each rank; not used at ranks other than the root
-     * @param displacements the index in send of each rank's first element; not used at ranks other than the root
+     * @param send the root's elements; not used on other ranks
+     * @param counts the number of elements for each rank; not used on ranks other than the root
+     * @param displacements the index in send of each rank's first element; not used on ranks other than the root
      * @param recv the destination of this rank's elements
      * @param root the rank that has the elements
      * @param stream the stream
@@ -1289,7 +1289,7 @@ public final class Communicator implements AutoCloseable {
      * @param <T> the type of the elements
      * @param send this rank's elements: the parts of all ranks, one after the other
      * @param recv this rank's part of the result
-     * @param counts the length of each rank's part, the same at all ranks
+     * @param counts the length of each rank's part, the same on all ranks
      * @param op the operator
      * @param stream the stream
      */
@@ -1303,9 +1303,9 @@ public final class Communicator implements AutoCloseable {
      * rows of counts and displacements, in elements. Collective, in stream order, not in place.
      *
      * <p>The ranks first compare their arguments, and all throw if a rank has wrong arguments or two ranks disagree.
-     * The comparison takes a small all-gather on {@link #stream()} and waits for it. For repeated calls with the same
-     * counts and buffers, a {@linkplain #planAllToAllv plan} compares once. {@link #allToAllvUnchecked} does not
-     * compare; use it if all ranks are known to agree.
+     * The comparison makes a small all-gather on {@link #stream()} and waits for its result. For repeated calls with
+     * the same counts and buffers, a {@linkplain #planAllToAllv plan} compares once. {@link #allToAllvUnchecked} does
+     * not compare; use it if all ranks are known to agree.
      *
      * <p>C functions: {@code ncclAlltoAllv} of VCCL or RCCL in the cases that {@link AllToAllvPlan} lists, else a group
      * of {@code ncclSend} and {@code ncclRecv}.
@@ -1318,7 +1318,7 @@ public final class Communicator implements AutoCloseable {
      * @param recvCounts the number of elements from each rank
      * @param recvDisplacements the index in recv of the first element from each rank; the blocks must not overlap
      * @param stream the stream
-     * @throws IllegalArgumentException if ranks disagree on counts or types; thrown at all ranks
+     * @throws IllegalArgumentException if ranks disagree on counts or types; thrown on all ranks
      * @throws IndexOutOfBoundsException if a block is not within its buffer
      * @throws IllegalStateException also if another rank has wrong arguments, or in a group, where a plan is needed
      */
@@ -1335,7 +1335,7 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * As {@link #allToAllv(DeviceBuffer, long[], long[], DeviceBuffer, long[], long[], CudaStream)} without comparing
-     * the counts across ranks: if ranks disagree, they wait for each other forever. The arguments of this rank are
+     * the counts across ranks. If ranks disagree, they wait for each other forever. The arguments of this rank are
      * checked.
      *
      * <p>C functions: a group of {@code ncclSend} and {@code ncclRecv}; transfers of 0 elements are omitted.
@@ -1362,8 +1362,8 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Creates a plan of an all-to-all that all ranks agree on, to be run any number of times. Collective; waits for the
-     * other ranks. In an open group, the plan is pending until the launch of the group.
+     * Creates a plan of an all-to-all on which all ranks agree, and which can run any number of times. Collective;
+     * waits for the other ranks. In an open group, the plan is pending until the launch of the group.
      *
      * <p>C function: {@code ncclAllGather}, on {@link #stream()}.
      *
@@ -1375,7 +1375,7 @@ public final class Communicator implements AutoCloseable {
      * @param recvCounts the number of elements from each rank
      * @param recvDisplacements the index in recv of the first element from each rank; the blocks must not overlap
      * @return the plan, closed by the caller or with the communicator
-     * @throws IllegalArgumentException if ranks disagree on counts or types; thrown at all ranks
+     * @throws IllegalArgumentException if ranks disagree on counts or types; thrown on all ranks
      * @throws IndexOutOfBoundsException if a block is not within its buffer
      * @throws IllegalStateException also if another rank has wrong arguments
      */
@@ -1410,8 +1410,8 @@ public final class Communicator implements AutoCloseable {
 
     /**
      * Writes elements into another rank's memory and then raises a signal at that rank, which makes no call. One-sided,
-     * in stream order: when the work of the stream is complete, the elements may be changed again. The elements have
-     * arrived at the other rank when its {@linkplain #waitSignal wait} for the signal ends. Puts to the same rank
+     * in stream order: when the work of the stream is complete, this rank may change the elements again. The elements
+     * have arrived on the other rank when its {@linkplain #waitSignal wait} for the signal ends. Puts to the same rank
      * arrive in order.
      *
      * <p>C function: {@code ncclPutSignal}, since NCCL 2.29.2. NCCL fails if it supports windows but can't write
@@ -1421,11 +1421,11 @@ public final class Communicator implements AutoCloseable {
      * @param <T> the type of the elements
      * @param elements the elements to write, possibly none; within a window of this communicator with
      *     {@link WindowFlag#COLL_SYMMETRIC}
-     * @param window the window whose memory at the other rank is written
+     * @param window the window whose memory on the other rank is written
      * @param offset the index of the first element to write, in elements of this type from the beginning of the window
      * @param peer the other rank, or this rank
      * @param stream the stream
-     * @throws IndexOutOfBoundsException if the range is not within the window, which has the same size at all ranks
+     * @throws IndexOutOfBoundsException if the range is not within the window, which has the same size on all ranks
      * @throws IllegalArgumentException also if the elements are not in such a window
      * @throws IllegalStateException also if the window is pending or closed
      * @throws NcclLibraryException if the library lacks the function
@@ -1436,7 +1436,7 @@ public final class Communicator implements AutoCloseable {
     }
 
     /**
-     * Raises a signal at another rank, after earlier puts to it. One-sided, in stream order. Needs no window.
+     * Raises a signal on another rank, after earlier puts to it. One-sided, in stream order. Needs no window.
      *
      * <p>C function: {@code ncclSignal}, since NCCL 2.29.2.
      *

@@ -69,12 +69,13 @@ public final class CommunicatorBuilder {
 
     /**
      * Sets the deadline of each of these: creating, closing, every {@link Work#await()}, every launch of a group and
-     * every call that needs other ranks. A call that exceeds it throws {@link NcclTimeoutException}; the process never
-     * ends because of it. Default: {@link Communicator#DEFAULT_DEADLINE}; {@link Communicator#NO_DEADLINE} waits
-     * forever.
+     * every call that needs other ranks. A call that exceeds the deadline throws {@link NcclTimeoutException}; a
+     * deadline never ends the process. Default: {@link Communicator#DEFAULT_DEADLINE}; {@link Communicator#NO_DEADLINE}
+     * waits forever.
      *
-     * <p>Ranks that met at a {@link TcpStore} are first asked there for their status, which takes 1 to 1.5 s:
-     * {@linkplain NcclTimeoutException#silentRanks the exception names} the ranks that do not answer.
+     * <p>Before the exception is thrown, ranks that met at a {@link TcpStore} are asked through the store for their
+     * status, which takes 1 to 1.5 s. {@linkplain NcclTimeoutException#silentRanks The exception names} the ranks that
+     * do not answer.
      *
      * @param deadline the deadline, more than 0
      * @return this builder
@@ -89,8 +90,8 @@ public final class CommunicatorBuilder {
     }
 
     /**
-     * Sets what happens when an operation fails or times out, before the exception is thrown. Default: {@link
-     * FailurePolicy#THROW}.
+     * Sets the policy that is called when an operation fails or times out, before the exception is thrown. Default:
+     * {@link FailurePolicy#THROW}.
      *
      * @param policy the policy
      * @return this builder
@@ -105,11 +106,13 @@ public final class CommunicatorBuilder {
      * second and handles these failures:
      *
      * <ul>
-     *   <li>NCCL found an error while no thread waited, such as the end of another rank: it is logged, the policy is called,
-     * and the next call fails;
-     *   <li>the store at which the ranks met reports that a rank is lost: an operation that does not return is ended as at
-     * the deadline, and throws a {@link NcclRemoteException}; if no thread waits, as above;
-     *   <li>a {@link Work} is not done within the deadline, and no thread waits for it: likewise;
+     *   <li>NCCL found an error while no thread waited, such as the end of another rank: the error is logged, the
+     *       policy is called, and the next call fails;
+     *   <li>the store at which the ranks met reports that a rank is lost: an operation that does not return is ended as
+     *       at the deadline, and throws a {@link NcclRemoteException}; if no thread waits, the loss is logged, the
+     *       policy is called, and the next call fails;
+     *   <li>a {@link Work} is not done within the deadline, and no thread waits for it: the failure is logged, the
+     *       policy is called, and the next call fails;
      *   <li>an operation does not return within the deadline: it is ended by {@link Communicator#revoke}, with libraries
      * before NCCL 2.28.7 by {@link Communicator#abort}, and throws a {@link NcclTimeoutException};
      *   <li>a thread was interrupted and is still in an operation: the communicator is aborted, and the operation throws an
@@ -130,11 +133,11 @@ public final class CommunicatorBuilder {
      * Compares every collective call with those of the other ranks before NCCL is called: function, count, type,
      * operator, root, and the order of calls. If they differ, every rank gets a {@link CallMismatchException} that
      * names the ranks that differ. If a rank does not join, the calls of the others end at the {@linkplain #deadline
-     * deadline} with a {@link NcclTimeoutException} that names it.
+     * deadline} with a {@link NcclTimeoutException} that names the missing rank.
      *
-     * <p>For debugging: each call waits for all ranks, which is slow, and allocates. {@code send}, {@code recv} and
-     * one-sided operations are not compared. Communicators that are split, shrunk or grown from this one are checked if
-     * they have all of its ranks, in the same order.
+     * <p>For debugging: each call waits for all ranks, which is slow, and allocates memory. {@code send}, {@code recv}
+     * and one-sided operations are not compared. Communicators that are split, shrunk or grown from this one are
+     * checked if they have all of its ranks, in the same order.
      *
      * <p>With {@code -Dnccl4j.check=true} on all ranks, {@link #create(Rendezvous)} and {@link #fromEnvironment()}
      * enable this with their own rendezvous.
@@ -167,9 +170,9 @@ public final class CommunicatorBuilder {
     /**
      * Creates this rank of a communicator. Collective: returns when all ranks have called it.
      *
-     * <p>A blocking communicator is created in a thread of its own, so that this call can end at the deadline. That
-     * thread then stays in NCCL, which has no way to end it; with {@link CommunicatorConfig.Builder#blocking
-     * blocking(false)} no thread is left behind.
+     * <p>A blocking communicator is created in a thread of its own, so that this call can end at the deadline. After
+     * the deadline that thread stays in NCCL, which has no function to end it; with {@link
+     * CommunicatorConfig.Builder#blocking blocking(false)} no thread is left behind.
      *
      * <p>C functions: {@code ncclCommInitRank}, with a configuration {@code ncclCommInitRankConfig}.
      *
@@ -225,7 +228,7 @@ public final class CommunicatorBuilder {
      *
      * <p>C functions: {@code ncclGetUniqueId} on rank 0, and those of {@link #create(UniqueId, int, int)}.
      *
-     * @param rendezvous where the ranks meet; the caller closes it
+     * @param rendezvous the rendezvous of the ranks, which the caller closes
      * @return the communicator, to be closed by the caller
      * @throws IllegalArgumentException if the library can't use the device
      * @throws NcclLibraryException if no library can be loaded, or it does not know a field of the configuration
@@ -241,10 +244,10 @@ public final class CommunicatorBuilder {
     /**
      * Creates the communicator of all ranks of this process's job, as described by its launcher. Collective.
      *
-     * <p>Rank and number of ranks come from {@link RankInfo#fromEnvironment()}. If no device was set, it is chosen by
-     * the local rank, which {@link Rendezvous#locate} determines if the launcher does not provide it. The ranks meet at
-     * {@link TcpStore#ofProcess}. Without a launcher the communicator has one rank. All ranks of the job must make
-     * these calls in the same order.
+     * <p>Rank and number of ranks come from {@link RankInfo#fromEnvironment()}. If no device was set, the local rank
+     * determines the device; {@link Rendezvous#locate} determines the local rank if the launcher does not provide it.
+     * The ranks meet at {@link TcpStore#ofProcess}. Without a launcher the communicator has one rank. All ranks of the
+     * job must make these calls in the same order.
      *
      * @return the communicator, to be closed by the caller
      * @throws IllegalArgumentException if the environment is incomplete or inconsistent, or the library can't use the
@@ -292,7 +295,7 @@ public final class CommunicatorBuilder {
     private Communicator create(Rendezvous rendezvous, OwnDevice own, PeerWatch peers) {
         RankHandshake handshake = new RankHandshake(rendezvous, settings.deadline());
         handshake.exchangeDescriptions(own);
-        // Both take a while, during which the device is initialised.
+        // Both take a while; meanwhile, the device is initialised.
         Gate.prepare();
         UniqueId made = rendezvous.rank() == 0 ? handshake.orReport(UniqueId::create) : null;
         Device on = handshake.orReport(own::get);
@@ -316,11 +319,10 @@ public final class CommunicatorBuilder {
             return;
         }
         if (ranksHere > 1) {
-            throw new IllegalArgumentException(
-                    "a rendezvous is of one rank, so that only one of this process can be checked: " + ranksHere);
+            throw new IllegalArgumentException("with check(), a process must create one rank: " + ranksHere);
         }
         if (check.rank() != rank || check.size() != size) {
-            throw new IllegalArgumentException("rank and size must be those of the rendezvous that checks: rank " + rank
+            throw new IllegalArgumentException("rank and size must be those of the rendezvous of check(): rank " + rank
                     + " of " + size + ", the rendezvous has rank " + check.rank() + " of " + check.size());
         }
     }
@@ -457,7 +459,7 @@ public final class CommunicatorBuilder {
         for (Device one : devices) {
             requireUsable(library, one);
             if (one.isCuda() && !different.add(one) && !SharedGpus.areAllowed(library)) {
-                throw new IllegalArgumentException("a device can have one rank only, " + one + " was given twice");
+                throw new IllegalArgumentException("a device must occur once: " + one + " was given twice");
             }
         }
     }

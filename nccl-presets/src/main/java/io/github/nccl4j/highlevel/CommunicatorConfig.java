@@ -480,7 +480,7 @@ public final class CommunicatorConfig {
 
         private Builder setText(ConfigField field, String value) {
             if (value.isBlank() || value.indexOf('\0') >= 0) {
-                throw new IllegalArgumentException(field.cName + " must not be blank and have no NUL character: '"
+                throw new IllegalArgumentException(field.cName + " must not be blank or have a NUL character: '"
                         + value.replace("\0", "\\0") + "'");
             }
             return set(field, value);

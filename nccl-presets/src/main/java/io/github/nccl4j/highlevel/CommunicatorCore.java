@@ -42,12 +42,12 @@ final class CommunicatorCore
             EnumSet.of(CommunicatorState.REVOKED, CommunicatorState.FAILED, CommunicatorState.ABORTED);
     private static final Duration ABORT_GRACE = Duration.ofSeconds(5);
 
-    /** The object that programs see, which is told what happens to the native communicator. */
+    /** The object that programs use, which receives the events of the native communicator. */
     interface Listener {
         /** The communicator was created, and is open. */
         void opened();
 
-        /** The communicator has failed. Called in the thread that has found the failure, which may be any. */
+        /** The communicator has failed. Called in the thread that has found the failure, which may be any thread. */
         void failed(NcclException failure);
 
         /** The native communicator is about to be aborted. */
@@ -107,7 +107,7 @@ final class CommunicatorCore
     /** Queries the other ranks when an operation is late; null if that is impossible. Not volatile, like the handle. */
     private RankStatusQuery statusQuery;
 
-    /** Null if no observer can ask for this communicator. */
+    /** The entry in the status of this rank; null if no observer can ask for this communicator. */
     private StatusEntry status;
 
     /** The lost ranks, as the rendezvous reports them. Not volatile, like the handle. */
@@ -265,7 +265,9 @@ final class CommunicatorCore
         return owned;
     }
 
-    /** Registers a graph that has captured operations, which is closed with the communicator unless it was before. */
+    /**
+     * Registers a graph that has captured operations. The graph is closed with the communicator, if it is still open.
+     */
     void registerGraph(CudaGraph graph) {
         if (owned.addGraph(graph)) {
             graph.onClose(() -> owned.removeGraph(graph));
@@ -342,10 +344,10 @@ final class CommunicatorCore
     }
 
     /**
-     * Learns from the rendezvous at which the communicator, or its origin, was created which ranks are lost. Has no effect if
-     * the other ranks can't know the name of the communicator, or if this was called before.
+     * Watches for lost ranks through the rendezvous at which the communicator, or its origin, was created. Has no
+     * effect if the other ranks can't know the name of the communicator, or if this method was called before.
      *
-     * @param watch the watch to use, which may know lost ranks already
+     * @param watch the watch to use; may have lost ranks already
      */
     void watchPeers(PeerWatch watch) {
         peers = watch;
@@ -361,7 +363,7 @@ final class CommunicatorCore
         return peers;
     }
 
-    /** What this rank answers when others ask; null is a communicator that was dropped. */
+    /** This rank's answer to the questions of other ranks; null is a communicator that was dropped. */
     static RankStatusQuery.Position position(CommunicatorCore core) {
         if (core == null) {
             return new RankStatusQuery.Position(0, "has dropped its communicator");
@@ -371,7 +373,7 @@ final class CommunicatorCore
                 switch (core.state) {
                     case CLOSED -> "has closed its communicator";
                     case ABORTED -> "has aborted its communicator";
-                    default -> last.sequence() == 0 ? "has called nothing" : "is at " + last.describe();
+                    default -> last.sequence() == 0 ? "has called no operation" : "is at " + last.describe();
                 };
         return new RankStatusQuery.Position(last.sequence(), text);
     }
@@ -420,7 +422,7 @@ final class CommunicatorCore
         if (!blocking) {
             calls.awaitReady(function, function);
         } else if (calls.writtenHandle() == 0) {
-            throw new IllegalStateException(function + " says that it succeeded, but gave no communicator");
+            throw new IllegalStateException(function + " returned success, but no communicator");
         }
     }
 
@@ -498,7 +500,7 @@ final class CommunicatorCore
                     case SUSPENDED -> "is suspended: resume it first";
                     case REVOKED -> "was revoked: it can be split, shrunk, closed or aborted";
                     case FINISHED -> "was finished: it can be closed or aborted";
-                    case FAILED -> "has a call that was given up: it can be closed or aborted, which are the same now";
+                    case FAILED -> "has an abandoned call: it can be closed or aborted, with the same effect";
                     case ABORTED -> "was aborted";
                     case CLOSED -> "is closed";
                 };
@@ -705,8 +707,8 @@ final class CommunicatorCore
     }
 
     /**
-     * Makes a thread leave its call before the communicator is freed. Not needed with the host engine: its handles are
-     * looked up, so freeing is safe during a call, and ends the call.
+     * Makes a thread leave its call before the communicator is freed. Not needed with the host engine, which looks its
+     * handles up: freeing is safe during a call, and ends the call.
      */
     private void getOut(Gate.Pass inside) {
         if (library.provides("ncclCommRevoke")) {

@@ -205,9 +205,9 @@ public final class CommunicatorProperties {
     }
 
     /**
-     * Returns whether the compute fabric counts arriving data, for windows with {@code NCCL_WIN_CFT_COUNTED}.
+     * Returns true if the compute fabric counts arriving data, for windows with {@code NCCL_WIN_CFT_COUNTED}.
      *
-     * @return true if it does; empty before NCCL 2.32.3
+     * @return true if the fabric counts data; empty before NCCL 2.32.3
      */
     public Optional<Boolean> supportsCftCounted() {
         return cftCounted;

@@ -9,7 +9,7 @@ import io.github.nccl4j.library.NcclException;
 import java.lang.ref.WeakReference;
 import java.util.List;
 
-/** What a rank answers about one communicator when an observer asks: one JSON object. */
+/** A rank's answer to an observer about one communicator: one JSON object. */
 final class CommunicatorStatus {
     private static final int MAX_FAILURE_CHARS = 300;
 
@@ -27,8 +27,8 @@ final class CommunicatorStatus {
             return where.status("communicator-" + identity, () -> json(weak.get(), identity))
                     .orElse(null);
         } catch (IllegalArgumentException | IllegalStateException unavailable) {
-            // The store is closed, or another rank of the communicator is at the same store: a communicator works
-            // without.
+            // The store is closed, or another rank of the communicator uses the same store: a communicator works
+            // without an entry.
             return null;
         }
     }
@@ -61,7 +61,10 @@ final class CommunicatorStatus {
         return line.substring(0, Math.min(line.length(), MAX_FAILURE_CHARS));
     }
 
-    /** Adds the oldest operation that was not seen done, the last one that was, and the last one that was called. */
+    /**
+     * Adds the oldest operation that was not observed as done, the last one that was observed as done, and the last
+     * call.
+     */
     private static void addOperations(Json json, List<OperationLog.Entry> entries) {
         OperationLog.Entry current = null;
         OperationLog.Entry done = null;

@@ -52,7 +52,7 @@ final class CommunicatorStreams {
         then.waitFor(order);
     }
 
-    /** Marks the end of the work that is in a stream now, which the last recorded operation is part of. */
+    /** Marks the end of the present work of a stream, which includes the last recorded operation. */
     synchronized Work mark(CudaStream stream) {
         recycle();
         CudaEvent event = null;

@@ -73,7 +73,7 @@ final class CommunicatorWindows {
         }
     }
 
-    /** True if a window has {@link WindowFlag#COLL_SYMMETRIC}. Registering is collective: the same at all ranks. */
+    /** True if a window has {@link WindowFlag#COLL_SYMMETRIC}. Registering is collective: the same on all ranks. */
     boolean haveSymmetric() {
         for (Window window : windows) {
             if (window.isSymmetric()) {

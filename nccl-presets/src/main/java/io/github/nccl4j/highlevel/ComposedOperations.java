@@ -5,8 +5,8 @@ import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.OperationKind.Peer;
 
 /**
- * Operations of a communicator that consist of several calls of NCCL, launched together: those for which NCCL has no
- * function, and those that an older library lacks. For the communicator's thread.
+ * Operations of a communicator that consist of several calls of NCCL, launched together: operations for which NCCL, or
+ * an older library, has no function. For the communicator's thread.
  */
 final class ComposedOperations {
     private final CommunicatorCore core;
@@ -98,7 +98,7 @@ final class ComposedOperations {
      * Moves blocks between the root's buffer of all blocks and each rank's own buffer.
      *
      * @param kind GATHER or SCATTER
-     * @param whole the buffer of all blocks; used at the root only
+     * @param whole the buffer of all blocks; used on the root only
      * @param blocks the blocks of whole; null if they are consecutive and have the same length
      * @param count the length of this rank's block
      * @param part this rank's block
@@ -193,7 +193,7 @@ final class ComposedOperations {
         try (CallGroup calls = operations.callGroup()) {
             for (int root = 0; root < core.size(); root++) {
                 long part = send.addressOf(blocks.displacements()[root]);
-                // NCCL writes to the target at the root only.
+                // NCCL writes to the target on the root only.
                 long target = root == rank ? recv.address : part;
                 calls.reduce(send, recv, part, target, blocks.counts()[root], op, root, stream);
             }

@@ -45,7 +45,7 @@ final class Creation implements Deferred {
         boolean done = false;
         try {
             if (function.equals("ncclCommShrink")) {
-                // It leaves out the ranks that are lost now; all else that derives a communicator needs every rank.
+                // A shrink excludes the ranks that are lost now; all other derivations need every rank.
                 parent.calls().tolerateLostRanks();
             }
             // The calling thread closes the arguments: the call may continue after the caller stopped waiting.

@@ -3,21 +3,21 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * How many of the GPU's multiprocessors, called CTAs, NCCL may use. The codes are bits, but there is one policy at a time:
- * NCCL accepts {@link #EFFICIENCY} and {@link #ZERO} together from 2.29 on, and treats them as {@link #ZERO}.
+ * Policies for NCCL's use of the GPU's multiprocessors, called CTAs. The codes are bits, but one policy applies at a
+ * time: NCCL accepts {@link #EFFICIENCY} and {@link #ZERO} together from 2.29 on, and treats them as {@link #ZERO}.
  *
  * <p>Constants are immutable and may be used in any thread.
  *
  * @since 0.1
  */
 public enum CtaPolicy implements NativeConstant {
-    /** As many as give the best speed. */
+    /** As many multiprocessors as give the best speed. */
     DEFAULT(nccl.NCCL_CTA_POLICY_DEFAULT, new Version(2, 27, 3)),
 
-    /** Fewer, if communication is hardly slower. */
+    /** Fewer multiprocessors, if communication is hardly slower. */
     EFFICIENCY(nccl.NCCL_CTA_POLICY_EFFICIENCY, new Version(2, 27, 3)),
 
-    /** None, if other hardware, such as a copy engine, can do the work. */
+    /** No multiprocessors, if other hardware, such as a copy engine, can do the work. */
     ZERO(nccl.NCCL_CTA_POLICY_ZERO, new Version(2, 28, 3));
 
     private final int code;

@@ -7,8 +7,8 @@ import java.time.Duration;
 import java.util.Objects;
 
 /**
- * Mark in a stream. The event is done when all work before the mark is done. Other streams and threads can wait for it,
- * and the time between two events can be measured.
+ * A mark in the work of a stream. The event is done when all work before the mark is done. Other streams and threads
+ * can wait for it, and the time between two events can be measured.
  *
  * <pre>{@code
  * start.record(stream);
@@ -25,7 +25,7 @@ import java.util.Objects;
  * {@link IllegalStateException}.
  *
  * <p><b>Threads.</b> An event may be used by any number of threads at once. {@link #close} waits for calls of other
- * threads on this object, {@link #synchronize()} among them.
+ * threads on this object, including {@link #synchronize()}.
  *
  * @since 0.1
  */
@@ -48,7 +48,7 @@ public final class CudaEvent implements AutoCloseable {
     /**
      * Creates an event without timing, for ordering streams. As {@link #timing} without the cost of the timestamps.
      *
-     * @param device whose streams it will be recorded in
+     * @param device the device of the streams that will record the event
      * @return the event, to be closed by the caller
      * @throws CudaException if CUDA can't create it
      */
@@ -59,7 +59,7 @@ public final class CudaEvent implements AutoCloseable {
     /**
      * Creates an event that also records the time, for {@link #elapsedSince}.
      *
-     * @param device whose streams it will be recorded in
+     * @param device the device of the streams that will record the event
      * @return the event, to be closed by the caller
      * @throws CudaException if CUDA can't create it
      */
@@ -67,12 +67,12 @@ public final class CudaEvent implements AutoCloseable {
         return new CudaEvent(device, true);
     }
 
-    /** {@return the device whose streams it is recorded in} */
+    /** {@return the device of the streams that can record the event} */
     public Device device() {
         return device;
     }
 
-    /** {@return true if it is not closed} */
+    /** {@return true if the event is not closed} */
     public boolean isOpen() {
         return lifetime.isOpen();
     }
@@ -80,8 +80,8 @@ public final class CudaEvent implements AutoCloseable {
     /**
      * Returns the handle for native code. It is valid while the event is open.
      *
-     * @return its {@code cudaEvent_t}, or the host engine's event; 0 on host memory with another library
-     * @throws IllegalStateException if it is closed
+     * @return the {@code cudaEvent_t}, or the host engine's event; 0 on host memory with another library
+     * @throws IllegalStateException if the event is closed
      */
     public long nativeHandle() {
         lifetime.check();
@@ -89,7 +89,7 @@ public final class CudaEvent implements AutoCloseable {
     }
 
     /**
-     * Marks the end of the work that is in a stream now. Returns at once. In stream order.
+     * Marks the end of the present work of a stream. Returns at once. In stream order.
      *
      * @param stream a stream of this event's device
      * @throws IllegalArgumentException if the stream belongs to another device
@@ -149,7 +149,7 @@ public final class CudaEvent implements AutoCloseable {
     /**
      * Returns true if all work before the mark is done. Does not wait.
      *
-     * @return true if it is done
+     * @return true if the event is done
      * @throws IllegalStateException if the event was not recorded yet
      * @throws CudaException if work on the device failed
      * @throws NcclResultException if an operation of the host engine failed
@@ -198,7 +198,7 @@ public final class CudaEvent implements AutoCloseable {
 
     /**
      * Waits until all work before the mark is done, at most for a timeout. An interrupt does not end the wait; the
-     * thread's interrupt status is kept. Polls, with pauses of up to 1 ms.
+     * thread keeps its interrupt status. Polls, with pauses of up to 1 ms.
      *
      * @param timeout the timeout; 0 checks once
      * @throws StreamTimeoutException if the work is not done in time; the work continues
@@ -254,7 +254,7 @@ public final class CudaEvent implements AutoCloseable {
 
     private void requireTime() {
         if (!timing) {
-            throw new IllegalStateException(this + " does not take the time; create it with CudaEvent.timing");
+            throw new IllegalStateException(this + " records no time; create it with CudaEvent.timing");
         }
         if (!isDone()) {
             throw new IllegalStateException(this + " is not done; synchronize with it first");
@@ -272,7 +272,7 @@ public final class CudaEvent implements AutoCloseable {
     /**
      * Destroys the event. Streams that wait for it continue to wait. Does nothing if the event is closed already.
      *
-     * @throws CudaException if CUDA reports an error, possibly of earlier work; the event is closed all the same
+     * @throws CudaException if CUDA reports an error, possibly of earlier work; the event is closed nevertheless
      */
     @Override
     public void close() {

@@ -5,8 +5,8 @@ import io.github.nccl4j.library.NcclException;
 /**
  * Thrown if a call of CUDA failed. The message names the call, CUDA's code and CUDA's description.
  *
- * <p>Any later call may report errors of earlier work, such as an illegal address in a kernel; most of these make the
- * device unusable for the rest of the process. Instances are immutable.
+ * <p>Any later call may report errors of earlier work, such as an illegal address in a kernel. Most of these errors
+ * make the device unusable for the rest of the process. Instances are immutable.
  *
  * @since 0.1
  */
@@ -22,7 +22,7 @@ public final class CudaException extends NcclException {
     /**
      * Creates an exception. For the layers of nccl4j; programs only catch it.
      *
-     * @param call the call that failed, with the values that matter
+     * @param call the call that failed, with its relevant values
      * @param code CUDA's code
      * @param name the name of the code
      * @param text CUDA's description of the code
@@ -33,7 +33,7 @@ public final class CudaException extends NcclException {
         this.code = code;
     }
 
-    /** {@return the call that failed, with the values that matter, such as "cudaMalloc(4096)"} */
+    /** {@return the call that failed, with its relevant values, such as "cudaMalloc(4096)"} */
     public String call() {
         return call;
     }

@@ -12,7 +12,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Graph of a stream's work: captured once, launched many times by one cheap call.
+ * A graph of a stream's work. The work is captured once and launched many times, each time by one cheap call.
  *
  * <pre>{@code
  * try (CudaGraph graph = CudaGraph.capture(stream, () -> {
@@ -32,8 +32,8 @@ import java.util.concurrent.atomic.AtomicInteger;
  * <p><b>Ownership.</b> A graph is destroyed when it is closed, not by the garbage collector; with {@code
  * -Dnccl4j.leaks=true} a graph that is dropped without being closed is logged. Buffers of captured copies may be closed
  * before the graph: their memory is freed when the graph is closed and its launches are done. A communicator whose
- * operations were captured can't be destroyed before the graph: NCCL waits for that. Every use of a closed graph throws
- * {@link IllegalStateException}.
+ * operations were captured can't be destroyed before the graph, since NCCL waits for the graph's end. Every use of a
+ * closed graph throws {@link IllegalStateException}.
  *
  * <p><b>Threads.</b> Any thread may launch and close a graph. Launches of one graph never overlap: each waits for the
  * previous one, also across streams.
@@ -49,7 +49,7 @@ public final class CudaGraph implements AutoCloseable {
     private record Origin(Device device, long stream) {}
 
     /**
-     * Code whose work is captured.
+     * A piece of code whose work is captured.
      *
      * @param <E> the exceptions that the code may throw
      */
@@ -77,11 +77,12 @@ public final class CudaGraph implements AutoCloseable {
     }
 
     /**
-     * Captures the work that a piece of code puts into a stream, without running it. Captured are asynchronous copies,
-     * collectives and events, and the work of other streams that wait for such an event, if the stream waits for them
-     * in turn before the code ends. The code must not make copies that are done when they return, wait, or allocate or
-     * free device memory: CUDA refuses these in this thread during a capture. Other threads may do so. A communicator's
-     * first operation may be captured, although NCCL then creates its connections.
+     * Captures the work that a piece of code puts into a stream, without running the work. A capture contains
+     * asynchronous copies, collectives and events. It also contains the work of other streams that wait for such an
+     * event, if the stream waits for them in turn before the code ends. The code must not wait, make synchronous
+     * copies, or allocate or free device memory: CUDA refuses these calls in this thread during a capture. Other
+     * threads may make them. A communicator's first operation may be captured, although NCCL then creates its
+     * connections.
      *
      * <p>If the code throws, the capture is discarded, the stream stays usable, and the exception is passed on.
      *
@@ -225,12 +226,12 @@ public final class CudaGraph implements AutoCloseable {
         }
     }
 
-    /** {@return where it runs} */
+    /** {@return the device on which the graph runs} */
     public Device device() {
         return device;
     }
 
-    /** {@return true if it is not closed} */
+    /** {@return true if the graph is not closed} */
     public boolean isOpen() {
         return lifetime.isOpen();
     }
@@ -238,8 +239,8 @@ public final class CudaGraph implements AutoCloseable {
     /**
      * Returns the handle for native code. It is valid while the graph is open.
      *
-     * @return its {@code cudaGraphExec_t}
-     * @throws IllegalStateException if it is closed
+     * @return the {@code cudaGraphExec_t}
+     * @throws IllegalStateException if the graph is closed
      */
     public long nativeHandle() {
         lifetime.check();
@@ -253,8 +254,7 @@ public final class CudaGraph implements AutoCloseable {
      * @param stream a stream of this graph's device; need not be the captured one
      * @throws IllegalArgumentException if the stream belongs to another device
      * @throws IllegalStateException if the graph or the stream is closed
-     * @throws CudaException if CUDA can't launch the graph; an error of the work is thrown when the stream is waited
-     *     for
+     * @throws CudaException if CUDA can't launch the graph; waiting for the stream throws errors of the work
      * @see <a href="https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html">cudaGraphLaunch</a>
      */
     public void launch(CudaStream stream) {
@@ -295,7 +295,7 @@ public final class CudaGraph implements AutoCloseable {
     /**
      * Destroys the graph; launches in progress are completed. Does nothing if the graph is closed already.
      *
-     * @throws CudaException if CUDA reports an error, possibly of earlier work; the graph is closed all the same
+     * @throws CudaException if CUDA reports an error, possibly of earlier work; the graph is closed nevertheless
      */
     @Override
     public void close() {
@@ -308,7 +308,7 @@ public final class CudaGraph implements AutoCloseable {
             Cuda.destroyGraph(device.context(), executable);
         } finally {
             runAll(onClose);
-            // One more, for graphs that were never launched.
+            // The additional count is released last, and by a graph without launches, too.
             AtomicInteger left = new AtomicInteger(launches.size() + 1);
             Runnable done = () -> {
                 if (left.decrementAndGet() == 0) {

@@ -16,8 +16,8 @@ public final class CudaLibraryException extends NcclException {
     /**
      * Creates an exception. For the layers of nccl4j; programs only catch it.
      *
-     * @param message what is missing, and a remedy
-     * @param cause the failure to load it, or null
+     * @param message the missing part and a remedy
+     * @param cause the failure to load the part, or null
      */
     @NullUnmarked
     public CudaLibraryException(String message, Throwable cause) {

@@ -7,7 +7,7 @@ import java.time.Duration;
 import java.util.Objects;
 
 /**
- * Queue of work on a device. Each operation begins when the previous one is done.
+ * A queue of work on a device. Each operation begins when the previous one is done.
  *
  * <pre>{@code
  * try (CudaStream stream = CudaStream.nonBlocking(device);
@@ -19,18 +19,18 @@ import java.util.Objects;
  * }
  * }</pre>
  *
- * <p>Streams of host memory are the host engine's, with one thread each. Waiting on a stream with a failed operation
- * throws, until the communicator is aborted, closed or revoked. The default stream of host memory is separate in each
- * thread, waits for no other stream unless {@link #waitFor} is called, and its operations are done when their call
- * returns. With other libraries than the host engine, streams of host memory are always empty.
+ * <p>The host engine provides the streams of host memory, with one thread each. Waiting on a stream with a failed
+ * operation throws, until the communicator is aborted, closed or revoked. Each thread has its own default stream of
+ * host memory. That stream waits for no other stream unless {@link #waitFor} is called, and its operations are done
+ * when their call returns. With libraries other than the host engine, streams of host memory are always empty.
  *
- * <p><b>Ownership.</b> A stream that was created here is destroyed when it is closed, after the work in it; the default
- * stream and wrapped streams are not. The garbage collector does not destroy a stream; with {@code -Dnccl4j.leaks=true}
- * a stream that is dropped without being closed is logged. Every use of a closed stream throws {@link
- * IllegalStateException}.
+ * <p><b>Ownership.</b> A stream that this class created is destroyed when it is closed, after the work in it. The
+ * default stream and wrapped streams are not destroyed. The garbage collector does not destroy a stream; with {@code
+ * -Dnccl4j.leaks=true} a stream that is dropped without being closed is logged. Every use of a closed stream throws
+ * {@link IllegalStateException}.
  *
  * <p><b>Threads.</b> A stream may be used by any number of threads at once. {@link #close} waits for calls of other
- * threads on this object, {@link #synchronize()} among them.
+ * threads on this object, including {@link #synchronize()}.
  *
  * @since 0.1
  */
@@ -61,10 +61,10 @@ public final class CudaStream implements AutoCloseable {
     }
 
     /**
-     * Creates a stream that runs in parallel with the default stream, without waiting for it. Collectives should use
+     * Creates a stream that runs in parallel with the default stream and does not wait for it. Collectives should use
      * such a stream.
      *
-     * @param device where it runs
+     * @param device the device of the stream
      * @return the stream, to be closed by the caller
      * @throws CudaException if CUDA can't create it
      */
@@ -75,7 +75,7 @@ public final class CudaStream implements AutoCloseable {
     /**
      * Creates a stream that waits for work on the default stream, and for which the default stream waits.
      *
-     * @param device where it runs
+     * @param device the device of the stream
      * @return the stream, to be closed by the caller
      * @throws CudaException if CUDA can't create it
      */
@@ -91,7 +91,7 @@ public final class CudaStream implements AutoCloseable {
     /**
      * Returns the default stream of a device: the "legacy" one, for which blocking streams wait.
      *
-     * @param device where it runs
+     * @param device the device of the stream
      * @return the stream; closing it does not touch the device
      */
     public static CudaStream defaultOf(Device device) {
@@ -99,10 +99,11 @@ public final class CudaStream implements AutoCloseable {
     }
 
     /**
-     * Wraps a stream of other code, which must keep the stream valid until this object is closed, and destroys it.
+     * Wraps a stream of other code. That code must keep the stream valid until this object is closed, and destroys the
+     * stream.
      *
-     * @param device where it runs
-     * @param handle its {@code cudaStream_t}; 0 for the default stream; on host memory, a stream of the host engine
+     * @param device the device of the stream
+     * @param handle the {@code cudaStream_t}; 0 for the default stream; on host memory, a stream of the host engine
      * @return the stream; closing it does not touch the device
      * @throws IllegalArgumentException if the device is host memory and the handle is neither 0 nor a stream of the
      *     host engine
@@ -116,12 +117,12 @@ public final class CudaStream implements AutoCloseable {
         return new CudaStream(device, handle, false);
     }
 
-    /** {@return where it runs} */
+    /** {@return the device on which the stream runs} */
     public Device device() {
         return device;
     }
 
-    /** {@return true if it is not closed} */
+    /** {@return true if the stream is not closed} */
     public boolean isOpen() {
         return lifetime.isOpen();
     }
@@ -129,8 +130,8 @@ public final class CudaStream implements AutoCloseable {
     /**
      * Returns the handle for native code. It is valid while the stream is open.
      *
-     * @return its {@code cudaStream_t}, 0 for the default stream
-     * @throws IllegalStateException if it is closed
+     * @return the {@code cudaStream_t}; 0 for the default stream
+     * @throws IllegalStateException if the stream is closed
      */
     public long nativeHandle() {
         lifetime.check();
@@ -140,7 +141,7 @@ public final class CudaStream implements AutoCloseable {
     /**
      * Returns true if all work in the stream is done. Does not wait.
      *
-     * @return true if it is done
+     * @return true if all work is done
      * @throws CudaException if work on the device failed
      * @throws NcclResultException if an operation of the host engine failed
      */
@@ -157,7 +158,7 @@ public final class CudaStream implements AutoCloseable {
      * Returns true if work that enters the stream is captured for a graph instead of being run, by {@link
      * CudaGraph#capture} or other code. The default stream and streams of host memory are never captured.
      *
-     * @return true if it is captured
+     * @return true if work is captured
      * @throws CudaException if CUDA reports an error
      */
     public boolean isCapturing() {
@@ -202,8 +203,8 @@ public final class CudaStream implements AutoCloseable {
     }
 
     /**
-     * Waits until all work in the stream is done, at most for a timeout. An interrupt does not end the wait; the
-     * thread's interrupt status is kept. Polls, with pauses of up to 1 ms.
+     * Waits until all work in the stream is done, at most for a timeout. An interrupt does not end the wait; the thread
+     * keeps its interrupt status. Polls, with pauses of up to 1 ms.
      *
      * @param timeout the timeout; 0 checks once
      * @throws StreamTimeoutException if the work is not done in time; the work continues
@@ -219,7 +220,7 @@ public final class CudaStream implements AutoCloseable {
 
     /**
      * Makes later work of the stream wait for an event. Returns at once, except in a virtual thread for the default
-     * stream of host memory, where it waits for the event itself.
+     * stream of host memory: there, the call itself waits for the event.
      *
      * @param event the event, possibly of another CUDA device
      * @throws IllegalStateException if the event was not recorded yet
@@ -276,10 +277,10 @@ public final class CudaStream implements AutoCloseable {
     }
 
     /**
-     * Closes the stream and destroys it if it was created here; work in it is completed. Does nothing if the stream is
-     * closed already.
+     * Closes the stream, and destroys it if this class created it; work in it is completed. Does nothing if the stream
+     * is closed already.
      *
-     * @throws CudaException if CUDA reports an error, possibly of earlier work; the stream is closed all the same
+     * @throws CudaException if CUDA reports an error, possibly of earlier work; the stream is closed nevertheless
      */
     @Override
     public void close() {

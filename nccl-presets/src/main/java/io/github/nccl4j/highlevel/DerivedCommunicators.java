@@ -41,7 +41,8 @@ final class DerivedCommunicators {
      */
     Communicator split(int color, int key, CommunicatorConfig config) {
         if (color < 0) {
-            throw new IllegalArgumentException("color must be >= 0: " + color + "; splitNone() makes no communicator");
+            throw new IllegalArgumentException(
+                    "color must be >= 0: " + color + "; splitNone() creates no communicator");
         }
         core.require("ncclCommSplit");
         return derive(

@@ -9,7 +9,7 @@ import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Device on which buffers are allocated and streams run: a CUDA device, or host memory for the host engine.
+ * A device on which buffers are allocated and streams run: a CUDA device, or host memory for the host engine.
  *
  * <pre>{@code
  * Device device = Device.current();
@@ -23,13 +23,14 @@ import java.util.concurrent.ConcurrentHashMap;
  * }</pre>
  *
  * <p>A device owns no resources and is not closed. Instances are immutable, equal if they denote the same device, and
- * may be used by any thread. Calls of this package restore the calling thread's current CUDA device. A thread without a
- * current device, because it has never used CUDA, gets that of the first communicator that it creates or uses: NCCL
+ * may be used by any thread. Calls of this package restore the calling thread's current CUDA device. A thread that has
+ * never used CUDA has no current device. It gets the device of the first communicator that it creates or uses: NCCL
  * itself would leave the thread with device 0, and the process with a context there.
  *
- * <p>CUDA is called through JavaCPP Presets CUDA, whose jar for the platform the program adds. The first call of {@link
- * #cuda(int)} searches for CUDA's runtime library with the dynamic linker, then in {@code CUDA_HOME}, {@code
- * CUDA_PATH}, and the usual folders of CUDA's toolkit and of Python's packages. With host memory, CUDA is not loaded.
+ * <p>CUDA is called through JavaCPP Presets CUDA. The program must add the jar of these presets for its platform. The
+ * first call of {@link #cuda(int)} searches for CUDA's runtime library with the dynamic linker, then in {@code
+ * CUDA_HOME}, {@code CUDA_PATH}, and the usual folders of CUDA's toolkit and of Python's packages. With host memory,
+ * CUDA is not loaded.
  *
  * @since 0.1
  */
@@ -42,7 +43,7 @@ public final class Device {
     /** The primary context of a CUDA device. */
     private final long context;
 
-    /** Creates a device without a check; {@link #cuda} makes those that exist. */
+    /** Creates a device without a check; {@link #cuda} checks that the device exists. */
     Device(int index, long context) {
         this.index = index;
         this.context = context;
@@ -57,7 +58,7 @@ public final class Device {
      * Returns a CUDA device, always the same object for the same index. Loads CUDA's runtime and creates the device's
      * primary context, which exists until the process ends.
      *
-     * @param index the device's number among those that the process sees, from 0
+     * @param index the device's number among the devices that the process sees, from 0
      * @return the device
      * @throws IndexOutOfBoundsException if there is no such device
      * @throws CudaLibraryException if the device exists, but CUDA's runtime or JavaCPP Presets CUDA is missing
@@ -74,7 +75,9 @@ public final class Device {
         return CUDA.computeIfAbsent(index, i -> new Device(i, Cuda.retainContext(i)));
     }
 
-    /** {@return the number of CUDA devices that the process sees; 0 without a driver, and then CUDA is not loaded} */
+    /**
+     * {@return the number of CUDA devices that the process sees; 0 without a driver, in which case CUDA is not loaded}
+     */
     public static int cudaCount() {
         return NativeLibrary.gpuCount();
     }
@@ -120,7 +123,7 @@ public final class Device {
     /**
      * Returns the number of a CUDA device.
      *
-     * @return its number, from 0
+     * @return the number, from 0
      * @throws IllegalStateException if this is host memory
      */
     public int index() {
@@ -164,7 +167,7 @@ public final class Device {
     /**
      * Allocates page-locked host memory. Copies between it and a CUDA device are fastest, and {@link
      * DeviceBuffer#copyFromAsync(DeviceBuffer, CudaStream)} does not wait. Its contents are undefined. The operating
-     * system can't use the memory otherwise until the buffer is closed.
+     * system can't use the memory for other purposes until the buffer is closed.
      *
      * <pre>{@code
      * try (DeviceBuffer<Float32> staging = device.allocatePinned(ElementType.FLOAT32, 1024)) {
@@ -178,7 +181,7 @@ public final class Device {
      * @param type the type of the elements
      * @param length the number of elements, possibly 0
      * @return the buffer, to be closed by the caller; its {@linkplain DeviceBuffer#device() device} is host memory. If
-     *     this device is host memory, the buffer is as from {@link #allocate}
+     *     this device is host memory, the same as {@link #allocate}
      * @throws IllegalArgumentException if the length is negative, or its size in bytes exceeds {@link Long#MAX_VALUE}
      * @throws CudaException if the host has too little memory
      * @see <a href="https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html">cudaHostAlloc</a>

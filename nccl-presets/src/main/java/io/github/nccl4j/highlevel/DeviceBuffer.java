@@ -17,7 +17,7 @@ import java.util.Objects;
 import org.bytedeco.javacpp.Pointer;
 
 /**
- * Memory of a device that holds elements of one type. All lengths and offsets are in elements.
+ * Memory of a device, with elements of one type. All lengths and offsets are in elements.
  *
  * <pre>{@code
  * try (DeviceBuffer<Float16> weights = device.allocate(ElementType.FLOAT16, 1024)) {
@@ -36,10 +36,10 @@ import org.bytedeco.javacpp.Pointer;
  * <p>While a communicator on the same CUDA device has work that timed out or failed, memory is freed only when that
  * communicator is closed or aborted, because CUDA would wait for the work.
  *
- * <p><b>Order.</b> Copies and fills are done when they return, and see the work of the default stream and of streams
- * that wait for it. They do not wait for work on other streams, such as {@link CudaStream#nonBlocking}: synchronize
- * with a stream before reading what it writes or writing what it reads. Copies whose name ends in {@code Async} are
- * work in a stream. Closing waits for all work on the CUDA device.
+ * <p><b>Order.</b> Copies and fills are done when they return. They wait for the work of the default stream and, on a
+ * CUDA device, of blocking streams. They do not wait for work on other streams, such as {@link CudaStream#nonBlocking}:
+ * synchronize with such a stream before reading elements that it writes or writing elements that it reads. Copies whose
+ * name ends in {@code Async} are work in a stream. Closing waits for all work on the CUDA device.
  *
  * <p><b>Threads.</b> A buffer may be used by any thread. Closing waits for copies and fills of other threads; several
  * threads may close a buffer. If threads write the same elements at once, the result is undefined.
@@ -137,12 +137,13 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Wraps memory of other code, which must keep it valid until this buffer is closed, and frees it.
+     * Wraps memory of other code. That code must keep the memory valid until this buffer is closed, and frees the
+     * memory.
      *
      * @param <T> the element type
-     * @param device where the memory is
+     * @param device the device of the memory
      * @param type the type of the elements
-     * @param address its address
+     * @param address the address of the memory
      * @param length the number of elements
      * @return the buffer
      * @throws IllegalArgumentException if the length is negative or too large, or if the address is 0, not aligned to
@@ -155,10 +156,10 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
 
     /**
      * As {@link #wrap(Device, ElementType, long, long)} with the memory of a JavaCPP pointer, from its position on. The
-     * buffer keeps the pointer from being garbage-collected, but does not free it.
+     * buffer keeps the pointer from being garbage-collected, but does not free the memory.
      *
      * @param <T> the element type
-     * @param device where the memory is
+     * @param device the device of the memory
      * @param type the type of the elements
      * @param pointer the pointer
      * @param length the number of elements
@@ -236,7 +237,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         return new DeviceBuffer<>(device, type, address + offset * type.sizeInBytes(), length, this, null, null, false);
     }
 
-    /** {@return where the memory is} */
+    /** {@return the device of the memory} */
     public Device device() {
         return device;
     }
@@ -262,14 +263,14 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Returns true if the memory may be registered as a window: NCCL's own memory, or wrapped memory, about which
-     * nothing is known here.
+     * Returns true if the memory may be registered as a window: NCCL's own memory, or wrapped memory, whose allocator
+     * is unknown here.
      */
     boolean canBeWindow() {
         return root.windowMemory || root.free == null;
     }
 
-    /** {@return true if neither this buffer nor a buffer that it is a slice of is closed} */
+    /** {@return true if this buffer is not closed and, for a slice, the buffers that contain it are not closed} */
     public boolean isOpen() {
         for (DeviceBuffer<T> buffer = this; buffer != null; buffer = buffer.parent) {
             if (!buffer.lifetime.isOpen()) {
@@ -377,7 +378,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Sets every element. Done when this returns.
+     * Sets every element. All elements are set when this returns.
      *
      * @param value the value: in range for an integer type (as the unsigned bits for {@link ElementType#UINT64}),
      *     rounded to nearest for a float type
@@ -388,7 +389,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Sets every element. Done when this returns.
+     * Sets every element. All elements are set when this returns.
      *
      * @param value the value, rounded to nearest, ties to even
      * @throws IllegalArgumentException if the elements are integers
@@ -407,10 +408,10 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Copies a whole buffer over this one; both must have the same length. To copy a part, use slices. Done when this
-     * returns.
+     * Copies a whole buffer over this one; both must have the same length. To copy a part, use slices. The copy is done
+     * when this returns.
      *
-     * @param source what to copy, on any device
+     * @param source the buffer to copy, on any device
      * @throws IllegalArgumentException if the lengths or types differ, or if the buffers overlap without being the same
      * @throws IllegalStateException if one of the buffers is closed
      */
@@ -439,7 +440,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
         if (source.type != type) {
             // Possible with raw types; a larger element type would be accessed beyond its memory.
             throw new IllegalArgumentException(
-                    "source and this buffer must have one type of elements: " + source.type + ", " + type);
+                    "source and this buffer must have the same element type: " + source.type + ", " + type);
         }
     }
 
@@ -467,10 +468,10 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
 
     /**
      * Copies the remaining elements of a NIO buffer to the beginning of this buffer, and sets the NIO buffer's position
-     * to its limit. Done when this returns.
+     * to its limit. The copy is done when this returns.
      *
      * @param source a buffer of the element type's Java type, in any byte order, or a {@link ByteBuffer} of whole
-     *     elements in the device's layout, whatever its byte order
+     *     elements in the device's layout, in any byte order
      * @throws IllegalArgumentException if the NIO buffer has another type, or its bytes are not whole elements
      * @throws IndexOutOfBoundsException if the NIO buffer has more remaining elements than this buffer
      */
@@ -494,7 +495,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
 
     /**
      * Copies the beginning of this buffer to the remaining elements of a NIO buffer, and sets the NIO buffer's position
-     * to its limit. Done when this returns.
+     * to its limit. The copy is done when this returns.
      *
      * @param target a buffer as for {@link #copyFrom(Buffer)}
      * @throws IllegalArgumentException if the NIO buffer has another type, or its bytes are not whole elements
@@ -525,8 +526,8 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
 
     /**
      * Copies a whole array to the beginning of this buffer: the values of a float type of 8, 16 or 32 bits, rounded to
-     * nearest, ties to even, if the type has 8 or 16 bits. Done when this returns. For a part of an array, or another
-     * part of this buffer, use {@link #copyFrom(Buffer, long)} or {@link #slice}.
+     * nearest, ties to even, if the type has 8 or 16 bits. The copy is done when this returns. For a part of an array,
+     * or another part of this buffer, use {@link #copyFrom(Buffer, long)} or {@link #slice}.
      *
      * @param source the array
      * @throws IllegalArgumentException if elements of this type are not those of the array in Java
@@ -590,9 +591,9 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Copies the beginning of this buffer to a whole array: the values of a float type of 8, 16 or 32 bits. Done when
-     * this returns. For a part of an array, or another part of this buffer, use {@link #copyTo(Buffer, long)} or {@link
-     * #slice}.
+     * Copies the beginning of this buffer to a whole array: the values of a float type of 8, 16 or 32 bits. The copy is
+     * done when this returns. For a part of an array, or another part of this buffer, use {@link #copyTo(Buffer, long)}
+     * or {@link #slice}.
      *
      * @param target the array
      * @throws IllegalArgumentException if elements of this type are not those of the array in Java
@@ -659,18 +660,18 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * Copies a whole buffer over this one, in stream order, and returns at once. Both must have the same length; to
      * copy a part, use slices.
      *
-     * <p>The copy reads what the source holds when the earlier work of the stream is done. Until the copy is done,
-     * neither buffer may be written, nor this buffer read. Closing the buffers earlier is allowed: their memory is then
-     * freed later. If host memory takes part, CUDA may wait, unless the memory is {@linkplain Device#allocatePinned
-     * page-locked}.
+     * <p>The copy reads the elements that the source has when the earlier work of the stream is done. Until the copy is
+     * done, neither buffer may be written, and this buffer may not be read. The buffers may be closed earlier: their
+     * memory is freed later then. If one of the buffers is in host memory, CUDA may wait, unless the memory is
+     * {@linkplain Device#allocatePinned page-locked}.
      *
-     * @param source what to copy, on any device
-     * @param stream a stream of this buffer's device or the source's; of a CUDA device, if one of the buffers is on one
+     * @param source the buffer to copy, on any device
+     * @param stream a stream of this buffer's device or of the source's; of a CUDA device, if one of the buffers is on
+     *     a CUDA device
      * @throws IllegalArgumentException if the lengths differ, if the buffers overlap without being the same, or if the
      *     stream belongs to another device
      * @throws IllegalStateException if one of the buffers or the stream is closed
-     * @throws CudaException if CUDA can't take the copy; an error of the copy itself comes when the stream is waited
-     *     for
+     * @throws CudaException if CUDA can't take the copy; waiting for the stream throws errors of the copy itself
      * @see <a href="https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html">cudaMemcpyAsync</a>
      */
     public void copyFromAsync(DeviceBuffer<T> source, CudaStream stream) {
@@ -700,18 +701,17 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * Copies the remaining elements of a direct NIO buffer to the beginning of this buffer, in stream order, sets the
      * NIO buffer's position to its limit, and returns at once.
      *
-     * <p>The source must not be written until the copy is done; it is kept from being garbage-collected until then. Its
-     * memory is not page-locked, so CUDA may wait; use {@link Device#allocatePinned} to avoid that.
+     * <p>The source must not be written until the copy is done; until then, it is not garbage-collected. Its memory is
+     * not page-locked, so CUDA may wait; use {@link Device#allocatePinned} to avoid that.
      *
      * @param source a direct buffer of the element type's Java type, in the machine's byte order, or a direct {@link
-     *     ByteBuffer} of whole elements in the device's layout, whatever its byte order
+     *     ByteBuffer} of whole elements in the device's layout, in any byte order
      * @param stream a stream of this buffer's device
      * @throws IllegalArgumentException if the buffer is not direct, has another type or byte order, or has numbers that
      *     must be converted, or its bytes are not whole elements, or if the stream is of another device
      * @throws IndexOutOfBoundsException if the NIO buffer has more remaining elements than this buffer
      * @throws IllegalStateException if this buffer or the stream is closed
-     * @throws CudaException if CUDA can't take the copy; an error of the copy itself comes when the stream is waited
-     *     for
+     * @throws CudaException if CUDA can't take the copy; waiting for the stream throws errors of the copy itself
      */
     public void copyFromAsync(Buffer source, CudaStream stream) {
         Objects.requireNonNull(source, "source");
@@ -731,8 +731,7 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
      * @throws IndexOutOfBoundsException if the NIO buffer has more remaining elements than this buffer
      * @throws ReadOnlyBufferException if the NIO buffer is read-only
      * @throws IllegalStateException if this buffer or the stream is closed
-     * @throws CudaException if CUDA can't take the copy; an error of the copy itself comes when the stream is waited
-     *     for
+     * @throws CudaException if CUDA can't take the copy; waiting for the stream throws errors of the copy itself
      */
     public void copyToAsync(Buffer target, CudaStream stream) {
         Objects.requireNonNull(target, "target");
@@ -776,11 +775,11 @@ public final class DeviceBuffer<T extends Element> implements AutoCloseable {
     }
 
     /**
-     * Closes this buffer and its slices. If this buffer owns the memory, frees it: now, after all work on the CUDA
-     * device, or later, if an asynchronous operation of this package still uses it. Waits for copies of other threads.
-     * Does nothing if the buffer is closed already.
+     * Closes this buffer and its slices. If this buffer owns the memory, frees the memory: at once, after all work on
+     * the CUDA device, or later, if an asynchronous operation of this package still uses the memory. Waits for copies
+     * of other threads. Does nothing if the buffer is closed already.
      *
-     * @throws CudaException if CUDA reports an error, possibly of earlier work; the buffer is closed all the same
+     * @throws CudaException if CUDA reports an error, possibly of earlier work; the buffer is closed nevertheless
      */
     @Override
     public void close() {

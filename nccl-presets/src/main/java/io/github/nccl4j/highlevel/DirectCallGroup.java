@@ -6,8 +6,8 @@ import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.internal.threads.Gate;
 
 /**
- * Makes the calls at once, in a native group of their own: no other call can come between that would have to be undone.
- * Costs no more than the calls themselves. Each communicator has one instance; its user holds the gate.
+ * Makes the calls at once, in a native group of their own. No other call can be made in between, so none must be
+ * undone. Costs no more than the calls themselves. Each communicator has one instance; its user holds the gate.
  */
 final class DirectCallGroup extends CallGroup {
     private final Gate gate;

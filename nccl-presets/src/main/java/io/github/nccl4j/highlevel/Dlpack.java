@@ -10,8 +10,8 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * DLPack's structs, with which tensor libraries share memory without copying it: the address of a {@code
- * DLManagedTensorVersioned} or a {@code DLManagedTensor}.
+ * DLPack's structs, by which tensor libraries share memory without copying it. A tensor is passed as the address of a
+ * {@code DLManagedTensorVersioned} or a {@code DLManagedTensor}.
  *
  * <pre>{@code
  * long tensor = Dlpack.VERSIONED.export(buffer); // to another library, which calls its deleter in the end
@@ -22,11 +22,11 @@ import java.util.Objects;
  * }</pre>
  *
  * <p><b>Ownership.</b> A struct has one owner, which calls its deleter once. {@link #export} gives the struct to the
- * caller, which passes it to a consumer or calls {@link #delete}. The buffer's memory is kept until then, also if the
- * buffer is closed; a later call that allocates, closes or exports frees it. {@link #take} takes ownership, and closing
- * the buffer calls the deleter; if {@link #take} fails, the caller still owns the struct.
+ * caller, which passes it to a consumer or calls {@link #delete}. Until the deleter is called, the buffer's memory is
+ * kept, even if the buffer is closed; a later call that allocates, closes or exports frees the memory. {@link #take}
+ * takes ownership, and closing the buffer calls the deleter. If {@link #take} fails, the caller still owns the struct.
  *
- * <p><b>Order.</b> DLPack does not define streams here: synchronize before passing a buffer on and after taking one.
+ * <p><b>Order.</b> DLPack's structs name no stream: synchronize before exporting a buffer and after taking a tensor.
  *
  * <p>Instances are immutable. All methods may be called from any thread.
  *

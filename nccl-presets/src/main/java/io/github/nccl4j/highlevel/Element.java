@@ -1,11 +1,11 @@
 package io.github.nccl4j.highlevel;
 
 /**
- * Type of the elements of a {@link DeviceBuffer}, for the compiler: a method with two buffers of one {@code T} can't be
- * called with a buffer of {@code Float32} and one of {@code Float16}. The types have no instances; the constants of
- * {@link ElementType} represent them at run time.
+ * The type of the elements of a {@link DeviceBuffer}, for the compiler: a method with two buffers of one {@code T}
+ * can't be called with a buffer of {@code Float32} and one of {@code Float16}. The types have no instances; the
+ * constants of {@link ElementType} represent them at run time.
  *
- * <p>As there are no instances, there is no thread rule.
+ * <p>Without instances, the types need no thread rule.
  *
  * @since 0.1
  */

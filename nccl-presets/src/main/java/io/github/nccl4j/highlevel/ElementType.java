@@ -16,7 +16,7 @@ import io.github.nccl4j.internal.memory.SmallFloatFormat;
 import java.util.List;
 
 /**
- * Element type: one of NCCL's twelve data types, with a Java type for type checks by the compiler.
+ * An element type: one of NCCL's twelve data types, with a Java type for type checks by the compiler.
  *
  * <pre>{@code
  * DeviceBuffer<Float32> gradients = device.allocate(ElementType.FLOAT32, 1024);

@@ -9,7 +9,7 @@ import java.util.List;
 
 /**
  * Small device memory for a communicator's own exchanges. It is kept until the communicator is closed, because
- * allocating and freeing wait for the device, and so, in a process with several ranks, possibly for each other.
+ * allocating and freeing wait for the device. With several ranks in a process, these waits could depend on each other.
  */
 final class ExchangeBuffers {
     private final Device device;

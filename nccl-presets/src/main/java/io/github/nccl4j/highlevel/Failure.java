@@ -10,10 +10,10 @@ import java.util.List;
  * @param operation the C function
  * @param description the call with its arguments: "ncclSend of 1024 float32 to rank 3"
  * @param limit the timeout that was exceeded, or null
- * @param rank the rank that called it, or -1
+ * @param rank the rank that made the call, or -1
  * @param communicatorName the communicator's name, or empty
  * @param libraryPath the path of the library
- * @param versionCode what {@code ncclGetVersion} writes
+ * @param versionCode the code from {@code ncclGetVersion}
  * @param library the library in words
  * @param lastError NCCL's text, or empty
  * @param warnings the last lines of NCCL's log

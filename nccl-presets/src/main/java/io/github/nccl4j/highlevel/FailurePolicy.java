@@ -3,11 +3,11 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.library.NcclException;
 
 /**
- * Policy for failures: called when an operation has failed or timed out, before the exception is thrown. Errors that
- * only report a wrong call are not failures; the communicator stays usable.
+ * A policy for failures. It is called when an operation has failed or timed out, before the exception is thrown. Errors
+ * that only report a wrong call are not failures; the communicator stays usable.
  *
- * <p>Called in the thread that detected the failure, which may be any thread, once per failure; several threads may
- * call it at the same time.
+ * <p><b>Threads.</b> The thread that detected the failure calls the policy once per failure. It may be any thread, and
+ * several threads may call the policy at the same time.
  *
  * @since 0.1
  */

@@ -4,7 +4,7 @@ import io.github.nccl4j.library.SystemText;
 import java.time.Duration;
 import java.util.List;
 
-/** Builder of the exceptions for failed calls: the only place that puts a {@link Failure} together. */
+/** Builder of the exceptions for failed calls; the only code that creates a {@link Failure}. */
 final class FailureReport {
     private final String function;
     private final NcclLibrary library;
@@ -33,7 +33,7 @@ final class FailureReport {
         return this;
     }
 
-    /** Sets the rank that called it, or -1, and the name of the communicator, or empty. */
+    /** Sets the rank that made the call, or -1, and the name of the communicator, or empty. */
     FailureReport at(int rank, String communicatorName) {
         this.rank = rank;
         this.communicatorName = communicatorName;

@@ -43,7 +43,7 @@ final class Failures {
     /** True once the flight recorder was asked to write its file. */
     private final AtomicBoolean dumped = new AtomicBoolean();
 
-    /** Why the watchdog ended a call of another thread, which then gets an error from NCCL; else null. */
+    /** The reason why the watchdog ended a call of another thread, which then gets an error from NCCL; else null. */
     private volatile Abandonment ending;
 
     /** Number of failures that may leave work on the device forever. Guarded by the core, as its state is. */
@@ -132,7 +132,7 @@ final class Failures {
         return failure;
     }
 
-    /** Returns the exception for a call for which the caller has stopped to wait, after the policy was called. */
+    /** Returns the exception for a call that the caller has stopped waiting for, after the policy was called. */
     NcclException abandoned(Abandonment reason, String function) {
         return abandoned(reason, function, function);
     }
@@ -265,13 +265,13 @@ final class Failures {
         RuntimeException failure = failed(
                 result,
                 "ncclCommGetAsyncError",
-                last.sequence() == 0 ? "the communicator, before any operation," : "what follows " + last.describe());
+                last.sequence() == 0 ? "the communicator, before any operation," : "the work after " + last.describe());
         if (failure instanceof NcclException) {
             logUnobserved(failure);
         }
     }
 
-    /** Reports lost ranks of which no thread will learn, because none waits. */
+    /** Reports lost ranks while no thread waits, which would get an exception. */
     void reportLostRank() {
         synchronized (this) {
             if (reported) {
@@ -282,7 +282,7 @@ final class Failures {
         OperationLog.Entry last = core.operationLog().last();
         NcclException failure = remote(
                 last.sequence() == 0 ? "ncclCommGetAsyncError" : last.function(),
-                last.sequence() == 0 ? "the communicator, before any operation," : "what follows " + last.describe());
+                last.sequence() == 0 ? "the communicator, before any operation," : "the work after " + last.describe());
         markStalled();
         report(failure);
         logUnobserved(failure);
@@ -353,7 +353,7 @@ final class Failures {
                 .timedOut(limit);
     }
 
-    /** Returns what NCCL itself reports, if the program opted in. The host engine has no RAS service. */
+    /** Returns the report of NCCL's RAS service, if the program opted in. The host engine has no RAS service. */
     private String ras() {
         return core.library().engine() == Engine.HOST
                 ? ""

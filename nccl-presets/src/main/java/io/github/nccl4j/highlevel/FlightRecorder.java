@@ -23,28 +23,28 @@ import java.util.Set;
 import java.util.WeakHashMap;
 
 /**
- * Recorder of a communicator's last operations, for diagnosing a failure or a hang: the operations that were passed to
- * NCCL, with their times, and whether they were observed as done.
+ * The record of a communicator's last operations, for diagnosing a failure or a hang. It contains the operations that
+ * were passed to NCCL, with the times of their calls and of their observed completion.
  *
  * <pre>{@code
  * System.err.println(communicator.flightRecorder().toJson());
  * }</pre>
  *
- * <p>If all ranks call the same operations, a collective has the same sequence number at all ranks. The first number at
+ * <p>If all ranks call the same operations, a collective has the same sequence number on all ranks. The first number at
  * which the records of two ranks differ shows where they diverged. The {@code id} of a communicator is the same in the
  * records of all ranks. The command {@code nccl4j analyze} compares the files of all ranks and names the rank that
  * differs.
  *
- * <p><b>Times.</b> Reading a clock would cost more than the rest of the recording. So an operation gets the time of a
- * clock that the {@linkplain CommunicatorBuilder#watchdog watchdog} sets, every 10 ms while operations are called, else
- * every 100 ms; without a watchdog there are no times. An operation counts as done once later {@link Work} of its
- * stream was observed as done, by a waiting thread or by the watchdog. An operation that was not observed as done may
- * be done all the same.
+ * <p><b>Times.</b> Reading a clock would cost more than the rest of the recording. Therefore an operation gets the time
+ * of a clock that the {@linkplain CommunicatorBuilder#watchdog watchdog} sets, every 10 ms while operations are called,
+ * else every 100 ms; without a watchdog, operations have no times. An operation counts as done once later {@link Work}
+ * of its stream was observed as done, by a waiting thread or by the watchdog. An operation that was not observed as
+ * done may be done nevertheless.
  *
  * <p><b>On failure.</b> The message of an exception ends with the last operations. If the property {@code
  * nccl4j.recorder.dump} or the environment variable {@code NCCL4J_RECORDER_DUMP} names a folder, the first failure of
- * each communicator writes all recorded operations to a file there, and the message names the file. The other
- * communicators of the process, of which one may be the cause, are written, too.
+ * each communicator writes all recorded operations to a file there, and the message names the file. The records of the
+ * process's other communicators are written, too, because one of them may be the cause.
  *
  * <p><b>JDK Flight Recorder</b>, if the runtime has it and a recording is active, gets the events {@code
  * nccl4j.Operation}, {@code nccl4j.Group}, {@code nccl4j.Wait}, {@code nccl4j.Creation} and {@code nccl4j.Failure}.
@@ -77,18 +77,18 @@ public final class FlightRecorder {
     }
 
     /**
-     * An operation that was recorded.
+     * A recorded operation.
      *
-     * @param sequence its number in the communicator, from 1
-     * @param group the number of the group that it was launched in, from 1; empty if it was not in a group
+     * @param sequence the number of the operation in the communicator, from 1
+     * @param group the number of the group that launched the operation, from 1; empty if it was in no group
      * @param function the C function
-     * @param count the number of elements; for {@code ncclWaitSignal}, of signals
+     * @param count the number of elements; for {@code ncclWaitSignal}, the number of signals
      * @param type the type of the elements; empty if the operation has none
      * @param op the operator; empty if the operation has none
      * @param peer the root or the other rank; empty if the operation has none
      * @param stream the handle of the stream
-     * @param enqueued when it was called, rounded down; empty without a watchdog
-     * @param done when it was observed as done; empty if it was not
+     * @param enqueued the time of the call, rounded down; empty without a watchdog
+     * @param done the time at which the operation was observed as done; empty if it was not
      */
     public record Operation(
             long sequence,
@@ -195,7 +195,7 @@ public final class FlightRecorder {
     }
 
     /**
-     * Writes the records of all communicators of this process that have not ended, for example when the program hangs.
+     * Writes the records of all communicators of this process that have not ended; for a program that hangs.
      *
      * @param folder the folder; created if it does not exist
      * @return the files, named {@code nccl4j-<process>-<id>-rank<rank>.json}
@@ -249,7 +249,7 @@ public final class FlightRecorder {
             if (entry.enqueued() != 0) {
                 text.append(", called ").append(seconds(now - entry.enqueued())).append(" ago");
             }
-            text.append(entry.done() == 0 ? ", not seen done" : ", done");
+            text.append(entry.done() == 0 ? ", not observed as done" : ", done");
         }
         return text.toString();
     }

@@ -5,8 +5,8 @@ import java.time.Duration;
 import java.util.Objects;
 
 /**
- * Group of operations that NCCL launches together: sends and receives that wait for each other, several collectives for
- * the price of one launch, or operations of several communicators of one thread.
+ * A group of operations that NCCL launches together: sends and receives that wait for each other, several collectives
+ * at the cost of one launch, or operations of several communicators of one thread.
  *
  * <pre>{@code
  * try (Group group = Group.open()) {
@@ -20,18 +20,19 @@ import java.util.Objects;
  *
  * <p><b>All or nothing.</b> Between {@link #open} and {@link #launch}, operations of this thread are checked and
  * stored. If the group is closed without being launched, for example because of an exception, none of its operations is
- * launched, and NCCL stays usable. Buffers, streams and operators that are closed before the launch are kept until
- * then.
+ * launched, and NCCL stays usable. Buffers, streams and operators that are closed before the launch are kept until the
+ * launch.
  *
  * <p><b>Order.</b> Operations of one group may run at the same time, even in one stream. An operation must not read or
- * write what another operation of the group writes.
+ * write memory that another operation of the group writes.
  *
  * <p><b>Nesting.</b> A group may be opened within another. Launching the inner group adds its operations to the outer
- * one; closing it without a launch drops only its own operations. NCCL is called when the outermost group is launched.
+ * one; closing the inner group without a launch drops only its own operations. NCCL is called when the outermost group
+ * is launched.
  *
- * <p><b>Results.</b> Communicators and windows that are created within a group are pending until it has been launched.
- * {@link #launch} throws the errors that NCCL finds. A communicator with operations in the group allows no other calls
- * until the group has ended.
+ * <p><b>Results.</b> Communicators and windows that are created within a group are pending until the group has been
+ * launched. {@link #launch} throws the errors that NCCL finds. A communicator with operations in the group allows no
+ * other calls until the group has ended.
  *
  * <p><b>Threads.</b> A group belongs to the thread that opened it; a call in another thread throws {@link
  * IllegalStateException}. The thread may be virtual, within the limits that {@link Communicator} has for GPUs.
@@ -59,7 +60,7 @@ public final class Group implements AutoCloseable {
     }
 
     /**
-     * Runs a piece of code and launches its operations together. As {@link #open}, the code, and {@link #launch}.
+     * Opens a group, runs a piece of code, and launches the group.
      *
      * @param body the code; if it throws, none of its operations is launched
      * @throws NcclResultException as {@link #launch()}

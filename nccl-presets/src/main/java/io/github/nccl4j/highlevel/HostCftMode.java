@@ -3,7 +3,7 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * Whether the host can query the endpoints of NVIDIA's compute fabric (CFT). Without a mode, NCCL decides.
+ * Modes of the host's access to the endpoints of NVIDIA's compute fabric (CFT). Without a mode, NCCL decides.
  *
  * <p>Constants are immutable and may be used in any thread.
  *

@@ -61,7 +61,7 @@ final class HostStreams {
         }
     }
 
-    /** Waits for the thread's default stream, before copies that must see its work. */
+    /** Waits for the thread's default stream, before copies of its results. */
     static void synchronizeDefault() {
         synchronizeStream(0);
     }
@@ -129,7 +129,7 @@ final class HostStreams {
 
     /** Frees memory now, or when the work that may use it is done. */
     static void free(Pointer memory) {
-        // Needed without streams as well: a non-blocking communicator works in the background.
+        // Also needed without streams: a non-blocking communicator works in the background.
         if (hostEngine || NativeLibrary.isLoaded() && isAvailable()) {
             Status.check(HostEngine.free(memory.address()), "nccl4jHostFree");
         } else {

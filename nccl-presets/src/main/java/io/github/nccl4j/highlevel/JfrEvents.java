@@ -20,7 +20,7 @@ final class JfrEvents {
     @Category("nccl4j")
     abstract static class CommunicatorEvent extends Event {
         @Label("Communicator")
-        @Description("Its name, or what all of its ranks know it by")
+        @Description("The name, or the identity that is the same on all ranks")
         String communicator;
 
         @Label("Rank")

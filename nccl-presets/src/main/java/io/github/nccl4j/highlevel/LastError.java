@@ -5,9 +5,9 @@ import io.github.nccl4j.library.Engine;
 import java.util.List;
 
 /**
- * Last-error text of the library, as far as it belongs to a failure. NCCL has one text for the whole process, writes it
- * with every warning and never clears it. So a text is not quoted if it existed before the failed call began, or if a
- * failure of another communicator has quoted it.
+ * The last-error text of the library, if the text belongs to a failure. NCCL has one text for the whole process, writes
+ * it with every warning and never clears it. Therefore a text is not quoted if it existed before the failed call began,
+ * or if a failure of another communicator has quoted it.
  *
  * <p>All methods may be called from any thread.
  */
@@ -75,7 +75,7 @@ final class LastError {
      *
      * @param now the current text
      * @param time the current time, in milliseconds since 1970
-     * @param began when the failed call began, in milliseconds since 1970
+     * @param began the start of the failed call, in milliseconds since 1970
      * @param of the communicator's handle, or 0
      * @param failed the call that returned an error, and the error; null if none did. If the same call fails again in
      *     the same way, its text cannot be told from the previous one and is quoted again.

@@ -22,8 +22,9 @@ import java.util.function.LongToIntFunction;
 import org.bytedeco.javacpp.Loader;
 
 /**
- * The native calls of a communicator except its operations: calls that may wait for other ranks, up to the deadline;
- * their results, at once or from the asynchronous error; and the library's messages about failures.
+ * The native calls of a communicator except its operations. They may wait for other ranks, up to the deadline; the
+ * results are returned at once or come from the asynchronous error. Also collects the library's messages about
+ * failures.
  */
 final class NativeCalls {
     private final CommunicatorCore core;
@@ -173,7 +174,7 @@ final class NativeCalls {
         return core.peers().count() > tolerated;
     }
 
-    /** Lets later calls continue although ranks are lost: a shrink leaves them out. */
+    /** Lets later calls continue although ranks are lost: a shrink excludes these ranks. */
     void tolerateLostRanks() {
         tolerated = core.peers().count();
     }

@@ -88,8 +88,8 @@ public final class NcclEncryption {
     private NcclEncryption() {}
 
     /**
-     * Returns whether the library of this process can encrypt its connections. Loads the library and reads about a
-     * megabyte of its file. Calls no function of NCCL for encryption.
+     * Returns the support of this process's library for encryption. Loads the library and reads about a megabyte of its
+     * file. Calls no function of NCCL for encryption.
      *
      * @return the state of the support
      * @throws NcclLibraryException if no library can be loaded
@@ -118,8 +118,8 @@ public final class NcclEncryption {
     }
 
     /**
-     * Encrypts all future connections of this process. Not collective, but all processes of a job must call it with
-     * the same key: a connection between a process with a key and a process without fails.
+     * Encrypts all future connections of this process. Not collective, but all processes of a job must pass the same
+     * key: a connection between a process with a key and a process without a key fails.
      *
      * <p>NCCL loads OpenSSL 3 ({@code libssl.so.3}, {@code libcrypto.so.3}) at the first connection. Without OpenSSL
      * 3, the creation of a communicator fails.

@@ -4,7 +4,7 @@ import io.github.nccl4j.library.NcclException;
 
 /**
  * Thrown if a thread was interrupted while it waited for other ranks or for work on the device. The communicator was
- * aborted; how far the call got on the other ranks is unknown. The thread's interrupt status is set.
+ * aborted; the progress of the call on the other ranks is unknown. The thread's interrupt status is set.
  *
  * <p>Instances are immutable and may be used in any thread.
  *

@@ -154,7 +154,7 @@ public final class NcclLibrary {
     }
 
     /**
-     * Returns whether the library of this process is loaded. Loads nothing.
+     * Returns true if the library of this process is loaded. Loads nothing.
      *
      * @return true if the choice of the library is final
      */
@@ -239,7 +239,7 @@ public final class NcclLibrary {
     }
 
     /**
-     * Returns whether several ranks of a communicator may share a GPU: with NCCL 2.30.3 and newer, if the environment
+     * Returns true if several ranks of a communicator may share a GPU: with NCCL 2.30.3 and newer, if the environment
      * variable {@code NCCL_MULTI_RANK_GPU_ENABLE} is a number other than 0.
      *
      * @return true if NCCL creates such communicators; false on the host engine, which has no GPUs
@@ -249,7 +249,7 @@ public final class NcclLibrary {
     }
 
     /**
-     * Returns whether the library has a function.
+     * Returns true if the library has a function.
      *
      * @param function a C name, such as "ncclCommGrow"
      * @return true if the function can be called

@@ -20,10 +20,10 @@ import java.util.Objects;
 import java.util.Optional;
 
 /**
- * NCCL's own log, forwarded to the {@link System.Logger} named {@value #LOGGER}, with rank and communicator where they
- * are known. While it is forwarded, exceptions carry the last warnings: {@link NcclResultException#warnings()}. Off by
- * default; enabled by {@link #start}, {@code -Dnccl4j.log=WARN} ({@code INFO}, {@code TRACE}) or the variable {@code
- * NCCL4J_LOG}.
+ * Forwards NCCL's own log to the {@link System.Logger} named {@value #LOGGER}, with rank and communicator if they are
+ * known. While the log is forwarded, exceptions carry the last warnings: {@link NcclResultException#warnings()}.
+ * Forwarding is off by default; it is started by {@link #start}, {@code -Dnccl4j.log=WARN} ({@code INFO}, {@code
+ * TRACE}) or the variable {@code NCCL4J_LOG}.
  *
  * <pre>{@code
  * NcclLog.start(NcclLog.Level.WARN); // before anything else that uses NCCL
@@ -35,10 +35,10 @@ import java.util.Optional;
  * }
  * }</pre>
  *
- * <p>NCCL writes to a file in the temporary folder. A thread of this class reads the file, and it is deleted when the
+ * <p>NCCL writes to a file in the temporary folder. A thread of this class reads the file. The file is deleted when the
  * process ends; a process that crashes leaves it behind. NCCL never waits for a logger: lines that a slow logger has
- * not taken stay in the file. At level {@code WARN} that is a few lines; {@code INFO} and {@code TRACE} write for as
- * long as the process lives.
+ * not taken stay in the file. Level {@code WARN} writes a few lines; {@code INFO} and {@code TRACE} write as long as
+ * the process lives.
  *
  * <p>Settings in the environment take precedence. If {@code NCCL_DEBUG} is set, it determines the level; if {@code
  * NCCL_DEBUG_FILE} is set, the lines are written to and read from that file. VCCL prints some lines to standard output
@@ -90,18 +90,18 @@ public final class NcclLog {
     /**
      * A line of the log.
      *
-     * @param level its level
-     * @param thread the operating system's id of the thread that wrote it; -1 if unknown
+     * @param level the level of the line
+     * @param thread the operating system's id of the thread that wrote the line; -1 if unknown
      * @param device the CUDA device of that thread; -1 if unknown
      * @param place the position in NCCL's sources, such as "init.cc:411"; empty if unknown
      * @param text the message
-     * @param rank the rank that the line is about; -1 if unknown
-     * @param communicator the name of its communicator; empty if it has none or is unknown
+     * @param rank the rank to which the line applies; -1 if unknown
+     * @param communicator the name of the communicator; empty if it has no name or is unknown
      */
     public record Line(Level level, long thread, int device, String place, String text, int rank, String communicator) {
 
         /**
-         * Returns the line as it is logged: {@code "rank 3 of communicator 'train': Call to connect failed
+         * Returns the text that is logged, such as {@code "rank 3 of communicator 'train': Call to connect failed
          * (misc/socket.cc:568)"}.
          */
         @Override
@@ -131,9 +131,9 @@ public final class NcclLog {
     }
 
     /**
-     * Makes NCCL write its log and forwards it to the logger from now on. Call it before any other use of NCCL; a later
-     * call needs NCCL 2.24.3 or newer, which can read its settings again. A second call with the same level does
-     * nothing.
+     * Makes NCCL write its log, and forwards the log to the logger from now on. Call this method before any other use
+     * of NCCL; a later call needs NCCL 2.24.3 or newer, which can read its settings again. A second call with the same
+     * level does nothing.
      *
      * @param level the amount of the log
      * @throws IllegalStateException if the log was started with another level, or if an older library is loaded already
@@ -186,8 +186,8 @@ public final class NcclLog {
     }
 
     /**
-     * Returns NCCL's last warnings in this process, oldest first, at most {@value #KEPT_WARNINGS}. Includes all that
-     * NCCL wrote before the call.
+     * Returns NCCL's last warnings in this process, oldest first, at most {@value #KEPT_WARNINGS}. Includes all
+     * warnings that NCCL wrote before the call.
      *
      * @return the warnings; empty if the log was not started
      */
@@ -208,7 +208,7 @@ public final class NcclLog {
      * @param rank the rank, or -1
      * @param name the communicator's name
      * @param handle the communicator's handle, or 0
-     * @param began when the failed call began, in milliseconds since 1970
+     * @param began the start of the failed call, in milliseconds since 1970
      */
     static List<Line> warningsOf(int rank, String name, long handle, long began) {
         NcclLog log;

@@ -7,9 +7,9 @@ import java.util.List;
  * Thrown if another rank has ended or cannot be reached. This rank is intact: it can abort the communicator and
  * continue with a new one without the lost rank.
  *
- * <p>NCCL reports the loss, which it does not over NVLink and shared memory, or the store at which the ranks met, at
- * once and for every transport. The store's report names the rank, the address and the id of its process, and how its
- * loss was noticed:
+ * <p>The loss is reported by NCCL or by the store at which the ranks met. NCCL reports no loss over NVLink and shared
+ * memory; the store reports a loss at once and for every transport. The store's report names the rank, the address and
+ * the id of its process, and the reason why the rank counts as lost:
  *
  * <pre>
  * The store reports: rank 2 (10.0.0.7, process 4711) is lost: its connection to the store has ended

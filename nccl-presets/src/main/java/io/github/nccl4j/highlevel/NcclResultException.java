@@ -93,7 +93,7 @@ public sealed class NcclResultException extends NcclException
     /**
      * Returns the name of the communicator.
      *
-     * @return the name; empty if it has none or the function belongs to no communicator
+     * @return the name; empty if the communicator has no name or the function belongs to no communicator
      */
     public String communicatorName() {
         return communicatorName;
@@ -102,7 +102,7 @@ public sealed class NcclResultException extends NcclException
     /**
      * Returns the library that returned the error.
      *
-     * @return its path
+     * @return the path of the library
      */
     public Path libraryPath() {
         return SystemText.path(libraryPath);
@@ -111,15 +111,15 @@ public sealed class NcclResultException extends NcclException
     /**
      * Returns the release of the library.
      *
-     * @return its version
+     * @return the version of the library
      */
     public Version libraryVersion() {
         return Version.of(versionCode);
     }
 
     /**
-     * Returns NCCL's last-error text if it was written since the call or the operation began. NCCL has one text per
-     * process, so with several threads it may belong to another call.
+     * Returns NCCL's last-error text if NCCL wrote it after the call or the operation began. NCCL has one text per
+     * process; with several threads, the text may belong to another call.
      *
      * @return NCCL's text; empty if there is none, or only an older one
      */

@@ -4,8 +4,8 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Thrown if an operation did not finish within its time limit. It may still be running, and a late rank may still join:
- * abort the communicator before reusing its buffers.
+ * Thrown if an operation did not finish within its time limit. The operation may still be running, and a late rank may
+ * still join: abort the communicator before reusing its buffers.
  *
  * <p>Instances are immutable.
  *
@@ -23,12 +23,12 @@ public final class NcclTimeoutException extends NcclResultException {
     }
 
     /**
-     * Returns the ranks that did not answer within 1 s when this rank asked all ranks at its deadline: they are
-     * stopped, lost, or have dropped the communicator. The message gives the status of the ranks that answered, if it
-     * differs from this rank's.
+     * Returns the ranks that did not answer within 1 s when this rank asked all ranks at its deadline: these ranks are
+     * stopped, lost, or have dropped the communicator. The message gives the status of each rank that answered, if that
+     * status differs from this rank's.
      *
-     * <p>Ranks can be asked if they met at a {@link io.github.nccl4j.launch.TcpStore} that is still open, as those of
-     * {@link Communicator#fromEnvironment()}.
+     * <p>Ranks can be asked if they met at a {@link io.github.nccl4j.launch.TcpStore} that is still open, as the ranks
+     * of {@link Communicator#fromEnvironment()} do.
      *
      * @return the ranks; empty if all have answered, or if they could not be asked
      */

@@ -1,8 +1,9 @@
 package io.github.nccl4j.highlevel;
 
 /**
- * Thrown if NCCL refused a call because of its arguments, or because it is not allowed at this point: {@link
- * Result#INVALID_ARGUMENT} or {@link Result#INVALID_USAGE}. The program must be corrected; the same call fails again.
+ * Thrown if NCCL refused a call because of its arguments, or because the call is not allowed in the present state:
+ * {@link Result#INVALID_ARGUMENT} or {@link Result#INVALID_USAGE}. The program must be corrected; the same call fails
+ * again.
  *
  * <p>Instances are immutable.
  *

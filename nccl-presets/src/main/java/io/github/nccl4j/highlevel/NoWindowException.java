@@ -6,8 +6,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * Thrown if NCCL created no window, because the communicator has no symmetric memory. NCCL itself continues without a
- * window, and so can the program, except for {@link Communicator#putSignal}. The message names the requirements of
+ * Thrown if NCCL created no window, because the communicator has no symmetric memory. NCCL continues without a window.
+ * The program can continue, too, but can't use {@link Communicator#putSignal}. The message names the requirements of
  * windows.
  *
  * <p>Instances are immutable.
@@ -26,7 +26,7 @@ public final class NoWindowException extends NcclException {
         String settings = Stream.of("NCCL_WIN_ENABLE", "NCCL_CUMEM_ENABLE", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL")
                 .map(name -> name + (environment.containsKey(name) ? "=" + environment.get(name) : " is not set"))
                 .collect(Collectors.joining(", "));
-        return new NoWindowException("ncclCommWindowRegister succeeded, but made no window: " + communicator
+        return new NoWindowException("ncclCommWindowRegister succeeded, but created no window: " + communicator
                 + " has no symmetric memory. It needs"
                 + " cuMem (NCCL_CUMEM_ENABLE not 0, and a driver and a container that allow it), NCCL_WIN_ENABLE not"
                 + " 0, P2P between all its GPUs (NCCL_P2P_DISABLE not 1), and "

@@ -3,8 +3,8 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * Which uses of reductions and multicast in the NVLink switch (NVLS) a communicator disables. Its memory is limited,
- * and is then available to other communicators. Without a mode, NCCL decides.
+ * Modes that disable uses of reductions and multicast in the NVLink switch (NVLS) for a communicator. The memory of the
+ * switch is limited; memory that a communicator does not use is available to others. Without a mode, NCCL decides.
  *
  * <p>Constants are immutable and may be used in any thread.
  *

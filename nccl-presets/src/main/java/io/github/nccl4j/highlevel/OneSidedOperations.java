@@ -42,7 +42,7 @@ final class OneSidedOperations {
             OperationChecks.disjoint(elements.address, bytes, window.buffer().address + offset * size, bytes);
         }
         checks.stream(stream);
-        // NCCL checks the address of 0 elements, too, and the end of a window is in no window.
+        // NCCL checks the address of 0 elements, too, and the address of a window's end is in no window.
         long address = bytes == 0 ? source.buffer().address : elements.address;
         operations.oneSided(
                 OperationKind.PUT_SIGNAL,

@@ -220,7 +220,7 @@ final class OperationChecks {
     private void oneType(DeviceBuffer<?> send, DeviceBuffer<?> recv) {
         if (send.type != recv.type) {
             throw new IllegalArgumentException(
-                    "send and recv must have one type of elements: " + send.type + ", " + recv.type);
+                    "send and recv must have the same element type: " + send.type + ", " + recv.type);
         }
         refuse(send);
         openAndHere(recv);
@@ -266,18 +266,19 @@ final class OperationChecks {
         }
     }
 
-    /** Requires that the operations of a stream can be waited for. */
+    /** Requires that a thread can wait for the operations of a stream. */
     void workOf(CudaStream stream) {
         stream(stream);
         if (Batch.current() != null) {
-            // The batch holds the gate for this thread: entering would succeed, and leaving would end the batch's hold.
+            // The batch holds the gate for this thread: entering would succeed, and leaving would release the batch's
+            // pass.
             throw new IllegalStateException(
                     "the operations of the open group of this thread are in no stream yet: launch"
                             + " the group, then ask " + core + " for its work");
         }
         if (CudaGraph.capturing(stream) != null) {
-            throw new IllegalStateException("what is captured is not done by the stream: launch the graph, then ask "
-                    + core + " for the work in " + stream);
+            throw new IllegalStateException("a captured stream does no work: launch the graph, then ask " + core
+                    + " for the work in " + stream);
         }
     }
 

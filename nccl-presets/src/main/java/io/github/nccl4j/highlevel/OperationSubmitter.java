@@ -13,9 +13,9 @@ import java.lang.ref.Reference;
 import java.util.Objects;
 
 /**
- * The way of all operations of a communicator to NCCL, after the checks: at once on the plain path, otherwise into the
- * thread's open group, or with the buffers held during a call into a capture, on host memory, and while calls are
- * compared or observed.
+ * Passes all operations of a communicator to NCCL, after the checks. On the plain path, NCCL is called at once. With an
+ * open group, the operation is added to the group. In a capture, on host memory, and while calls are compared or
+ * observed, the buffers are held during the call.
  *
  * <p>The plain path passes numbers; the other paths fill an {@link Operation}. For the communicator's thread; the gate
  * refuses other threads.
@@ -31,7 +31,7 @@ final class OperationSubmitter {
     /** Written by the holder of the gate's pass. */
     private final OperationLog log;
 
-    /** The calls that make up one operation, on the plain path. */
+    /** The calls that form one operation, on the plain path. */
     private final DirectCallGroup direct;
 
     /** The present call if it is not on the plain path. Used by the holder of the gate's pass. */

@@ -8,9 +8,9 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.Supplier;
 
 /**
- * Device of a rank that is about to create a communicator. The other ranks need its number long before it is usable,
- * because CUDA takes 0.5 s to start. If the rank has not chosen a device, CUDA is started in a thread of its own; a
- * failure there is repeated, and thrown, in the thread that needs the result.
+ * The device of a rank that is about to create a communicator. The other ranks need the number of the device long
+ * before the device is usable, because CUDA takes 0.5 s to start. If the rank has not chosen a device, a thread of its
+ * own starts CUDA; a failure there is repeated, and thrown, in the thread that needs the result.
  */
 interface OwnDevice {
     int HOST = -1;

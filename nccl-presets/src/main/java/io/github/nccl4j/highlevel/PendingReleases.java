@@ -10,14 +10,14 @@ import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * Resources that work in streams still uses: pins, and objects that the garbage collector must not collect. An event
- * recorded behind the work tells when it is done. Events are checked only in {@link #poll()}, from calls that wait,
- * free or allocate anyway, and now and then from a call that adds a resource.
+ * behind the work shows its completion. Events are checked only in {@link #poll()}, from calls that wait, free or
+ * allocate anyway, and sometimes from a call that adds a resource.
  *
- * <p>To create, query and destroy an event takes CUDA longer than to enqueue a copy. So each stream has two events: the
- * later one is recorded again behind each addition and is queried once the earlier work is done.
+ * <p>Creating, querying and destroying an event takes CUDA longer than enqueuing a copy. Therefore each stream has two
+ * events: the later one is recorded again behind each addition and is queried once the earlier work is done.
  */
 final class PendingReleases {
-    /** Number of additions to a stream, or of bytes of work, after which an addition checks what is done. */
+    /** Number of additions to a stream, or of bytes of work, after which an addition checks for completed work. */
     private static final int ADDITIONS_BETWEEN_POLLS = 16;
 
     private static final long BYTES_BETWEEN_POLLS = 16 << 20;
@@ -114,8 +114,8 @@ final class PendingReleases {
         }
 
         /**
-         * Takes out the resources that are no longer used. Returns true if none is left, and then the queue is removed.
-         * Returns false if another thread is adding.
+         * Takes out the resources that are no longer used. Returns true if none is left, in which case the queue is
+         * removed. Returns false if another thread is adding.
          */
         boolean closeIfIdle(List<Runnable> done) {
             if (!lock.tryLock()) {
@@ -168,8 +168,9 @@ final class PendingReleases {
     private PendingReleases() {}
 
     /**
-     * Releases a resource when all work that is in a stream now is done, or, if the stream is being captured, when the
-     * graph is closed. Releases it in any case, also before an exception. The caller has pinned the stream.
+     * Releases a resource when the present work of a stream is done, or, if the stream is being captured, when the
+     * graph is closed. The resource is released in any case, also before an exception. The caller has pinned the
+     * stream.
      *
      * @param bytes the amount of memory that the work uses
      */
@@ -229,7 +230,7 @@ final class PendingReleases {
         }
     }
 
-    /** Only the code that captures a graph knows how long it lives. */
+    /** Only the code that captures a graph knows the graph's lifetime. */
     private static void keepForGraph(CudaGraph graph, Runnable release) {
         if (graph == null) {
             release.run();
@@ -253,8 +254,8 @@ final class PendingReleases {
     }
 
     /**
-     * Releases the resources that are no longer used. May free memory, and so wait for the device; does nothing during
-     * a capture, which that would end.
+     * Releases the resources that are no longer used. May free memory, and therefore wait for the device. Does nothing
+     * during a capture, which such a wait would end.
      */
     static void poll() {
         Runnable also = alsoPolled;

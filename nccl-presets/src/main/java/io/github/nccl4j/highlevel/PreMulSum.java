@@ -4,7 +4,8 @@ import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.memory.NativeMemory;
 
 /**
- * Sum of elements that are first multiplied by a factor of each rank: weighted averages without a kernel.
+ * An operator that multiplies the elements of each rank by the rank's factor and sums the products: a weighted average
+ * without a kernel.
  *
  * <pre>{@code
  * try (PreMulSum<Float32> mean = communicator.preMulSum(ElementType.FLOAT32, 1.0 / communicator.size())) {
@@ -12,10 +13,10 @@ import io.github.nccl4j.internal.memory.NativeMemory;
  * }
  * }</pre>
  *
- * <p>Usable only with the communicator that created it and with its element type, until it is closed. It may be closed
- * right after an operation was called.
+ * <p>An operator is usable only with the communicator that created it and with its element type, until it is closed. It
+ * may be closed right after the call of an operation.
  *
- * <p><b>Ownership.</b> Closed by its creator, else with the communicator.
+ * <p><b>Ownership.</b> The creator closes the operator, or it is closed with the communicator.
  *
  * <p><b>Threads.</b> As the communicator: one thread at a time.
  *
@@ -92,7 +93,7 @@ public final class PreMulSum<T extends Element> extends ReduceOp implements Auto
         return type;
     }
 
-    /** {@return true if it is not closed} */
+    /** {@return true if the operator is not closed} */
     public boolean isOpen() {
         return resource.isOpen();
     }
@@ -100,8 +101,7 @@ public final class PreMulSum<T extends Element> extends ReduceOp implements Auto
     void check(CommunicatorCore user, DataType elements) {
         resource.check();
         if (user != core) {
-            throw new IllegalArgumentException(
-                    "op must be one of the communicator: " + this + " of " + core + ", not of " + user);
+            throw new IllegalArgumentException("op belongs to " + core + ", not to " + user + ": " + this);
         }
         if (elements != type.dataType()) {
             throw new IllegalArgumentException(
@@ -114,13 +114,13 @@ public final class PreMulSum<T extends Element> extends ReduceOp implements Auto
     }
 
     /**
-     * Destroys the operator. Does nothing if it is closed already.
+     * Destroys the operator. Does nothing if the operator is closed already.
      *
      * <p>C function: {@code ncclRedOpDestroy}, since NCCL 2.11.4.
      *
-     * @throws IllegalStateException if another thread is in the communicator, or the communicator is suspended; the
-     *     operator stays open
-     * @throws NcclResultException if NCCL fails; the operator is closed all the same
+     * @throws IllegalStateException if another thread uses the communicator, or the communicator is suspended; the
+     *     operator stays open then
+     * @throws NcclResultException if NCCL fails; the operator is closed nevertheless
      */
     @Override
     public void close() {

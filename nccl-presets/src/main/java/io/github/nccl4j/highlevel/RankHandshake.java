@@ -15,7 +15,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
 
 /**
- * Handshake of the ranks before they create a communicator: they exchange their library and GPU, so that an impossible
+ * Handshake of the ranks before they create a communicator. They exchange their library and GPU, so that an impossible
  * combination throws instead of hanging, and then the id.
  */
 final class RankHandshake {
@@ -62,7 +62,7 @@ final class RankHandshake {
     }
 
     /**
-     * Checks this rank's device before the rank waits for rank 0, which may come late, or may have failed for the same
+     * Checks this rank's device before the rank waits for rank 0, which may be late, or may have failed for the same
      * reason. Reports a failure to the other ranks if rank 0 can be reached within 5 s.
      */
     static void requireDevice(OwnDevice own, RankInfo self) {
@@ -113,7 +113,7 @@ final class RankHandshake {
         return UniqueId.of(rendezvous.broadcast("id", 0, () -> created.toBytes(), deadline));
     }
 
-    /** Every rank has the same descriptions, and so gets the same result. */
+    /** Every rank has the same descriptions, and therefore gets the same result. */
     private static void requireConsistent(List<byte[]> descriptions) {
         Description first = Description.of(descriptions.get(0), 0);
         Map<String, Integer> owners = new HashMap<>();

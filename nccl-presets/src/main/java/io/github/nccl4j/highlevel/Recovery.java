@@ -16,7 +16,7 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /**
- * Communicator that recovers from the loss of ranks.
+ * A communicator that recovers from the loss of ranks.
  *
  * <pre>{@code
  * try (TcpStore store = TcpStore.open(RankInfo.fromEnvironment());
@@ -77,7 +77,7 @@ public final class Recovery implements AutoCloseable {
     /**
      * Creates the communicator of all ranks of a store. Collective.
      *
-     * @param store where the ranks meet, now and at each recovery; must stay open while the recovery is used
+     * @param store the store of the ranks, used now and by each recovery; must stay open while the recovery is used
      * @param name a name that is unique at this store; the same on all ranks, without a slash
      * @param builder settings for this communicator and its replacements; must not be changed while the recovery is
      *     used
@@ -128,7 +128,7 @@ public final class Recovery implements AutoCloseable {
      * <p>Objects that were created from the old communicator are unusable afterwards. If this throws, for example
      * because another rank was lost meanwhile, all surviving ranks may call it again.
      *
-     * @param patience how long to wait for ranks that may be lost; must exceed the time that the other ranks need to
+     * @param patience the time to wait for ranks that may be lost; must exceed the time that the other ranks need to
      *     notice the failure, which is at most the communicator's {@linkplain CommunicatorBuilder#deadline deadline}
      * @return the new communicator
      * @throws RendezvousException if the other ranks have counted this rank as lost, the store is lost, or this thread is
@@ -143,8 +143,8 @@ public final class Recovery implements AutoCloseable {
         Decision decision = agree(canShrink, limit, patience);
         int self = store.rank();
         if (!decision.survivors.contains(self)) {
-            throw new RendezvousException("rank " + self + " was taken for lost by the others, which are ranks "
-                    + decision.survivors + " now: it has not come within their patience");
+            throw new RendezvousException("rank " + self + " was declared lost by the others, ranks "
+                    + decision.survivors + ": it did not arrive within their patience");
         }
         Communicator old = communicator;
         Communicator made = decision.how.equals(SHRINK) ? shrink(decision.survivors) : null;

@@ -4,10 +4,10 @@ import io.github.nccl4j.global.nccl;
 import java.util.List;
 
 /**
- * Reduction operator, which combines the elements of the ranks.
+ * A reduction operator, which combines the elements of the ranks.
  *
- * <p>Not an enumeration, because NCCL lets programs create operators at run time, as {@link PreMulSum}. Programs cannot
- * extend this class. The constants are immutable and may be used in any thread.
+ * <p>This class is no enumeration, because programs can create operators at run time, such as {@link PreMulSum}.
+ * Programs cannot extend this class. The constants are immutable and may be used in any thread.
  *
  * @see <a href="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html">NCCL: types</a>
  * @since 0.1

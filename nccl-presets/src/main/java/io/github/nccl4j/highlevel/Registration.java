@@ -4,8 +4,8 @@ import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.memory.NativeMemory;
 
 /**
- * Registration of memory that NCCL may use directly in operations of a communicator, instead of copying through its own
- * memory.
+ * A registration of memory. NCCL may use registered memory directly in operations of a communicator, instead of copying
+ * through its own memory.
  *
  * <pre>{@code
  * try (DeviceBuffer<Float32> gradients = device.allocateForWindow(ElementType.FLOAT32, 1 << 20);
@@ -19,8 +19,8 @@ import io.github.nccl4j.internal.memory.NativeMemory;
  * NCCL 2.23.4 to 2.29.2 has a fault: a large collective on registered memory fails if the memory was used by a send or
  * receive before. A warning is logged with these releases.
  *
- * <p><b>Ownership.</b> Closed by its creator, else with the communicator. It keeps the memory of its buffer: the buffer
- * may be closed first; its memory is then freed with the registration.
+ * <p><b>Ownership.</b> The creator closes the registration, or it is closed with the communicator. A registration keeps
+ * the memory of its buffer: if the buffer is closed first, closing the registration frees the memory.
  *
  * <p><b>Threads.</b> As the communicator: one thread at a time.
  *
@@ -77,8 +77,8 @@ public final class Registration implements AutoCloseable {
     }
 
     /**
-     * Returns true if NCCL uses the registration. It does not if registrations are disabled, for example by {@code
-     * NCCL_LOCAL_REGISTER=0}; operations work all the same.
+     * Returns true if NCCL uses the registration. NCCL ignores registrations if they are disabled, for example by
+     * {@code NCCL_LOCAL_REGISTER=0}; operations work nevertheless.
      *
      * @return true if the memory may be used directly
      */
@@ -86,7 +86,7 @@ public final class Registration implements AutoCloseable {
         return handle != 0;
     }
 
-    /** {@return true if it is not closed} */
+    /** {@return true if the registration is not closed} */
     public boolean isOpen() {
         return resource.isOpen();
     }
@@ -94,8 +94,8 @@ public final class Registration implements AutoCloseable {
     /**
      * Returns the handle for native code. It is valid while the registration is open.
      *
-     * @return the handle of {@code ncclCommRegister}; 0 if it is not effective
-     * @throws IllegalStateException if it is closed
+     * @return the handle of {@code ncclCommRegister}; 0 if the registration is not effective
+     * @throws IllegalStateException if the registration is closed
      */
     public long nativeHandle() {
         resource.check();
@@ -103,15 +103,15 @@ public final class Registration implements AutoCloseable {
     }
 
     /**
-     * Ends the registration, and frees the memory of its buffer if that is closed. Does nothing if it is closed
-     * already. Not collective, but waits for all work of a CUDA device.
+     * Ends the registration, and frees the memory of its buffer if the buffer is closed. Does nothing if the
+     * registration is closed already. Not collective, but waits for all work of a CUDA device.
      *
      * <p>C function: {@code ncclCommDeregister}, since NCCL 2.19.1.
      *
-     * @throws IllegalStateException if another thread is in the communicator, or the communicator is suspended; the
-     *     registration stays open
+     * @throws IllegalStateException if another thread uses the communicator, or the communicator is suspended; the
+     *     registration stays open then
      * @throws NcclTimeoutException if the device's work was not done by the communicator's deadline
-     * @throws NcclResultException if NCCL fails; the registration is closed all the same, and keeps its memory until
+     * @throws NcclResultException if NCCL fails; the registration is closed nevertheless, and keeps its memory until
      *     the communicator ends
      */
     @Override

@@ -59,7 +59,7 @@ final class RegistrationFaults {
         }
         String text = "NCCL " + version
                 + " makes GPUs read from a null address in a large collective on registered memory or a"
-                + " window that was sent from or received into before; keep memory for one of both, or set"
+                + " window after a send from or a receive into that memory; use memory for one of both only, or set"
                 + " NCCL_LOCAL_REGISTER=0, or use NCCL " + DIRECT_FOR_ALL;
         return version.isAtLeast(ANY_SIZE) || !version.isAtLeast(FIRST)
                 ? text

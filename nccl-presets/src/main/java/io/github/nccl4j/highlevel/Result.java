@@ -4,8 +4,8 @@ import io.github.nccl4j.global.nccl;
 import java.util.List;
 
 /**
- * Result of a function of NCCL. Libraries newer than nccl4j may return codes without a constant here; such a result
- * keeps its code.
+ * The result of a function of NCCL. A library newer than nccl4j may return a code without a constant in this class; the
+ * result keeps that code.
  *
  * <pre>{@code
  * try {

@@ -3,7 +3,7 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * How {@code ncclCommRevoke} stops a communicator.
+ * Modes in which {@code ncclCommRevoke} stops a communicator.
  *
  * <p>Constants are immutable and may be used in any thread.
  *

@@ -3,7 +3,7 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * Where the factor of a custom sum is stored.
+ * Locations of the factor of a custom sum.
  *
  * <p>Constants are immutable and may be used in any thread.
  *

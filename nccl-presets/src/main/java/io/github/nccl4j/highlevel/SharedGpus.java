@@ -2,7 +2,7 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.library.Engine;
 
-/** Several ranks on one GPU, which NCCL refuses unless a variable of the environment allows them. */
+/** Support for several ranks on one GPU, which NCCL refuses unless an environment variable allows them. */
 final class SharedGpus {
     static final String VARIABLE = "NCCL_MULTI_RANK_GPU_ENABLE";
     static final Version SINCE = new Version(2, 30, 3);
@@ -15,7 +15,7 @@ final class SharedGpus {
     }
 
     /**
-     * Returns true if a release and the value of the variable allow them.
+     * Returns true if a release and the value of the variable allow several ranks.
      *
      * @param value a number in C's notation; null, 0 and other texts allow nothing
      */

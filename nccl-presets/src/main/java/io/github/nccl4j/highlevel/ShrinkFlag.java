@@ -3,7 +3,7 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * How {@code ncclCommShrink} treats outstanding work.
+ * Modes in which {@code ncclCommShrink} treats outstanding work.
  *
  * <p>Constants are immutable and may be used in any thread.
  *

@@ -1,7 +1,7 @@
 package io.github.nccl4j.highlevel;
 
 /**
- * Number of signals of one rank to wait for; see {@link Communicator#waitSignal(CudaStream, SignalWait...)}.
+ * The number of signals of one rank to wait for; see {@link Communicator#waitSignal(CudaStream, SignalWait...)}.
  *
  * <p>Instances are immutable.
  *
@@ -16,9 +16,9 @@ public record SignalWait(int peer, int count, int index, int context) {
      * Creates a wait. Checks only what is independent of a communicator.
      *
      * @param peer the rank that sends the signals
-     * @param count how many
-     * @param index which of the signals
-     * @param context in which context
+     * @param count the number of signals, at least 1
+     * @param index the index of the signal
+     * @param context the context
      * @throws IllegalArgumentException if the count is not positive, or another number is negative
      */
     public SignalWait {
@@ -39,8 +39,8 @@ public record SignalWait(int peer, int count, int index, int context) {
     /**
      * Returns a wait with index and context 0.
      *
-     * @param peer the rank that sends them
-     * @param count how many
+     * @param peer the rank that sends the signals
+     * @param count the number of signals, at least 1
      * @return the wait
      * @throws IllegalArgumentException if the count is not positive, or the rank is negative
      */

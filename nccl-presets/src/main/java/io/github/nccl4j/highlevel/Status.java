@@ -18,8 +18,8 @@ final class Status {
      * is non-blocking, and the caller should have used {@link #isFinished}.
      *
      * @param result the result of the function
-     * @param operation its C name
-     * @param rank the rank that called it, or -1
+     * @param operation the C name of the function
+     * @param rank the rank that made the call, or -1
      * @param communicatorName the communicator's name, or empty
      * @param communicator the communicator's handle, or 0
      */

@@ -4,8 +4,8 @@ import io.github.nccl4j.library.NcclException;
 import java.time.Duration;
 
 /**
- * Thrown if a stream or an event was not done in time. Its work continues: wait for it again, or abort the communicator
- * that it belongs to. Instances are immutable.
+ * Thrown if a stream or an event was not done in time. The work continues: wait for it again, or abort the communicator
+ * of the work. Instances are immutable.
  *
  * @since 0.1
  */

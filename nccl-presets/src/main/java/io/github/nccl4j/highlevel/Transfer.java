@@ -84,7 +84,7 @@ final class Transfer {
         return ((DoubleBuffer) buffer).order();
     }
 
-    /** Returns the size in bytes of a position in a buffer: 1 in a ByteBuffer, whatever the elements. */
+    /** Returns the size in bytes of a position in a buffer: 1 in a ByteBuffer, independent of the elements. */
     static int step(ElementType<?> type, Buffer buffer) {
         return buffer instanceof ByteBuffer ? 1 : type.sizeInBytes();
     }

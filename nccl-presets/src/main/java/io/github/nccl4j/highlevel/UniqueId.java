@@ -9,8 +9,8 @@ import java.util.Arrays;
 import java.util.HexFormat;
 
 /**
- * Id of a communicator that is to be created. One rank creates the id and passes its bytes to the other ranks by any
- * means.
+ * The id of a communicator that is to be created. One rank creates the id and passes its bytes to the other ranks by
+ * any means.
  *
  * <pre>{@code
  * byte[] bytes = rank == 0 ? UniqueId.create().toBytes() : receiveFromRank0();
@@ -35,8 +35,8 @@ public final class UniqueId {
     }
 
     /**
-     * Creates a new id. Not collective: one rank calls it. NCCL then waits in this process for the other ranks, on a
-     * port of its own, so the process must live until the communicator exists.
+     * Creates a new id. Not collective: one rank makes the call. NCCL then waits in this process for the other ranks,
+     * on a port of its own; the process must live until the communicator exists.
      *
      * @return the id
      * @throws NcclLibraryException if no library can be loaded
@@ -57,7 +57,7 @@ public final class UniqueId {
     /**
      * Returns the id that another rank created.
      *
-     * @param bytes the result of {@link #toBytes} there; copied
+     * @param bytes the result of {@link #toBytes} on that rank; copied
      * @return the id
      * @throws IllegalArgumentException if the length is not {@value #BYTES}
      */
@@ -69,7 +69,7 @@ public final class UniqueId {
     }
 
     /**
-     * Returns the bytes, to be passed to the other ranks by a channel that others cannot read.
+     * Returns the bytes. Pass them to the other ranks by a channel that no other process can read.
      *
      * @return a new array of {@value #BYTES} bytes
      */

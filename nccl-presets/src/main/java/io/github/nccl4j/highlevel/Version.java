@@ -34,7 +34,7 @@ public record Version(int major, int minor, int patch) implements Comparable<Ver
     }
 
     /**
-     * Returns true if this release is the same as another one or newer.
+     * Returns true if this release is the same as another release or newer.
      *
      * @param other the other release
      * @return true if the other release is the same or older

@@ -29,7 +29,7 @@ final class Watchdog {
     /** Time that a thread has to report an error that NCCL found, in nanoseconds. */
     private static final long PATIENCE = 1_000_000_000;
 
-    /** Time for a call to return by itself after the loss of a rank: most calls only enqueue. */
+    /** Time for a call to return without help after the loss of a rank: most calls only enqueue. */
     private static final long LOSS_PATIENCE = 50_000_000;
 
     private static final CheckLoop<Watched> LOOP = new CheckLoop<>("nccl4j watchdog", Watchdog::check);

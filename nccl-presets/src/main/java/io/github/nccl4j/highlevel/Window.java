@@ -33,8 +33,8 @@ import java.util.Set;
  * 4 bytes. {@link Communicator} rejects such calls with these releases. Before 2.29.2, memory that a rank has used to
  * send or receive can't be used in large collectives afterwards; a warning is logged.
  *
- * <p>A window that is registered in an open {@link Group} is pending until the launch of the group: before, only its
- * buffer, length, size and flags are available.
+ * <p>A window that is registered in an open {@link Group} is pending until the launch of the group. A pending window
+ * provides only its buffer, length, size and flags.
  *
  * <p><b>Ownership.</b> The creator closes the window, or it is closed with the communicator. A window keeps the memory
  * of its buffer: if the buffer is closed first, closing the window frees the memory.
@@ -168,7 +168,7 @@ public final class Window implements AutoCloseable {
     }
 
     /**
-     * Tests whether a buffer is within this window.
+     * Returns true if a buffer is within this window.
      *
      * @param part any buffer
      * @return true if all memory of the buffer is within this window, which may be pending or closed
@@ -222,9 +222,9 @@ public final class Window implements AutoCloseable {
      * }
      * }</pre>
      *
-     * <p>The address is that of the first element of the other rank's buffer. It is valid while the window is open at
-     * both ranks. The ranks must order their accesses with the work of the other rank themselves, for example by
-     * {@link Communicator#signal}.
+     * <p>The result is the address of the first element of the other rank's buffer. The address is valid while the
+     * window is open on both ranks. The ranks must order their accesses with the work of the other rank themselves, for
+     * example by {@link Communicator#signal}.
      *
      * <p>GPUs access the memory of the ranks of one team of {@link CommunicatorProperties#lsaTeams}: usually the ranks
      * of one machine, or of all machines that NVLink connects. The host engine accesses the memory of the ranks of the
@@ -327,8 +327,7 @@ public final class Window implements AutoCloseable {
     void check(CommunicatorCore user) {
         check();
         if (user != core) {
-            throw new IllegalArgumentException(
-                    "window must be one of the communicator: of " + core + ", not of " + user);
+            throw new IllegalArgumentException("window belongs to " + core + ", not to " + user);
         }
     }
 
@@ -341,9 +340,8 @@ public final class Window implements AutoCloseable {
      * Deregisters the window, and frees the memory of its buffer if the buffer is closed. Does nothing if the window is
      * closed. In a group that uses the window, deregistration is deferred until the end of the group.
      *
-     * <p>NCCL does not wait for other ranks here, so other ranks must not use the window any more: they must not put
-     * into it. CUDA waits until all work of the device is complete, so the other ranks must take part in all earlier
-     * operations.
+     * <p>NCCL does not wait for other ranks here. Other ranks must not put into the window any more. CUDA waits until
+     * all work of the device is complete, so the other ranks must take part in all earlier operations.
      *
      * <p>C function: {@code ncclCommWindowDeregister}, since NCCL 2.27.3.
      *

@@ -3,7 +3,7 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.global.nccl;
 
 /**
- * Purpose of a window. Flags are combined with {@code |} of their codes.
+ * Purposes of a window. Several flags are combined by {@code |} of their codes.
  *
  * <p>Constants are immutable and may be used in any thread.
  *

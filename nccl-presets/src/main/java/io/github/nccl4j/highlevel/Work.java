@@ -13,8 +13,8 @@ import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 
 /**
- * The work that a communicator had put into a stream when {@link Communicator#work} was called. A thread waits for it
- * with a deadline, while other ranks may fail.
+ * The work that was in a stream when {@link Communicator#work} was called. A thread can wait for the work with a
+ * deadline, while other ranks may fail.
  *
  * <pre>{@code
  * communicator.allReduce(gradients, ReduceOp.SUM, stream);
@@ -27,7 +27,7 @@ import java.util.function.Consumer;
  *
  * <p>Work need not be closed; its resources are freed with the communicator.
  *
- * <p><b>Threads.</b> Work may be waited for in any thread, also in several.
+ * <p><b>Threads.</b> Any thread may wait for the work; several threads may wait at once.
  *
  * @since 0.1
  */
@@ -74,8 +74,8 @@ public final class Work {
     /**
      * Returns true if the work is done. Does not wait.
      *
-     * @return true if it is done
-     * @throws IllegalStateException if the communicator was aborted before it was done
+     * @return true if the work is done
+     * @throws IllegalStateException if the communicator was aborted before the work was done
      * @throws CudaException if work on the device failed
      */
     public boolean isDone() {
@@ -149,7 +149,7 @@ public final class Work {
      * Waits until the work is done, at most for a timeout. An interrupt ends the wait and aborts the communicator.
      *
      * @param timeout the timeout; 0 checks once
-     * @throws NcclTimeoutException if it was not done in time
+     * @throws NcclTimeoutException if the work was not done in time
      * @throws NcclResultException if NCCL reports an error of the communicator
      * @throws NcclInterruptedException if the thread was interrupted; the communicator was aborted then
      * @throws IllegalArgumentException if the timeout is negative

@@ -5,26 +5,28 @@
  * <p>The main classes:
  *
  * <ul>
- *   <li>{@link io.github.nccl4j.highlevel.Communicator}: one rank's end of a group of ranks, with every operation; made
- *       with a {@link io.github.nccl4j.highlevel.UniqueId}, by a {@link io.github.nccl4j.highlevel.CommunicatorBuilder}
- *       if there is something to set, such as a {@link io.github.nccl4j.highlevel.CommunicatorConfig}.
- *   <li>{@link io.github.nccl4j.highlevel.Group}: operations that are launched together;
- *       {@link io.github.nccl4j.highlevel.Work}: operations to be waited for.
+ *   <li>{@link io.github.nccl4j.highlevel.Communicator}: one rank's handle of a group of ranks, with every operation.
+ *       It is created from a {@link io.github.nccl4j.highlevel.UniqueId}, with settings by a {@link
+ *       io.github.nccl4j.highlevel.CommunicatorBuilder}, such as a {@link
+ *       io.github.nccl4j.highlevel.CommunicatorConfig}.
+ *   <li>{@link io.github.nccl4j.highlevel.Group}: operations that are launched together; {@link
+ *       io.github.nccl4j.highlevel.Work}: operations for which a thread can wait.
  *   <li>{@link io.github.nccl4j.highlevel.Device}: a CUDA device or host memory, with its
  *       {@link io.github.nccl4j.highlevel.DeviceBuffer}s, {@link io.github.nccl4j.highlevel.CudaStream}s,
  *       {@link io.github.nccl4j.highlevel.CudaEvent}s and {@link io.github.nccl4j.highlevel.CudaGraph}s.
- *   <li>{@link io.github.nccl4j.highlevel.Window} and {@link io.github.nccl4j.highlevel.Registration}: buffers that NCCL
- *       and the other ranks know; {@link io.github.nccl4j.highlevel.AllToAllvPlan}: an exchange that they agreed upon.
+ *   <li>{@link io.github.nccl4j.highlevel.Window} and {@link io.github.nccl4j.highlevel.Registration}: buffers that
+ *       NCCL and the other ranks can access; {@link io.github.nccl4j.highlevel.AllToAllvPlan}: an exchange on which all
+ *       ranks have agreed.
  *   <li>{@link io.github.nccl4j.highlevel.ElementType}, {@link io.github.nccl4j.highlevel.ReduceOp} and the flags: the
  *       constants of {@code nccl.h}, each with its code, which the calls of {@link io.github.nccl4j.global.nccl} take.
- *   <li>{@link io.github.nccl4j.highlevel.NcclLibrary}: which library the process uses, its version, what it can do;
+ *   <li>{@link io.github.nccl4j.highlevel.NcclLibrary}: the library of the process, its version and its functions;
  *       {@link io.github.nccl4j.highlevel.NcclEncryption}: a key for NCCL's TCP connections.
- *   <li>{@link io.github.nccl4j.library.NcclException}: everything that can go wrong in NCCL, and
- *       {@link io.github.nccl4j.highlevel.NcclResultException}: what its functions return as errors.
+ *   <li>{@link io.github.nccl4j.library.NcclException}: the superclass of all failures, and {@link
+ *       io.github.nccl4j.highlevel.NcclResultException}: an error that a function of NCCL returned.
  * </ul>
  *
- * <p>Enumerations, records and all other objects here are immutable and may be used by any thread, unless their class
- * says otherwise. No method accepts or returns null.
+ * <p>Unless its class says otherwise, an object of this package is immutable and may be used by any thread. No method
+ * accepts or returns null.
  *
  * <pre>{@code
  * UniqueId id = rank == 0 ? UniqueId.create() : receiveFromRank0();
@@ -67,8 +69,9 @@
  * that waits for it throws a {@link io.github.nccl4j.highlevel.NcclRemoteException} or a {@link
  * io.github.nccl4j.highlevel.NcclTimeoutException}. The {@link io.github.nccl4j.highlevel.FailurePolicy} decides what
  * happens to the communicator. Closing a failed communicator aborts it; the surviving ranks can {@link
- * io.github.nccl4j.highlevel.Communicator#shrink shrink} it first. {@link io.github.nccl4j.highlevel.Recovery} does all
- * of this. The {@link io.github.nccl4j.highlevel.FlightRecorder} shows the last operations of a communicator.
+ * io.github.nccl4j.highlevel.Communicator#shrink shrink} it first. {@link io.github.nccl4j.highlevel.Recovery} stops,
+ * shrinks or replaces the communicator. The {@link io.github.nccl4j.highlevel.FlightRecorder} shows the last operations
+ * of a communicator.
  *
  * <p><b>Closing.</b> The creator of an object closes it; the order is free, because memory is kept while a called
  * operation, a window or a graph needs it.

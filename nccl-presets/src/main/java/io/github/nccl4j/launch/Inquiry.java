@@ -4,8 +4,9 @@ import java.time.Duration;
 import java.util.Map;
 
 /**
- * A question to all ranks that a background thread of each rank answers, even while its other threads are blocked. A use is to
- * ask the ranks for their current operation when a collective call hangs. {@link Rendezvous#inquiry} creates inquiries.
+ * A question to all ranks. A background thread of each rank answers, even while the rank's other threads are blocked.
+ * For example, ranks can be asked for their current operation when a collective call hangs. {@link Rendezvous#inquiry}
+ * creates inquiries.
  *
  * <p><b>Threads.</b> All methods may be called from any thread.
  *
@@ -18,7 +19,7 @@ public interface Inquiry extends AutoCloseable {
      * answers. The call does not wait for ranks whose connection to the store has ended.
      *
      * @param timeout the time to wait for answers; the call may take half a second longer
-     * @return the answers by rank, without those of ranks that are stopped, are lost, or have not opened this inquiry
+     * @return the answers by rank; ranks that are stopped, are lost, or have not opened this inquiry have none
      * @throws RendezvousTimeoutException if the store does not respond in time, in which case {@link
      *     RendezvousTimeoutException#missing} contains rank 0 of the store if this inquiry includes it; or if the rank that
      *     collects the answers was lost meanwhile

@@ -3,7 +3,7 @@ package io.github.nccl4j.launch;
 import java.util.List;
 
 /**
- * The status of a job, as a {@link StoreObserver} saw it.
+ * The status of a job at the time of a {@link StoreObserver}'s query.
  *
  * @param job the name of the job
  * @param restart the number of the attempt

@@ -4,8 +4,8 @@ import java.time.Duration;
 import java.util.Map;
 
 /**
- * Membership of this rank in a named group of ranks that learn at once if one of them is lost. A communicator is such a group.
- * {@link Rendezvous#membership} enters a group.
+ * Membership of this rank in a named group of ranks. The members are told at once if a member is lost. A communicator
+ * is such a group. {@link Rendezvous#membership} enters a group.
  *
  * <p><b>Loss.</b> A member is lost if its process ends before it has closed its membership, or its connection ends in another
  * way. A member that closes its membership, or the rendezvous, leaves the group, and is not lost when its process ends.

@@ -11,7 +11,7 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * Rank of this process in a job, its local rank on the host, and the address of the store of rank 0.
+ * The rank of this process in a job, its local rank on the host, and the address of the store of rank 0.
  *
  * <pre>{@code
  * RankInfo self = RankInfo.fromEnvironment();
@@ -261,8 +261,9 @@ public record RankInfo(
     }
 
     /**
-     * Returns the index of the CUDA device of this rank: the local rank modulo the number of visible devices. This is right for
-     * launchers that make all devices of the host visible to each process, and for those that make one visible.
+     * Returns the index of the CUDA device of this rank: the local rank modulo the number of visible devices. This is
+     * correct for launchers that make all devices of the host visible to each process, and for launchers that make one
+     * device visible.
      *
      * @param visible the number of devices that are visible to this process
      * @return the index of the device

@@ -6,32 +6,32 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * The status of one rank, as a {@link StoreObserver} saw it.
+ * The status of one rank at the time of a {@link StoreObserver}'s query.
  *
  * @param rank the rank
  * @param state the state of the rank, by its answer or by its connection to the store
- * @param process its address and process, such as "10.0.0.7, process 4711"; empty if it has not joined
- * @param silence how long the store has heard nothing from it; zero unless it is {@link State#SILENT}
- * @param texts what it answered, by topic: see {@link Rendezvous#status}
- * @param omitted the number of texts that are left out because the answer would be too long
+ * @param process the address and id of the process, such as "10.0.0.7, process 4711"; empty if the rank has not joined
+ * @param silence the time since the last heartbeat of the rank; zero unless the state is {@link State#SILENT}
+ * @param texts the rank's answer, by topic: see {@link Rendezvous#status}
+ * @param omitted the number of texts that were omitted because the answer would be too long
  * @since 0.1
  */
 public record RankStatus(
         int rank, State state, String process, Duration silence, Map<String, String> texts, int omitted) {
 
-    /** Whether a rank answered. */
+    /** States of a rank. */
     public enum State {
-        /** It answered. */
+        /** The rank answered. */
         ANSWERED,
-        /** It did not answer, and has sent no heartbeat for a while: its process is stopped, or can't be reached. */
+        /** No answer and no heartbeats: the process is stopped, or can't be reached. */
         SILENT,
-        /** It did not answer in time. */
+        /** The rank did not answer in time. */
         NO_ANSWER,
-        /** Its connection to the store has ended. */
+        /** The connection of the rank to the store has ended. */
         LOST,
-        /** It has closed its store. */
+        /** The rank has closed its store. */
         LEFT,
-        /** It has not joined. */
+        /** The rank has not joined. */
         MISSING
     }
 
@@ -40,10 +40,10 @@ public record RankStatus(
      *
      * @param rank the rank
      * @param state the state of the rank, by its answer or by its connection to the store
-     * @param process its address and process, such as "10.0.0.7, process 4711"; empty if it has not joined
-     * @param silence how long the store has heard nothing from it; zero unless it is {@link State#SILENT}
-     * @param texts what it answered, by topic: see {@link Rendezvous#status}
-     * @param omitted the number of texts that are left out because the answer would be too long
+     * @param process the address and id of the process, such as "10.0.0.7, process 4711"; empty if the rank has not joined
+     * @param silence the time since the last heartbeat of the rank; zero unless the state is {@link State#SILENT}
+     * @param texts the rank's answer, by topic: see {@link Rendezvous#status}
+     * @param omitted the number of texts that were omitted because the answer would be too long
      */
     public RankStatus {
         texts = Collections.unmodifiableMap(new LinkedHashMap<>(texts));

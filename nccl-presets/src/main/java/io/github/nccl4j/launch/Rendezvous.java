@@ -10,7 +10,7 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 
 /**
- * Exchange of small values between a fixed number of ranks outside NCCL, for example to create a communicator.
+ * An exchange of small values between a fixed number of ranks outside NCCL, for example to create a communicator.
  *
  * <pre>{@code
  * byte[] id = rendezvous.broadcast("id", 0, () -> UniqueId.create().toBytes(), Rendezvous.DEFAULT_TIMEOUT);
@@ -28,9 +28,9 @@ import java.util.function.Supplier;
  * <p><b>Threads.</b> All methods may be called from any thread, and several threads may wait at the same time. A thread that is
  * interrupted while it waits gets a {@link RendezvousException} and keeps its interrupt status.
  *
- * <p><b>Implementations.</b> An environment with its own exchange of bytes, such as an MPI library or Spark's barrier tasks,
- * implements {@link #rank}, {@link #size}, {@link #gather} and {@link #close}; the default methods do the rest. A value has at
- * most {@value #LONGEST_VALUE} bytes.
+ * <p><b>Implementations.</b> An environment with its own exchange of bytes, such as an MPI library or Spark's barrier
+ * tasks, implements {@link #rank}, {@link #size}, {@link #gather} and {@link #close}; the other methods have default
+ * implementations. A value has at most {@value #LONGEST_VALUE} bytes.
  *
  * @since 0.1
  */
@@ -68,8 +68,8 @@ public interface Rendezvous extends AutoCloseable {
      * message.
      *
      * @param key the key; not empty, without a slash
-     * @param root the rank that makes the value
-     * @param value makes the value, less than {@value #LONGEST_VALUE} bytes; called at the root only
+     * @param root the rank that provides the value
+     * @param value the supplier of the value, less than {@value #LONGEST_VALUE} bytes; called on the root only
      * @param timeout the time to wait for the root
      * @return the value
      * @throws IllegalArgumentException if the value is too long, the key can't be used, the timeout is negative, or the root is
@@ -104,8 +104,8 @@ public interface Rendezvous extends AutoCloseable {
      * all ranks; {@link TcpStore} refuses a rank for which it differs.
      *
      * <p>Ranks are on one host if their host names and the ids of their kernel's boot are equal, or if their values of
-     * {@code NCCL_HOSTID} are. As in NCCL, a container with a host name of its own is a host. The order of local ranks is that of
-     * the ranks.
+     * {@code NCCL_HOSTID} are equal. As in NCCL, a container with a host name of its own is a host. Local ranks are in
+     * the order of the ranks.
      *
      * @param self this rank
      * @param timeout the time to wait for the other ranks
@@ -146,13 +146,15 @@ public interface Rendezvous extends AutoCloseable {
     }
 
     /**
-     * Opens an inquiry: a background thread answers the questions of other ranks for this rank, even while its threads are
-     * blocked, and this rank can ask the others. Not collective, but a rank that has not opened the inquiry does not answer.
+     * Opens an inquiry. A background thread then answers the questions of other ranks for this rank, even while this
+     * rank's threads are blocked, and this rank can ask the others. Not collective, but a rank that has not opened the
+     * inquiry does not answer.
      *
      * @param topic the topic; not empty, without a slash; without an open inquiry at this rank
-     * @param answer makes this rank's answer; must not block. The answers of all ranks share 64 KiB; a longer answer is cut off
-     * @return the inquiry, which the caller closes; empty if this rendezvous does not support inquiries. A {@link TcpStore}
-     *     supports them for up to 4096 ranks, the default implementation does not
+     * @param answer the supplier of this rank's answer; must not block. The answers of all ranks share 64 KiB; a longer
+     *     answer is cut off
+     * @return the inquiry, which the caller closes; empty if this rendezvous does not support inquiries. A {@link
+     *     TcpStore} supports them for up to 4096 ranks; the default implementation does not
      * @throws IllegalArgumentException if the topic can't be used, or has an open inquiry
      * @throws IllegalStateException if this rendezvous is closed
      */
@@ -161,14 +163,15 @@ public interface Rendezvous extends AutoCloseable {
     }
 
     /**
-     * Enters a group of ranks that learn at once if one of them is lost. Not collective: a rank that enters later is told of
-     * those that were lost before. A use is to end the calls that wait for a lost rank.
+     * Enters a group of ranks whose members are told at once if a member is lost. Not collective: a rank that enters
+     * later is told of members that were lost before. For example, a program can end the calls that wait for a lost
+     * rank.
      *
      * @param group the name of the group; not empty, without a slash; this rank must not be a member already
      * @param number the number of this rank in the group, at least 0, different for each member
      * @param onLoss called once for each lost member, by a background thread that serves all memberships; must not block
-     * @return the membership, which the caller closes; empty if this rendezvous does not report lost ranks. A {@link TcpStore}
-     *     does, the default implementation does not
+     * @return the membership, which the caller closes; empty if this rendezvous does not report lost ranks. A {@link
+     *     TcpStore} reports them; the default implementation does not
      * @throws IllegalArgumentException if the name can't be used, the number is negative, or this rank is a member
      * @throws IllegalStateException if this rendezvous is closed
      */
@@ -181,9 +184,10 @@ public interface Rendezvous extends AutoCloseable {
      * communicator that was created at this rendezvous adds one. Not collective.
      *
      * @param topic the topic; not empty, without a slash; without a text at this rank
-     * @param text makes the text, in a background thread when an observer asks; must not block. The texts of a rank share 16 KiB
-     * @return the entry, which the caller closes; empty if this rendezvous can't be observed. A {@link TcpStore} can, the default
-     *     implementation can't
+     * @param text the supplier of the text, called in a background thread when an observer asks; must not block. The
+     *     texts of a rank share 16 KiB
+     * @return the entry, which the caller closes; empty if this rendezvous can't be observed. A {@link TcpStore} can be
+     *     observed; the default implementation can't
      * @throws IllegalArgumentException if the topic can't be used, or has a text
      * @throws IllegalStateException if this rendezvous is closed
      */
@@ -193,8 +197,8 @@ public interface Rendezvous extends AutoCloseable {
 
     /**
      * Reports to the other ranks that this rank has failed. Their calls that wait for this rank fail with a {@link
-     * RendezvousException} that contains the reason. Does not wait for other ranks. The default implementation does nothing; it
-     * is for environments that report a failed rank themselves, such as Spark.
+     * RendezvousException} that contains the reason. Does not wait for other ranks. The default implementation does
+     * nothing, for environments that report a failed rank themselves, such as Spark.
      *
      * @param reason the reason, for the messages of the other ranks
      */

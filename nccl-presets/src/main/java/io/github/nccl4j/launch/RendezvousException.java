@@ -4,7 +4,8 @@ import io.github.nccl4j.library.NcclException;
 import org.jspecify.annotations.NullUnmarked;
 
 /**
- * Thrown when ranks can't exchange values: a rank is lost, has failed, or disagrees with the others. The message names the rank.
+ * Thrown if ranks can't exchange values: a rank is lost, has failed, or disagrees with the others. The message names
+ * the rank.
  *
  * <p>Instances are immutable.
  *

@@ -4,7 +4,7 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Thrown when a call on a {@link Rendezvous} reaches its timeout.
+ * Thrown if a call on a {@link Rendezvous} reaches its timeout.
  *
  * <p>Instances are immutable.
  *

@@ -8,7 +8,8 @@ import java.time.Duration;
 import java.util.List;
 
 /**
- * Observer of the jobs of a store: asks every rank for its status without being a rank. The command {@code nccl4j status} is one.
+ * An observer of the jobs of a store. It asks every rank for its status without being a rank. The command {@code nccl4j
+ * status} is an observer.
  *
  * <pre>{@code
  * try (StoreObserver observer = StoreObserver.connect("node0:29500", Duration.ofSeconds(5))) {
@@ -16,8 +17,8 @@ import java.util.List;
  * }
  * }</pre>
  *
- * <p>A background thread of each rank answers, even while its other threads are blocked, and nothing in the job waits for it.
- * An observer proves that it has the secret of the store, as ranks do.
+ * <p>A background thread of each rank answers, even while the rank's other threads are blocked. No call of the job
+ * waits for an observer. An observer proves that it has the secret of the store, as ranks do.
  *
  * <p><b>Threads.</b> One thread at a time, except that any thread may call {@link #close}, which ends a look.
  *
@@ -87,7 +88,7 @@ public final class StoreObserver implements AutoCloseable {
         client.close();
     }
 
-    /** {@return such as "observer of the store at node0:29500"} */
+    /** {@return a description, such as "observer of the store at node0:29500"} */
     @Override
     public String toString() {
         return "observer of the store at " + address;

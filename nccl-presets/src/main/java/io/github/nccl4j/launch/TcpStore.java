@@ -21,7 +21,8 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 
 /**
- * Rendezvous over TCP: the process of rank 0, or one that is no rank, runs a server, and every rank has a connection to it.
+ * A rendezvous over TCP. The process of rank 0, or a process that is no rank, runs a server, and every rank has a
+ * connection to the server.
  *
  * <pre>{@code
  * RankInfo self = RankInfo.fromEnvironment();
@@ -31,11 +32,11 @@ import java.util.function.Supplier;
  * }
  * }</pre>
  *
- * <p><b>Joining.</b> Rank 0 listens at {@link RankInfo#masterAddress} and {@link RankInfo#masterPort}. The other ranks try to
- * connect until the timeout, because rank 0 may start last; likewise if the store at the address belongs to another job or
- * attempt, because that store may end. All ranks must expect the same number of ranks, and each rank must have one process;
- * otherwise all ranks get a {@link RendezvousException}. If another process uses the port, opening fails at rank 0; the store
- * does not choose another port.
+ * <p><b>Joining.</b> Rank 0 listens at {@link RankInfo#masterAddress} and {@link RankInfo#masterPort}. The other ranks
+ * try to connect until the timeout, because rank 0 may start last. They also try again if the store at the address
+ * belongs to another job or attempt, because that store may end. All ranks must expect the same number of ranks, and
+ * each rank must have one process; otherwise all ranks get a {@link RendezvousException}. If another process uses the
+ * port, opening fails at rank 0; the store does not choose another port.
  *
  * <p><b>A store that no rank keeps.</b> If {@code NCCL4J_STORE_ADDRESS} is set to the address and port of a {@link
  * TcpStoreServer}, as the nccl4j command does for the ranks that it starts, rank 0 starts no server, and its process may end like
@@ -45,27 +46,28 @@ import java.util.function.Supplier;
  * {@link #await}, {@link #add}, {@link #delete}. A key keeps its value until it is deleted or the store ends. Keys and
  * values of a store share 64 MiB.
  *
- * <p><b>Lost ranks.</b> When the process of a rank ends, its connection ends. Collective calls that need the rank then fail at
- * once with a {@link RendezvousException} that names it, {@link #gone} includes it, and the other members of its groups are told:
- * {@link #membership}. When the process that keeps the store ends, all calls of all ranks fail; if it is that of rank 0, rank 0
- * is lost.
+ * <p><b>Lost ranks.</b> When the process of a rank ends, its connection ends. Collective calls that need the rank then
+ * fail at once with a {@link RendezvousException} that names it, {@link #gone} includes it, and the other members of
+ * its groups are told: {@link #membership}. When the process that keeps the store ends, all calls of all ranks fail; if
+ * rank 0 keeps the store, rank 0 is lost.
  *
- * <p><b>Heartbeats.</b> Every rank sends a heartbeat each second, in the thread of its connections, and the store responds. A
- * rank or a store of which nothing is heard for three heartbeats is silent: it may be stopped, or its host or the network may have
- * failed. Silence is logged and appears in exceptions. By default it is not a loss, except that the kernel ends the connection of
- * a host that does not respond, after half a minute at a silent connection, after its limit for retransmissions otherwise.
- * {@code NCCL4J_STORE_HEARTBEAT} or {@code -Dnccl4j.store.heartbeat} sets the interval in seconds (0 for none), and
- * {@code NCCL4J_STORE_PATIENCE} or {@code -Dnccl4j.store.patience} the seconds of silence after which a rank, or the store, is
- * lost.
+ * <p><b>Heartbeats.</b> Every rank sends a heartbeat each second, in the thread of its connections, and the store
+ * responds. A rank or a store that sends nothing for three heartbeats is silent: it may be stopped, or its host or the
+ * network may have failed. Silence is logged and appears in exceptions. By default silence is not a loss, except that
+ * the kernel ends the connection of a host that does not respond: after half a minute if the connection is silent,
+ * otherwise after the kernel's limit for retransmissions. {@code NCCL4J_STORE_HEARTBEAT} or {@code
+ * -Dnccl4j.store.heartbeat} sets the interval in seconds (0 for none), and {@code NCCL4J_STORE_PATIENCE} or {@code
+ * -Dnccl4j.store.patience} the seconds of silence after which a rank, or the store, is lost.
  *
- * <p><b>Security.</b> Without a secret, any process that can reach the port can join, and read and change all values. Use a store
- * without a secret on one host or in a trusted network only; rank 0 logs a warning if it listens at an address other than the
- * loopback address. The secret has at least 16 bytes, which should be random, in the environment variable
- * {@code NCCL4J_STORE_SECRET} or in the file that {@code NCCL4J_STORE_SECRET_FILE} names. With a secret, both ends prove by
- * HMAC-SHA256 that they know it, and AES-GCM encrypts and authenticates all further data. The secret protects the store, not the
- * connections of NCCL, which are neither encrypted nor authenticated and which carry the unique ids, too. Rank 0 listens at one
- * address: {@link RankInfo#masterAddress}, or the address in {@code NCCL4J_STORE_BIND} ({@code 0.0.0.0} for all addresses). The
- * store limits the number, duration and memory of connections that have not joined.
+ * <p><b>Security.</b> Without a secret, any process that can reach the port can join, and read and change all values.
+ * Use a store without a secret on one host or in a trusted network only; rank 0 logs a warning if it listens at an
+ * address other than the loopback address. The secret has at least 16 bytes, which should be random. It is in the
+ * environment variable {@code NCCL4J_STORE_SECRET} or in the file that {@code NCCL4J_STORE_SECRET_FILE} names. With a
+ * secret, both ends prove by HMAC-SHA256 that they know it, and AES-GCM encrypts and authenticates all further data.
+ * The secret protects the store, not the connections of NCCL, which are neither encrypted nor authenticated and which
+ * carry the unique ids, too. Rank 0 listens at one address: {@link RankInfo#masterAddress}, or the address in {@code
+ * NCCL4J_STORE_BIND} ({@code 0.0.0.0} for all addresses). The store limits the number, duration and memory of
+ * connections that have not joined.
  *
  * <p><b>Threads.</b> The rule of {@link Rendezvous} applies. Each process has one daemon thread for all its stores, and rank 0
  * has one more for each store.
@@ -73,7 +75,7 @@ import java.util.function.Supplier;
  * @since 0.1
  */
 public final class TcpStore implements Rendezvous {
-    /** Limit for which the store of the process delays the end of rank 0, so that the others fetch values and reasons. */
+    /** Limit of the delay of the end of rank 0, in which the other ranks fetch values and reasons. */
     private static final Duration EXIT_TIMEOUT = Duration.ofSeconds(2);
 
     private static final ProcessStore PROCESS_STORE = new ProcessStore();
@@ -171,8 +173,7 @@ public final class TcpStore implements Rendezvous {
          *
          * @param timeout the limit, more than 0
          * @return this builder
-         * @throws IllegalArgumentException if it is not more than 0
-         */
+         * @throws IllegalArgumentException if the timeout is not more than 0 */
         public Builder timeout(Duration timeout) {
             if (timeout.isZero() || timeout.isNegative()) {
                 throw new IllegalArgumentException("timeout must be > 0: " + timeout);
@@ -208,8 +209,8 @@ public final class TcpStore implements Rendezvous {
 
         /**
          * Opens stores that no rank keeps: rank 0 starts no server, but connects to a {@link TcpStoreServer} at {@link
-         * RankInfo#masterAddress} and {@link RankInfo#masterPort}, as the other ranks do. Default: as {@code
-         * NCCL4J_STORE_ADDRESS} says, if the address and port of the rank are from there.
+         * RankInfo#masterAddress} and {@link RankInfo#masterPort}, as the other ranks do. Default: no rank keeps the
+         * store if {@code NCCL4J_STORE_ADDRESS} is set and the address and port of the rank equal its value.
          *
          * @return this builder
          */
@@ -219,8 +220,8 @@ public final class TcpStore implements Rendezvous {
         }
 
         /**
-         * Sets the address at which rank 0 listens. Default: {@code NCCL4J_STORE_BIND}, or the master's address if that is not
-         * set. The other ranks ignore it.
+         * Sets the address at which rank 0 listens. Default: {@code NCCL4J_STORE_BIND}; if that is not set, the
+         * master's address. The other ranks ignore this setting.
          *
          * @param address an address of the host of rank 0, or the wildcard address
          * @return this builder
@@ -249,7 +250,9 @@ public final class TcpStore implements Rendezvous {
             return new TcpStore(self, timeout, StoreSession.open(self.values(), settings));
         }
 
-        /** True if the environment says that a process of its own keeps the store at the address of the rank. */
+        /**
+         * True if, according to the environment, a process that is no rank keeps the store at the address of the rank.
+         */
         private boolean isStoreAddress(RankInfo self) {
             String text = environment.getOrDefault(Endpoint.STORE_VARIABLE, "");
             return !text.isBlank()
@@ -313,8 +316,9 @@ public final class TcpStore implements Rendezvous {
     }
 
     /**
-     * Returns a rendezvous of some of the ranks, with keys of its own, as {@link #scope}. A use is a communicator of the ranks
-     * that survive a failure. Not collective; the ranks must pass the same name and the same list.
+     * Returns a rendezvous of some of the ranks, with keys of its own, as {@link #scope}; for example, for a
+     * communicator of the ranks that survive a failure. Not collective; the ranks must pass the same name and the same
+     * list.
      *
      * @param name the name of the scope; not empty, without a slash
      * @param ranks distinct ranks of this store, including this rank; a rank's index is its rank in the scope
@@ -400,8 +404,8 @@ public final class TcpStore implements Rendezvous {
     }
 
     /**
-     * Adds to the number that a key has as its value, or to 0, atomically. Not collective. The value is the number in decimal
-     * digits, in ASCII.
+     * Adds a number to the value of a key, atomically. A key without a value counts as 0. Not collective. The value is
+     * the number in decimal digits, in ASCII.
      *
      * @param key the key; not empty, without a slash
      * @param delta the number to add
@@ -442,10 +446,10 @@ public final class TcpStore implements Rendezvous {
     }
 
     /**
-     * Closes the connection of this rank. At rank 0 this also ends the store; before that it waits, for {@link #timeout} at most,
-     * until the other ranks have fetched the values of completed broadcasts. A rank that closes the store because of a failure
-     * should call {@link #abort} first. Closing again does nothing, as does closing the store {@linkplain #ofProcess of the
-     * process}.
+     * Closes the connection of this rank. On rank 0, the call also ends the store; before that, the call waits, for
+     * {@link #timeout} at most, until the other ranks have fetched the values of completed broadcasts. A rank that
+     * closes the store because of a failure should call {@link #abort} first. Closing again does nothing, as does
+     * closing the store {@linkplain #ofProcess of the process}.
      */
     @Override
     public void close() {
@@ -454,7 +458,7 @@ public final class TcpStore implements Rendezvous {
         }
     }
 
-    /** {@return such as "store at node0:29500, rank 3 of 8"} */
+    /** {@return a description, such as "store at node0:29500, rank 3 of 8"} */
     @Override
     public String toString() {
         return "store at " + address() + ", rank " + self.rank() + " of " + self.worldSize();

@@ -8,8 +8,8 @@ import java.net.InetAddress;
 import java.time.Duration;
 
 /**
- * Server of a {@link TcpStore} in a process that is no rank, so that the store outlives every rank. The nccl4j command runs one
- * for the ranks that it starts, and {@code nccl4j store} is one for any launcher.
+ * The server of a {@link TcpStore} in a process that is no rank. The store outlives every rank. The nccl4j command runs
+ * a server for the ranks that it starts; {@code nccl4j store} runs a server for any launcher.
  *
  * <pre>{@code
  * try (TcpStoreServer server = TcpStoreServer.start(InetAddress.getLoopbackAddress(), 0)) {
@@ -36,7 +36,7 @@ public final class TcpStoreServer implements AutoCloseable {
     }
 
     /**
-     * Starts a server with the secret of the environment. It listens when this returns.
+     * Starts a server with the secret of the environment. The server listens when this returns.
      *
      * @param address an address of this host, or the wildcard address
      * @param port the port; 0 chooses a free one
@@ -64,7 +64,7 @@ public final class TcpStoreServer implements AutoCloseable {
         server.close(Duration.ZERO);
     }
 
-    /** {@return such as "store at 127.0.0.1:29500"} */
+    /** {@return a description, such as "store at 127.0.0.1:29500"} */
     @Override
     public String toString() {
         return "store at " + address();

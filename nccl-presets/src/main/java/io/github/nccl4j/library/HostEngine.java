@@ -19,8 +19,8 @@ import org.bytedeco.javacpp.annotation.Properties;
  * }</pre>
  *
  * <p>Each call returns an {@code ncclResult_t}: {@code ncclSuccess}; for queries, {@code ncclInProgress} while work is
- * not done; afterwards, the error of a failed operation in the stream, until its communicator is aborted, destroyed or
- * revoked; {@code ncclInvalidArgument} for invalid handles. {@code ncclGetLastError(0)} returns the text.
+ * not done; after a failed operation, the operation's error, until its communicator is aborted, destroyed or revoked;
+ * {@code ncclInvalidArgument} for invalid handles. {@code ncclGetLastError(0)} returns the text.
  *
  * <p>Each thread has its own default stream, 0. Operations of blocking communicators in it are done when their call
  * returns.
@@ -41,7 +41,7 @@ public final class HostEngine {
     /**
      * Creates a stream: a queue of work that runs in parallel with others.
      *
-     * @param cell where its handle is written: 8 bytes
+     * @param cell the address of 8 bytes for the handle
      * @return the result code
      * @throws NcclLibraryException if the library is not the host engine
      */
@@ -61,7 +61,7 @@ public final class HostEngine {
     public static native int streamDestroy(long stream) throws NcclLibraryException;
 
     /**
-     * Queries whether all work in a stream is done. Does not wait.
+     * Queries the state of all work in a stream. Does not wait.
      *
      * @param stream the stream, 0 for the thread's default stream
      * @return the result code
@@ -72,7 +72,7 @@ public final class HostEngine {
     public static native int streamQuery(long stream) throws NcclLibraryException;
 
     /**
-     * Waits until all work in a stream is done; forever if a rank never joins.
+     * Waits until all work in a stream is done. Waits forever if a rank never joins.
      *
      * @param stream the stream, 0 for the thread's default stream
      * @return the result code
@@ -97,7 +97,7 @@ public final class HostEngine {
     /**
      * Creates an event: a mark in a stream.
      *
-     * @param cell where its handle is written: 8 bytes
+     * @param cell the address of 8 bytes for the handle
      * @return the result code
      * @throws NcclLibraryException if the library is not the host engine
      */
@@ -117,7 +117,7 @@ public final class HostEngine {
     public static native int eventDestroy(long event) throws NcclLibraryException;
 
     /**
-     * Records an event behind the work that is in a stream now.
+     * Records an event behind the present work of a stream.
      *
      * @param event the event
      * @param stream the stream, 0 for the thread's default stream
@@ -129,7 +129,7 @@ public final class HostEngine {
     public static native int eventRecord(long event, long stream) throws NcclLibraryException;
 
     /**
-     * Queries whether all work before an event is done. Does not wait.
+     * Queries the state of all work before an event. Does not wait.
      *
      * @param event the event
      * @return the result code
@@ -140,7 +140,7 @@ public final class HostEngine {
     public static native int eventQuery(long event) throws NcclLibraryException;
 
     /**
-     * Waits until all work before an event is done; forever if a rank never joins.
+     * Waits until all work before an event is done. Waits forever if a rank never joins.
      *
      * @param event the event
      * @return the result code
@@ -153,7 +153,7 @@ public final class HostEngine {
     /**
      * Returns the time between two events that are done.
      *
-     * @param seconds where it is written
+     * @param seconds an array whose first element gets the time
      * @param start the earlier mark
      * @param end the later mark
      * @return the result code
@@ -178,9 +178,9 @@ public final class HostEngine {
     public static native int memcpyAsync(long target, long source, long bytes, long stream) throws NcclLibraryException;
 
     /**
-     * Frees memory of C's {@code malloc} once all work that is in any stream now is done: at once, or later.
+     * Frees memory of C's {@code malloc} once the present work of all streams is done: at once, or later.
      *
-     * @param memory its address
+     * @param memory the address of the memory
      * @return the result code
      * @throws NcclLibraryException if the library is not the host engine
      */

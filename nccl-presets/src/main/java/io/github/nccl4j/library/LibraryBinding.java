@@ -4,7 +4,7 @@ import org.bytedeco.javacpp.Pointer;
 import org.jspecify.annotations.NullUnmarked;
 
 /**
- * Superclass of {@link io.github.nccl4j.global.nccl}: passes the choice of library to the native code before the first
+ * Superclass of {@link io.github.nccl4j.global.nccl}. Passes the choice of library to the native code before the first
  * function is called, and provides addresses for the generated Pointer forms. Not for programs.
  *
  * <p>Has static methods only, which any thread may call.
@@ -21,7 +21,7 @@ public class LibraryBinding extends io.github.nccl4j.presets.nccl {
 
     /**
      * Returns the address of a pointer, including its position. JavaCPP's own code takes the position of a {@code
-     * void*} argument as a number of bytes, whatever its type.
+     * void*} argument as a number of bytes, for any type.
      *
      * @param pointer any pointer, or null
      * @return the address, 0 for null

@@ -52,8 +52,7 @@ public final class NativeLibrary {
     static {
         avoidUnspellableHome();
         // Initialises Pointer before this thread takes the loader's lock. Else a deadlock is possible with a thread
-        // that
-        // initialises Pointer, holds the lock of that class, and waits for the loader's lock.
+        // that initialises Pointer, holds the lock of that class, and waits for the loader's lock.
         Pointer.isNull(null);
         try {
             loadJavaCpp();
@@ -125,7 +124,7 @@ public final class NativeLibrary {
         return "nccl4j's native code cannot be loaded: " + reason.getMessage() + ". " + cacheAdvice();
     }
 
-    /** Part of a message that names JavaCPP's cache folder, its requirements, and the property that changes it. */
+    /** Part of a message: JavaCPP's cache folder, its requirements, and the property that sets it. */
     private static String cacheAdvice() {
         String folder;
         try {
@@ -184,7 +183,7 @@ public final class NativeLibrary {
     }
 
     /**
-     * Returns whether the loaded library has a function.
+     * Returns true if the loaded library has a function.
      *
      * @param function a C name, such as {@code "ncclCommGrow"}
      * @return true if the library has the function
@@ -218,8 +217,8 @@ public final class NativeLibrary {
     public static native int alltoAllvArguments() throws NcclLibraryException;
 
     /**
-     * Returns whether the loaded library is VCCL, according to its version, its texts, or a declared form of
-     * {@code ncclAlltoAllv} with 10 or 11 arguments. Calls no function of the library except {@code ncclGetVersion}.
+     * Returns true if the loaded library is VCCL, according to its version, its texts, or a declared form of {@code
+     * ncclAlltoAllv} with 10 or 11 arguments. Calls no function of the library except {@code ncclGetVersion}.
      *
      * @return true if the library is VCCL
      * @throws NcclLibraryException if no library can be loaded
@@ -242,7 +241,7 @@ public final class NativeLibrary {
     }
 
     /**
-     * Returns whether this process has called a function by the bindings. Loads nothing.
+     * Returns true if this process has called a function by the bindings. Loads nothing.
      *
      * @param function a C name, such as "ncclGetUniqueId"
      * @return true if the function was called; false for a name that is not in the header
@@ -251,7 +250,7 @@ public final class NativeLibrary {
     public static native boolean wasCalled(@Cast("const char*") String function);
 
     /**
-     * Returns whether the library is loaded. Loads nothing.
+     * Returns true if the library is loaded. Loads nothing.
      *
      * @return true if the choice of the library is final
      */

@@ -6,14 +6,15 @@ import org.jspecify.annotations.NullUnmarked;
  * Superclass of all exceptions for failures of NCCL or CUDA, or between ranks.
  *
  * <ul>
- *   <li>{@link NcclLibraryException}: there is no library, or it lacks what was asked for. Nothing was called.
- *   <li>{@link io.github.nccl4j.highlevel.NcclResultException}: a function returned an error. Its subclasses are the
- * errors that programs treat in ways of their own.
+ *   <li>{@link NcclLibraryException}: no library could be loaded, or the library lacks the requested function or
+ *       setting. Nothing was called.
+ *   <li>{@link io.github.nccl4j.highlevel.NcclResultException}: a function returned an error. The subclasses are errors
+ *       that programs can handle.
  *   <li>{@link io.github.nccl4j.highlevel.NoWindowException}: NCCL can make no window for a communicator.
- *   <li>{@link io.github.nccl4j.highlevel.CudaException} and {@link io.github.nccl4j.highlevel.CudaLibraryException}: the
- * same for CUDA, where buffers and streams call it.
+ *   <li>{@link io.github.nccl4j.highlevel.CudaException} and {@link io.github.nccl4j.highlevel.CudaLibraryException}: a
+ *       call of CUDA by a buffer or a stream failed, or CUDA's library could not be loaded.
  *   <li>{@link io.github.nccl4j.launch.RendezvousException}: the ranks could not meet.
- *   <li>{@link io.github.nccl4j.ras.RasException}: the RAS service of NCCL could not be asked.
+ *   <li>{@link io.github.nccl4j.ras.RasException}: NCCL's RAS service did not give an answer.
  *   <li>{@link io.github.nccl4j.highlevel.StreamTimeoutException}: a stream or an event was not done in time.
  *   <li>{@link io.github.nccl4j.highlevel.NcclInterruptedException}: a thread was interrupted while it waited for other
  * ranks.
@@ -33,8 +34,7 @@ public abstract class NcclException extends RuntimeException {
     /**
      * Creates an exception.
      *
-     * @param message what went wrong
-     */
+     * @param message the message */
     protected NcclException(String message) {
         super(message);
     }
@@ -42,8 +42,8 @@ public abstract class NcclException extends RuntimeException {
     /**
      * Creates an exception with a cause.
      *
-     * @param message what went wrong
-     * @param cause what led to it, or null
+     * @param message the message
+     * @param cause the cause, or null
      */
     @NullUnmarked
     protected NcclException(String message, Throwable cause) {

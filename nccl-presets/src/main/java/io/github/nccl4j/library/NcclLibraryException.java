@@ -2,8 +2,9 @@ package io.github.nccl4j.library;
 
 /**
  * Thrown if NCCL, or a part of it, is not available: no library could be loaded, or the loaded library lacks the called
- * function, has it in another form, or would ignore a setting. The message names what was tried or called, and the path
- * and version of the library. No function of the library was called, and other calls continue to work.
+ * function, has it in another form, or would ignore a setting. The message names the places or the function that were
+ * tried, and the path and version of the library. No function of the library was called, and other calls continue to
+ * work.
  *
  * <p>Instances are immutable.
  *
@@ -13,9 +14,9 @@ public final class NcclLibraryException extends NcclException {
     private static final long serialVersionUID = 1L;
 
     /**
-     * Creates an exception; the bindings do.
+     * Creates an exception. For the bindings; programs only catch it.
      *
-     * @param message what was tried or called, and what was found instead
+     * @param message the places or the function that were tried, and the result
      */
     public NcclLibraryException(String message) {
         super(message);

@@ -4,7 +4,7 @@ import org.bytedeco.javacpp.annotation.Namespace;
 import org.bytedeco.javacpp.annotation.Properties;
 
 /**
- * NCCL's initializers for structs in existing memory. Not for programs. Any thread may call it.
+ * NCCL's initializers for structs in existing memory. Not for programs. Any thread may call the methods.
  *
  * @since 0.1
  */
@@ -19,7 +19,7 @@ public final class StructInitializers {
     /**
      * Writes {@code NCCL_CONFIG_INITIALIZER}.
      *
-     * @param address where there is memory for a {@code ncclConfig_t}
+     * @param address the address of memory for a {@code ncclConfig_t}
      */
     public static void config(long address) {
         initialize("ncclConfig_t", address);
@@ -28,7 +28,7 @@ public final class StructInitializers {
     /**
      * Writes {@code NCCL_COLLCONFIG_INITIALIZER}.
      *
-     * @param address where there is memory for a {@code ncclCollConfig_t}
+     * @param address the address of memory for a {@code ncclCollConfig_t}
      */
     public static void collConfig(long address) {
         initialize("ncclCollConfig_t", address);
@@ -37,7 +37,7 @@ public final class StructInitializers {
     /**
      * Writes {@code NCCL_ENCRYPTION_CONFIG_INITIALIZER}.
      *
-     * @param address where there is memory for a {@code ncclEncryptionConfig_t}
+     * @param address the address of memory for a {@code ncclEncryptionConfig_t}
      */
     public static void encryptionConfig(long address) {
         initialize("ncclEncryptionConfig_t", address);
@@ -46,7 +46,7 @@ public final class StructInitializers {
     /**
      * Writes {@code NCCL_SIM_INFO_INITIALIZER}.
      *
-     * @param address where there is memory for a {@code ncclSimInfo_t}
+     * @param address the address of memory for a {@code ncclSimInfo_t}
      */
     public static void simInfo(long address) {
         initialize("ncclSimInfo_t", address);
@@ -55,7 +55,7 @@ public final class StructInitializers {
     /**
      * Writes {@code NCCL_COMM_PROPERTIES_INITIALIZER}.
      *
-     * @param address where there is memory for a {@code ncclCommProperties_t}
+     * @param address the address of memory for a {@code ncclCommProperties_t}
      */
     public static void commProperties(long address) {
         initialize("ncclCommProperties_t", address);

@@ -17,9 +17,9 @@ import java.util.Map;
 /**
  * Environment variables, properties and paths with characters that the locale cannot encode.
  *
- * <p>Java decodes them by the locale and loses characters that its encoding lacks: in the C locale, all non-ASCII ones.
- * This class reads the bytes again from {@code /proc} and decodes them as UTF-8. Text that is not UTF-8 stays as Java
- * has it, and {@link #path} refuses it.
+ * <p>Java decodes these texts by the locale and loses characters that the locale's encoding lacks: in the C locale, all
+ * non-ASCII characters. This class reads the bytes again from {@code /proc} and decodes them as UTF-8. Text that is not
+ * UTF-8 stays as Java decoded it, and {@link #path} refuses such text.
  *
  * <p>All methods may be called from any thread.
  *
@@ -66,7 +66,7 @@ public final class SystemText {
     /**
      * Returns a system property.
      *
-     * @param name its name
+     * @param name the name of the property
      * @return as {@link System#getProperty(String)}, without losses if it is an argument of the process in UTF-8
      */
     public static String property(String name) {
@@ -88,8 +88,8 @@ public final class SystemText {
     }
 
     /**
-     * Returns a path, even if the locale cannot encode it. Such a path can be opened, but {@link Path#toString} shows
-     * it damaged.
+     * Returns a path, even if the locale cannot encode it. Such a path can be opened, but {@link Path#toString} returns
+     * a damaged text.
      *
      * @param text the path
      * @return the path
@@ -118,7 +118,7 @@ public final class SystemText {
      * Returns the text of a path, without losses if it is UTF-8.
      *
      * @param path the path
-     * @return as {@link Path#toString}, but an absolute path where that shows it damaged
+     * @return as {@link Path#toString}; an absolute path if that text would be damaged
      */
     public static String text(Path path) {
         String text = path.toString();
@@ -129,7 +129,7 @@ public final class SystemText {
         return uri.endsWith("/") ? uri.substring(0, uri.length() - 1) : uri;
     }
 
-    /** Returns why a text cannot be passed to the system; empty if it can. */
+    /** Returns the reason why a text cannot be passed to the system; empty if there is none. */
     static String problem(String text) {
         return isDamaged(text)
                 ? "the locale, whose encoding is " + ENCODING + ", cannot spell it; set LC_ALL=C.UTF-8"

@@ -2,8 +2,8 @@
  * The native library of the process: its choice, its version, and the functions that it has.
  *
  * <ul>
- *   <li>{@link io.github.nccl4j.library.NativeLibrary}: the loaded library, and the places that were searched.
- *       {@code io.github.nccl4j.highlevel.NcclLibrary} is the same for programs that use the highlevel package.
+ *   <li>{@link io.github.nccl4j.library.NativeLibrary}: the loaded library, and the places that were searched. Programs
+ *       that use the highlevel package use {@code io.github.nccl4j.highlevel.NcclLibrary} instead.
  *   <li>{@link io.github.nccl4j.library.Engine}: the kind of library to search for.
  *   <li>{@link io.github.nccl4j.library.HostEngine}: streams, events and copies of the host engine, for programs that call the C
  *       functions.

@@ -21,8 +21,8 @@ import java.util.function.Consumer;
 import java.util.stream.Collectors;
 
 /**
- * Client of the RAS service of a running NCCL job. A RAS thread in each process of the job answers for all of them, even while
- * their other threads are blocked in NCCL.
+ * A client of the RAS service of a running NCCL job. The RAS thread of any process of the job answers for the whole
+ * job, even while the other threads are blocked in NCCL.
  *
  * <pre>{@code
  * try (RasClient ras = RasClient.connect("node0:28028", Duration.ofSeconds(5))) {
@@ -30,8 +30,9 @@ import java.util.stream.Collectors;
  * }
  * }</pre>
  *
- * <p>NCCL listens at {@code localhost:28028}, or at {@code NCCL_RAS_ADDR}; not with {@code NCCL_RAS_ENABLE=0}. It is no proof
- * of health: RAS reports no error for a collective that hangs, only numbers of operations that differ between ranks.
+ * <p>NCCL listens at {@code localhost:28028}, or at {@code NCCL_RAS_ADDR}. With {@code NCCL_RAS_ENABLE=0}, NCCL does
+ * not listen. A report without errors is no proof of health: for a collective that hangs, RAS reports only numbers of
+ * operations that differ between ranks.
  *
  * <p><b>A question may crash the job</b> in some releases of NCCL: see {@link RasDefect#of}.
  *
@@ -47,14 +48,14 @@ public final class RasClient implements AutoCloseable {
 
     private static final int PROTOCOL = 2;
 
-    /** Time in which a process that runs responds. */
+    /** Limit for the response of a process that is not stopped. */
     private static final long ATTEMPT_NANOS = 500_000_000;
 
     private static final int MAX_LINE_BYTES = 1 << 20;
     private static final int MAX_REPORT_BYTES = 256 << 20;
     private static final int MAX_TIMEOUT_SECONDS = 3600;
 
-    /** NCCL waits so long, beyond the timeout, for what other processes gather from theirs; it gathers twice. */
+    /** NCCL waits this long beyond the timeout for the answers that other processes gather; a report gathers twice. */
     private static final int GATHER_SECONDS = 5;
 
     private static final int GATHERINGS = 2;
@@ -135,9 +136,8 @@ public final class RasClient implements AutoCloseable {
      * @param timeout the time for which the service waits for other processes; whole seconds, from 1 s to 1 h
      * @return the report
      * @throws IllegalArgumentException if the timeout is out of its range
-     * @throws IllegalStateException if this client has asked
-     * @throws RasException if the service does not know the format, does not respond in time, or ends the connection, as when its
-     *     process ends
+     * @throws IllegalStateException if this client has asked already
+     * @throws RasException if the service does not know the format, does not respond in time, or ends the connection, for example because its process ends
      */
     public String status(RasFormat format, Duration timeout) {
         long seconds = timeout.toSeconds();
@@ -169,14 +169,14 @@ public final class RasClient implements AutoCloseable {
     }
 
     /**
-     * Receives events until the service or this client is closed. Returns when the service, such as the job, ends.
+     * Receives events until this client is closed or the service ends, for example with the job; then returns.
      *
      * @param format the format of the events: {@link RasFormat#TEXT} or {@link RasFormat#JSON}
      * @param events the groups of events; not empty
-     * @param line receives each line without its end, in this thread
+     * @param line the receiver of each line, without its line end; called in this thread
      * @throws IllegalArgumentException if there is no group, or the format is that of reports
-     * @throws IllegalStateException if this client has asked
-     * @throws RasException if the service can't report events, as before NCCL 2.29, or the connection breaks
+     * @throws IllegalStateException if this client has asked already
+     * @throws RasException if the service can't report events, which needs NCCL 2.29, or if the connection breaks
      */
     public void monitor(RasFormat format, Set<RasEvents> events, Consumer<String> line) {
         if (events.isEmpty() || format == RasFormat.VERBOSE_TEXT) {
@@ -301,12 +301,12 @@ public final class RasClient implements AutoCloseable {
         }
     }
 
-    /** {@return the address of the service, as this client has reached it} */
+    /** {@return the address at which this client has reached the service} */
     public InetSocketAddress remoteAddress() {
         return remote;
     }
 
-    /** {@return such as "client of the RAS service at node0:28028"} */
+    /** {@return a description, such as "client of the RAS service at node0:28028"} */
     @Override
     public String toString() {
         return "client of the RAS service at " + service;

@@ -10,9 +10,9 @@ import java.util.stream.Collectors;
  * @since 0.1
  */
 public enum RasDefect {
-    /** The answer reads data that a communicator gets only in the course of its creation. */
+    /** The answer reads data that a communicator gets only during its creation. */
     UNFINISHED_COMMUNICATOR(22403, 22702, "while a communicator is being created", "nccl#1669, nccl#1718"),
-    /** The answer is read at a wrong place if a communicator has missing ranks. */
+    /** The answer is read from a wrong address if a communicator has missing ranks. */
     MISSING_RANKS(22403, 22901, "if ranks are missing", "nccl#1762"),
     /** The RAS thread crashes when processes join or leave, even if nobody asks. */
     CHANGED_PROCESSES(22707, 22707, "when processes join or leave", "nccl#1996"),
@@ -50,8 +50,8 @@ public enum RasDefect {
      * Returns the defects of a release in words.
      *
      * @param version the release, as {@code ncclGetVersion} returns it
-     * @return such as "NCCL 2.29.7 may crash the job if it is asked while a communicator is being created (nccl#2346)"; empty if
-     *     no defect is known
+     * @return a sentence such as "NCCL 2.29.7 may crash the job if it is asked while a communicator is being created
+     *     (nccl#2346)"; empty if no defect is known
      */
     public static String warning(int version) {
         List<RasDefect> defects = of(version);
@@ -62,7 +62,10 @@ public enum RasDefect {
                         + defects.stream().map(RasDefect::description).collect(Collectors.joining(", or "));
     }
 
-    /** {@return such as "while a communicator is being created (nccl#1669, nccl#1718)": when a process may crash, and the reports} */
+    /**
+     * {@return the condition of a crash and its reports, such as "while a communicator is being created (nccl#1669,
+     * nccl#1718)"}
+     */
     public String description() {
         return condition + " (" + reports + ")";
     }

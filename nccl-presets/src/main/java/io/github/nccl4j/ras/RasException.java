@@ -4,7 +4,8 @@ import io.github.nccl4j.library.NcclException;
 import org.jspecify.annotations.NullUnmarked;
 
 /**
- * Thrown if a RAS service can't be asked: nothing listens at the address, something else does, or it does not respond in time.
+ * Thrown if a RAS service can't be asked: nothing or another service listens at the address, or the service does not
+ * respond in time.
  *
  * <p>Instances are immutable.
  *

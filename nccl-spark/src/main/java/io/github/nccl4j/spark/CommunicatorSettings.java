@@ -12,9 +12,9 @@ import java.io.Serializable;
 @FunctionalInterface
 public interface CommunicatorSettings extends Serializable {
     /**
-     * Changes the settings. Device and deadline are set already.
+     * Changes the settings. The device and the deadline are set already.
      *
-     * @param builder makes the task's rank
+     * @param builder the builder of the task's communicator
      */
     void apply(CommunicatorBuilder builder);
 }

@@ -9,8 +9,8 @@ import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
 
 /**
- * An RDD whose partitions are the ranks of a communicator: its tasks run at the same time, and can use every operation of
- * {@link Communicator} between them.
+ * An RDD whose partitions are the ranks of a communicator. The tasks of the RDD run at the same time and can use every
+ * operation of {@link Communicator}.
  *
  * <pre>{@code
  * JavaRDD<Float> sums = NcclRdd.of(rdd).deadline(Duration.ofMinutes(1)).mapPartitions((communicator, rows) -> {
@@ -30,24 +30,24 @@ import scala.reflect.ClassTag$;
  * });
  * }</pre>
  *
- * <p><b>Ranks.</b> A task's rank is the number of its partition. All tasks must fit on the executors at once, or Spark fails
- * the job; an RDD is brought to the right number of partitions by {@code repartition}. Dynamic allocation of executors does
- * not go together with barrier stages.
+ * <p><b>Ranks.</b> A task's rank is the number of its partition. All tasks must fit on the executors at once; otherwise
+ * Spark fails the job. {@code repartition} changes the number of partitions of an RDD. Spark does not support barrier
+ * stages with dynamic allocation of executors.
  *
- * <p><b>Devices.</b> A task works on the GPU that Spark gave it: set {@code spark.executor.resource.gpu.amount} and {@code
- * spark.task.resource.gpu.amount=1}. Where tasks have no GPU of their own, the tasks of one machine take its GPUs one by one.
- * With the host engine it is host memory.
+ * <p><b>Devices.</b> A task uses the GPU that Spark assigned to it: set {@code spark.executor.resource.gpu.amount} and
+ * {@code spark.task.resource.gpu.amount=1}. If Spark assigns no GPUs, the tasks of one machine use its GPUs in the
+ * order of their ranks. With the host engine, tasks use host memory.
  *
  * <p><b>Libraries.</b> Executors load libnccl as any program does; {@code spark.executorEnv.NCCL4J_LIBRARY} or {@code
- * spark.executor.extraJavaOptions=-Dnccl4j.engine=host} choose it. All must load the same release.
+ * spark.executor.extraJavaOptions=-Dnccl4j.engine=host} choose the library. All executors must load the same release.
  *
- * <p><b>Failures.</b> When a task fails, Spark wants all tasks of the stage to end, but can't end one that waits in native
- * code. A thread beside each task sees it and aborts the task's communicator, so that the task ends within moments. Spark
- * then runs the whole stage again, with a new communicator, but only if a shuffle follows: a stage that ends in an action
- * fails the job at once. {@code repartition} after {@link #mapPartitions} makes such a shuffle.
+ * <p><b>Failures.</b> When a task fails, Spark ends all tasks of the stage, but can't end a task that waits in native
+ * code. A thread beside each task detects the end and aborts the task's communicator; the task then returns within
+ * moments. Spark then runs the whole stage again, with a new communicator, but only if a shuffle follows: if a stage
+ * ends in an action, the job fails at once. {@code repartition} after {@link #mapPartitions} adds such a shuffle.
  *
- * <p>The communicator's id travels through Spark's own messages; {@code spark.authenticate} and {@code
- * spark.network.crypto.enabled} protect them.
+ * <p>Spark's own messages carry the communicator's id; {@code spark.authenticate} and {@code
+ * spark.network.crypto.enabled} protect these messages.
  *
  * <p>Instances are immutable, and may be used in any thread of the driver.
  *
@@ -66,23 +66,22 @@ public final class NcclRdd<T> {
     }
 
     /**
-     * An RDD with default settings.
+     * Returns an RDD with default settings.
      *
      * @param <T> the type of the rows
      * @param rdd the RDD
-     * @return the same rows
-     */
+     * @return an RDD of the same rows */
     public static <T> NcclRdd<T> of(JavaRDD<T> rdd) {
         return new NcclRdd<>(rdd.rdd(), Communicator.DEFAULT_DEADLINE, builder -> {});
     }
 
     /**
-     * How long tasks wait for each other: before the communicator is made, and in each of its calls. Default: {@link
-     * Communicator#DEFAULT_DEADLINE}.
+     * Sets the time for which tasks wait for each other, before the communicator is created and in each of its calls.
+     * Default: {@link Communicator#DEFAULT_DEADLINE}.
      *
      * @param limit the limit, more than 0
-     * @return the same rows with this limit
-     * @throws IllegalArgumentException if it is not more than 0
+     * @return an RDD of the same rows with this limit
+     * @throws IllegalArgumentException if the limit is not more than 0
      */
     public NcclRdd<T> deadline(Duration limit) {
         if (limit.isZero() || limit.isNegative()) {
@@ -92,19 +91,20 @@ public final class NcclRdd<T> {
     }
 
     /**
-     * Further settings of the communicator: {@code configure(builder -> builder.config(...))}. They replace those of an
-     * earlier call.
+     * Sets further settings of the communicator: {@code configure(builder -> builder.config(...))}. They replace the
+     * settings of an earlier call.
      *
-     * @param more applied in each task, before the communicator is made
-     * @return the same rows with these settings
+     * @param more the settings, which each task applies before the communicator is created
+     * @return an RDD of the same rows with these settings
      */
     public NcclRdd<T> configure(CommunicatorSettings more) {
         return new NcclRdd<>(rdd, deadline, Objects.requireNonNull(more, "more"));
     }
 
     /**
-     * Runs a function on each partition, all at the same time, each with a rank of one communicator. As all transformations
-     * it does nothing before an action needs the result, and does it again for each action unless the result is cached.
+     * Runs a function on each partition, on all partitions at the same time, each with a rank of one communicator. As
+     * all transformations of Spark, the function runs when an action needs the result, and again for each further
+     * action unless the result is cached.
      *
      * <p>A task fails with {@link io.github.nccl4j.launch.RendezvousTimeoutException} or {@link
      * io.github.nccl4j.highlevel.NcclTimeoutException} if not all tasks have joined in time, with {@link
@@ -112,7 +112,7 @@ public final class NcclRdd<T> {
      * tasks loaded different libraries.
      *
      * @param <R> the type of the results
-     * @param function what a task does
+     * @param function the function of a task
      * @return the results, in the same partitions
      */
     public <R> JavaRDD<R> mapPartitions(CommunicatorFunction<T, R> function) {

@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.resource.ResourceInformation;
 
-/** The device of a task: what Spark gave it, else the next one of its machine. */
+/** The device of a task: the GPU that Spark assigned, else the next one of its machine. */
 final class TaskDevice {
     private static final String GPU = "gpu";
 
@@ -32,11 +32,11 @@ final class TaskDevice {
     }
 
     /**
-     * The number that CUDA knows a GPU of Spark's by.
+     * The number in CUDA of a GPU that Spark assigned.
      *
-     * @param addresses what Spark's discovery script said: numbers or UUIDs
-     * @param visible what the process sees, CUDA_VISIBLE_DEVICES, or null: CUDA counts from 0 within it
-     * @param count how many CUDA devices the process sees
+     * @param addresses the addresses from Spark's discovery script: numbers or UUIDs
+     * @param visible the devices in CUDA_VISIBLE_DEVICES, among which CUDA counts from 0; or null
+     * @param count the number of CUDA devices that the process sees
      */
     static int ordinal(String[] addresses, String visible, int count) {
         if (addresses.length != 1) {

@@ -18,7 +18,10 @@ import org.apache.spark.TaskKilledException;
 import org.apache.spark.util.TaskCompletionListener;
 import org.apache.spark.util.TaskFailureListener;
 
-/** Ends the calls that a task waits for when Spark ends the task. Spark only sets a flag, which native code does not see. */
+/**
+ * Ends the calls for which a task waits when Spark ends the task. Spark only sets a flag, which native code does not
+ * read.
+ */
 final class TaskWatch {
     private static final Logger LOGGER = System.getLogger(TaskWatch.class.getName());
     private static final long PERIOD_MILLIS = 100;

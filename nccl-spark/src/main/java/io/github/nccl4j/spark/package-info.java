@@ -1,7 +1,7 @@
 /**
  * A communicator for the tasks of a barrier stage of Apache Spark: {@link io.github.nccl4j.spark.NcclRdd}.
  *
- * <p>Spark itself is not among the dependencies of this artifact, since a cluster has it.
+ * <p>This artifact does not depend on Spark, since a cluster provides Spark.
  */
 @NullMarked
 package io.github.nccl4j.spark;

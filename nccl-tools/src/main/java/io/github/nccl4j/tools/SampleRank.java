@@ -16,8 +16,8 @@ import picocli.CommandLine.ExitCode;
 /**
  * A rank of a sample: waits for the other ranks, prints the library on rank 0, and runs the sample's {@code main}.
  *
- * <p>The sample sees what any program of a launcher sees: variables for its rank and for the library. Its failure is printed as one
- * line where the message tells all, instead of the stack trace of an uncaught exception.
+ * <p>The sample gets the variables of any launched program, for its rank and for the library. A failure whose message
+ * is complete is printed in one line, instead of the stack trace of an uncaught exception.
  */
 final class SampleRank {
     private SampleRank() {}
@@ -78,7 +78,7 @@ final class SampleRank {
             return ", rank 0 on " + Device.host();
         }
         int gpus = Device.cudaCount();
-        // Without a GPU the sample fails, and tells why.
+        // Without a GPU the sample fails, and its message has the reason.
         return gpus == 0 ? "" : ", rank 0 on " + Device.cuda(self.device(gpus));
     }
 
@@ -101,7 +101,9 @@ final class SampleRank {
         return isUsage ? ExitCode.USAGE : ExitCode.SOFTWARE;
     }
 
-    /** True if the message tells all: exceptions of nccl4j and of the samples, and of programs that can't be started. */
+    /**
+     * True if the message is complete: exceptions of nccl4j and of the samples, and of programs that can't be started.
+     */
     private static boolean isClear(Throwable failure, String className) {
         StackTraceElement[] frames = failure.getStackTrace();
         return failure.getClass().getName().startsWith("io.github.nccl4j.")

@@ -39,7 +39,7 @@ final class Samples {
      * @param className the class with its main method
      * @param summary a description in one line
      * @param options its options
-     * @param mayLoseLastRank true if the run goes on when the last rank is killed
+     * @param mayLoseLastRank true if the run continues when the last rank is killed
      */
     record Sample(
             String number,

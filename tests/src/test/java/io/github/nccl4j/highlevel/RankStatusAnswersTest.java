@@ -100,7 +100,7 @@ class RankStatusAnswersTest {
     @Test
     void aRankAnswersWithItsLastOperation() {
         begin();
-        assertEquals("0\nhas called nothing", own());
+        assertEquals("0\nhas called no operation", own());
         try (DeviceBuffer<Int32> buffer = Device.host().allocate(ElementType.INT32, 3)) {
             communicator.allReduce(buffer, ReduceOp.SUM, STREAM);
         }
@@ -113,21 +113,22 @@ class RankStatusAnswersTest {
     void ranksElsewhereAreListedUpToALimit() {
         answers.answer(0, "7\nis at itself");
         answers.answer(1, "0\nis at the same");
-        answers.answer(2, "0\nhas called nothing");
+        answers.answer(2, "0\nhas called no operation");
         answers.answer(3, "garbled");
         assertEquals(
-                "All ranks were heard of; rank 2 has called nothing",
+                "All ranks answered; rank 2 has called no operation",
                 begin().ask().text());
         for (int rank = 4; rank < 7; rank++) {
             answers.answer(rank, "3\nis at ncclSend");
         }
         String four =
-                "All ranks were heard of; rank 2 has called nothing; rank 4 is at ncclSend; rank 5 is at ncclSend;"
+                "All ranks answered; rank 2 has called no operation; rank 4 is at ncclSend; rank 5 is at ncclSend;"
                         + " rank 6 is at ncclSend";
         assertEquals(four, begin().ask().text());
         answers.answer(7, "4\nis at ncclSend");
         answers.answer(8, "4\nis at ncclSend");
-        assertEquals(four + "; 2 more are not where this rank is", begin().ask().text());
+        assertEquals(
+                four + "; 2 more ranks are at other operations", begin().ask().text());
     }
 
     @Test
@@ -152,7 +153,7 @@ class RankStatusAnswersTest {
         assertEquals(
                 new RankStatusQuery.Result(
                         List.of(0),
-                        "Not heard of: rank 0, which keeps the store, so that the others could not be asked"),
+                        "No answer from rank 0, which keeps the store, so that the others could not be asked"),
                 begin().ask());
         answers.failure = new RendezvousTimeoutException("late", List.of());
         assertSame(RankStatusQuery.NOTHING, begin().ask());
@@ -161,7 +162,7 @@ class RankStatusAnswersTest {
         assertSame(RankStatusQuery.NOTHING, query.ask());
         answers.failure = null;
         // No answer is not kept.
-        assertEquals("All ranks were heard of", query.ask().text());
+        assertEquals("All ranks answered", query.ask().text());
     }
 
     @Test

@@ -62,7 +62,7 @@ public final class CallHook {
             }
             listener.call(slot, after != 0, words, ofWords, result);
         } catch (RuntimeException | Error lost) {
-            // The call must go on.
+            // The call must continue.
         }
     }
 

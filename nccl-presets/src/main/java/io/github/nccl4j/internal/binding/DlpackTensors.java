@@ -23,7 +23,7 @@ public final class DlpackTensors {
      * @param deviceId the number of the device
      * @param code DLPack's code of the kind of type
      * @param bits the size of an element
-     * @param versioned which of the two structs
+     * @param versioned true for {@code DLManagedTensorVersioned}, false for {@code DLManagedTensor}
      * @return the address of the struct
      */
     @Namespace("nccl4j")
@@ -46,7 +46,7 @@ public final class DlpackTensors {
      * Calls the deleter of any tensor.
      *
      * @param address the address of the struct
-     * @param versioned which of the two structs
+     * @param versioned true for {@code DLManagedTensorVersioned}, false for {@code DLManagedTensor}
      */
     @Namespace("nccl4j")
     @Name("dlpackDelete")

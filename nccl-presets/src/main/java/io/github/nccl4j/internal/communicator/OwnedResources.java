@@ -9,8 +9,8 @@ import java.util.Set;
 import java.util.function.BooleanSupplier;
 
 /**
- * What a communicator owns and closes with itself: windows, registrations, operators, plans and communicators; the CUDA
- * graphs that have captured its operations; and what abandoned calls may still use.
+ * The resources that a communicator owns and closes with itself: windows, registrations, operators, plans and
+ * communicators; the CUDA graphs that have captured its operations; and resources that abandoned calls may still use.
  *
  * <p>For any thread.
  */
@@ -34,7 +34,7 @@ public final class OwnedResources {
 
     /** A resource that ends with the native communicator. */
     public interface Dependent extends AutoCloseable {
-        /** Releases what the resource keeps, because the native communicator is gone; makes no native call. */
+        /** Releases the kept resources, because the native communicator has ended; makes no native call. */
         void abandon();
 
         @Override

@@ -12,8 +12,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 
 /**
- * The ranks of a communicator that its rendezvous reports as lost or silent. Without a rendezvous that reports them there are
- * none. Has no reference to the communicator, which must stay collectable. Thread-safe.
+ * The ranks of a communicator that its rendezvous reports as lost or silent. Without a rendezvous that reports ranks,
+ * there are none. Has no reference to the communicator, which must stay collectable. Thread-safe.
  */
 public final class PeerWatch implements AutoCloseable {
     private final List<Membership> memberships = new ArrayList<>();
@@ -28,9 +28,10 @@ public final class PeerWatch implements AutoCloseable {
     public PeerWatch() {}
 
     /**
-     * Sets what is called after each loss from now on, by the thread of the store, and now if ranks are lost already.
+     * Sets the action after each later loss, which the thread of the store calls. Calls the action now if ranks are
+     * lost already.
      *
-     * @param action must not block
+     * @param action the action, which must not block
      */
     public void onLoss(Runnable action) {
         synchronized (this) {
@@ -56,7 +57,8 @@ public final class PeerWatch implements AutoCloseable {
         try {
             entered = where.membership(group, rank, this::add).orElse(null);
         } catch (IllegalArgumentException | IllegalStateException unavailable) {
-            // The store is closed, or this process has another member of the name: a communicator works without.
+            // The store is closed, or this process has another member of the name: a communicator works without a
+            // membership.
             return null;
         }
         if (entered != null) {
@@ -121,7 +123,7 @@ public final class PeerWatch implements AutoCloseable {
         }
         all.forEach(membership -> silent.putAll(membership.silent()));
         return silent.entrySet().stream()
-                .map(each -> "rank " + each.getKey() + " is silent since "
+                .map(each -> "rank " + each.getKey() + " has been silent for "
                         + each.getValue().toSeconds() + " s")
                 .collect(Collectors.joining("; "));
     }

@@ -14,13 +14,13 @@ import java.util.Set;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Ranks of one communicator that are in this process. NCCL frees the resources of all of them when the last is
- * destroyed, and waits for all their devices to do it. If a rank had already started its next collective by then, which
- * the last rank has yet to join, NCCL would wait for that device forever. So the ranks that threads close together wait
- * until the last is destroyed.
+ * The ranks of one communicator that are in this process. When the last of them is destroyed, NCCL waits for the
+ * devices of all and frees their resources. If a rank had already started its next collective, which the last rank has
+ * yet to join, NCCL would wait for that device forever. Therefore ranks that threads close together wait until the last
+ * one is destroyed.
  *
- * <p>A thread that closes several ranks one after the other must not wait. Whether other threads will close their ranks
- * cannot be known here, so the wait is short and is not repeated after it was in vain.
+ * <p>A thread that closes several ranks one after the other must not wait. This class cannot know whether other threads
+ * will close their ranks, so the wait is short and is not repeated after it timed out.
  */
 public final class ProcessRanks {
     private static final Duration PATIENCE = Duration.ofSeconds(1);
@@ -124,7 +124,7 @@ public final class ProcessRanks {
         }
     }
 
-    /** Returns true if another thread uses a rank of the communicator, and no wait was in vain so far. */
+    /** Returns true if another thread uses a rank of the communicator, and no wait has timed out so far. */
     private boolean othersMayCome() {
         if (waitWasInVain) {
             return false;

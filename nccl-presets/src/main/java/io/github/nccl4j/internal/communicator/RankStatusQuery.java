@@ -66,7 +66,7 @@ public final class RankStatusQuery {
     /**
      * Starts to answer for this rank. Returns null if the rendezvous does not support inquiries.
      *
-     * @param name the name of the inquiry, the same at all ranks
+     * @param name the name of the inquiry, the same on all ranks
      * @param position this rank's position; must not keep the communicator reachable, and may be called by any thread
      */
     public static RankStatusQuery begin(
@@ -77,7 +77,7 @@ public final class RankStatusQuery {
                     .map(inquiry -> new RankStatusQuery(rank, size, position, inquiry))
                     .orElse(null);
         } catch (IllegalArgumentException | IllegalStateException closed) {
-            // The store is closed, or another inquiry has the name: a communicator works without.
+            // The store is closed, or another inquiry has the name: a communicator works without a query.
             return null;
         }
     }
@@ -108,7 +108,7 @@ public final class RankStatusQuery {
                     ? NOTHING
                     : new Result(
                             silent.missing(),
-                            notHeardOf(silent.missing())
+                            noAnswerFrom(silent.missing())
                                     + ", which keeps the store, so that the others could not be asked");
         } catch (RendezvousException | IllegalStateException unreachable) {
             return NOTHING;
@@ -130,18 +130,18 @@ public final class RankStatusQuery {
                 elsewhere.add("rank " + rank + " " + parts[1]);
             }
         });
-        String text = silent.isEmpty() ? "All ranks were heard of" : notHeardOf(silent);
+        String text = silent.isEmpty() ? "All ranks answered" : noAnswerFrom(silent);
         if (!elsewhere.isEmpty()) {
             text += "; " + elsewhere.stream().limit(MAX_LISTED).collect(Collectors.joining("; "))
                     + (elsewhere.size() > MAX_LISTED
-                            ? "; " + (elsewhere.size() - MAX_LISTED) + " more are not where this rank is"
+                            ? "; " + (elsewhere.size() - MAX_LISTED) + " more ranks are at other operations"
                             : "");
         }
         return new Result(silent, text);
     }
 
-    private static String notHeardOf(List<Integer> silent) {
-        return "Not heard of: "
+    private static String noAnswerFrom(List<Integer> silent) {
+        return "No answer from "
                 + (silent.size() == 1 ? "rank " : "ranks ")
                 + silent.stream().map(Object::toString).collect(Collectors.joining(", "));
     }

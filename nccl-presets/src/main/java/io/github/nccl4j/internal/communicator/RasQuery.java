@@ -8,7 +8,7 @@ import io.github.nccl4j.ras.RasFormat;
 import java.time.Duration;
 import java.util.Locale;
 
-/** What the RAS service of NCCL reports at a timeout, if the program opted in. */
+/** The report of NCCL's RAS service at a timeout, if the program opted in. */
 public final class RasQuery {
     private static final String PROPERTY = "nccl4j.ras";
     private static final String VARIABLE = "NCCL4J_RAS";

@@ -102,8 +102,8 @@ public final class Cuda {
     }
 
     /**
-     * Returns the calling thread's context; 0 if it has none, -1 if CUDA can't tell, for example while the process
-     * ends.
+     * Returns the calling thread's context; 0 if the thread has none, -1 if CUDA can't return it, for example while the
+     * process ends.
      */
     private static long currentContext() {
         CUctx_st current = new CUctx_st();

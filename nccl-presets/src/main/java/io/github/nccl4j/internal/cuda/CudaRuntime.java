@@ -13,8 +13,8 @@ import org.bytedeco.javacpp.annotation.Properties;
  * Loads CUDA's runtime library and JavaCPP's class for it. Searches with the dynamic linker, then with {@link
  * LibrarySearch}.
  *
- * <p>JavaCPP's class {@code cudart} is unusable once it failed to load. So the runtime library is loaded first: the
- * dynamic linker then uses the loaded library of the same name.
+ * <p>JavaCPP's class {@code cudart} is unusable once it failed to load. Therefore the runtime library is loaded first:
+ * the dynamic linker then uses the loaded library of the same name.
  */
 public final class CudaRuntime {
     private static boolean loaded;
@@ -77,7 +77,7 @@ public final class CudaRuntime {
         while (reason.getCause() != null) {
             reason = reason.getCause();
         }
-        return "CUDA can't be used: " + reason.getMessage() + "; " + name + " was looked for by "
+        return "CUDA can't be used: " + reason.getMessage() + "; " + name + " was searched for by "
                 + String.join(", ", tried) + ". Set CUDA_HOME or LD_LIBRARY_PATH, install pip's nvidia-cuda-runtime,"
                 + " or use JavaCPP Presets CUDA of the installed CUDA's major version";
     }

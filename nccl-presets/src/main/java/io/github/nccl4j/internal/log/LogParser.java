@@ -13,7 +13,7 @@ public final class LogParser {
             + " (?:\\[(?<device>-?\\d+)] )?(?:[\\d.]+ )?(?:(?<place>[^\\s:]+:\\d+(?: \\([^)]*\\))?) )?"
             + "NCCL (?<level>WARN|INFO|TRACE|CALL) ?(?<text>.*)");
 
-    /** How NCCL names a communicator: by the handle that the program got. */
+    /** NCCL's name of a communicator: the handle that the program got. */
     private static final Pattern COMMUNICATOR = Pattern.compile("\\bcomm 0x([0-9a-f]+)\\b");
 
     private static final Pattern RANK = Pattern.compile("\\brank (\\d+)\\b");
@@ -24,11 +24,11 @@ public final class LogParser {
      * A line of the log.
      *
      * @param level WARN, INFO or TRACE
-     * @param thread the operating system's id of the thread that wrote it; -1 if unknown
+     * @param thread the operating system's id of the thread that wrote the line; -1 if unknown
      * @param device the CUDA device of that thread; -1 if unknown
      * @param place the position in NCCL's sources; empty if unknown
-     * @param rank the rank that the line is about; -1 if unknown
-     * @param communicator the name of its communicator; empty if it has none or is unknown
+     * @param rank the rank to which the line applies; -1 if unknown
+     * @param communicator the name of the communicator; empty if it has no name or is unknown
      */
     public record Parsed(
             String level, long thread, int device, String place, String text, int rank, String communicator) {}

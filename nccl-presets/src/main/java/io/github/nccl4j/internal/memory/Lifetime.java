@@ -116,8 +116,8 @@ public final class Lifetime {
     }
 
     /**
-     * Closes the object: frees it now, or leaves that to the last pin. An object that could not be freed is closed all
-     * the same, because a second attempt would free it twice.
+     * Closes the object: frees it now, or leaves that to the last pin. An object that could not be freed is closed
+     * nevertheless, because a second attempt would free it twice.
      */
     public void close(Runnable free) {
         lock.writeLock().lock();

@@ -6,21 +6,21 @@ import io.github.nccl4j.highlevel.ReduceOp;
 import java.util.List;
 
 /**
- * An operation that transfers data: its C function, and what its checks, records and messages need to know. To add an
+ * An operation that transfers data: its C function, and the properties that checks, records and messages use. To add an
  * operation, add its code, its constant and its line in {@link #PLAIN}, and the calls of C at the end of this class.
  *
- * <p>A record, not an enum, because C2 trusts the fields of a constant record: all questions about the kind of a call are
- * answered when the call is compiled.
+ * <p>A record, not an enum, because C2 trusts the fields of a constant record: it evaluates all conditions on the kind
+ * of a call when it compiles the call.
  *
  * @param code the number in records: the index in {@link #PLAIN}
  * @param function the name of the C function
- * @param shape how the lengths of the buffers relate to each other
+ * @param shape the relation of the lengths of the buffers
  * @param peer the role of the root or of the other rank
  * @param reduces true if the operation has an operator
  */
 public record OperationKind(int code, String function, Shape shape, Peer peer, boolean reduces) {
 
-    /** How the lengths of the send and receive buffers relate to each other, and where they may share memory. */
+    /** Relations of the lengths of the send and receive buffers, and the memory that they may share. */
     public enum Shape {
         /** Both have the same length; they may be the same memory. */
         ELEMENTWISE,

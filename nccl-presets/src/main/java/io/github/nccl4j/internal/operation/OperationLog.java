@@ -260,7 +260,7 @@ public final class OperationLog {
         long last = recorded();
         long[] copy = words.clone();
         VarHandle.fullFence();
-        // Another operation may be being recorded: its slot is left out.
+        // Another operation may be recorded at this time: its slot is omitted.
         long first = Math.max(1, recorded() - doneSequence.length + 2);
         List<Entry> entries = new ArrayList<>();
         for (long sequence = first; sequence <= last; sequence++) {

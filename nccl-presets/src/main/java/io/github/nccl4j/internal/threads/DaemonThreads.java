@@ -2,7 +2,7 @@ package io.github.nccl4j.internal.threads;
 
 import java.util.concurrent.ThreadFactory;
 
-/** Names and starts the threads of this library, all of which are daemons: none keeps a program from ending. */
+/** Names and starts the threads of this library. All are daemons, which do not prevent a program from ending. */
 public final class DaemonThreads {
     private DaemonThreads() {}
 

@@ -7,8 +7,8 @@ import java.util.function.Function;
 import java.util.function.Supplier;
 
 /**
- * Lock of a communicator: admits one thread at a time, and none once the communicator is being freed. Entering again
- * costs the last thread only a few plain loads and stores.
+ * The lock of a communicator. Admits one thread at a time, and no thread once the communicator is being freed. Entering
+ * again costs the last thread only a few plain loads and stores.
  *
  * <p>The thread that entered last holds the pass. It first marks the pass as inside and then checks that the pass is
  * still valid. A thread that takes the pass away first invalidates it, then makes every thread of the process execute a

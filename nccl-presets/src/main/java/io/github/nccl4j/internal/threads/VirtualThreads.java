@@ -6,7 +6,8 @@ import java.lang.invoke.MethodType;
 
 /**
  * Detects virtual threads, which Java has since 21. A virtual thread that waits in native code pins its carrier, and
- * the threads that it waits for may need a carrier, too. So calls that may wait run in a platform thread, or poll.
+ * the threads for which it waits may need a carrier, too. Therefore calls that may wait run in a platform thread, or
+ * poll.
  */
 public final class VirtualThreads {
     private static final int FIRST_WITH = 21;

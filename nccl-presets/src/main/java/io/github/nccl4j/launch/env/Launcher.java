@@ -1,6 +1,6 @@
 package io.github.nccl4j.launch.env;
 
-/** What may have started a process and set its variables. */
+/** Launchers: programs that start processes and set their variables. */
 public enum Launcher {
     PROPERTIES("system properties"),
     TORCHRUN("torchrun"),

@@ -4,7 +4,7 @@ import io.github.nccl4j.launch.wire.Wire;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 
-/** The client's part of the handshake: checks what the store sends, and makes the responses. Not thread-safe. */
+/** The client's part of the handshake: checks the frames of the store, and creates the responses. Not thread-safe. */
 final class ClientHandshake {
     private final Secret secret;
     private final String storeName;

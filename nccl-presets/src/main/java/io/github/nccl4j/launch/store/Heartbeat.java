@@ -3,7 +3,7 @@ package io.github.nccl4j.launch.store;
 import java.util.Map;
 
 /**
- * How often a rank sends heartbeats to its store, and for how long each of them may be silent.
+ * The interval of the heartbeats between a rank and its store, and the limit for silence of either end.
  *
  * @param interval nanoseconds between two heartbeats; 0 for none
  * @param patience nanoseconds of silence after which the other end is lost; 0 if it never is

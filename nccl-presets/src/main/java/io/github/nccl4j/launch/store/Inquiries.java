@@ -89,7 +89,7 @@ final class Inquiries {
     /** The ranks of a scope, and its rank for a rank of the store: -1 if the scope does not have it. */
     record Ranks(int rank, int size, IntUnaryOperator scopeRank) {}
 
-    /** Runs what makes an answer of this process, after the answers that are being made. */
+    /** Runs the supplier of an answer of this process, after the suppliers that were called before. */
     static void answerInBackground(Runnable answer) {
         Answering.THREAD.execute(answer);
     }
@@ -119,7 +119,7 @@ final class Inquiries {
         });
     }
 
-    /** Has a question answered and waits for the next one. In the thread of the connection. */
+    /** Passes a question to the thread for answers and requests the next one. In the thread of the connection. */
     private void handleQuestion(ByteBuffer response) {
         try {
             byte[] question = ResponseReader.content(response, store.rank());
@@ -148,7 +148,7 @@ final class Inquiries {
                 topic.answer(round);
             }
         } catch (IllegalStateException closed) {
-            // Nobody can be answered any more.
+            // The session is closed: no rank can get the answer.
         } catch (IOException invalid) {
             throw new RendezvousException("the store sent an invalid question", invalid);
         }

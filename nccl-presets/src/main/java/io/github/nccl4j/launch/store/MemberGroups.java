@@ -9,8 +9,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Server-side groups of a job: the members of each group, and the notices that they get of each other. A group exists while it
- * has a member. Confined to the thread of the loop.
+ * The groups of a job, on the server: the members of each group, and the notices to members about other members. A
+ * group exists while it has a member. Confined to the thread of the loop.
  */
 final class MemberGroups {
     /** Limit for the groups of one rank, so that no rank exhausts the memory of the store. */

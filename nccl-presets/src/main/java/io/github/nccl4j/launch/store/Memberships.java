@@ -50,7 +50,7 @@ final class Memberships {
         return entry;
     }
 
-    /** Waits until the store has entered the rank, so that no process can end unnoticed between that and its next call. */
+    /** Waits until the store has entered the rank. From then on, the end of the process is noticed. */
     private static void awaitEntered(CompletableFuture<?> response) {
         try {
             response.get(ANSWER_SECONDS, TimeUnit.SECONDS);
@@ -73,7 +73,7 @@ final class Memberships {
     /**
      * Handles the end of the connection. In its thread.
      *
-     * @param reason why it has ended
+     * @param reason the reason of the end
      * @param isLoss true unless the store or this rank has closed it
      */
     void handleEnd(String reason, boolean isLoss) {

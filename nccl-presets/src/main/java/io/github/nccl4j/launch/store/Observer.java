@@ -14,12 +14,12 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 
 /**
- * Server end of an observer: asks the ranks of all jobs for their status, and passes each answer on at once. A rank has one
- * question at most that it has not answered, however many observers there are, so that none of them can flood it. Confined to the
- * thread of the loop.
+ * The server's end of an observer: asks the ranks of all jobs for their status, and passes each answer on at once. A
+ * rank has at most one unanswered question, for any number of observers, so that no observer can flood it. Confined to
+ * the thread of the loop.
  */
 final class Observer {
-    /** Limit for answers that the observer has not read; what exceeds it is left out. */
+    /** Limit for answers that the observer has not read; further answers are omitted. */
     static final long MAX_QUEUED_BYTES = 16L << 20;
 
     private static final long MAX_LOOK_SECONDS = 60;
@@ -31,7 +31,7 @@ final class Observer {
 
         String process();
 
-        /** Nanoseconds since the rank was heard of last, if it is silent; otherwise 0. */
+        /** Nanoseconds since the last frame of the rank, if the rank is silent; otherwise 0. */
         long silence();
 
         /** Asks the rank, unless it has yet to answer, and gives the answer to the observer. */

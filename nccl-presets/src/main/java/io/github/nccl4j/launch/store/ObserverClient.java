@@ -131,7 +131,7 @@ public final class ObserverClient implements AutoCloseable {
         }
     }
 
-    /** What has been received of a look. */
+    /** The received part of a look. */
     private static final class Looked {
         private final List<PartialJob> jobs = new ArrayList<>();
         private long bytes;

@@ -354,12 +354,12 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
         }
         if (!silent) {
             silent = true;
-            log(Level.WARNING, "is silent since " + MessageText.seconds(silence));
+            log(Level.WARNING, "has been silent for " + MessageText.seconds(silence));
             job.groups().markSilent(this, silence);
         }
         if (patience > 0 && silence > patience) {
             String reason = "it was silent for " + MessageText.seconds(silence);
-            sendCloseNotice("rank " + rank + " was taken for lost: " + reason, false);
+            sendCloseNotice("rank " + rank + " was declared lost: " + reason, false);
             close(new SilenceException(reason));
         }
     }

@@ -6,7 +6,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 
-/** The status of one rank: the texts that it answers when the store asks for an observer. Thread-safe. */
+/** The status of one rank: the texts with which it answers the questions of observers. Thread-safe. */
 final class StatusEntries {
     private final StoreSession store;
     private final Map<String, Supplier<String>> texts = new ConcurrentHashMap<>();
@@ -23,18 +23,21 @@ final class StatusEntries {
         return () -> texts.remove(topic, text);
     }
 
-    /** Has the question of the store answered. In the thread of the connection, which must not wait for the texts. */
+    /**
+     * Starts the answer to the question of the store. In the thread of the connection, which must not wait for the
+     * texts.
+     */
     void answer() {
         Inquiries.answerInBackground(() -> {
             try {
                 store.requestAsync(Wire.Operation.REPORT, new Wire.Frame().bytes(report()));
             } catch (IllegalStateException closed) {
-                // Nobody can be answered any more.
+                // The session is closed: the store can't get the answer.
             }
         });
     }
 
-    /** The number of texts that are left out, the number of the others, and these with their topics. */
+    /** The number of omitted texts, the number of the others, and these with their topics. */
     private byte[] report() {
         Wire.Frame entries = new Wire.Frame();
         int length = 2 * Integer.BYTES;

@@ -44,14 +44,14 @@ final class StoreClient extends Connection {
 
     private boolean silent;
 
-    /** Gets what the store says without having been asked. Called in the thread of the connection. */
+    /** Receiver of the unrequested messages of the store. Called in the thread of the connection. */
     interface Listener {
         void handleNotice(Notice notice);
 
         /** The store asks for the status of this rank. */
         void handleQuestion();
 
-        /** The store is silent, or, with 0, no longer so. */
+        /** The store has been silent for a time; 0 if it is no longer silent. */
         void handleSilence(long nanos);
 
         /**
@@ -240,7 +240,7 @@ final class StoreClient extends Connection {
         scheduleBeat();
     }
 
-    /** Nanoseconds since the store was heard of last, if it is silent; otherwise 0. From any thread. */
+    /** Nanoseconds since the last frame of the store, if the store is silent; otherwise 0. From any thread. */
     long silence() {
         long silence = System.nanoTime() - lastHeard;
         return heartbeat.interval() > 0 && silence > Heartbeat.SILENT_AFTER * heartbeat.interval() ? silence : 0;

@@ -82,7 +82,8 @@ record StoreConnector(
                     try {
                         return attempt(loop, address, Math.max(1, Math.min(millisLeft(), MAX_ATTEMPT_MILLIS)));
                     } catch (IOException failure) {
-                        // The failure of a complete attempt says more than that of one that the deadline has cut short.
+                        // The failure of a complete attempt is more useful than the failure of an attempt that the
+                        // deadline has cut short.
                         boolean cutShort = millisLeft() <= 0 && failure.getCause() instanceof TimeoutException;
                         last = last != null && cutShort ? last : failure;
                     }

@@ -8,15 +8,15 @@ import java.util.Set;
 import java.util.TreeMap;
 
 /**
- * Server-side state of one job: what its ranks must agree on, its keys and collectives, its groups and its connections. Confined
- * to the thread of the loop.
+ * Server-side state of one job: the values on which its ranks must agree, its keys and collectives, its groups and its
+ * connections. Confined to the thread of the loop.
  */
 final class StoreJob {
     /** Identifies a job and its attempt. */
     record Key(String job, int restart) {}
 
     /**
-     * A rank as it describes itself when it joins.
+     * The description that a rank sends when it joins.
      *
      * @param local its local rank in words
      * @param process its address and process
@@ -37,7 +37,7 @@ final class StoreJob {
         return new StoreJob(keeper.worldSize(), keeper.hasLocalRank(), keeper.localText(), "rank 0", loop);
     }
 
-    /** A job of which nothing is known before its first rank joins. */
+    /** A job whose properties are unknown before its first rank joins. */
     static StoreJob of(Claim first, EventLoop loop) {
         return new StoreJob(
                 first.worldSize, first.hasLocalRank, first.local, "rank " + first.rank + ", which came first,", loop);
@@ -110,7 +110,7 @@ final class StoreJob {
     /**
      * Removes the connection of a rank.
      *
-     * @param loss how its loss was noticed; null if the rank has left
+     * @param loss the reason why the rank counts as lost; null if the rank has left
      */
     void remove(ServerConnection connection, int rank, String loss) {
         joined.remove(connection);
@@ -122,7 +122,7 @@ final class StoreJob {
         }
     }
 
-    /** What an observer sees. */
+    /** The state for observers. */
     Observer.Job observed(String name, int restart) {
         Map<Integer, Observer.Gone> gone = new TreeMap<>();
         for (int rank : state.gone()) {

@@ -104,7 +104,7 @@ public final class StoreSession implements AutoCloseable {
             System.getLogger("io.github.nccl4j")
                     .log(
                             nanos > 0 ? Level.WARNING : Level.INFO,
-                            name() + (nanos > 0 ? " is silent since " + MessageText.seconds(nanos) : " continues"));
+                            name() + (nanos > 0 ? " has been silent for " + MessageText.seconds(nanos) : " continues"));
         }
 
         @Override
@@ -126,7 +126,7 @@ public final class StoreSession implements AutoCloseable {
         return status;
     }
 
-    /** Nanoseconds since the store was heard of last, if it is silent; otherwise 0. */
+    /** Nanoseconds since the last frame of the store, if the store is silent; otherwise 0. */
     long silence() {
         return client.silence();
     }
@@ -154,7 +154,9 @@ public final class StoreSession implements AutoCloseable {
         return server != null;
     }
 
-    /** Ends the store, at rank 0; before that waits until the other ranks have fetched what they need. */
+    /**
+     * Closes the session. On rank 0, first waits until the other ranks have fetched their values, and ends the store.
+     */
     public void closeServer(Duration limit) {
         if (server != null) {
             server.close(limit);

@@ -20,7 +20,7 @@ public final class BroadcastMessage {
         }
     }
 
-    /** Makes the value and sends it; if this fails, sends the reason and throws the failure. Called at the root. */
+    /** Makes the value and sends it; if this fails, sends the reason and throws the failure. Called on the root. */
     public static byte[] send(Supplier<byte[]> value, Consumer<byte[]> sender) {
         byte[] made;
         byte[] message;

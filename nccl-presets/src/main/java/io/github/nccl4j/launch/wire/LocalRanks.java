@@ -74,7 +74,7 @@ public final class LocalRanks {
     public record Location(int localRank, int localWorldSize) {}
 
     /**
-     * Returns what a rank sends to the others.
+     * Returns the message of a rank to the others.
      *
      * @throws RendezvousException if the name of this host can't be read
      */
@@ -102,7 +102,7 @@ public final class LocalRanks {
         try {
             return Files.readString(BOOT).strip();
         } catch (IOException hidden) {
-            // Some sandboxes hide the boot id; the name alone must do then.
+            // Some sandboxes hide the boot id; only the name identifies the host then.
             return "";
         }
     }

@@ -4,13 +4,13 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 
 /**
- * What the store tells a member of a group about another member, without having been asked.
+ * An unrequested message of the store to a member of a group, about another member.
  *
  * @param group the full name of the group
  * @param number the number of the other member
- * @param process its address and process
- * @param reason how a loss was noticed; empty for the other kinds
- * @param nanos how long the member has been silent; 0 for the other kinds
+ * @param process the address and process of the other member
+ * @param reason the reason why the member counts as lost; empty for the other kinds
+ * @param nanos the time of the member's silence; 0 for the other kinds
  */
 public record Notice(Kind kind, String group, int number, String process, String reason, long nanos) {
     /** The kinds of notices; their order is that of the codes on the wire. */

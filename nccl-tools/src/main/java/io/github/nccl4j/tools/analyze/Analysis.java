@@ -24,7 +24,7 @@ record Analysis(
         List<Lateness.Straggler> stragglers,
         Map<String, Long> clocks,
         int consequences) {
-    /** The findings in the order of a report: a finding is often the cause of those that follow it here. */
+    /** The findings in the order of a report: a finding is often the cause of those that follow it. */
     private static final List<String> BY_WEIGHT = List.of(
             "call.missing",
             "call.function",

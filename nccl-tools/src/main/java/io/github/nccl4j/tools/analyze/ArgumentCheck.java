@@ -90,7 +90,7 @@ final class ArgumentCheck {
         Call expected = reference.at(number);
         List<Integer> ranks = jobRanks(group);
         String others = Ranks.text(jobRanks(majority));
-        // If the calls after the difference agree, none was left out or added.
+        // If the calls after the difference agree, no call was omitted or added.
         boolean single = equalCalls(reference, number + 1, other, number + 1) > 0;
         boolean left = !single && equalCalls(reference, number + 1, other, number) > 1;
         if (left) {

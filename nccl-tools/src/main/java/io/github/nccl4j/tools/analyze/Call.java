@@ -1,17 +1,17 @@
 package io.github.nccl4j.tools.analyze;
 
 /**
- * An operation that a rank has recorded. Times are in microseconds since 1970, or 0 if unknown.
+ * An operation in the record of a rank. Times are in microseconds since 1970, or 0 if unknown.
  *
- * @param sequence its number in the communicator at this rank, as in messages of exceptions
- * @param number the number of the collective in the communicator, the same at all ranks; 0 for other operations
+ * @param sequence its number in the communicator on this rank, as in messages of exceptions
+ * @param number the number of the collective in the communicator, the same on all ranks; 0 for other operations
  * @param function the function, such as {@code ncclAllReduce}, or {@code all_reduce} in records of torch
  * @param count the number of elements; -1 if ranks may differ
  * @param type the type of the elements, or empty
  * @param op the operator, or empty
  * @param peer the root or the other rank, or -1
- * @param enqueued when it was called
- * @param done when it was observed as done
+ * @param enqueued the time of the call
+ * @param done the time at which it was observed as done
  */
 record Call(
         long sequence,

@@ -12,7 +12,7 @@ import java.util.Map;
  *
  * @param communicators the communicators, in the order in which the files were read
  * @param records the records that the communicators have
- * @param olderRecords the number of records of earlier jobs, which were left out
+ * @param olderRecords the number of records of earlier jobs, which were omitted
  */
 record Job(List<CommunicatorRecords> communicators, List<RankRecord> records, int olderRecords) {
 

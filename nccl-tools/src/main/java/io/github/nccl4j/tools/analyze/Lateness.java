@@ -16,7 +16,7 @@ final class Lateness {
     private static final int MAX_STRAGGLERS = 4;
 
     /**
-     * How often a rank came last, and by how much.
+     * The number of times that a rank came last, and its delays.
      *
      * @param rank the rank in the job
      * @param late the number of collectives to which it came last, later than the threshold

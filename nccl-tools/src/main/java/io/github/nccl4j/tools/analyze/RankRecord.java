@@ -29,7 +29,7 @@ final class RankRecord {
         String failure = "";
         long recorded = -1;
         long collectives = -1;
-        /** When the record was written, in microseconds since 1970; 0 if unknown. */
+        /** The time at which the record was written, in microseconds since 1970; 0 if unknown. */
         long written;
     }
 
@@ -101,7 +101,7 @@ final class RankRecord {
         return calls.isEmpty() ? null : calls.get(calls.size() - 1);
     }
 
-    /** True if the rank has recorded nothing that is missing here. */
+    /** True if the record has all operations of the rank. */
     boolean isComplete() {
         return !cut && (calls.isEmpty() || calls.get(0).sequence() == 1);
     }

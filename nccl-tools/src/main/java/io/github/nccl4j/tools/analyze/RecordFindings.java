@@ -5,7 +5,10 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 
-/** Findings about the files: cut, unreadable and missing ones; and operations that all ranks called and some did not finish. */
+/**
+ * Findings about cut, unreadable and missing files, and about operations that all ranks called and some ranks did not
+ * finish.
+ */
 final class RecordFindings {
     private RecordFindings() {}
 

@@ -50,7 +50,7 @@ record RecordFolder(List<RankRecord> records, List<String> unreadable) {
         if (records.isEmpty() && unreadable.isEmpty()) {
             throw new NoRecordsException(
                     folder + " has no records: set -Dnccl4j.recorder.dump or NCCL4J_RECORDER_DUMP to a folder, or"
-                            + " call FlightRecorder.dumpAll at each rank");
+                            + " call FlightRecorder.dumpAll on each rank");
         }
         return new RecordFolder(List.copyOf(records), List.copyOf(unreadable));
     }

@@ -38,7 +38,7 @@ final class TextReport {
             line(analysis.consequences() + " other operations wait because of these.");
         }
         if (analysis.job().olderRecords() > 0) {
-            line("Left out: " + analysis.job().olderRecords() + " records of earlier jobs in the folder.");
+            line("Omitted: " + analysis.job().olderRecords() + " records of earlier jobs in the folder.");
         }
         clocks();
         stragglers();

@@ -71,7 +71,7 @@ final class TorchDump {
         String ranks = text(config, "ranks").replaceAll("[\\[\\] ]", "");
         List<String> members = ranks.isEmpty() ? List.of() : List.of(ranks.split(","));
         RankRecord.Header header = new RankRecord.Header();
-        // The same name may be that of another group at another rank.
+        // The same name may be that of another group on another rank.
         header.communicator = ranks.isEmpty() ? group : group + "." + ranks;
         header.derived = !group.equals(DEFAULT_GROUP);
         header.name = header.derived ? "group " + group : "the default group";

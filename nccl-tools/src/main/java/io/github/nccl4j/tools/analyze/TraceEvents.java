@@ -87,7 +87,10 @@ final class TraceEvents {
                 ? start + 900
                 : call.done() > 1 ? call.done() - lanes.begin() : record.header().written - lanes.begin();
         begin("X", call.arguments(), rank, thread).name("ts").value(start);
-        json.name("dur").value(Math.max(1, end - start)).name("cat").value(call.isDone() ? "done" : "not seen done");
+        json.name("dur")
+                .value(Math.max(1, end - start))
+                .name("cat")
+                .value(call.isDone() ? "done" : "not observed as done");
         json.name("args").beginObject().name("operation").value(call.sequence());
         json.name("collective").value(call.number()).endObject().endObject();
     }

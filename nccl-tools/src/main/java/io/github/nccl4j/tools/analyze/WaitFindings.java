@@ -62,7 +62,7 @@ final class WaitFindings {
                 blockage.absentRanks(),
                 blockage.communicator().label(),
                 blockage.call().sequence(),
-                blockage.absentTitle() + " did not come to " + place(blockage) + ", in which " + others
+                blockage.absentTitle() + " did not reach " + place(blockage) + ", in which " + others
                         + (blockage.waiting().size() == 1 ? " waits" : " wait") + since(blockage),
                 reason(blockage));
     }
@@ -105,7 +105,7 @@ final class WaitFindings {
         String cause;
         if (failures.contains("ncclremoteerror") || failures.contains("ncclsystemerror")) {
             cause = ": the process ended, as the others report " + firstFailure(blockage);
-        } else if (failures.contains("not heard of")) {
+        } else if (failures.contains("no answer from")) {
             cause = " and did not answer: the process is stopped, or its machine cannot be reached";
         } else {
             cause = ": the process was killed, is stopped, or its file is missing here";
@@ -122,7 +122,7 @@ final class WaitFindings {
                 .orElse("a failure");
     }
 
-    /** Where a rank is that did not come. */
+    /** The last operation of a rank that did not reach the call. */
     private static String place(RankRecord record) {
         Call last = record.last();
         String rank = "Rank " + record.jobRank();
@@ -132,10 +132,10 @@ final class WaitFindings {
                     default -> rank + "'s";
                 };
         if (last == null) {
-            return rank + " has called nothing in this communicator";
+            return rank + " has called no operation in this communicator";
         }
         return ended + " last operation is " + last.describe()
                 + (last.enqueued() == 0 ? "" : ", called " + Times.text(last.enqueued()))
-                + (last.isDone() ? ", done" : ", not seen done");
+                + (last.isDone() ? ", done" : ", not observed as done");
     }
 }

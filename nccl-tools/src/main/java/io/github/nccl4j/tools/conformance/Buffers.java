@@ -1,8 +1,8 @@
 package io.github.nccl4j.tools.conformance;
 
 /**
- * Lengths of the buffers of an operation at a rank, and where each begins in the memory of both if they are in place. In
- * elements.
+ * Lengths of the buffers of an operation on a rank, and the offset of each in the shared memory if they are in place.
+ * In elements.
  */
 enum Buffers {
     /** Both have the same length. */

@@ -24,9 +24,9 @@ import org.bytedeco.javacpp.IntPointer;
 import org.bytedeco.javacpp.LongPointer;
 
 /**
- * Calls of NCCL's C API that a program may get wrong, or whose outcome the documentation leaves open, each with a communicator
- * of its own. The result of a scenario is the codes that its calls return. Only calls whose arguments NCCL checks itself, or
- * that the documentation allows, are among them: no engine is asked to read memory that is not there.
+ * Wrong calls of NCCL's C API, and calls whose result the documentation does not define, each with a communicator of
+ * its own. The result of a scenario is the codes that its calls return. The scenarios have only calls whose arguments
+ * NCCL checks itself, or that the documentation allows: no engine must read memory that does not exist.
  */
 final class CallScenarios {
     private static final long BYTES = 1 << 20;
@@ -88,7 +88,7 @@ final class CallScenarios {
         }
     }
 
-    // --- what scenarios are made of
+    // --- parts of scenarios
 
     private void add(String subject, Runnable scenario) {
         scenarios.put(subject, scenario);
@@ -127,7 +127,7 @@ final class CallScenarios {
         });
     }
 
-    /** Puts a new id into {@link #id} at all ranks. */
+    /** Puts a new id into {@link #id} on all ranks. */
     private void shareId(String subject) {
         byte[] bytes = rendezvous.broadcast(
                 "id of " + subject, 0, () -> UniqueId.create().toBytes(), patience);
@@ -148,7 +148,7 @@ final class CallScenarios {
         return handle.get(0);
     }
 
-    /** Waits until a communicator that does not block has done what it was asked, and returns its state. */
+    /** Waits until a communicator that does not block has completed its call, and returns its state. */
     private int settle(long of) {
         do {
             int result = nccl.ncclCommGetAsyncError(of, number.address());

@@ -6,7 +6,7 @@ import io.github.nccl4j.highlevel.ElementType;
  * One operation with all its arguments.
  *
  * @param operator null if the operation only copies
- * @param seed of the inputs
+ * @param seed the seed of the inputs
  * @param tuning null for a call without a configuration
  */
 record Case(
@@ -18,7 +18,7 @@ record Case(
         int root,
         long seed,
         Tuning tuning) {
-    /** Whether its buffers are aligned to the size of an element only. */
+    /** True if its buffers are aligned to the size of an element only. */
     boolean isOdd() {
         return seed % 3 == 0;
     }

@@ -35,7 +35,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/** {@code nccl4j conformance}: the conformance suite on whatever engine and GPUs a machine has, without a test framework. */
+/** {@code nccl4j conformance}: the conformance suite on the engine and GPUs of a machine, without a test framework. */
 @Command(
         name = "conformance",
         sortOptions = false,
@@ -48,10 +48,10 @@ import picocli.CommandLine.Spec;
             ""
         })
 public final class ConformanceCommand implements Callable<Integer> {
-    /** Where the ranks of one launch leave their reports for the launcher. */
+    /** The folder of the reports that the ranks of one launch write for the launcher. */
     private static final String REPORTS = "nccl4j.conformance.reports";
 
-    /** Time for other ranks to tell that they are stalled too, before the launcher ends them. */
+    /** Time for other ranks to report that they are stalled too, before the launcher ends them. */
     private static final long OTHERS_SECONDS = 5;
 
     private static final int STALLED = 3;
@@ -239,7 +239,7 @@ public final class ConformanceCommand implements Callable<Integer> {
             try {
                 TimeUnit.NANOSECONDS.sleep(limit.toNanos() - (System.nanoTime() - start));
             } catch (InterruptedException e) {
-                // Ends all the same.
+                // The process ends nevertheless.
             }
             System.err.println("conformance: timed out after " + limit.toSeconds() + " s");
             System.err.flush();
@@ -268,7 +268,7 @@ public final class ConformanceCommand implements Callable<Integer> {
         try {
             TimeUnit.SECONDS.sleep(OTHERS_SECONDS);
         } catch (InterruptedException e) {
-            // Ends all the same.
+            // The process ends nevertheless.
         }
         System.err.println("conformance: " + who + " was stalled and gives up");
         System.err.flush();
@@ -328,7 +328,7 @@ public final class ConformanceCommand implements Callable<Integer> {
             long unreturned = 0;
             int code;
             while ((code = launch.launch(Main.class, options)) != 0) {
-                // A call that doesn't return is a result, and the ranks that start next leave it out.
+                // A call that doesn't return is a result; the ranks that start next omit it.
                 long more = Files.exists(file(folder, 0))
                         ? EngineResults.read(file(folder, 0)).unreturned()
                         : 0;
@@ -372,7 +372,8 @@ public final class ConformanceCommand implements Callable<Integer> {
         }
         runVariants(self, ids(self, patience));
         if (reports != null) {
-            // The launcher counts the failures; it would end ranks that are not that far if this one failed.
+            // The launcher counts the failures; if this rank failed, the launcher would end ranks that are still
+            // running.
             total.write(file(Path.of(reports), self.rank()));
             return 0;
         }

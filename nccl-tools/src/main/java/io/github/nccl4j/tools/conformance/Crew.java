@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.function.Function;
 import java.util.function.Predicate;
 
-/** The ranks that one thread drives, mostly one; all of a communicator if there are several. Keeps the report. */
+/** The ranks that one thread drives: mostly one rank, or all ranks of a communicator. Keeps the report. */
 final class Crew implements AutoCloseable {
     /** A failure, reported already, has left a communicator on which nothing more can be run. */
     static final class Unusable extends RuntimeException {
@@ -47,7 +47,7 @@ final class Crew implements AutoCloseable {
         return members.size() > 1;
     }
 
-    /** Makes each rank's trial, launches them together, and looks at what has come. */
+    /** Creates each rank's trial, launches them together, and checks the results. */
     void check(String subject, String what, Function<Member, Trial> trial) {
         check(subject, what, () -> {
             List<Trial> trials = new ArrayList<>();

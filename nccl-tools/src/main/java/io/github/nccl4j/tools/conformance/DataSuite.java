@@ -11,11 +11,11 @@ import java.util.List;
 final class DataSuite {
     private static final int[] COUNTS = {0, 1, 7};
     private static final int THOUSAND = 1025;
-    /** A multiple of all that a library may want. */
+    /** A multiple of every alignment that a library may need. */
     private static final int ROUND = 1024;
     /** Larger than a socket's buffer, and no multiple of anything. */
     private static final int LARGE = 100_003;
-    /** Larger than what the host engine reduces at a time. */
+    /** Larger than a block that the host engine reduces at a time. */
     private static final int HUGE = 2_000_003;
 
     private final Crew crew;

@@ -15,7 +15,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 
-/** A case at one rank: its buffers, the call, and the comparison of every element with the oracle. */
+/** A case on one rank: its buffers, the call, and the comparison of every element with the oracle. */
 final class DataTrial<T extends Element> implements Trial {
     private final Case c;
     private final Member member;
@@ -45,7 +45,7 @@ final class DataTrial<T extends Element> implements Trial {
             longest = Math.max(longest, operation.buffers().sendLength(c, r, size));
             longest = Math.max(longest, operation.buffers().recvLength(c, r, size));
         }
-        // The same at all ranks, also at one that needs less.
+        // The same on all ranks, also on a rank that needs less.
         long first = member.reserve(Zone.bytes(type, longest));
         long second = member.reserve(Zone.bytes(type, longest));
         boolean odd = c.isOdd();

@@ -22,7 +22,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.Predicate;
 
-/** The same calls on two engines: what they return and the elements that they bring. */
+/** The same calls on two engines: the codes that they return and the elements of their results. */
 final class EngineComparison {
     private static final int EXAMPLES = 4;
     /** Words of a subject that has elements: operation, operator and type. */
@@ -35,7 +35,7 @@ final class EngineComparison {
     private final Path file;
 
     /**
-     * The comparison at one rank.
+     * The comparison on one rank.
      *
      * @param file receives the results; a subject of which it has a result already is not run again
      */

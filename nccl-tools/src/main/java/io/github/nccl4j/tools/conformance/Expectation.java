@@ -6,19 +6,19 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.List;
 
-/** What must be in a receive buffer: what was in it before, and over that what an operation brings. */
+/** The expected contents of a receive buffer: its earlier contents, overwritten by the results of an operation. */
 final class Expectation {
     private final ElementFormat format;
     private final List<ByteBuffer> inputs;
     private final ByteBuffer elements;
-    /** How far the elements may be off; null if not at all. */
+    /** The tolerance of each element; null if results must be exact. */
     private final double[] tolerances;
 
     /**
      * An expectation.
      *
      * @param inputs the send buffers of all ranks
-     * @param before what is in the receive buffer
+     * @param before the earlier contents of the receive buffer
      * @param exact true if the engine reduces in the order of ranks and rounds once
      */
     Expectation(ElementFormat format, List<ByteBuffer> inputs, ByteBuffer before, boolean exact) {

@@ -1,10 +1,10 @@
 package io.github.nccl4j.tools.conformance;
 
-/** How the buffers of an operation are given. */
+/** Forms in which an operation gets its buffers. */
 enum Form {
     OUT_OF_PLACE(false),
     IN_PLACE(true),
-    /** The method that takes one buffer for both, or leaves out the one that only the root has. */
+    /** The method that takes one buffer for both, or omits the buffer of the root. */
     ONE_BUFFER(true),
     ADDRESSES(false),
     ADDRESSES_IN_PLACE(true);

@@ -14,7 +14,7 @@ import java.util.SplittableRandom;
 final class Inputs {
     private Inputs() {}
 
-    /** What a rank sends. */
+    /** The elements that a rank sends. */
     static ByteBuffer of(Case one, int rank, int length) {
         ElementFormat format = ElementFormat.of(one.type().nativeCode());
         Reduction reduction = one.operator() == null ? null : one.operator().reduction;
@@ -24,7 +24,7 @@ final class Inputs {
             random.nextBytes(elements.array());
             return elements;
         }
-        // Half of the cases of floats have one right answer, whatever the order.
+        // Half of the cases of floats have one right answer, in any order.
         boolean coarse = one.seed() % 2 == 0;
         for (int i = 0; i < length; i++) {
             if (format.isInteger()) {

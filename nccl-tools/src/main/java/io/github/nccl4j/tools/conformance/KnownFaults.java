@@ -6,7 +6,7 @@ import io.github.nccl4j.highlevel.Version;
 import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.tools.oracle.Reduction;
 
-/** What the loaded NCCL is known to get wrong. The reason is the same at all ranks, so that all leave the case out. */
+/** Known faults of the loaded NCCL. The reason is the same on all ranks, so that all omit the case. */
 final class KnownFaults {
     private static final Version ANY_SIZE = new Version(2, 28, 7);
     private static final Version ANY_PLACE = new Version(2, 30, 3);
@@ -23,7 +23,7 @@ final class KnownFaults {
         this.inWindows = inWindows;
     }
 
-    /** Why a case can't be right, or null. */
+    /** The reason why a case can't be right, or null. */
     String of(Case c) {
         if (library.engine() == Engine.HOST) {
             return null;
@@ -77,7 +77,7 @@ final class KnownFaults {
         return null;
     }
 
-    /** Why several cases can't be right in one group, or null. */
+    /** The reason why several cases can't be right in one group, or null. */
     String ofGroups() {
         return inWindows
                         && size > 1

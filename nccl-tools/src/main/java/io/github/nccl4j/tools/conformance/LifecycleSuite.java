@@ -33,7 +33,7 @@ import org.bytedeco.cuda.global.cudart;
 import org.bytedeco.javacpp.BytePointer;
 import org.bytedeco.javacpp.LongPointer;
 
-/** What one rank of a thread of its own does with its communicator beside moving data. All ranks do the same. */
+/** The lifecycle of the communicator of one rank in a thread of its own. All ranks make the same calls. */
 final class LifecycleSuite {
     private static final Duration SOON = Duration.ofSeconds(120);
 
@@ -95,7 +95,7 @@ final class LifecycleSuite {
         checks.equal(told.toString(), parent.properties().toString(), "a second time");
         told.hash().ifPresent(hash -> {
             int part = (int) (hash & 0xffff);
-            checks.equal(size * part, self.sum(parent, part), "sum of what is the same at all ranks");
+            checks.equal(size * part, self.sum(parent, part), "sum of what is the same on all ranks");
         });
         try (Communicator child = parent.split(0, -rank)) {
             checks.equal(child.rank(), child.properties().rank(), "rank of a child");
@@ -249,7 +249,7 @@ final class LifecycleSuite {
         });
     }
 
-    /** Rank 0 waits for what rank 1 sends only when rank 0 has seen that it is late. */
+    /** Rank 1 sends only when rank 0 has seen that its work is late. */
     private void lateWork() {
         try (Communicator child = parent.split(0, rank)) {
             DeviceBuffer<Int32> sent = self.number(10 + rank);
@@ -288,7 +288,7 @@ final class LifecycleSuite {
         }
     }
 
-    /** The default stream is what copies wait for. */
+    /** Copies wait for the default stream. */
     private void ownStream() {
         checks.isTrue(parent.stream() == parent.stream(), "one stream for all calls");
         checks.equal(parent.device(), parent.stream().device(), "device");
@@ -386,7 +386,7 @@ final class LifecycleSuite {
     private void abort() {
         Communicator child = parent.split(0, rank);
         works(child);
-        // Nobody aborts before all have got their results.
+        // No rank aborts before all ranks have their results.
         works(parent);
         inAnotherThread(child::abort);
         checks.equal(State.ABORTED, child.state(), "state");

@@ -39,7 +39,7 @@ final class Member implements AutoCloseable {
         return communicator.registerWindow(memory, WindowFlag.COLL_SYMMETRIC);
     }
 
-    /** Where a part of its memory begins, in elements of that. */
+    /** The offset of a part of its memory, in elements of the part. */
     long placeOf(DeviceBuffer<?> taken) {
         return (taken.address() - memory.address()) / taken.type().sizeInBytes();
     }
@@ -66,8 +66,8 @@ final class Member implements AutoCloseable {
     }
 
     /**
-     * A place for a buffer, until {@link #reuseMemory}. Where all ranks have reserved as much, it is the same at all: in
-     * windows, NCCL wants that of buffers.
+     * The offset of a buffer, until {@link #reuseMemory}. If all ranks have reserved the same lengths, the offset is
+     * the same on all ranks, which NCCL requires in windows.
      */
     long reserve(long bytes) {
         if (used + bytes > MEMORY) {
@@ -108,7 +108,7 @@ final class Member implements AutoCloseable {
         return valueOf(number);
     }
 
-    /** What rank 0 has, at all ranks. */
+    /** The bytes of rank 0, on all ranks. */
     byte[] fromRank0(byte[] bytes) {
         DeviceBuffer<Uint8> buffer = take(ElementType.UINT8, bytes.length);
         buffer.copyFrom(bytes);

@@ -22,7 +22,7 @@ import io.github.nccl4j.highlevel.Group;
 import java.util.List;
 
 /**
- * The operations of a communicator: their {@link Buffers}, how they are called, and what they bring.
+ * The operations of a communicator: their {@link Buffers}, their calls, and their results.
  */
 enum Operation {
     ALL_REDUCE(true, EQUAL, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER, ADDRESSES, ADDRESSES_IN_PLACE) {
@@ -446,7 +446,7 @@ enum Operation {
         return forms;
     }
 
-    /** Whether NCCL has algorithms of it that can be selected. */
+    /** True if NCCL has algorithms of the operation that can be selected. */
     boolean hasNamedAlgorithms() {
         return switch (this) {
             case ALL_REDUCE, REDUCE, REDUCE_SCATTER, BROADCAST, ALL_GATHER -> true;
@@ -473,7 +473,7 @@ enum Operation {
         return true;
     }
 
-    /** What all ranks do before the call, if anything; closed when the trial is over. */
+    /** The preparation of all ranks before the call, if there is one; closed when the trial is over. */
     <T extends Element> AllToAllvPlan<T> prepare(DataTrial<T> trial) {
         return null;
     }

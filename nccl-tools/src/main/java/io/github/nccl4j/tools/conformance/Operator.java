@@ -7,7 +7,7 @@ import io.github.nccl4j.highlevel.PreMulSum;
 import io.github.nccl4j.highlevel.ReduceOp;
 import io.github.nccl4j.tools.oracle.Reduction;
 
-/** The operators of highlevel, and what they do. */
+/** The operators of highlevel, and their results. */
 enum Operator {
     SUM(Reduction.SUM),
     PROD(Reduction.PROD),

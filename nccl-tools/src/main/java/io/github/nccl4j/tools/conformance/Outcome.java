@@ -1,11 +1,11 @@
 package io.github.nccl4j.tools.conformance;
 
 /**
- * What became of one check.
+ * The outcome of one check.
  *
- * @param subject what the check is one of: a row of the table
- * @param failure what went wrong, or null
- * @param skipped why it was not run, or null
+ * @param subject the row of the table
+ * @param failure the failure, or null
+ * @param skipped the reason why it was not run, or null
  */
 record Outcome(String subject, String failure, String skipped) {
     static Outcome passed(String subject) {

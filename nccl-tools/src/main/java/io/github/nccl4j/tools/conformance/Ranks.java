@@ -14,7 +14,7 @@ import java.util.function.Consumer;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
 
-/** Makes communicators, in the ways that a program can, and runs a suite with them. */
+/** Creates communicators, in each way that a program can, and runs a suite with them. */
 final class Ranks {
     private static final Duration DEADLINE = Duration.ofSeconds(120);
     private static final Duration LIMIT = Duration.ofMinutes(9);
@@ -29,7 +29,7 @@ final class Ranks {
     }
 
     /**
-     * Ranks whose crews leave out what is not wanted.
+     * Creates ranks whose crews run the wanted checks only.
      *
      * @param wanted true for a check that is to run, by its subject and description
      */
@@ -101,7 +101,7 @@ final class Ranks {
         return crew.report();
     }
 
-    /** What fails here must not hide what has failed before. */
+    /** A failure here must not hide an earlier one. */
     private static void close(Crew crew) {
         try {
             crew.close();

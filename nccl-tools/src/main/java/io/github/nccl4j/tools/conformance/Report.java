@@ -64,7 +64,7 @@ final class Report {
         outcomes.addAll(other.outcomes);
     }
 
-    /** The outcomes of ranks that have run the same checks, as one: what one of them saw fail has failed. */
+    /** The outcomes of ranks that have run the same checks, as one: a check that failed on one rank has failed. */
     static Report ofRanks(List<Report> ranks) {
         Report merged = new Report();
         int most = ranks.stream().mapToInt(rank -> rank.outcomes.size()).max().orElse(0);
@@ -119,7 +119,7 @@ final class Report {
         printSum(out);
     }
 
-    /** What failed, then the sum. */
+    /** The failures, then the sum. */
     void printSum(PrintStream out) {
         failures().forEach(failure -> out.println("FAILED " + failure));
         if (failed() > FAILURES_SHOWN) {

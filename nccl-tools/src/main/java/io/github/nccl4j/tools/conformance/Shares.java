@@ -3,12 +3,13 @@ package io.github.nccl4j.tools.conformance;
 import java.util.function.IntUnaryOperator;
 
 /**
- * How many elements each rank has of a buffer, and where; for operations with a count for each rank. Some have none.
+ * The number of elements of each rank in a buffer, and their offset; for operations with a count for each rank. Some
+ * ranks have none.
  *
- * @param length of the buffer
+ * @param length the length of the buffer
  */
 record Shares(long[] counts, long[] places, int length) {
-    /** What a rank has. */
+    /** The share of a rank. */
     @FunctionalInterface
     interface Share {
         void accept(int rank, int count, int place);
@@ -28,17 +29,17 @@ record Shares(long[] counts, long[] places, int length) {
         return of(size, rank -> count(c, rank), 0, false);
     }
 
-    /** The last rank first, with an element of nobody after each. */
+    /** The last rank first, with an unused element after each. */
     static Shares spread(Case c, int size) {
         return of(size, rank -> count(c, rank), 1, true);
     }
 
-    /** What a rank sends to all. */
+    /** The elements that a rank sends to all ranks. */
     static Shares sent(Case c, int rank, int size) {
         return of(size, to -> count(c, rank, to), 2, false);
     }
 
-    /** What a rank receives from all. */
+    /** The elements that a rank receives from all ranks. */
     static Shares received(Case c, int rank, int size) {
         return of(size, from -> count(c, from, rank), 1, true);
     }

@@ -1,14 +1,14 @@
 package io.github.nccl4j.tools.conformance;
 
-/** One case at one rank: made before it is called, looked at when its stream is done. */
+/** One case on one rank: created before the call, checked when its stream is done. */
 interface Trial extends AutoCloseable {
-    /** What all ranks do before the call. */
+    /** The preparation of all ranks before the call. */
     void prepare();
 
     /** Puts the operation into the stream. */
     void call();
 
-    /** Throws an AssertionError unless all is as it must be. */
+    /** Throws an AssertionError unless all results are right. */
     void verify();
 
     @Override

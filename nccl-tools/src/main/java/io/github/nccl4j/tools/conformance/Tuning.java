@@ -9,7 +9,7 @@ import io.github.nccl4j.highlevel.NcclLibrary;
 import io.github.nccl4j.library.NcclLibraryException;
 import java.util.Set;
 
-/** Configurations of a single collective: each sets other fields, and none may change what the operation brings. */
+/** Configurations of a single collective: each sets other fields, and none may change the results of the operation. */
 enum Tuning {
     FORCED_RING {
         @Override
@@ -92,7 +92,7 @@ enum Tuning {
         return TAKING.contains(operation);
     }
 
-    /** Whether NCCL can do an operation so. */
+    /** True if NCCL can run an operation with the configuration. */
     boolean suits(Operation operation) {
         return true;
     }
@@ -110,7 +110,7 @@ enum Tuning {
         return builder.build();
     }
 
-    /** Why the library does not take it, or null. */
+    /** The reason why the library does not support the configuration, or null. */
     String problem(Member member) {
         NcclLibrary library = NcclLibrary.get();
         if (!library.provides("ncclAllReduceConfig")) {

@@ -14,19 +14,19 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.OptionalLong;
 
-/** All operations with their buffers in symmetric windows, and those that only windows allow. */
+/** All operations with their buffers in symmetric windows, and the operations that need windows. */
 final class WindowSuite {
     private static final String SUBJECT = "windows";
     private static final String PEERS = "addresses of peers";
     private static final String PEER_ADDRESS = "ncclGetPeerDevicePointer";
     private static final int[] BLOCKS = {1, 1000, 300_000};
-    /** So many that NCCL writes into the other ranks' memory directly. */
+    /** A number of elements for which NCCL writes into the other ranks' memory directly. */
     private static final int LARGE = 4 << 20;
 
     private final Checks checks = new Checks();
     private final Crew crew;
     private final List<Window> windows = new ArrayList<>();
-    /** How many windows of other ranks loads and stores have reached; -1 if that was not looked at. */
+    /** The number of windows of other ranks that loads and stores have reached; -1 if that was not checked. */
     private int reached = -1;
 
     WindowSuite(Crew crew) {
@@ -78,7 +78,7 @@ final class WindowSuite {
         crew.members().forEach(Member::await);
     }
 
-    /** Waits until all ranks have come here. */
+    /** Waits until all ranks have arrived. */
     private void meet() {
         List<DeviceBuffer<Int32>> numbers = new ArrayList<>();
         crew.members().forEach(member -> numbers.add(member.number(1)));
@@ -131,7 +131,7 @@ final class WindowSuite {
                 target.copyTo(received);
                 checks.equal(expected, received, "what was put");
             }
-            // Nobody puts into the next block's place before all have looked.
+            // No rank puts into the next block before all ranks have checked.
             meet();
             crew.members().forEach(Member::reuseMemory);
         }

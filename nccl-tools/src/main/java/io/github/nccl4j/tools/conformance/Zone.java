@@ -7,9 +7,9 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 
-/** Elements on the device between two fences, that tell when an operation has written beyond its buffer. */
+/** Elements on the device between two fences, which detect that an operation has written beyond its buffer. */
 final class Zone<T extends Element> {
-    /** What is in memory that nobody has written. */
+    /** The contents of memory that was not written. */
     static final byte UNTOUCHED = 0x5a;
 
     private static final int FENCE_BYTES = 64;
@@ -22,7 +22,7 @@ final class Zone<T extends Element> {
     /**
      * Elements with a content.
      *
-     * @param place where in the member's memory
+     * @param place the offset in the member's memory
      * @param odd true if they are aligned to their own size only
      */
     Zone(Member member, long place, ElementType<T> type, ByteBuffer content, boolean odd) {
@@ -36,7 +36,7 @@ final class Zone<T extends Element> {
         memory.copyFrom(ByteBuffer.wrap(bytes));
     }
 
-    /** How much memory a zone needs. */
+    /** The memory that a zone needs. */
     static long bytes(ElementType<?> type, long length) {
         return 2 * (FENCE_BYTES + type.sizeInBytes()) + length * type.sizeInBytes();
     }
@@ -51,7 +51,7 @@ final class Zone<T extends Element> {
         return memory.slice((long) fence + from, count);
     }
 
-    /** What is in it now. */
+    /** The present contents. */
     ByteBuffer content() {
         ByteBuffer bytes = ByteBuffer.allocate((2 * fence + length) * size);
         memory.copyTo(bytes);

@@ -211,7 +211,7 @@ public abstract class LaunchOptions {
         RankInfo located =
                 self.hasLocalRank() ? self : TcpStore.ofProcess(self, timeout).locate(self, timeout);
         if (!LauncherWatch.isLaunched()) {
-            // Our launcher decides for its ranks; under another one each rank decides, and all ranks of a machine
+            // Our launcher decides for its ranks; under another launcher each rank decides, and all ranks of a machine
             // agree.
             decide(located.localWorldSize(), located.rank() == 0).apply();
         }

@@ -34,7 +34,7 @@ public final class LauncherWatch {
     }
 
     /**
-     * Returns true if this JVM must not launch ranks itself, whatever its arguments say.
+     * Returns true if this JVM must not launch ranks itself, independent of its arguments.
      *
      * @return true if this JVM was started with a command of {@link JavaCommand}
      */

@@ -5,7 +5,7 @@ import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.util.random.RandomGenerator;
 
-/** The element types of NCCL, and what an element of each is as a number. */
+/** The element types of NCCL, and the conversion of their elements to numbers. */
 public enum ElementFormat {
     INT8(nccl.ncclInt8, 1, true),
     UINT8(nccl.ncclUint8, 1, false),
@@ -151,7 +151,7 @@ public enum ElementFormat {
         }
     }
 
-    /** The bits of values at the borders of what the type can hold, of NaN and -0, and of a few in between. */
+    /** The bits of the limits of the type, of NaN and -0, and of a few values in between. */
     public long[] specialValues() {
         if (integer) {
             long low = signed ? -1L << (8 * size - 1) : 0;

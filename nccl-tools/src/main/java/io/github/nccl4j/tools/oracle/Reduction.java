@@ -6,8 +6,9 @@ import java.nio.ByteBuffer;
 import java.util.List;
 
 /**
- * What a reduction gives, element by element, in the order of ranks: sums of floats in float or double, rounded once. As in NCCL,
- * the average of floats is a sum of inputs that were multiplied by 1 / ranks, and that of integers wraps around before the division.
+ * The results of a reduction, element by element, in the order of ranks: sums of floats in float or double, rounded
+ * once. As in NCCL, the average of floats is a sum of inputs that were multiplied by 1 / ranks, and that of integers
+ * wraps around before the division.
  */
 public enum Reduction {
     SUM(nccl.ncclSum),
@@ -42,7 +43,7 @@ public enum Reduction {
     }
 
     /**
-     * How far another result of floats may be from that of {@link #put}: each rank's element may be rounded when it is
+     * The tolerance of results of floats, compared with {@link #put}: each rank's element may be rounded when it is
      * scaled and when it is added, in any order, in the type itself.
      */
     public double tolerance(ElementFormat type, List<ByteBuffer> inputs, int index) {

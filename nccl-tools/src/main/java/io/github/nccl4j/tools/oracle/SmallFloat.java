@@ -2,15 +2,17 @@ package io.github.nccl4j.tools.oracle;
 
 import java.util.Arrays;
 
-/** A float format of 8 or 16 bits, by the table of all its values: hard to get wrong. */
+/** A float format of 8 or 16 bits, by the table of all its values, which leaves little room for mistakes. */
 public final class SmallFloat {
-    /** What is beyond the largest finite number. */
+    /** Values beyond the largest finite number. */
     public enum Top {
         /** The exponent of all ones is infinity and NaN, as in IEEE 754. */
         INFINITY,
-        /** As INFINITY, but what is too large becomes the largest finite number. */
+        /** As INFINITY, but numbers that are too large become the largest finite number. */
         SATURATING_BELOW_INFINITY,
-        /** There is no infinity, only the mantissa of all ones is NaN; what is too large becomes the largest. */
+        /**
+         * There is no infinity, only the mantissa of all ones is NaN; numbers that are too large become the largest.
+         */
         SATURATING
     }
 

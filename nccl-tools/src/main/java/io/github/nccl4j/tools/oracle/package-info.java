@@ -1,2 +1,4 @@
-/** What operations must give, in plain Java and without a test framework: the element types and the reductions. */
+/**
+ * The expected results of operations, in plain Java and without a test framework: the element types and the reductions.
+ */
 package io.github.nccl4j.tools.oracle;

@@ -154,7 +154,8 @@ final class Bench {
                 letJavaCompile();
                 compiled = true;
             }
-            // Warm up, so that NCCL sets up its channels, with sizes that double whatever the step of the measurement.
+            // Warm up, so that NCCL sets up its channels, with sizes that double, independent of the step of the
+            // measurement.
             for (long bytes = settings.minBytes; bytes <= settings.maxBytes; bytes = Math.max(1, bytes * 2)) {
                 try (Calls calls = calls(sizes(bytes), false, settings.warmup)) {
                     for (int i = 0; i < settings.warmup; i++) {

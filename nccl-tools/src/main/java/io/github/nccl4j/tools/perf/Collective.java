@@ -36,7 +36,7 @@ enum Collective {
         this.checkedInPlace = checkedInPlace;
     }
 
-    /** Whether NCCL has algorithms of it that can be selected, by the function with a configuration. */
+    /** True if NCCL has algorithms of the collective that can be selected, by the function with a configuration. */
     boolean hasAlgorithms() {
         return configFunction() != null;
     }

@@ -41,8 +41,8 @@ final class Perf {
     /**
      * The place of this process in its job.
      *
-     * @param store where the processes meet
-     * @param patience how long they wait for each other
+     * @param store the store of the processes
+     * @param patience the time for which the processes wait for each other
      */
     record Job(RankInfo self, TcpStore store, Duration patience) {}
 

@@ -190,7 +190,7 @@ public final class PerfCommand implements Callable<Integer> {
             throw new ParameterException(
                     spec.commandLine(), "--against shows times alone, not the report of -M: " + settings.memory);
         }
-        // So that the same library is found here, and handed to the other program.
+        // The same library is found here and passed to the other program.
         EngineSetting setting = launch.decide(launch.ranks(), true);
         setting.apply();
         List<String> arguments = spec.root().commandLine().getParseResult().originalArgs();
@@ -224,7 +224,7 @@ public final class PerfCommand implements Callable<Integer> {
         return others == null ? NativeLibrary.path() : NativeLibrary.path() + ":" + others;
     }
 
-    /** What both commands begin with. */
+    /** The beginning of both commands. */
     private List<String> starter() {
         List<String> words = new ArrayList<>();
         if (launch.ranks() > 1) {

@@ -83,7 +83,7 @@ public final class PlotCommand implements Callable<Integer> {
         return picture.toString().endsWith(".svg");
     }
 
-    /** What the files have in common. */
+    /** The common properties of the files. */
     static String title(List<Path> files) throws IOException {
         List<String> common = ResultFile.subject(files.get(0));
         for (Path file : files) {

@@ -68,7 +68,10 @@ record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) 
         return List.of(read(file, inPlace));
     }
 
-    /** What a file measured, for the title of a plot: collective, ranks, devices, library, day; what the file does not say is missing. */
+    /**
+     * The subject of a file, for the title of a plot: collective, ranks, devices, library, day; values that the file
+     * lacks are omitted.
+     */
     static List<String> subject(Path file) throws IOException {
         JsonObject json = parse(file);
         List<String> subject = new ArrayList<>();

@@ -11,7 +11,7 @@ import picocli.CommandLine.Option;
 
 /** The options of nccl-tests' programs, under the same letters and names and with the same defaults. */
 final class Settings {
-    /** So that sizes that are multiplied by the number of ranks stay in a long. */
+    /** With this limit, sizes that are multiplied by the number of ranks fit into a long. */
     private static final long MOST_BYTES = 1L << 50;
 
     private static final int MOST_RANKS = 1 << 12;
@@ -284,7 +284,7 @@ final class Settings {
 
     private CollectiveConfig config;
 
-    /** Throws what is wrong. */
+    /** Throws if a setting is wrong. */
     void validate(Collective collective) {
         require(threads >= 1, "-t must be at least 1: " + threads);
         require(gpus >= 1, "-g must be at least 1: " + gpus);
@@ -400,7 +400,7 @@ final class Settings {
         return config;
     }
 
-    /** The options as nccl-tests' programs take them; those that it has by default are left out, for older ones. */
+    /** The options as nccl-tests' programs take them; those that it has by default are omitted, for older ones. */
     List<String> forNcclTests() {
         List<String> options = new ArrayList<>(List.of("-t", "" + threads, "-g", "" + gpus));
         options.addAll(List.of("-b", "" + minBytes, "-e", "" + maxBytes));

@@ -30,7 +30,7 @@ import picocli.CommandLine.Spec;
         description = {
             "Asks the RAS service of NCCL for the state of a running job.",
             "",
-            "NCCL has this service since 2.24; it answers for all processes of the job, whatever language they are in. It reports no "
+            "NCCL has this service since 2.24; it answers for all processes of the job, in any language. It reports no "
                     + "error for a collective that hangs, only numbers of operations that differ between ranks: 'nccl4j status' shows more "
                     + "of ranks that use nccl4j.",
             "",
@@ -88,7 +88,7 @@ public final class RasCommand implements Callable<Integer> {
     @Spec
     private CommandSpec spec;
 
-    /** Where the processes of this machine are listed. */
+    /** The list of the processes of this machine. */
     private final ServiceProcess processes;
 
     /** For picocli. */
@@ -148,7 +148,7 @@ public final class RasCommand implements Callable<Integer> {
         throw wrong("--monitor must be lifecycle, trace or all: " + monitor);
     }
 
-    /** Why the question may crash the job; null if no such defect is known. */
+    /** The reason why the question may crash the job; null if no such defect is known. */
     private String risk(RasClient client) {
         InetSocketAddress service = client.remoteAddress();
         OptionalInt release =

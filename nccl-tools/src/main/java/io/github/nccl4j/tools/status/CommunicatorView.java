@@ -4,7 +4,7 @@ import com.google.gson.Gson;
 import com.google.gson.JsonSyntaxException;
 
 /**
- * What a rank answered about one communicator: the fields of its JSON object, which may all be missing. Set by Gson.
+ * A rank's answer about one communicator: the fields of its JSON object, which may all be missing. Set by Gson.
  */
 final class CommunicatorView {
     private static final Gson GSON = new Gson();
@@ -61,7 +61,7 @@ final class CommunicatorView {
         return recorded == 0 ? "nothing called yet" : "nothing under way";
     }
 
-    /** "operation 3, 0.2 s ago"; "-" if none was seen done. */
+    /** "operation 3, 0.2 s ago"; "-" if none was observed as done. */
     String lastDone() {
         return doneOperation == null ? "-" : "operation " + done + ", " + Texts.seconds(doneSeconds) + " ago";
     }

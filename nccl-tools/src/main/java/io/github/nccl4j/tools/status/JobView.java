@@ -21,8 +21,8 @@ final class JobView {
     /**
      * A rank.
      *
-     * @param communicators what it answered about its communicators
-     * @param texts what the program itself added
+     * @param communicators the answers about its communicators
+     * @param texts the texts that the program added
      */
     record Row(RankStatus status, List<CommunicatorView> communicators, Map<String, String> texts) {
         int rank() {
@@ -31,7 +31,7 @@ final class JobView {
     }
 
     /**
-     * Something that the user should know.
+     * A finding for the user.
      *
      * @param id a key of {@link HelpIds}
      */
@@ -115,7 +115,7 @@ final class JobView {
             add(
                     "rank.silent",
                     List.of(rank.rank()),
-                    "Rank " + rank.rank() + " (" + rank.process() + ") is silent since "
+                    "Rank " + rank.rank() + " (" + rank.process() + ") has been silent for "
                             + Texts.seconds(rank.silence().toNanos() / NANOS)
                             + ": its process is stopped, or can't be reached");
         }

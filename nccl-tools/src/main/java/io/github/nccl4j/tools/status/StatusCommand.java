@@ -39,7 +39,7 @@ public final class StatusCommand implements Callable<Integer> {
     private static final int MAX_TIMEOUT = 60;
     private static final int MAX_PERIOD = 3600;
 
-    /** Moves the cursor of a terminal to its first line, and erases what follows. */
+    /** Moves the cursor of a terminal to its first line, and erases the following text. */
     private static final String CLEAR = "\u001b[H\u001b[2J";
 
     @Option(
@@ -100,7 +100,7 @@ public final class StatusCommand implements Callable<Integer> {
         }
     }
 
-    /** Returns null after it has printed why there is none. */
+    /** Returns null after it has printed the reason. */
     private String findStore(Map<String, String> environment) {
         String own = StoreFinder.address(environment);
         if (own != null) {

@@ -13,7 +13,7 @@ public final class Checks {
         void run() throws Exception;
     }
 
-    /** {@return how many have passed} */
+    /** {@return the number of checks that have passed} */
     public int passed() {
         return passed;
     }

@@ -2,11 +2,11 @@ package io.github.nccl4j.tools.support;
 
 import org.bytedeco.cuda.global.cudart;
 
-/** Which devices this process has contexts on. Loads CUDA's bindings. */
+/** The devices on which this process has contexts. Loads CUDA's bindings. */
 public final class CudaContexts {
     private CudaContexts() {}
 
-    /** Whether the process has a device's primary context, the one that CUDA's runtime and NCCL use. */
+    /** True if the process has a device's primary context, the one that CUDA's runtime and NCCL use. */
     public static boolean isOn(int device) {
         int[] flags = new int[1];
         int[] active = new int[1];

@@ -21,7 +21,7 @@ public final class FreeGpuMemory {
         return free;
     }
 
-    /** MiB for each device that less of is free than before; "the same" if there is none. */
+    /** The decrease of free memory of each device in MiB; "the same" if there is none. */
     public static String difference(List<Long> before, List<Long> after) {
         List<String> lost = new ArrayList<>();
         for (int i = 0; i < before.size(); i++) {
@@ -33,7 +33,7 @@ public final class FreeGpuMemory {
         return lost.isEmpty() ? "the same" : String.join(", ", lost);
     }
 
-    /** The most that a device has less of than before. */
+    /** The largest decrease of free memory of a device. */
     public static long lost(List<Long> before, List<Long> after) {
         long most = 0;
         for (int i = 0; i < before.size(); i++) {

@@ -3,8 +3,8 @@ package io.github.nccl4j.tools.support;
 import java.util.Map;
 
 /**
- * The ids of findings that are no success: headings of docs/errors.md, which says what to try. A number is never given to another
- * finding, because pages and reports of other people name it.
+ * The ids of findings other than success: the headings of docs/errors.md with the remedies. A number is never reused
+ * for another finding, because pages and reports of other people name it.
  */
 public final class HelpIds {
     /** The ids by finding. */

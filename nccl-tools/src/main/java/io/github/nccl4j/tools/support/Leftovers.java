@@ -64,11 +64,11 @@ public final class Leftovers {
         }
     }
 
-    /** Those that are there and were not before, and stay. */
+    /** The new ones that stay. */
     public static Set<String> since(Set<String> before) throws IOException, InterruptedException {
         Set<String> after = now();
         after.removeAll(before);
-        // What other programs on this machine have open at the moment comes and goes.
+        // Files and sockets of other programs come and go.
         for (int i = 0; i < 20 && !after.isEmpty(); i++) {
             Thread.sleep(500);
             after.retainAll(now());

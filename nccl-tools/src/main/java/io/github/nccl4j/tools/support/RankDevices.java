@@ -36,7 +36,7 @@ public final class RankDevices {
     }
 
     /**
-     * Returns how many GPUs the ranks of one host use, each in a process of its own, without touching one.
+     * Returns the number of GPUs that the ranks of one host use, each in a process of its own, without using a GPU.
      *
      * @param ranks the number of ranks
      * @return 0 on the host engine

@@ -31,7 +31,7 @@ public final class Threads {
                 try {
                     results.add(result.get());
                 } catch (ExecutionException e) {
-                    // An assertion is the cause; that calls failed at the other ranks, a consequence.
+                    // An assertion is the cause; failed calls of the other ranks are a consequence.
                     if (first == null || e.getCause() instanceof AssertionError) {
                         first = e;
                     }

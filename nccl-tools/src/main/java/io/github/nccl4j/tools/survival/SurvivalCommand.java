@@ -27,7 +27,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/** {@code nccl4j survival}: kills a rank in a loop of operations, again and again, and checks that the others continue. */
+/** {@code nccl4j survival}: kills a rank in a loop of operations, repeatedly, and checks that the others continue. */
 @Command(
         name = "survival",
         sortOptions = false,
@@ -40,7 +40,7 @@ import picocli.CommandLine.Spec;
             ""
         })
 public final class SurvivalCommand implements Callable<Integer> {
-    /** What the victim may do to the others. */
+    /** Ways in which the victim fails. */
     enum Death {
         KILL,
         STOP

@@ -50,7 +50,7 @@ final class Survivor {
         this.patience = patience;
     }
 
-    /** What the ranks of a round do. */
+    /** The task of the ranks of a round. */
     record Task(
             int victim,
             SurvivalCommand.Death death,
@@ -82,7 +82,7 @@ final class Survivor {
         }
     }
 
-    /** What became of a rank that was not killed. */
+    /** The result of a rank that was not killed. */
     record Report(boolean right, long millis, String exception, String end) {
         void write(Path folder, int rank) {
             try {

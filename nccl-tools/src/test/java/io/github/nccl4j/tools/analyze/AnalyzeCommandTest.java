@@ -98,7 +98,7 @@ class AnalyzeCommandTest {
         new MadeRecord("w.0.0", 1, 2).process(102).write(folder);
         List<String> lines = lines(1);
         assertTrue(
-                lines.get(0).startsWith("Rank 2 did not come to ncclAllGather of 1 int8 (operation 1)"), out::toString);
+                lines.get(0).startsWith("Rank 2 did not reach ncclAllGather of 1 int8 (operation 1)"), out::toString);
         assertTrue(lines.contains("1 other operations wait because of these."), out::toString);
     }
 
@@ -168,7 +168,7 @@ class AnalyzeCommandTest {
                 .write(folder);
         rank(1).done(SUM).done(SUM).waits(SUM).failed("not done after PT5S").write(folder);
         rank(2).done(SUM).done(SUM).write(folder);
-        assertTrue(lines(1).get(0).startsWith("Rank 2 did not come to ncclAllReduce"), out::toString);
+        assertTrue(lines(1).get(0).startsWith("Rank 2 did not reach ncclAllReduce"), out::toString);
         assertFalse(out.toString().contains("[NCCL4J-0209]"), out::toString);
     }
 
@@ -189,7 +189,7 @@ class AnalyzeCommandTest {
         for (int rank = 0; rank < 3; rank++) {
             rank(rank).done(SUM).write(folder);
         }
-        assertTrue(lines(0).contains("Left out: 1 records of earlier jobs in the folder."), out::toString);
+        assertTrue(lines(0).contains("Omitted: 1 records of earlier jobs in the folder."), out::toString);
     }
 
     @Test
@@ -212,7 +212,7 @@ class AnalyzeCommandTest {
         List<String> lines = out.toString().lines().toList();
         assertTrue(
                 lines.get(0)
-                        .startsWith("Rank 2 did not come to all_reduce of 32 Double (operation 5) of communicator "
+                        .startsWith("Rank 2 did not reach all_reduce of 32 Double (operation 5) of communicator "
                                 + "'the default group', in which ranks 0 and 1 wait since "),
                 out::toString);
         assertTrue(
@@ -291,7 +291,7 @@ class AnalyzeCommandTest {
         for (String view : List.of("", "#view=0")) {
             String document = open(page, view);
             assertTrue(document.contains("data-drawn=\"1000\""), () -> document.substring(0, 3000));
-            assertTrue(document.contains("Rank 617 did not come to ncclBroadcast of 1 int8 from rank 0"));
+            assertTrue(document.contains("Rank 617 did not reach ncclBroadcast of 1 int8 from rank 0"));
         }
     }
 }

@@ -61,7 +61,7 @@ class FaultyJobTest {
     @CsvSource(
             delimiter = '|',
             value = {
-                "missing-call | Rank 2 did not come to ncclAllReduce of 64 int32, SUM (operation 4)"
+                "missing-call | Rank 2 did not reach ncclAllReduce of 64 int32, SUM (operation 4)"
                         + "| Rank 2's last operation is ncclAllReduce of 64 int32, SUM (operation 3)",
                 "other-function | Rank 2 called ncclBroadcast of 64 int32 from rank 0 (operation 4)"
                         + "| The functions differ: ncclBroadcast, not ncclAllReduce",
@@ -71,12 +71,12 @@ class FaultyJobTest {
                 "other-reduction | Rank 2 called ncclAllReduce of 64 int32, MAX | The reductions differ: MAX, not SUM",
                 "communicator-order | Rank 2 waits in ncclAllReduce | the ranks use communicators in different orders",
                 "slow | Rank 2 came last to 4 of 7 collectives | The other ranks waited",
-                "missing-receive | Rank 2 did not come to ncclSend of 64 int32 to rank 2 (operation 4)"
+                "missing-receive | Rank 2 did not reach ncclSend of 64 int32 to rank 2 (operation 4)"
                         + "| Rank 2's last operation is ncclAllReduce",
                 "crashed-dump | Rank 2's record of communicator | The process ended while it wrote nccl4j-",
-                "stopped | Rank 2 did not come to ncclAllReduce of 64 int32, SUM (operation 4)"
+                "stopped | Rank 2 did not reach ncclAllReduce of 64 int32, SUM (operation 4)"
                         + "| did not answer: the process is stopped, or its machine cannot be reached",
-                "killed | Rank 2 did not come to ncclAllReduce of 64 int32, SUM (operation 4) | the process ended, as the others report",
+                "killed | Rank 2 did not reach ncclAllReduce of 64 int32, SUM (operation 4) | the process ended, as the others report",
             })
     void firstTwoLinesNameRankAndReason(String fault, String first, String second) {
         Outcome outcome = analyze(folder.resolve(fault).toString());

@@ -88,7 +88,7 @@ class StatusCommandTest {
                     store);
             List<String> lines = outcome.out().lines().toList();
             assertEquals(1, outcome.code(), outcome::toString);
-            assertTrue(lines.get(0).contains(") is silent since "), outcome::toString);
+            assertTrue(lines.get(0).contains(") has been silent for "), outcome::toString);
             assertTrue(
                     lines.get(0).endsWith(" s: its process is stopped, or can't be reached [NCCL4J-0301]"),
                     outcome::toString);

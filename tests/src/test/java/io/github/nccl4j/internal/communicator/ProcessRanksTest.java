@@ -105,6 +105,33 @@ class ProcessRanksTest {
         assertEquals(List.of("first is free", "second goes on"), events);
     }
 
+    /** The limit of a second is for ranks that may not close at all. */
+    @Test
+    void ranksThatAllCloseWaitLongerThanASecond() throws Exception {
+        CountDownLatch firstIsFree = new CountDownLatch(1);
+        inThreads(
+                (processRanks, member) -> {
+                    processRanks.leave(member, true, firstIsFree::countDown);
+                    events.add("first goes on");
+                },
+                (processRanks, member) -> {
+                    firstIsFree.await();
+                    processRanks.leave(member, true, () -> {
+                        pause(Duration.ofMillis(1300));
+                        events.add("second is free");
+                    });
+                });
+        assertEquals(List.of("second is free", "first goes on"), events);
+    }
+
+    private static void pause(Duration time) {
+        try {
+            Thread.sleep(time.toMillis());
+        } catch (InterruptedException e) {
+            throw new IllegalStateException("the test was interrupted", e);
+        }
+    }
+
     @Test
     void oneThreadClosesItsRanksInTurn() {
         CommunicatorKey key = key();

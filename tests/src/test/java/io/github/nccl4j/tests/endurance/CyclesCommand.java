@@ -178,7 +178,7 @@ public final class CyclesCommand implements Callable<Integer> {
         return after;
     }
 
-    /** What is made in a cycle, the same at all ranks. */
+    /** What is made in a cycle, the same on all ranks. */
     private record Plan(boolean blocking, boolean splits, boolean sums, boolean graph, boolean aborts, long order) {
         static Plan of(long seed, boolean graphs) {
             Random random = new Random(seed);

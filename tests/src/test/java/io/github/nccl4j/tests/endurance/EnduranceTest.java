@@ -46,7 +46,7 @@ class EnduranceTest {
                 outcome.output()
                         .matches(
                                 "(?s).*NcclTimeoutException: ncclAllReduce of 1000000 int64 \\(operation \\d+\\) was not"
-                                        + " done after PT2S.* Not heard of: rank \\d\\b.*"),
+                                        + " done after PT2S.* No answer from rank \\d\\b.*"),
                 outcome.output());
     }
 

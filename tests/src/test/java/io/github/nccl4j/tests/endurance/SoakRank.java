@@ -135,7 +135,7 @@ final class SoakRank {
         throw new IllegalStateException("still alive");
     }
 
-    /** The same at all ranks, which share the plan. */
+    /** The same on all ranks, which share the plan. */
     private void operation(Communicator communicator, Random plan) {
         int kind = plan.nextInt(10);
         int most = plan.nextInt(4) > 0 ? 600 : plan.nextInt(8) > 0 ? USUAL : MOST;

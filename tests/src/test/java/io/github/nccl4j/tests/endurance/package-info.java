@@ -1,5 +1,5 @@
 /**
- * Programs that make and lose communicators over and over, and look at what is left: with JUnit on the host engine, and as
- * commands on whatever a machine has. Only classes named {@code *Test} need JUnit.
+ * Programs that create and lose communicators repeatedly, and check for leaks: with JUnit on the host engine, and as
+ * commands on the GPUs of a machine. Only classes named {@code *Test} need JUnit.
  */
 package io.github.nccl4j.tests.endurance;

@@ -308,7 +308,7 @@ class BuffersTest {
         assertContains(
                 outcome.output(),
                 "exception CUDA can't be used: ",
-                "libcudart.so.13 was looked for by the dynamic linker, ",
+                "libcudart.so.13 was searched for by the dynamic linker, ",
                 home + "/lib64/libcudart.so.13",
                 "/usr/local/cuda/lib64/libcudart.so.13",
                 environment.toRealPath() + "/nvidia/cu13/lib/libcudart.so.13",

@@ -30,7 +30,7 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Calls that are compared before they are made: what differs is named at every rank. */
+/** Calls that are compared before they are made: what differs is named on every rank. */
 @Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class CallCheckTest {
     private static final int SIZE = 4;
@@ -259,7 +259,7 @@ class CallCheckTest {
             }
             NcclTimeoutException failure = assertThrows(
                     NcclTimeoutException.class, () -> communicator.allReduce(numbers, ReduceOp.SUM, STREAM));
-            assertTrue(failure.getMessage().contains("rank 1 has not come to collective call 1"), failure.getMessage());
+            assertTrue(failure.getMessage().contains("rank 1 has not reached collective call 1"), failure.getMessage());
             assertEquals("ncclAllReduce", failure.operation());
             over.countDown();
         });

@@ -89,7 +89,7 @@ final class CollectiveConfigMisuses {
             w.refuses(
                     IllegalArgumentException.class,
                     () -> CollectiveConfig.builder().launchCompletionEvent(event),
-                    "launchCompletionEvent must not take the time, create it with CudaEvent.create: CudaEvent");
+                    "launchCompletionEvent must not record the time, create it with CudaEvent.create: CudaEvent");
         });
     }
 

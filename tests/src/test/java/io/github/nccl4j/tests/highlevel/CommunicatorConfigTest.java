@@ -123,8 +123,8 @@ class CommunicatorConfigTest {
                 refused(
                         b -> b.nvlsHostMode(NvlsHostMode.DISABLE_TRANSPORT, NvlsHostMode.ENABLE),
                         "nvlsHostMode ENABLE must be alone: [ENABLE, DISABLE_TRANSPORT]"),
-                refused(b -> b.netName(" "), "netName must not be blank and have no NUL character: ' '"),
-                refused(b -> b.commName("a\0b"), "commName must not be blank and have no NUL character: 'a\\0b'"));
+                refused(b -> b.netName(" "), "netName must not be blank or have a NUL character: ' '"),
+                refused(b -> b.commName("a\0b"), "commName must not be blank or have a NUL character: 'a\\0b'"));
     }
 
     @ParameterizedTest

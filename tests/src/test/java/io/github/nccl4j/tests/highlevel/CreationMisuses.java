@@ -121,7 +121,7 @@ final class CreationMisuses {
                 () -> Communicator.builder().check(null),
                 "rendezvous");
         refused(
-                "create: another rank than that of the rendezvous that checks",
+                "create: another rank than that of the rendezvous of check",
                 IllegalArgumentException.class,
                 () -> Communicator.builder()
                         .check(ThreadRendezvous.of(2).get(1))
@@ -129,7 +129,7 @@ final class CreationMisuses {
                 "rank 0 of 2",
                 "rank 1 of 2");
         refused(
-                "create: another size than that of the rendezvous that checks",
+                "create: another size than that of the rendezvous of check",
                 IllegalArgumentException.class,
                 () -> Communicator.builder()
                         .check(ThreadRendezvous.of(2).get(0))
@@ -137,13 +137,13 @@ final class CreationMisuses {
                 "rank 0 of 3",
                 "rank 0 of 2");
         add(
-                "createAll: several ranks that one rendezvous is to check",
+                "createAll: several ranks with check",
                 w -> w.refuses(
                         IllegalArgumentException.class,
                         () -> Communicator.builder()
                                 .check(ThreadRendezvous.of(2).get(0))
                                 .createAll(List.of(w.device, w.otherDevice)),
-                        "only one of this process can be checked: 2"));
+                        "a process must create one rank: 2"));
         for (int operations : new int[] {0, -1, 1 << 20}) {
             refused(
                     "builder: " + operations + " operations to be recorded",
@@ -356,7 +356,7 @@ final class CreationMisuses {
                 "configuration: NUL in the network's name",
                 IllegalArgumentException.class,
                 () -> CommunicatorConfig.builder().netName("a\0b"),
-                "netName must not be blank and have no NUL character: 'a\\0b'");
+                "netName must not be blank or have a NUL character: 'a\\0b'");
         refused(
                 "library: a function that there is not",
                 NcclLibraryException.class,

@@ -219,7 +219,7 @@ class FlightRecorderTest {
         assertTrue(message.matches("(?s).*, called [0-9]{1,2}\\.[0-9] s ago, done\n.*"), message);
         assertTrue(message.contains(" ago, done\n"), message);
         assertTrue(message.contains("ncclAllReduce of 4 int32 (operation 2), called "), message);
-        assertTrue(message.endsWith(" ago, not seen done"), message);
+        assertTrue(message.endsWith(" ago, not observed as done"), message);
     }
 
     @Test

@@ -14,7 +14,7 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Lengths and places of buffers at every rank. {@link OperationMisuses} has one rank. */
+/** Lengths and places of buffers on every rank. {@link OperationMisuses} has one rank. */
 @Timeout(value = 5, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class LengthsTest {
     private static void refused(String message, Runnable call) {

@@ -288,7 +288,7 @@ final class MemoryMisuses {
         add("event: the time of one without", w -> {
             CudaEvent start = w.later(CudaEvent.create(w.device));
             CudaEvent end = w.later(CudaEvent.timing(w.device));
-            w.refuses(IllegalStateException.class, () -> end.elapsedSince(start), "does not take the time");
+            w.refuses(IllegalStateException.class, () -> end.elapsedSince(start), "records no time");
         });
         if (!onHost) {
             refused(

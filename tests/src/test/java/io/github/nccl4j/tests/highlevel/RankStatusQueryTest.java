@@ -25,7 +25,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** A deadline's exception names the ranks that were not heard of, and tells where the others are. */
+/** A deadline's exception names the ranks that did not answer, and the operations of the others. */
 @Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class RankStatusQueryTest {
     private static final Duration DEADLINE = Duration.ofSeconds(2);
@@ -91,7 +91,7 @@ class RankStatusQueryTest {
             assertTrue(
                     late.getMessage().startsWith("ncclAllReduce of 1 int32 (operation 1) was not done after PT2S"),
                     late.getMessage());
-            assertTrue(late.getMessage().contains("\nNot heard of: rank 3\n"), late.getMessage());
+            assertTrue(late.getMessage().contains("\nNo answer from rank 3\n"), late.getMessage());
         }
     }
 
@@ -100,7 +100,7 @@ class RankStatusQueryTest {
         for (NcclTimeoutException late : whileTheLast(3, (communicator, store) -> {})) {
             assertEquals(List.of(), late.silentRanks(), late.getMessage());
             assertTrue(
-                    late.getMessage().contains("\nAll ranks were heard of; rank 2 has called nothing\n"),
+                    late.getMessage().contains("\nAll ranks answered; rank 2 has called no operation\n"),
                     late.getMessage());
         }
     }
@@ -110,7 +110,7 @@ class RankStatusQueryTest {
         for (NcclTimeoutException late :
                 whileTheLast(2, (communicator, store) -> stores.get(0).close())) {
             assertEquals(List.of(), late.silentRanks());
-            assertFalse(late.getMessage().contains("heard of"), late.getMessage());
+            assertFalse(late.getMessage().contains("answer"), late.getMessage());
         }
     }
 }

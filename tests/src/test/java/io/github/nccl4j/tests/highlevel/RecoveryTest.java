@@ -191,7 +191,7 @@ class RecoveryTest {
                 recovered.await();
                 RendezvousException told =
                         assertThrows(RendezvousException.class, () -> recovery.recover(Duration.ZERO));
-                assertTrue(told.getMessage().contains("rank 1 was taken for lost"), told.getMessage());
+                assertTrue(told.getMessage().contains("rank 1 was declared lost"), told.getMessage());
                 assertTrue(told.getMessage().contains("[0, 2]"), told.getMessage());
                 recovery.communicator().abort();
                 return;

@@ -264,7 +264,7 @@ class StatesTest {
             case SUSPENDED -> "is suspended: resume it first";
             case REVOKED -> "was revoked";
             case FINISHED -> "was finished";
-            case FAILED -> "was given up";
+            case FAILED -> "has an abandoned call";
             case ABORTED -> "was aborted";
             case CLOSED -> "is closed";
             case PENDING -> "is pending";

@@ -368,7 +368,7 @@ class WindowsTest {
         assertEquals(3, lines.size(), lines.toString());
         for (String line : lines.subList(0, 2)) {
             for (String part : List.of(
-                    "NoWindowException: ncclCommWindowRegister succeeded, but made no window: communicator",
+                    "NoWindowException: ncclCommWindowRegister succeeded, but created no window: communicator",
                     "NCCL_WIN_ENABLE is not set",
                     "NCCL_CUMEM_ENABLE=0",
                     "P2P",

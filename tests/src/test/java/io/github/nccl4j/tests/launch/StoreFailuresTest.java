@@ -22,7 +22,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Tests that ranks which are missing, late, duplicate, failed or killed cause an exception at all ranks that names the rank. */
+/** Tests that ranks which are missing, late, duplicate, failed or killed cause an exception on all ranks that names the rank. */
 @Timeout(600)
 class StoreFailuresTest {
     /** A timeout that no test reaches: it equals the limit of the tests. */

@@ -89,7 +89,7 @@ class ConformanceTest {
         assertTrue(outcome.output().contains("ALL_REDUCE"), outcome.output());
     }
 
-    /** What can't be created is one failure at each rank, and not a table without any. */
+    /** What can't be created is one failure on each rank, and not a table without any. */
     @Test
     void theCommandFailsWithTheRanks() {
         ChildJvm.Outcome outcome = new ChildJvm()
