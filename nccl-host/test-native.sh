@@ -10,9 +10,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 sources=$here/src/main/cpp
 tests=$here/src/test/cpp
 native=$here/../nccl-presets/src/main/native
-flags="-std=c++17 -Wall -Wextra -pthread -I'$native/portable' -I'$native/include' -I'$sources'"
+flags="-std=c++17 -Wall -Wextra -pthread -I'$native/portable' -I'$native/include' -I'$sources' -I'$tests'"
 case $sanitizer in
-  "") flags="$flags -O1" ;;
+  "") flags="$flags -O0" ;;
   address)
     flags="$flags -O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all"
     sanitize=-fsanitize=address,undefined
@@ -32,11 +32,21 @@ mkdir -p "$folder/engine" "$folder/tests"
 if [ -z "$sanitizer" ]; then
   # JavaCPP's name of the platform.
   engine=$here/target/objects/linux-$(uname -m | sed 's/aarch64/arm64/')
-  set -- "$tests"/*.cpp
+  set --
 else
   engine=$folder/engine
-  set -- "$sources"/*.cpp "$tests"/*.cpp
-  [ "$sanitizer" != thread ] || set -- "$sources"/*.cpp "$tests/stress.cpp"
+  set -- "$sources"/*.cpp
+fi
+set -- "$tests/stress.cpp" "$@"
+# All unit tests as one source: most of the time of each is that of the templates of GoogleTest and the C++ library.
+unit_tests=$folder/unit-tests.cpp
+if [ "$sanitizer" != thread ]; then
+  for source in "$tests"/*_test.cpp; do
+    echo "#include \"$(basename "$source")\""
+  done >"$unit_tests.new"
+  if cmp -s "$unit_tests" "$unit_tests.new"; then rm "$unit_tests.new"; else mv "$unit_tests.new" "$unit_tests"; fi
+  # The longest first.
+  set -- "$unit_tests" "$tests/fuzz-wire.cpp" "$@"
 fi
 # The headers of the C and C++ libraries are parsed once, as in build-native.sh.
 headers=$folder/headers.h
@@ -50,9 +60,11 @@ rm -f "$headers.new"
 for source in "$@"; do
   object=$folder/engine/$(basename "$source" .cpp).o
   [ "$(dirname "$source")" = "$sources" ] || object=$folder/tests/$(basename "$source" .cpp).o
-  # Compiled again if a header of its folder or of the engine is younger.
-  if [ -f "$object" ] && [ -z "$(find "$source" "$headers" "$sources" "$(dirname "$source")" -newer "$object" \
-      \( -name '*.h' -o -path "$source" \) -type f)" ]; then
+  # Compiled again if a header of its folder or of the engine is younger, and the unit tests if any of them is.
+  included='*.h'
+  [ "$source" != "$unit_tests" ] || included='*_test.cpp'
+  if [ -f "$object" ] && [ -z "$(find "$source" "$headers" "$sources" "$tests" -newer "$object" \
+      \( -name '*.h' -o -name "$included" -o -path "$source" \) -type f)" ]; then
     continue
   fi
   echo "$source $object"
@@ -67,4 +79,4 @@ link() {
 link stress "$folder/tests/stress.o" "$engine"/*.o
 [ "$sanitizer" != thread ] || exit 0
 link fuzz-wire "$folder/tests/fuzz-wire.o" "$engine"/*.o
-link unit-tests "$folder"/tests/*_test.o "$engine"/*.o -lgtest_main -lgtest
+link unit-tests "$folder/tests/unit-tests.o" "$engine"/*.o -lgtest_main -lgtest

@@ -17,7 +17,7 @@ final class Expectation {
     /**
      * An expectation.
      *
-     * @param inputs the send buffers of all ranks
+     * @param inputs the send buffers of all ranks; elements repeat after {@link Inputs#PERIOD}
      * @param before the earlier contents of the receive buffer
      * @param exact true if the engine reduces in the order of ranks and rounds once
      */
@@ -31,11 +31,16 @@ final class Expectation {
 
     /** The elements of all ranks from one on, reduced, are received from another on. */
     void reduced(Reduction reduction, int from, int count, int to) {
-        for (int i = 0; i < count; i++) {
+        int distinct = Math.min(count, Inputs.PERIOD);
+        for (int i = 0; i < distinct; i++) {
             reduction.put(format, inputs, from + i, elements, to + i);
             if (tolerances != null) {
                 tolerances[to + i] = reduction.tolerance(format, inputs, from + i);
             }
+        }
+        Inputs.repeat(elements.slice(to * format.size, count * format.size), distinct * format.size);
+        for (int i = distinct; tolerances != null && i < count; i++) {
+            tolerances[to + i] = tolerances[to + i - distinct];
         }
     }
 

@@ -90,19 +90,19 @@ public enum ElementFormat {
 
     /** An element of an integer type. */
     public BigInteger integer(ByteBuffer buffer, int index) {
-        return wrapped(bits(buffer, index));
+        long value = extended(bits(buffer, index));
+        return signed ? BigInteger.valueOf(value) : new BigInteger(Long.toUnsignedString(value));
     }
 
-    /** The number that an integer becomes in an integer type, which wraps around. */
-    public BigInteger wrapped(BigInteger value) {
-        return wrapped(value.longValue());
-    }
-
-    private BigInteger wrapped(long bits) {
+    /** The number that an integer becomes in an integer type, which wraps around: with the sign of the type, or none. */
+    long extended(long bits) {
         int unused = 64 - 8 * size;
-        return signed
-                ? BigInteger.valueOf(bits << unused >> unused)
-                : new BigInteger(Long.toUnsignedString(bits << unused >>> unused));
+        return signed ? bits << unused >> unused : bits << unused >>> unused;
+    }
+
+    /** Compares two numbers of {@link #extended}. */
+    int compare(long a, long b) {
+        return signed ? Long.compare(a, b) : Long.compareUnsigned(a, b);
     }
 
     /** An element of a float type; exact. */
@@ -113,10 +113,6 @@ public enum ElementFormat {
             case FLOAT64 -> Double.longBitsToDouble(bits);
             default -> format.decode((int) bits);
         };
-    }
-
-    public void putInteger(ByteBuffer buffer, int index, BigInteger value) {
-        putBits(buffer, index, value.longValue());
     }
 
     /** Rounds to nearest, ties to even. */

@@ -1,7 +1,6 @@
 package io.github.nccl4j.tools.oracle;
 
 import io.github.nccl4j.global.nccl;
-import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.util.List;
 
@@ -34,7 +33,7 @@ public enum Reduction {
     /** Puts the result for the element at {@code index} of all inputs into {@code result} at {@code at}. */
     public void put(ElementFormat type, List<ByteBuffer> inputs, int index, ByteBuffer result, int at) {
         if (type.isInteger()) {
-            type.putInteger(result, at, integers(type, inputs, index));
+            type.putBits(result, at, integers(type, inputs, index));
         } else if (type == ElementFormat.FLOAT64) {
             type.putNumber(result, at, doubles(type, inputs, index));
         } else {
@@ -63,25 +62,30 @@ public enum Reduction {
         return roundings * (magnitude * type.epsilon() / (this == AVG ? inputs.size() : 1) + type.smallest());
     }
 
-    private BigInteger integers(ElementFormat type, List<ByteBuffer> inputs, int index) {
-        BigInteger result = null;
+    /** The result of integers, whose bits above those of the type have no meaning: arithmetic of 64 bits wraps around as theirs. */
+    private long integers(ElementFormat type, List<ByteBuffer> inputs, int index) {
+        long result = 0;
         for (int rank = 0; rank < inputs.size(); rank++) {
-            BigInteger value = type.integer(inputs.get(rank), index);
+            long value = type.extended(type.bits(inputs.get(rank), index));
             if (this == PRE_MUL_SUM) {
-                value = value.multiply(BigInteger.valueOf(scalar(rank)));
+                value *= scalar(rank);
             }
             if (rank == 0) {
                 result = value;
                 continue;
             }
             result = switch (this) {
-                case SUM, AVG, PRE_MUL_SUM -> result.add(value);
-                case PROD -> result.multiply(value);
-                case MAX -> result.max(value);
-                case MIN -> result.min(value);
+                case SUM, AVG, PRE_MUL_SUM -> result + value;
+                case PROD -> result * value;
+                case MAX -> type.compare(result, value) < 0 ? value : result;
+                case MIN -> type.compare(result, value) < 0 ? result : value;
             };
         }
-        return this == AVG ? type.wrapped(result).divide(BigInteger.valueOf(inputs.size())) : result;
+        if (this != AVG) {
+            return result;
+        }
+        long sum = type.extended(result);
+        return type.isSigned() ? sum / inputs.size() : Long.divideUnsigned(sum, inputs.size());
     }
 
     private double doubles(ElementFormat type, List<ByteBuffer> inputs, int index) {
