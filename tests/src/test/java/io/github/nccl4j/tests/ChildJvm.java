@@ -21,6 +21,9 @@ import java.util.stream.Stream;
 
 /** A JVM of its own for code that decides what a process can decide only once, such as its library, or that is to be killed. */
 public final class ChildJvm {
+    /** An argument of commands that start ranks, which then compile as this JVM's children do. */
+    public static final String QUICK_RANKS = "-J-XX:TieredStopAtLevel=1";
+
     private static final String OWN_CLASS_PATH = ownClassPath();
 
     private Duration limit = Duration.ofMinutes(5);

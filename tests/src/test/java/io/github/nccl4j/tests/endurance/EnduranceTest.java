@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.github.nccl4j.tests.ChildJvm;
 import io.github.nccl4j.tools.Main;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
@@ -16,10 +18,16 @@ class EnduranceTest {
         return new ChildJvm().limit(Duration.ofSeconds(100)).run(command, arguments);
     }
 
+    private static ChildJvm.Outcome survival(String... arguments) {
+        List<String> command = new ArrayList<>(
+                List.of("survival", "--engine", "host", "-n", "3", "--seed", "1", ChildJvm.QUICK_RANKS));
+        command.addAll(List.of(arguments));
+        return run(Main.class, command.toArray(String[]::new));
+    }
+
     @Test
     void ranksSurviveTheDeathOfOne() {
-        ChildJvm.Outcome outcome =
-                run(Main.class, "survival", "--engine", "host", "-n", "3", "-r", "2", "--count", "1000", "--seed", "1");
+        ChildJvm.Outcome outcome = survival("-r", "2", "--count", "1000");
         assertEquals(0, outcome.exitCode(), outcome.output());
         assertTrue(outcome.output().contains("shrunk to ranks [0, "), outcome.output());
         assertTrue(outcome.output().contains("\n2 rounds, 0 failed, slowest exception after "), outcome.output());
@@ -39,8 +47,7 @@ class EnduranceTest {
     /** Nothing but the communicator's deadline ends the others' waiting. */
     @Test
     void aRankThatIsStoppedIsNamedAtTheDeadline() {
-        ChildJvm.Outcome outcome = run(
-                Main.class, "survival", "--engine", "host", "-n", "3", "-r", "1", "-d", "2", "--stop", "--seed", "1");
+        ChildJvm.Outcome outcome = survival("-r", "1", "-d", "2", "--stop");
         assertEquals(0, outcome.exitCode(), outcome.output());
         assertTrue(
                 outcome.output()

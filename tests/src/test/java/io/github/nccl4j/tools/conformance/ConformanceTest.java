@@ -73,7 +73,8 @@ class ConformanceTest {
                         "--processes",
                         "--threads",
                         "--blocking",
-                        "--plain");
+                        "--plain",
+                        ChildJvm.QUICK_RANKS);
         assertEquals(0, outcome.exitCode(), outcome.output());
         Matcher sums = Pattern.compile("(?m)^(?:\\[0\\] )?(\\d+) passed, 0 failed, 0 skipped$")
                 .matcher(outcome.output());

@@ -55,6 +55,7 @@ class EngineComparisonTest {
                         "conformance",
                         "-n",
                         "2",
+                        ChildJvm.QUICK_RANKS,
                         "--compare-engines",
                         "--recorded",
                         recording().toString());
