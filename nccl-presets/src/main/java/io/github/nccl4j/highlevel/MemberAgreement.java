@@ -153,6 +153,8 @@ final class MemberAgreement {
         Decision decision = Decision.of(store.get(key(round, "decision"), patience.plus(SLICE)));
         // By every member: the process that has decided may end before it has told those that wait.
         for (Member member : decision.admitted) {
+            // A member that is left out later, because it is stopped, must not look like one that waits.
+            store.delete(waiting(member));
             store.set(admitted(member), Integer.toString(round).getBytes(StandardCharsets.UTF_8));
         }
         store.set(current(), text(decision.members()).getBytes(StandardCharsets.UTF_8));
