@@ -4,6 +4,7 @@ import io.github.nccl4j.internal.communicator.CommunicatorSettings;
 import io.github.nccl4j.internal.memory.Leaks;
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.threads.Gate;
+import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.library.NcclLibraryException;
 import java.time.Duration;
@@ -509,6 +510,11 @@ public final class Communicator implements AutoCloseable {
      */
     public Communicator grow(int newSize) {
         return derived.grow(newSize);
+    }
+
+    /** As {@link #grow(int)}, to the ranks of a rendezvous, which all ranks join. */
+    Communicator grow(Rendezvous all) {
+        return derived.grow(all);
     }
 
     /**

@@ -312,6 +312,10 @@ public final class CommunicatorBuilder {
         }
     }
 
+    Duration deadline() {
+        return settings.deadline();
+    }
+
     /** The rendezvous that compares calls must have the same rank numbers. */
     private void requireChecked(int rank, int ranksHere, int size) {
         Rendezvous check = settings.check();
@@ -364,7 +368,7 @@ public final class CommunicatorBuilder {
         return communicator;
     }
 
-    private static CommunicatorKey key(UniqueId id) {
+    static CommunicatorKey key(UniqueId id) {
         return new CommunicatorKey(id, id.fingerprint());
     }
 
@@ -482,6 +486,11 @@ public final class CommunicatorBuilder {
     public Communicator join(UniqueId id, int rank, int size) {
         Objects.requireNonNull(id, "id");
         requireRank(rank, size);
+        return join(id, rank, size, null);
+    }
+
+    /** The ranks can name the communicator, and are watched, only if {@code peers} is not null. */
+    private Communicator join(UniqueId id, int rank, int size, PeerWatch peers) {
         NcclLibrary library = NcclLibrary.get();
         library.require("ncclCommGrow");
         Device on = chosenDevice();
@@ -489,6 +498,10 @@ public final class CommunicatorBuilder {
         Communicator communicator = empty(library, on);
         CommunicatorCore core = communicator.core();
         core.expect(rank, size);
+        if (peers != null) {
+            core.setKey(key(id));
+            core.watchPeers(peers);
+        }
         new Creation(
                         "ncclCommGrow",
                         core,
@@ -499,6 +512,25 @@ public final class CommunicatorBuilder {
                         () -> core.created(rank, size))
                 .callNow();
         return communicator;
+    }
+
+    /** As {@link #join(UniqueId, int, int)}, as the rank of a rendezvous of all ranks after growing. Collective. */
+    Communicator join(Rendezvous all) {
+        PeerWatch peers = new PeerWatch();
+        Membership growing = peers.enter(all, "growing", all.rank());
+        CommunicatorSettings given = settings;
+        try {
+            RankHandshake handshake = new RankHandshake(all, settings.deadline());
+            handshake.exchangeDescriptions(OwnDevice.of(this::chosenDevice));
+            UniqueId id = handshake.broadcastId(null);
+            settings = settings.withRendezvous(all);
+            return join(id, all.rank(), all.size(), peers);
+        } finally {
+            settings = given;
+            if (growing != null) {
+                growing.close();
+            }
+        }
     }
 
     private Device chosenDevice() {

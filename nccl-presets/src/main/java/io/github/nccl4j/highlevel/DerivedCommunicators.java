@@ -2,10 +2,13 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.global.nccl;
 import io.github.nccl4j.internal.communicator.CommunicatorKey;
+import io.github.nccl4j.internal.communicator.CommunicatorSettings;
 import io.github.nccl4j.internal.communicator.CommunicatorState;
 import io.github.nccl4j.internal.memory.NativeMemory;
 import io.github.nccl4j.internal.operation.Deferred;
 import io.github.nccl4j.internal.threads.Gate;
+import io.github.nccl4j.launch.Membership;
+import io.github.nccl4j.launch.Rendezvous;
 import java.util.Collection;
 import java.util.EnumSet;
 import java.util.List;
@@ -48,7 +51,8 @@ final class DerivedCommunicators {
         return derive(
                 "ncclCommSplit",
                 config,
-                color,
+                keyOfChild(color),
+                core.settings(),
                 true,
                 arguments(config),
                 (parent, cell, settings) -> nccl.ncclCommSplit(parent, color, key, cell, settings));
@@ -109,7 +113,8 @@ final class DerivedCommunicators {
         return derive(
                 "ncclCommShrink",
                 null,
-                0,
+                keyOfChild(0),
+                core.settings(),
                 true,
                 arguments(null),
                 (parent, cell, settings) ->
@@ -145,12 +150,41 @@ final class DerivedCommunicators {
         Communicator grown = derive(
                 "ncclCommGrow",
                 null,
-                0,
+                keyOfChild(0),
+                core.settings(),
                 false,
                 arguments,
                 (parent, cell, settings) -> nccl.ncclCommGrow(parent, newSize, address, -1, cell, settings));
         growId = null;
         return grown;
+    }
+
+    /** Grows together with {@link CommunicatorBuilder#join(Rendezvous)} of the new ranks, all of which meet at a rendezvous. */
+    Communicator grow(Rendezvous all) {
+        core.require("ncclCommGrow");
+        // The lost ranks of this communicator end the call; those that join are among them until it returns.
+        Membership growing = core.peers().enter(all, "growing", all.rank());
+        try {
+            RankHandshake handshake = new RankHandshake(all, core.deadline());
+            handshake.exchangeDescriptions(OwnDevice.of(core::device));
+            UniqueId id = handshake.broadcastId(all.rank() == 0 ? growId() : null);
+            List<UniqueId> own = growId == null ? List.of() : List.of(growId);
+            NativeArguments arguments = new NativeArguments(null, own, core.library());
+            long address = own.isEmpty() ? 0 : arguments.ids();
+            return derive(
+                    "ncclCommGrow",
+                    null,
+                    CommunicatorBuilder.key(id),
+                    core.settings().withRendezvous(all),
+                    false,
+                    arguments,
+                    (parent, cell, settings) -> nccl.ncclCommGrow(parent, all.size(), address, -1, cell, settings));
+        } finally {
+            growId = null;
+            if (growing != null) {
+                growing.close();
+            }
+        }
     }
 
     private NativeArguments arguments(CommunicatorConfig config) {
@@ -160,7 +194,8 @@ final class DerivedCommunicators {
     private Communicator derive(
             String function,
             CommunicatorConfig config,
-            int color,
+            CommunicatorKey key,
+            CommunicatorSettings settings,
             boolean alsoRevoked,
             NativeArguments arguments,
             Call call) {
@@ -172,11 +207,11 @@ final class DerivedCommunicators {
                 core.device(),
                 (Boolean) blocking,
                 true,
-                core.settings(),
+                settings,
                 parent.policy(),
                 name == null ? "" : (String) name);
         CommunicatorCore childCore = child.core();
-        childCore.setKey(keyOfChild(color), core);
+        childCore.setKey(key, core);
         Creation creation = new Creation(
                 function,
                 childCore,

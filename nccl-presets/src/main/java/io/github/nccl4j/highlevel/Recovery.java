@@ -1,32 +1,36 @@
 package io.github.nccl4j.highlevel;
 
+import io.github.nccl4j.highlevel.MemberAgreement.Decision;
+import io.github.nccl4j.highlevel.MemberAgreement.Means;
+import io.github.nccl4j.highlevel.MemberAgreement.Member;
 import io.github.nccl4j.internal.threads.Timeouts;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.RendezvousTimeoutException;
 import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.library.NcclException;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
-import java.util.stream.Collectors;
+import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
 /**
- * A communicator that recovers from the loss of ranks.
+ * A communicator that recovers from the loss of ranks, and admits ranks that come back.
  *
  * <pre>{@code
+ * long step = 0;
  * try (TcpStore store = TcpStore.open(RankInfo.fromEnvironment());
  *         Recovery recovery = Recovery.begin(store, "training", Communicator.builder().deadline(Duration.ofSeconds(30)))) {
- *     while (hasMoreSteps()) {
+ *     while (step < 1000) {
  *         try {
+ *             if (recovery.admit(Duration.ofSeconds(10))) {
+ *                 step = recovery.broadcastState(step, stream, buffer);
+ *             }
  *             step(recovery.communicator());
+ *             step++;
  *         } catch (NcclRemoteException | NcclTimeoutException lost) {
  *             recovery.recover(Duration.ofSeconds(10));
- *             restoreAgreedStep(recovery.communicator());
  *         }
  *     }
  * }
@@ -37,9 +41,15 @@ import java.util.stream.IntStream;
  * If the library supports it (NCCL 2.27.3 and newer) and no survivor has aborted the communicator, the survivors shrink
  * it; otherwise, or if that fails, they create a new one. Ranks keep their order.
  *
- * <p><b>What recovery does not do.</b> Buffers of failed operations have undefined contents, and some ranks may have
- * completed an operation that failed at others. The program must return to a saved state, and the ranks must agree on
- * it, for example by an all-reduce of the step number.
+ * <p><b>Ranks that come back.</b> A process that joins the store as a rank that is lost takes its place ({@link
+ * TcpStore#attempt}); its {@link #begin} waits until the members admit it, at their next call of {@link #admit} or {@link
+ * #recover}. All members see the same processes in the same round. The communicator grows if the library supports it (NCCL 2.29.2
+ * and newer) and no rank is lost at the same time; otherwise the members create a new one. Ranks that were admitted follow
+ * the others: {@link #members}. If one of them is lost before its communicator exists, the others go on without it.
+ *
+ * <p><b>State.</b> Buffers of failed operations have undefined contents, and some ranks may have
+ * completed an operation that failed at others. Therefore all ranks continue with the state of one of them, by {@link
+ * #broadcastState}, or from a checkpoint on which they agree, for example by an all-reduce of the step number.
  *
  * <p><b>Which ranks may be lost.</b> Every rank, if no rank keeps the store: ranks that the nccl4j command starts, and
  * those with {@code NCCL4J_STORE_ADDRESS}. Otherwise the process of rank 0 keeps the store, and its loss cannot be
@@ -52,36 +62,54 @@ import java.util.stream.IntStream;
  * @since 0.1
  */
 public final class Recovery implements AutoCloseable {
-    private static final Duration SLICE = Duration.ofMillis(100);
-    private static final String SHRINK = "shrink";
-    private static final String CREATE = "create";
+    /** The store notices the end of a process at once, but a library may report a failure earlier. */
+    private static final Duration NOTICE = Duration.ofSeconds(1);
+
+    /** Rounds of one call, each of which fails because another process was lost. */
+    private static final int MAX_ROUNDS = 10;
 
     private final TcpStore store;
-    private final String name;
     private final CommunicatorBuilder builder;
+    private final MemberAgreement agreement;
 
-    /** The rank at the store, by the rank in the communicator. */
-    private List<Integer> members;
+    /** By the rank in the communicator. */
+    private List<Member> members;
 
+    /** Null until this process is admitted. */
     private Communicator communicator;
+
     private int round;
+    /** How often the members have asked in this round whether a process waits. */
+    private int boundary;
+    /** True if the members have changed since {@link #admit} has said so. */
+    private boolean changed;
+    /** False while the state of this process is not that of the others. */
+    private boolean hasState;
 
     private Recovery(TcpStore store, String name, CommunicatorBuilder builder) {
         this.store = store;
-        this.name = name;
         this.builder = builder;
-        members = IntStream.range(0, store.size()).boxed().toList();
-        communicator = builder.create(store.scope(name));
+        agreement = new MemberAgreement(store, name);
+        hasState = store.attempt() == 0;
+        if (hasState) {
+            members = agreement.original();
+            communicator = builder.create(store.scope(name));
+        } else {
+            comeBack();
+        }
     }
 
     /**
-     * Creates the communicator of all ranks of a store. Collective.
+     * Creates the communicator of all ranks of a store. Collective. If this process {@linkplain TcpStore#attempt has taken the
+     * place} of a lost one, waits instead until the other ranks admit it, up to the deadline of the builder.
      *
      * @param store the store of the ranks, used now and by each recovery; must stay open while the recovery is used
      * @param name a name that is unique at this store; the same on all ranks, without a slash
      * @param builder settings for this communicator and its replacements; must not be changed while the recovery is
      *     used
      * @return the recovery, to be closed by the caller
+     * @throws RendezvousTimeoutException if this process was not admitted in time
+     * @throws RendezvousException if no rank is left that could admit this process
      * @throws NcclException as {@link CommunicatorBuilder#create(Rendezvous)}
      */
     public static Recovery begin(TcpStore store, String name, CommunicatorBuilder builder) {
@@ -91,7 +119,7 @@ public final class Recovery implements AutoCloseable {
                 Objects.requireNonNull(builder, "builder"));
     }
 
-    /** {@return the current communicator, of the ranks that survived the last recovery} */
+    /** {@return the current communicator, of the ranks that survived the last recovery and those that were admitted} */
     public Communicator communicator() {
         return communicator;
     }
@@ -102,31 +130,29 @@ public final class Recovery implements AutoCloseable {
      * @return the rank at the store of each rank of the communicator
      */
     public List<Integer> members() {
-        return members;
-    }
-
-    /** Decision on which the survivors have agreed. */
-    private record Decision(String how, List<Integer> survivors) {
-        byte[] bytes() {
-            return (how + " " + survivors.stream().map(Object::toString).collect(Collectors.joining(",")))
-                    .getBytes(StandardCharsets.UTF_8);
-        }
-
-        static Decision of(byte[] bytes) {
-            String[] parts = new String(bytes, StandardCharsets.UTF_8).split(" ");
-            return new Decision(
-                    parts[0],
-                    Arrays.stream(parts[1].split(",")).map(Integer::valueOf).toList());
-        }
+        return members.stream().map(Member::rank).toList();
     }
 
     /**
-     * Replaces the communicator by one of the surviving ranks. Collective among them: each rank calls it after an
-     * exception, or when it learns in another way that the communicator is to be replaced. Allowed also if no rank is
-     * lost.
+     * Returns a rendezvous of the ranks of the communicator. Its calls fail as soon as one of these processes has ended, also if
+     * another process has taken its place. Not collective.
      *
-     * <p>Objects that were created from the old communicator are unusable afterwards. If this throws, for example
-     * because another rank was lost meanwhile, all surviving ranks may call it again.
+     * @param scope the name of its keys, the same on all ranks, without a slash
+     * @return a view that is valid until the ranks change; closing it does nothing
+     * @throws IllegalArgumentException if the name can't be used
+     */
+    @Incubating
+    public Rendezvous rendezvous(String scope) {
+        return agreement.scope(round, "program", members).scope(scope);
+    }
+
+    /**
+     * Replaces the communicator by one of the surviving ranks, and of the ranks that wait to be admitted. Collective among the
+     * survivors: each rank calls it after an exception, or when it learns in another way that the communicator is to be
+     * replaced. Allowed also if no rank is lost.
+     *
+     * <p>Objects that were created from the old communicator are unusable afterwards. If further ranks are lost meanwhile,
+     * the others begin again. If this throws, all surviving ranks may call it again.
      *
      * @param patience the time to wait for ranks that may be lost; must exceed the time that the other ranks need to
      *     notice the failure, which is at most the communicator's {@linkplain CommunicatorBuilder#deadline deadline}
@@ -138,36 +164,157 @@ public final class Recovery implements AutoCloseable {
      */
     public Communicator recover(Duration patience) {
         long limit = Timeouts.nanoseconds(patience);
-        round++;
-        boolean canShrink = stop();
-        Decision decision = agree(canShrink, limit, patience);
-        int self = store.rank();
-        if (!decision.survivors.contains(self)) {
-            throw new RendezvousException("rank " + self + " was declared lost by the others, ranks "
-                    + decision.survivors + ": it did not arrive within their patience");
+        change(stop(), patience, limit);
+        return communicator;
+    }
+
+    /**
+     * Admits the processes that wait in the places of lost ranks. Collective: each rank calls it between two steps, when no
+     * operation of the communicator is pending. Does not communicate while no rank is missing, and otherwise makes one broadcast
+     * at the store if no process waits.
+     *
+     * <p>If a process waits, the communicator is replaced by one that includes it, and objects that were created from the old
+     * communicator are unusable afterwards.
+     *
+     * @param patience as for {@link #recover}
+     * @return true if the ranks of the communicator have changed since this method returned true the last time, here or in {@link
+     *     #recover}; the same at all ranks, and true at a process that was admitted: the ranks must agree on their state
+     * @throws NcclRemoteException if a rank was lost; call {@link #recover}
+     * @throws NcclTimeoutException if a rank did not call this method by the communicator's deadline; call {@link #recover}
+     * @throws RendezvousException as {@link #recover}
+     * @throws NcclResultException if the new communicator can't be created
+     * @throws IllegalArgumentException if the patience is negative
+     */
+    @Incubating
+    public boolean admit(Duration patience) {
+        long limit = Timeouts.nanoseconds(patience);
+        if (!changed) {
+            if (members.size() == store.size() || !isAnyWaiting()) {
+                return false;
+            }
+            change(able(Means.GROW), patience, limit);
         }
-        Communicator old = communicator;
-        Communicator made = decision.how.equals(SHRINK) ? shrink(decision.survivors) : null;
-        if (made == null) {
-            old.abort();
-            made = builder.create(store.among(key("create"), decision.survivors));
+        changed = false;
+        return true;
+    }
+
+    /** Asks the first rank, so that all ranks get the same answer. */
+    private boolean isAnyWaiting() {
+        boundary++;
+        Rendezvous all = agreement.scope(round, "boundary", members);
+        byte[] answer = guard(
+                "Recovery.admit",
+                () -> all.broadcast(
+                        "" + boundary,
+                        0,
+                        () -> new byte[] {(byte) (agreement.isAnyWaiting(members) ? 1 : 0)},
+                        communicator.deadline()));
+        return answer[0] != 0;
+    }
+
+    /**
+     * Gives all ranks the state of one of them: of the first rank of the communicator that has a state. That is the lowest
+     * survivor, since admitted ranks follow the others and have no state before this call. Collective; waits for the
+     * end of the broadcast.
+     *
+     * <p>A rank whose step is that of the source keeps its state, which must be equal in every bit. A rank with the state of another
+     * step receives the new one into copies, so that it still has a state if the source is lost meanwhile.
+     *
+     * @param step the number of steps that the state of this rank has completed; ignored at a rank without a state
+     * @param stream the stream of the operations
+     * @param state the buffers; their number, lengths and types must be the same at all ranks
+     * @return the number of steps that the source has completed
+     * @throws IllegalArgumentException at all ranks, before any operation, if the buffers differ; the message names both ranks
+     * @throws NcclRemoteException if a rank was lost; call {@link #recover}
+     * @throws NcclTimeoutException if a rank did not call this method, or the broadcast was not done, by the deadline; call
+     *     {@link #recover}
+     * @throws RendezvousException if no rank has a state, or the store is lost
+     */
+    @Incubating
+    public long broadcastState(long step, CudaStream stream, DeviceBuffer<?>... state) {
+        StateBroadcast broadcast = new StateBroadcast(communicator, stream, List.of(state));
+        Rendezvous all = agreement.scope(round, "state", members);
+        StateBroadcast.Source source = guard("Recovery.broadcastState", () -> broadcast.source(all, hasState, step));
+        if (hasState && step != source.step()) {
+            broadcast.byCopies(source);
+        } else {
+            broadcast.inPlace(source);
         }
-        members = decision.survivors;
-        communicator = made;
-        old.abort();
-        return made;
+        hasState = true;
+        return source.step();
     }
 
-    private String key(String what) {
-        return name + "-" + round + "-" + what;
+    /** Makes a call at the store; a failure of it that another rank causes becomes that of an operation. */
+    private <T> T guard(String function, Supplier<T> call) {
+        try {
+            return call.get();
+        } catch (RendezvousException failure) {
+            CommunicatorCore core = communicator.core();
+            if (agreement.isAnyLost(members, NOTICE)) {
+                core.peers().awaitLoss(NOTICE);
+                throw (NcclException)
+                        core.failures().rankLost(function, function).initCause(failure);
+            }
+            if (failure instanceof RendezvousTimeoutException) {
+                throw core.failures().late(function, function, communicator.deadline(), failure);
+            }
+            throw failure;
+        }
     }
 
-    private String alive(int rank) {
-        return key("alive-" + rank);
+    /** Joins the other ranks after they have admitted this process. */
+    private void comeBack() {
+        Duration limit = builder.deadline();
+        Means able = NcclLibrary.get().provides("ncclCommGrow") ? Means.GROW : Means.CREATE;
+        round = agreement.awaitAdmission(able, limit, Timeouts.nanoseconds(limit));
+        Decision decision = agreement.decision(round, limit);
+        members = decision.members();
+        try {
+            make(decision, List.of());
+        } catch (NcclException failure) {
+            if (!isWorthAnotherRound(failure)) {
+                throw failure;
+            }
+            change(Means.CREATE, limit, Timeouts.nanoseconds(limit));
+        }
     }
 
-    /** Stops the communicator on this rank; returns true if it can be shrunk afterwards. */
-    private boolean stop() {
+    /** Agrees on the members and makes their communicator, again if that fails because one of them was lost. */
+    private void change(Means first, Duration patience, long limit) {
+        Means able = first;
+        for (int attempt = 1; ; attempt++) {
+            round++;
+            boundary = 0;
+            Decision decision = agreement.agree(round, members, able, attempt == 1, patience, limit);
+            if (!decision.members().contains(agreement.self())) {
+                throw new RendezvousException(
+                        "rank " + store.rank() + " was taken for lost by the others, which are ranks "
+                                + decision.members() + " now: it has not come within their patience");
+            }
+            List<Member> before = members;
+            members = decision.members();
+            try {
+                make(decision, before);
+                return;
+            } catch (NcclException failure) {
+                // Its ranks are no longer those of the members.
+                abort();
+                if (attempt == MAX_ROUNDS || !isWorthAnotherRound(failure)) {
+                    throw failure;
+                }
+                able = Means.CREATE;
+            }
+        }
+    }
+
+    private boolean isWorthAnotherRound(NcclException failure) {
+        return failure instanceof RendezvousTimeoutException
+                || failure instanceof NcclTimeoutException
+                || agreement.isAnyLost(members, NOTICE);
+    }
+
+    /** Stops the communicator on this rank; returns what can be done with it afterwards. */
+    private Means stop() {
         NcclLibrary library = NcclLibrary.get();
         try {
             if (communicator.state() == Communicator.State.OPEN && library.provides("ncclCommRevoke")) {
@@ -177,82 +324,82 @@ public final class Recovery implements AutoCloseable {
             // The communicator may have ended meanwhile.
             communicator.abort();
         }
-        boolean usable =
-                communicator.state() == Communicator.State.OPEN || communicator.state() == Communicator.State.REVOKED;
-        return usable && library.provides("ncclCommShrink");
+        return able(Means.SHRINK);
     }
 
-    /** The first rank that sees all members, or whose wait times out, decides for all ranks. */
-    private Decision agree(boolean canShrink, long limit, Duration patience) {
-        store.set(alive(store.rank()), new byte[] {(byte) (canShrink ? 1 : 0)});
-        long start = System.nanoTime();
-        while (!allMembersReady() && find(key("decision")) == null && System.nanoTime() - start <= limit) {
-            // allMembersReady() has waited a little.
-            continue;
+    /** Returns what can be done with the communicator, up to a limit. */
+    private Means able(Means most) {
+        NcclLibrary library = NcclLibrary.get();
+        Communicator.State state = communicator.state();
+        if (most == Means.GROW && state == Communicator.State.OPEN && library.provides("ncclCommGrow")) {
+            return Means.GROW;
         }
-        if (store.add(key("decider"), 1) == 1) {
-            store.set(key("decision"), decide().bytes());
-        }
-        // The deciding rank sets the key soon.
-        return Decision.of(store.get(key("decision"), patience.plus(SLICE)));
+        boolean usable = state == Communicator.State.OPEN || state == Communicator.State.REVOKED;
+        return usable && library.provides("ncclCommShrink") ? Means.SHRINK : Means.CREATE;
     }
 
-    private boolean allMembersReady() {
-        List<Integer> gone = store.gone();
-        List<String> keys = members.stream()
-                .filter(rank -> !gone.contains(rank))
-                .map(this::alive)
-                .toList();
-        try {
-            store.await(keys, SLICE);
-            return true;
-        } catch (RendezvousTimeoutException notYet) {
-            return false;
+    private void abort() {
+        if (communicator != null) {
+            communicator.abort();
         }
     }
 
-    /** Returns the current value of a key, or null. */
-    private byte[] find(String key) {
-        try {
-            return store.get(key, Duration.ZERO);
-        } catch (RendezvousTimeoutException none) {
-            return null;
+    /** Makes the communicator of the decision; {@code before} are the members of the current one. */
+    private void make(Decision decision, List<Member> before) {
+        Rendezvous all = agreement.scope(round, "create", members);
+        Communicator made =
+                switch (decision.means()) {
+                    case SHRINK -> shrink(decision, before);
+                    case GROW -> grow(decision);
+                    case CREATE -> null;
+                };
+        if (made == null) {
+            abort();
+            made = builder.create(all);
         }
-    }
-
-    private Decision decide() {
-        List<Integer> gone = store.gone();
-        List<Integer> survivors = new ArrayList<>();
-        boolean allCanShrink = true;
-        for (int rank : members) {
-            byte[] sign = gone.contains(rank) ? null : find(alive(rank));
-            if (sign != null) {
-                survivors.add(rank);
-                allCanShrink &= sign[0] != 0;
-            }
+        Communicator old = communicator;
+        communicator = made;
+        changed = true;
+        if (old != null) {
+            old.abort();
         }
-        boolean hasLostRanks = survivors.size() < members.size();
-        return new Decision(allCanShrink && hasLostRanks ? SHRINK : CREATE, survivors);
     }
 
     /** Returns the shrunken communicator, or null if shrinking failed on any rank. */
-    private Communicator shrink(List<Integer> survivors) {
-        List<Integer> excluded = IntStream.range(0, members.size())
-                .filter(rank -> !survivors.contains(members.get(rank)))
+    private Communicator shrink(Decision decision, List<Member> before) {
+        List<Integer> excluded = IntStream.range(0, before.size())
+                .filter(rank -> !decision.survivors().contains(before.get(rank)))
                 .boxed()
                 .toList();
+        Rendezvous survivors = agreement.scope(round, "shrunk", members);
+        Communicator made = derive(survivors, () -> communicator.shrink(excluded, ShrinkFlag.ABORT));
+        if (made != null) {
+            // As for a communicator that was created at the store.
+            made.core().enableStatusQuery(survivors);
+        }
+        return made;
+    }
+
+    /** Returns the grown communicator, or null if growing failed on any rank. */
+    private Communicator grow(Decision decision) {
+        Rendezvous all = agreement.scope(round, "grown", members);
+        return derive(
+                all, () -> decision.admitted().contains(agreement.self()) ? builder.join(all) : communicator.grow(all));
+    }
+
+    /** Derives a communicator; returns null if that failed on any rank. */
+    private Communicator derive(Rendezvous all, Supplier<Communicator> how) {
         Communicator made = null;
         NcclException problem = null;
         try {
-            made = communicator.shrink(excluded, ShrinkFlag.ABORT);
+            made = how.get();
         } catch (NcclException e) {
             problem = e;
         }
         boolean done = false;
         try {
             byte[] mine = {(byte) (made == null ? 0 : 1)};
-            done = store.among(key("shrunk"), survivors).gather("made", mine, communicator.deadline()).stream()
-                    .allMatch(each -> each[0] != 0);
+            done = all.gather("made", mine, builder.deadline()).stream().allMatch(each -> each[0] != 0);
         } catch (RuntimeException e) {
             if (problem != null) {
                 e.addSuppressed(problem);
@@ -262,10 +409,6 @@ public final class Recovery implements AutoCloseable {
             if (!done && made != null) {
                 made.abort();
             }
-        }
-        if (done) {
-            // As for a communicator that was created at the store.
-            made.core().enableStatusQuery(store.among(key("shrunk"), survivors));
         }
         return done ? made : null;
     }

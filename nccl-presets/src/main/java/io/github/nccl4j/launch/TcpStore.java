@@ -35,8 +35,9 @@ import java.util.function.Supplier;
  * <p><b>Joining.</b> Rank 0 listens at {@link RankInfo#masterAddress} and {@link RankInfo#masterPort}. The other ranks
  * try to connect until the timeout, because rank 0 may start last. They also try again if the store at the address
  * belongs to another job or attempt, because that store may end. All ranks must expect the same number of ranks, and
- * each rank must have one process; otherwise all ranks get a {@link RendezvousException}. If another process uses the
- * port, opening fails at rank 0; the store does not choose another port.
+ * each rank must have one process; otherwise all ranks get a {@link RendezvousException}. When the process of a rank
+ * has ended, another process can join in its place: see {@link #attempt}. If another process uses the port, opening
+ * fails at rank 0; the store does not choose another port.
  *
  * <p><b>A store that no rank keeps.</b> If {@code NCCL4J_STORE_ADDRESS} is set to the address and port of a {@link
  * TcpStoreServer}, as the nccl4j command does for the ranks that it starts, rank 0 starts no server, and its process may end like
@@ -330,6 +331,30 @@ public final class TcpStore implements Rendezvous {
         return allRanks.among(name, ranks);
     }
 
+    /**
+     * As {@link #among(String, List)}, for ranks of which some have come back. Calls of the scope need these processes: they fail
+     * at once if one of them has ended, also if another process has taken its place.
+     *
+     * @param name the name of the scope; not empty, without a slash
+     * @param ranks distinct ranks of this store, including this rank; a rank's index is its rank in the scope
+     * @param attempts the {@link #attempt} of the process of each of these ranks
+     * @return a view; closing it does nothing
+     * @throws IllegalArgumentException as {@link #among(String, List)}, or if the lists differ in length, or the attempt of this
+     *     rank is another one
+     */
+    public Rendezvous among(String name, List<Integer> ranks, List<Integer> attempts) {
+        if (attempts.size() != ranks.size()) {
+            throw new IllegalArgumentException(
+                    "ranks and attempts must have the same length: " + ranks.size() + ", " + attempts.size());
+        }
+        int own = ranks.indexOf(rank());
+        if (own >= 0 && attempts.get(own) != attempt()) {
+            throw new IllegalArgumentException("the attempt of rank " + rank() + ", which is this rank, must be "
+                    + attempt() + ": " + attempts.get(own));
+        }
+        return allRanks.among(name, ranks, attempts);
+    }
+
     @Override
     public Optional<Inquiry> inquiry(String topic, Supplier<byte[]> answer) {
         return allRanks.inquiry(topic, answer);
@@ -435,7 +460,7 @@ public final class TcpStore implements Rendezvous {
     }
 
     /**
-     * Returns the ranks that have joined and are lost or have closed their store. Not collective.
+     * Returns the ranks whose process has joined and is lost or has closed its store. Not collective.
      *
      * @return the ranks in ascending order
      * @throws RendezvousTimeoutException if the store does not respond in time
@@ -443,6 +468,29 @@ public final class TcpStore implements Rendezvous {
      */
     public List<Integer> gone() {
         return session.gone(timeout);
+    }
+
+    /**
+     * Returns how many processes were this rank before this one. A process that joins as a rank that is lost, or that has closed
+     * its store, takes its place. Calls of all ranks then fail, because they need the first process of each rank; {@code
+     * Recovery} lets the other ranks admit the new one.
+     *
+     * @return 0 for the first process of this rank
+     */
+    public int attempt() {
+        return session.attempt();
+    }
+
+    /**
+     * Returns which processes are connected. Not collective.
+     *
+     * @return by rank the {@link #attempt} of its process, or -1 if the process is lost or has closed its store; 0 also for a
+     *     rank that has never joined
+     * @throws RendezvousTimeoutException if the store does not respond in time
+     * @throws RendezvousException if the connection is lost, or this thread is interrupted
+     */
+    public List<Integer> attempts() {
+        return session.attempts(timeout);
     }
 
     /**

@@ -38,8 +38,26 @@ final class RunCommand implements Callable<Integer> {
     @Mixin
     private LaunchOptions.Usual launch;
 
+    @Option(
+            names = "--max-restarts",
+            paramLabel = "R",
+            scope = ScopeType.INHERIT,
+            description =
+                    "Start ranks that fail again, each alone, at most R times in all, if the sample takes ranks back. "
+                            + "Default: the number of ranks for such a sample, otherwise 0.")
+    private Integer maxRestarts;
+
     @Spec
     private CommandSpec spec;
+
+    LaunchOptions launch() {
+        return launch;
+    }
+
+    /** The number of restarts, or null for that of the sample. */
+    Integer maxRestarts() {
+        return maxRestarts;
+    }
 
     /** Called without a sample. */
     @Override
@@ -51,7 +69,7 @@ final class RunCommand implements Callable<Integer> {
     static CommandLine withSamples() {
         RunCommand command = new RunCommand();
         CommandLine run = new CommandLine(command);
-        Samples.all().forEach(sample -> run.addSubcommand(SampleCommand.of(sample, command.launch)));
+        Samples.all().forEach(sample -> run.addSubcommand(SampleCommand.of(sample, command)));
         return run;
     }
 }

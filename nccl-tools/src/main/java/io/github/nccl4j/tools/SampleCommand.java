@@ -8,17 +8,20 @@ import java.util.concurrent.Callable;
 import picocli.CommandLine;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Model.OptionSpec;
+import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ParseResult;
 
 /** {@code nccl4j run SAMPLE}: launches the ranks of a sample, or runs one if this process is a rank. */
 final class SampleCommand implements Callable<Integer> {
     private final Sample sample;
+    private final RunCommand run;
     private final LaunchOptions launch;
     private final CommandSpec spec;
 
-    private SampleCommand(Sample sample, LaunchOptions launch) {
+    private SampleCommand(Sample sample, RunCommand run) {
         this.sample = sample;
-        this.launch = launch;
+        this.run = run;
+        launch = run.launch();
         spec = CommandSpec.wrapWithoutInspection(this).name(sample.name()).aliases(sample.aliases());
         spec.usageMessage().description(sample.summary(), "").sortOptions(false);
         for (Samples.Option option : sample.options()) {
@@ -36,15 +39,16 @@ final class SampleCommand implements Callable<Integer> {
      * Creates the command.
      *
      * @param sample the sample
-     * @param launch the options of {@code run}, which the command inherits
+     * @param run the command {@code run}, whose options the command inherits
      * @return a new command line
      */
-    static CommandLine of(Sample sample, LaunchOptions launch) {
-        return new CommandLine(new SampleCommand(sample, launch).spec);
+    static CommandLine of(Sample sample, RunCommand run) {
+        return new CommandLine(new SampleCommand(sample, run).spec);
     }
 
     @Override
     public Integer call() throws Exception {
+        launch.setMaxRestarts(maxRestarts());
         List<String> own = ownArguments();
         List<String> ofRank = new ArrayList<>(List.of("" + launch.initTimeout().toSeconds()));
         ofRank.addAll(List.of(sample.name(), sample.className()));
@@ -54,6 +58,29 @@ final class SampleCommand implements Callable<Integer> {
                 ofRank,
                 (self, initTimeout) -> SampleRank.run(self, initTimeout, sample.name(), sample.className(), own),
                 size -> rank -> sample.mayLoseLastRank() && rank == size - 1 && size > 1);
+    }
+
+    /** By default, each rank may fail once if the sample takes it back. */
+    private int maxRestarts() {
+        Integer chosen = run.maxRestarts();
+        boolean isRank = launch.self().isPresent();
+        if (chosen == null) {
+            return sample.takesRanksBack() && !isRank ? launch.ranks() : 0;
+        }
+        if (chosen < 0) {
+            throw new ParameterException(spec.commandLine(), "--max-restarts must be at least 0: " + chosen);
+        }
+        if (chosen > 0 && !sample.takesRanksBack()) {
+            throw new ParameterException(
+                    spec.commandLine(),
+                    "--max-restarts must be 0, because " + sample.name() + " does not take ranks back: " + chosen);
+        }
+        if (chosen > 0 && isRank) {
+            throw new ParameterException(
+                    spec.commandLine(),
+                    "--max-restarts must be 0 under another launcher, which has started this rank: " + chosen);
+        }
+        return chosen;
     }
 
     /** The arguments that are the sample's own. */

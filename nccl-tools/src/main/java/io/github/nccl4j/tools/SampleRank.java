@@ -49,15 +49,20 @@ final class SampleRank {
      */
     static int run(RankInfo self, Duration initTimeout, String name, String className, List<String> arguments) {
         try {
+            boolean isBack = false;
             if (self.worldSize() > 1) {
-                TcpStore.ofProcess(self, initTimeout).barrier("start", initTimeout);
+                TcpStore store = TcpStore.ofProcess(self, initTimeout);
+                isBack = store.attempt() > 0;
+                if (!isBack) {
+                    store.barrier("start", initTimeout);
+                }
             }
             NcclLibrary library = NcclLibrary.get();
             if (library.engine() == Engine.RCCL) {
                 throw new IllegalStateException(
                         "the samples have no access to the memory of AMD GPUs; library: " + library.path());
             }
-            if (self.rank() == 0) {
+            if (self.rank() == 0 && !isBack) {
                 int ranks = self.worldSize();
                 System.out.println("# nccl4j " + Main.Version.number() + ", engine " + library.engine() + ", NCCL "
                         + library.version() + ", library " + library.path());

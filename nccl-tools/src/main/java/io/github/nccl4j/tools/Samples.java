@@ -17,7 +17,9 @@ final class Samples {
 
     private static final String LIST = "/io/github/nccl4j/samples/samples.txt";
     private static final String LAST_RANK_MAY_DIE = "last rank may die";
-    private static final Pattern HEAD = Pattern.compile("(\\d\\d)-(\\S+) (\\w+)( " + LAST_RANK_MAY_DIE + ")?");
+    private static final String RANKS_COME_BACK = "ranks come back";
+    private static final Pattern HEAD =
+            Pattern.compile("(\\d\\d)-(\\S+) (\\w+)(?: (" + LAST_RANK_MAY_DIE + "|" + RANKS_COME_BACK + "))?");
     private static final Pattern OPTION = Pattern.compile("(-\\S+)(?: (\\S+))?  (.*)");
 
     private Samples() {}
@@ -40,6 +42,7 @@ final class Samples {
      * @param summary a description in one line
      * @param options its options
      * @param mayLoseLastRank true if the run continues when the last rank is killed
+     * @param takesRanksBack true if ranks that fail can be started again
      */
     record Sample(
             String number,
@@ -47,7 +50,8 @@ final class Samples {
             String className,
             String summary,
             List<Option> options,
-            boolean mayLoseLastRank) {
+            boolean mayLoseLastRank,
+            boolean takesRanksBack) {
 
         /** {@return the name, such as {@code 01-all-reduce}} */
         String name() {
@@ -97,7 +101,8 @@ final class Samples {
                 PACKAGE + "." + head.group(3),
                 lines.get(1),
                 options,
-                head.group(4) != null);
+                LAST_RANK_MAY_DIE.equals(head.group(4)),
+                RANKS_COME_BACK.equals(head.group(4)));
     }
 
     private static Matcher match(Pattern pattern, String line) {

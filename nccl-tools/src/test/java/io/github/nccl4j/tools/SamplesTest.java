@@ -140,6 +140,39 @@ class SamplesTest {
         }
     }
 
+    /** Each rank is killed once, rank 0 too, and is back at the end. */
+    @Test
+    void killedRanksComeBack() throws Exception {
+        List<String> output = outputOfSuccess("run 11-elastic-training --engine host -n 3");
+        String text = String.join("\n", output);
+        for (int rank = 0; rank < 3; rank++) {
+            assertTrue(
+                    text.contains("[" + rank + "] rank " + rank
+                            + " was killed and came back: 200 steps, the weights are those"
+                            + " of an undisturbed run, every bit checked"),
+                    text);
+            assertTrue(
+                    text.matches("(?s).*nccl4j: rank " + rank
+                            + " \\(pid \\d+\\) was killed by signal 9 \\(SIGKILL\\); starting it again, restart \\d of at"
+                            + " most 3\n.*"),
+                    text);
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "run 11 -n 2 --max-restarts -1 | --max-restarts must be at least 0: -1",
+                "run 01 -n 2 --max-restarts 1 | --max-restarts must be 0, because 01-all-reduce does not take ranks back: 1",
+            })
+    void wrongRestartsAreRefused(String arguments, String message) throws Exception {
+        Process process = start(arguments + " --engine host");
+        List<String> output = output(process);
+        assertEquals(2, process.waitFor(), output::toString);
+        assertTrue(output.contains("nccl4j: " + message), output::toString);
+    }
+
     /** Each rank reports it, before the communicator is created. */
     @ParameterizedTest
     @CsvSource(

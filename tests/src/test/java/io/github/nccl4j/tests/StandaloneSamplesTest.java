@@ -65,7 +65,7 @@ class StandaloneSamplesTest {
             classes().forEach(others::remove);
             assertEquals(Set.of("Main", "package-info"), others);
         }
-        assertEquals(10, classes().size());
+        assertEquals(11, classes().size());
     }
 
     @ParameterizedTest
@@ -114,7 +114,8 @@ class StandaloneSamplesTest {
         "Windows, -c 1000, every element checked, 0",
         "SurviveAFailure, -c 100, after rank 1 was killed; 20 steps of 100 elements, 137",
         "Grow, -c 1000, every element checked, 0",
-        "WithPython, -c 1000, every element checked, 0"
+        "WithPython, -c 1000, every element checked, 0",
+        "ElasticTraining, -k 0, every bit checked, 0"
     })
     void compilesAndRunsAlone(String name, String arguments, String text, int codeOfRank1) throws Exception {
         if (name.equals("WithPython")) {

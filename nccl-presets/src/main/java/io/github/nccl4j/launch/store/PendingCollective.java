@@ -18,8 +18,16 @@ final class PendingCollective {
         BROADCAST
     }
 
-    /** The parameters on which all ranks must agree. */
-    record Signature(Kind kind, List<Integer> ranks, int root) {}
+    /**
+     * The parameters on which all ranks must agree.
+     *
+     * @param attempts the attempts of the ranks; empty if all are the first
+     */
+    record Signature(Kind kind, List<Integer> ranks, List<Integer> attempts, int root) {
+        int attempt(int index) {
+            return attempts.isEmpty() ? 0 : attempts.get(index);
+        }
+    }
 
     private final String key;
     private final Signature signature;
@@ -150,11 +158,20 @@ final class PendingCollective {
     private List<Integer> missing() {
         List<Integer> missing = new ArrayList<>();
         for (int i = 0; i < values.length; i++) {
-            if (!arrived.get(i) && (signature.kind != Kind.BROADCAST || i == signature.root)) {
+            if (isMissing(i)) {
                 missing.add(rank(i));
             }
         }
         return missing;
+    }
+
+    private boolean isMissing(int index) {
+        return !arrived.get(index) && (signature.kind != Kind.BROADCAST || index == signature.root);
+    }
+
+    /** True if the process of a rank that this collective expects has ended. */
+    private boolean isGone(int index) {
+        return state.isGone(rank(index), signature.attempt(index));
     }
 
     /** Describes the first missing rank that is gone; null if there is none. */
@@ -162,9 +179,9 @@ final class PendingCollective {
         if (!state.isAnyGone()) {
             return null;
         }
-        for (int rank : missing()) {
-            if (state.isGone(rank)) {
-                return "'" + key + "': " + state.describeGone(rank);
+        for (int i = 0; i < values.length; i++) {
+            if (isMissing(i) && isGone(i)) {
+                return "'" + key + "': " + state.describeGone(rank(i), signature.attempt(i));
             }
         }
         return null;
@@ -206,7 +223,7 @@ final class PendingCollective {
     /** True if every rank has arrived or is gone. */
     boolean isOver() {
         for (int i = arrived.nextClearBit(0); i < values.length; i = arrived.nextClearBit(i + 1)) {
-            if (!state.isGone(rank(i))) {
+            if (!isGone(i)) {
                 return false;
             }
         }

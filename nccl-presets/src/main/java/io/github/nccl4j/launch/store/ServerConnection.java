@@ -33,6 +33,9 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
     /** Negative until the rank has joined. */
     private int rank = -1;
 
+    /** How many processes were this rank before. */
+    private int attempt;
+
     /** Null unless the client is an observer. */
     private Observer observer;
     /** Observers that wait for the status of the rank. */
@@ -184,9 +187,10 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
         setMaxFrameBytes(Wire.REQUEST_HEADER_BYTES
                 + Wire.MAX_KEY
                 + Arguments.LONGEST_VALUE
-                + Integer.BYTES * worldSize
+                + 2 * Integer.BYTES * worldSize
                 + Seal.OVERHEAD);
-        send(new Wire.Frame().number8(Wire.OK).toBytes());
+        attempt = state.attempt(rank);
+        send(new Wire.Frame().number8(Wire.OK).number32(attempt).toBytes());
         return null;
     }
 
@@ -400,7 +404,10 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
                 responder.succeed(new byte[0]);
             }
             case GONE ->
-                responder.succeed(new Wire.Frame().numbers(state.gone()).toBytes());
+                responder.succeed(new Wire.Frame()
+                        .numbers(state.gone())
+                        .numbers(state.laterAttempts())
+                        .toBytes());
             case LEAVE -> {
                 leaving = true;
                 job.groups().leave(this);
@@ -459,6 +466,7 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
         int kind = frame.get();
         int root = frame.getInt();
         List<Integer> ranks = Wire.numbers(frame);
+        List<Integer> attempts = Wire.numbers(frame);
         String key = Wire.text(frame);
         byte[] value = Wire.bytes(frame);
         if (ranks.isEmpty()) {
@@ -474,11 +482,19 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
                 || index < 0
                 || root < 0
                 || root >= ranks.size()
+                || !attempts.isEmpty() && attempts.size() != ranks.size()
                 || !validRanks) {
             throw new IOException(
                     "invalid collective of rank " + rank + ": kind " + kind + ", root " + root + ", ranks " + ranks);
         }
-        Signature signature = new Signature(PendingCollective.Kind.values()[kind], ranks, root);
+        Signature signature = new Signature(PendingCollective.Kind.values()[kind], ranks, attempts, root);
+        if (signature.attempt(index) != attempt) {
+            responder.fail(
+                    "'" + key + "': rank " + rank + " has taken the place of a process that was lost, as attempt "
+                            + attempt + ", and this call is one of attempt " + signature.attempt(index)
+                            + "; Recovery.begin lets the other ranks admit it");
+            return;
+        }
         state.arrive(key, signature, index, value, timeout, responder);
     }
 

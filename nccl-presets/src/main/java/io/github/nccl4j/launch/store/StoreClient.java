@@ -30,6 +30,9 @@ final class StoreClient extends Connection {
     private final Map<Integer, CompletableFuture<ByteBuffer>> pending = new ConcurrentHashMap<>();
     private final AtomicInteger lastNumber = new AtomicInteger(Wire.CLOSE_NOTICE);
     private boolean proven;
+    /** How many processes were this rank before; written before {@link #joined} completes. */
+    private int attempt;
+
     private volatile String endReason;
     private volatile Listener listener;
     /** True if the store asked for the status before there was a listener. It asks again only after an answer. */
@@ -95,6 +98,11 @@ final class StoreClient extends Connection {
 
     CompletableFuture<StoreClient> joined() {
         return joined;
+    }
+
+    /** How many processes were this rank before. */
+    int attempt() {
+        return attempt;
     }
 
     /** Closes the connection or the attempt to connect. From any thread. */
@@ -165,6 +173,7 @@ final class StoreClient extends Connection {
 
     private Void handleJoined(ByteBuffer frame) throws IOException {
         ClientHandshake.throwIfRefused(frame);
+        attempt = frame.getInt();
         // The longest response holds one value of each rank.
         long longest = self.worldSize() * (Integer.BYTES + (long) Arguments.LONGEST_VALUE) + Wire.MAX_JOIN;
         setMaxFrameBytes((int) Math.min(longest, MAX_ARRAY_BYTES));

@@ -87,14 +87,14 @@ final class StoreJob {
                     + "; set LOCAL_RANK and LOCAL_WORLD_SIZE for all ranks or for none");
         }
         String other = state.process(rank);
-        if (other != null) {
-            return state.isGone(rank)
-                    ? state.describeGone(rank) + " and can't join again: start all ranks again"
-                    : abortUnlessComplete("two processes claim to be rank " + rank + " of " + worldSize + ": " + other
-                            + " and " + claim.process);
+        if (other != null && !state.isGone(rank)) {
+            return abortUnlessComplete("two processes claim to be rank " + rank + " of " + worldSize + ": " + other
+                    + " and " + claim.process);
         }
         joined.add(connection);
-        joinCount++;
+        if (other == null) {
+            joinCount++;
+        }
         state.markJoined(rank, claim.process);
         return null;
     }

@@ -22,20 +22,30 @@ public final class StoreScope implements Rendezvous {
     /** Ranks of the store, by the rank in this scope; empty for all ranks. */
     private final List<Integer> storeRanks;
 
+    /** The attempts of the ranks; empty if all are the first. */
+    private final List<Integer> attempts;
+
     private final int rank;
     private final int size;
 
     /** The scope of all ranks of a store, without a prefix. */
     public StoreScope(StoreSession store) {
-        this(store, new Inquiries(store), "", List.of(), store.rank(), store.size());
+        this(store, new Inquiries(store), "", List.of(), List.of(), store.rank(), store.size());
     }
 
     private StoreScope(
-            StoreSession store, Inquiries inquiries, String prefix, List<Integer> storeRanks, int rank, int size) {
+            StoreSession store,
+            Inquiries inquiries,
+            String prefix,
+            List<Integer> storeRanks,
+            List<Integer> attempts,
+            int rank,
+            int size) {
         this.store = store;
         this.inquiries = inquiries;
         this.prefix = prefix;
         this.storeRanks = storeRanks;
+        this.attempts = attempts;
         this.rank = rank;
         this.size = size;
     }
@@ -57,6 +67,7 @@ public final class StoreScope implements Rendezvous {
                 .number8(kind.ordinal())
                 .number32(root)
                 .numbers(storeRanks)
+                .numbers(attempts)
                 .text(full)
                 .bytes(Arguments.requireValue(value));
         return store.request(Wire.Operation.COLLECTIVE, request, full, timeout);
@@ -85,10 +96,19 @@ public final class StoreScope implements Rendezvous {
 
     @Override
     public Rendezvous scope(String name) {
-        return new StoreScope(store, inquiries, Arguments.scopePrefix(prefix, name), storeRanks, rank, size);
+        return new StoreScope(store, inquiries, Arguments.scopePrefix(prefix, name), storeRanks, attempts, rank, size);
     }
 
     public Rendezvous among(String name, List<Integer> some) {
+        return among(name, some, List.of());
+    }
+
+    /**
+     * Returns a scope of some ranks.
+     *
+     * @param attempts the attempt of each of them; empty if all are the first
+     */
+    public Rendezvous among(String name, List<Integer> some, List<Integer> attempts) {
         List<Integer> chosen = List.copyOf(some);
         for (int one : chosen) {
             if (one < 0 || one >= size) {
@@ -102,7 +122,13 @@ public final class StoreScope implements Rendezvous {
             throw new IllegalArgumentException("ranks must include this rank: " + chosen + ", rank " + rank);
         }
         return new StoreScope(
-                store, inquiries, Arguments.scopePrefix(prefix, name), chosen, chosen.indexOf(rank), chosen.size());
+                store,
+                inquiries,
+                Arguments.scopePrefix(prefix, name),
+                chosen,
+                List.copyOf(attempts),
+                chosen.indexOf(rank),
+                chosen.size());
     }
 
     /** Converts a rank of the store to a rank of this scope; -1 if this scope does not have it. */

@@ -13,6 +13,7 @@ import java.lang.System.Logger.Level;
 import java.net.InetAddress;
 import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -137,6 +138,11 @@ public final class StoreSession implements AutoCloseable {
         return client.send(operation, request);
     }
 
+    /** How many processes were this rank before. */
+    public int attempt() {
+        return client.attempt();
+    }
+
     int rank() {
         return self.rank();
     }
@@ -178,13 +184,35 @@ public final class StoreSession implements AutoCloseable {
         return gone(Arguments.nanoseconds(limit) + RESPONSE_GRACE.toNanos());
     }
 
-    public List<Integer> gone(long timeoutNanos) {
-        ByteBuffer response = ByteBuffer.wrap(request(Wire.Operation.GONE, new Wire.Frame(), "gone", timeoutNanos));
+    List<Integer> gone(long timeoutNanos) {
+        ByteBuffer response = presence(timeoutNanos);
         try {
             return List.copyOf(Wire.read(response, Wire::numbers));
         } catch (IOException invalid) {
             throw new RendezvousException("the store at " + address + " sent an invalid response", invalid);
         }
+    }
+
+    /** Returns by rank the attempt of its process, or -1 if the process has ended. */
+    public List<Integer> attempts(Duration limit) {
+        ByteBuffer response = presence(Arguments.nanoseconds(limit) + RESPONSE_GRACE.toNanos());
+        Integer[] attempts = new Integer[self.worldSize()];
+        Arrays.fill(attempts, 0);
+        try {
+            List<Integer> gone = Wire.read(response, Wire::numbers);
+            List<Integer> later = Wire.read(response, Wire::numbers);
+            for (int i = 0; i + 1 < later.size(); i += 2) {
+                attempts[later.get(i)] = later.get(i + 1);
+            }
+            gone.forEach(rank -> attempts[rank] = -1);
+        } catch (IOException | IndexOutOfBoundsException invalid) {
+            throw new RendezvousException("the store at " + address + " sent an invalid response", invalid);
+        }
+        return List.of(attempts);
+    }
+
+    private ByteBuffer presence(long timeoutNanos) {
+        return ByteBuffer.wrap(request(Wire.Operation.GONE, new Wire.Frame(), "gone", timeoutNanos));
     }
 
     /** Sends a request whose timeout the server applies, and waits for the response a little longer. */

@@ -37,8 +37,12 @@ final class StoreState {
     private final Map<String, String> aborts = new LinkedHashMap<>();
 
     private final String[] processes;
+    /** How many processes have taken the place of each rank. */
+    private final int[] attempts;
+
     private final BitSet gone = new BitSet();
     private final BitSet closed = new BitSet();
+    private boolean anyGone;
     private long bytes;
 
     /** A request that waits for keys. Registered in {@link #waits} under the first key without a value. */
@@ -87,6 +91,7 @@ final class StoreState {
         this.loop = loop;
         allRanks = IntStream.range(0, size).boxed().toList();
         processes = new String[size];
+        attempts = new int[size];
     }
 
     EventLoop loop() {
@@ -116,9 +121,32 @@ final class StoreState {
 
     /* Ranks. */
 
-    /** Records the process of a rank that has joined. */
-    void markJoined(int rank, String process) {
+    /** Records the process of a rank that has joined, which may take the place of one that is gone; returns its attempt. */
+    int markJoined(int rank, String process) {
+        if (processes[rank] != null) {
+            attempts[rank]++;
+            gone.clear(rank);
+            closed.clear(rank);
+        }
         processes[rank] = process;
+        return attempts[rank];
+    }
+
+    /** The attempt of the last process of a rank, from 0. */
+    int attempt(int rank) {
+        return attempts[rank];
+    }
+
+    /** The ranks whose last process is not their first, each followed by its attempt. */
+    List<Integer> laterAttempts() {
+        List<Integer> pairs = new ArrayList<>();
+        for (int rank = 0; rank < attempts.length; rank++) {
+            if (attempts[rank] > 0) {
+                pairs.add(rank);
+                pairs.add(attempts[rank]);
+            }
+        }
+        return pairs;
     }
 
     /** The address and process of a rank, also after it is gone; null if the rank has never joined. */
@@ -135,22 +163,36 @@ final class StoreState {
         return closed.get(rank);
     }
 
+    /** True if the process of any rank has ended, whether or not another process has taken its place. */
     boolean isAnyGone() {
-        return !gone.isEmpty();
+        return anyGone;
+    }
+
+    /** True if a process of a rank has ended, whether or not another process has taken its place. */
+    boolean isGone(int rank, int attempt) {
+        return gone.get(rank) || attempts[rank] != attempt;
     }
 
     List<Integer> gone() {
         return gone.stream().boxed().toList();
     }
 
-    /** Records that a rank is gone for good, by closing its store or by losing its connection. */
+    /** Records that the process of a rank is gone, by closing its store or by losing its connection. */
     void markGone(int rank, boolean byClosing) {
         gone.set(rank);
+        anyGone = true;
         closed.set(rank, byClosing);
         for (PendingCollective collective : new ArrayList<>(collectives.values())) {
             collective.failIfRankGone();
             removeIfOver(collective);
         }
+    }
+
+    /** Describes what became of a process for which {@link #isGone(int, int)} is true. */
+    String describeGone(int rank, int attempt) {
+        return attempts[rank] == attempt
+                ? describeGone(rank)
+                : "rank " + rank + " was lost, and " + processes[rank] + " has taken its place";
     }
 
     String describeGone(int rank) {

@@ -20,7 +20,7 @@ import java.util.List;
  *       frames are sealed.
  *   <li>Join, client to server: rank, world size, attempt, local rank, job, process, interval of its heartbeats and
  *       its patience; or {@link #OBSERVER}
- *       alone. The response is a status, with the reason of a refusal.
+ *       alone. The response is a status, with the attempt of the rank, or with the reason of a refusal.
  *   <li>Requests, with a number and an {@link Operation}. A response has the number and a status. The server also sends a
  *       {@link Notice}, a {@link #QUESTION} or a close notice, which have numbers that no request has.
  *   <li>Requests of an observer: a number and a timeout in nanoseconds. The response is several frames, each with the number and
@@ -31,7 +31,7 @@ public final class Wire {
     /** "nccl4jST" in ASCII; distinguishes the store from another service at the port. */
     public static final long MAGIC = 0x6e63636c346a5354L;
 
-    public static final byte VERSION = 4;
+    public static final byte VERSION = 5;
     public static final byte WITHOUT_SECRET = 0;
     public static final byte WITH_SECRET = 1;
     public static final int NONCE_BYTES = 32;

@@ -82,6 +82,8 @@ public abstract class LaunchOptions {
     /** By the number of ranks. */
     private IntFunction<IntPredicate> expendableRanks = size -> rank -> false;
 
+    private int maxRestarts;
+
     /** For subclasses. */
     protected LaunchOptions() {}
 
@@ -189,6 +191,15 @@ public abstract class LaunchOptions {
     }
 
     /**
+     * Sets how many processes are started in place of ranks that fail. Default: none.
+     *
+     * @param restarts as {@link Launcher#maxRestarts}
+     */
+    public void setMaxRestarts(int restarts) {
+        maxRestarts = restarts;
+    }
+
+    /**
      * Finds the rank of this process, after checking the options.
      *
      * @return the rank, or empty if this process is to launch the ranks
@@ -275,6 +286,7 @@ public abstract class LaunchOptions {
                         System.err,
                         isPrefixed())
                 .expendable(expendableRanks.apply(count))
+                .maxRestarts(maxRestarts)
                 .run();
     }
 

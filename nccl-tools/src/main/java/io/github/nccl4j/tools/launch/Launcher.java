@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.function.IntFunction;
 import java.util.function.IntPredicate;
 import java.util.stream.Collectors;
 
@@ -26,12 +27,18 @@ import java.util.stream.Collectors;
  * launcher sends SIGTERM to the others, and after one second kills (SIGKILL) those that still run, with all their descendants.
  * The same happens when this JVM exits. When this JVM is killed, {@link LauncherWatch} and {@link ChildProcesses} end the ranks.
  *
+ * <p>With {@link #maxRestarts}, a rank that fails is started again, alone and with the same variables, while the others continue:
+ * it can join the store in its own place.
+ *
  * <p>A launcher runs once. {@link #run()} may be called from any thread.
  */
 public final class Launcher {
 
     /** The exit code of a run that exceeds its time limit, as that of {@code timeout(1)}. */
     public static final int TIMED_OUT = 124;
+
+    /** The exit code of a command that was used wrongly: another process would fail alike. */
+    private static final int USAGE = 2;
 
     /** A killed rank makes others fail within milliseconds: after a failure, wait this long for a rank that was killed. */
     private static final long CAUSE_MILLIS = 200;
@@ -48,7 +55,9 @@ public final class Launcher {
     private final boolean prefixed;
     private final List<RankProcess> started = new ArrayList<>();
     private final BlockingQueue<RankExit> exits = new LinkedBlockingQueue<>();
+    private final Object outputLock = new Object();
     private IntPredicate expendable = rank -> false;
+    private int maxRestarts;
     private volatile boolean stopping;
 
     /**
@@ -118,6 +127,22 @@ public final class Launcher {
     }
 
     /**
+     * Sets how many processes this launcher starts in place of ranks that fail, for programs that take ranks back. By default
+     * none. A rank is not started again if it was used wrongly (exit code 2), or asked to end by SIGHUP, SIGINT or SIGTERM.
+     *
+     * @param restarts the number for all ranks together, at least 0
+     * @return this launcher
+     * @throws IllegalArgumentException if it is negative
+     */
+    public Launcher maxRestarts(int restarts) {
+        if (restarts < 0) {
+            throw new IllegalArgumentException("the number of restarts must be at least 0: " + restarts);
+        }
+        maxRestarts = restarts;
+        return this;
+    }
+
+    /**
      * Starts the ranks and waits for all of them.
      *
      * @return 0 if every rank exited with 0; {@link #TIMED_OUT}; or the exit code of the first rank that failed (128 + signal
@@ -129,8 +154,11 @@ public final class Launcher {
         Thread hook = new Thread(this::stop, "end-ranks");
         Runtime.getRuntime().addShutdownHook(hook);
         try (TcpStoreServer store = TcpStoreServer.start(InetAddress.getLoopbackAddress(), 0)) {
-            startAll(store.address());
-            Outcome outcome = awaitAll();
+            int port = freePort();
+            for (int rank = 0; rank < ranks; rank++) {
+                start(rank, variables(rank, port, store.address()));
+            }
+            Outcome outcome = awaitAll(rank -> variables(rank, port, store.address()));
             // Ctrl-C also reaches the ranks: do not report the first of them that ends as a failure.
             boolean interrupted = stopping;
             stop();
@@ -149,24 +177,20 @@ public final class Launcher {
 
     private record Outcome(int code, String message) {}
 
-    private void startAll(String store) throws IOException {
-        int port = freePort();
-        Object lock = new Object();
-        for (int rank = 0; rank < ranks; rank++) {
-            synchronized (started) {
-                if (stopping) {
-                    return;
-                }
-                String prefix = "[" + rank + "] ";
-                started.add(RankProcess.start(
-                        rank,
-                        command,
-                        variables(rank, port, store),
-                        new RankProcess.Output(out, prefixed || rank > 0 ? prefix : ""),
-                        new RankProcess.Output(err, prefix),
-                        lock,
-                        exits::add));
+    private void start(int rank, Map<String, String> variables) throws IOException {
+        synchronized (started) {
+            if (stopping) {
+                return;
             }
+            String prefix = "[" + rank + "] ";
+            started.add(RankProcess.start(
+                    rank,
+                    command,
+                    variables,
+                    new RankProcess.Output(out, prefixed || rank > 0 ? prefix : ""),
+                    new RankProcess.Output(err, prefix),
+                    outputLock,
+                    exits::add));
         }
     }
 
@@ -188,23 +212,38 @@ public final class Launcher {
         }
     }
 
-    private Outcome awaitAll() throws InterruptedException {
+    private Outcome awaitAll(IntFunction<Map<String, String>> variables) throws IOException, InterruptedException {
         long deadline = limit == null ? Long.MAX_VALUE : System.nanoTime() + limit.toNanos();
-        for (int ended = 0; ended < ranks; ended++) {
+        int restarts = 0;
+        for (int ended = 0; ended < ranks; ) {
             RankExit exit =
                     limit == null ? exits.take() : exits.poll(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
             if (exit == null) {
                 return new Outcome(
                         TIMED_OUT, "timed out after " + limit.toSeconds() + " s; still running: " + runningRanks());
             }
+            if (isWorthRestart(exit) && restarts < maxRestarts && !stopping) {
+                restarts++;
+                err.println("nccl4j: " + exit.describe() + "; starting it again, restart " + restarts + " of at most "
+                        + maxRestarts);
+                start(exit.rank(), variables.apply(exit.rank()));
+                continue;
+            }
+            ended++;
             if (exit.isSigkill() && expendable.test(exit.rank())) {
                 err.println("nccl4j: " + exit.describe() + "; the other ranks continue");
             } else if (exit.isFailure()) {
                 RankExit cause = cause(exit);
-                return new Outcome(cause.code(), cause.describe());
+                return new Outcome(
+                        cause.code(), cause.describe() + (restarts == 0 ? "" : "; restarts before that: " + restarts));
             }
         }
         return new Outcome(0, null);
+    }
+
+    /** False also for ranks that were asked to end: Ctrl-C reaches them, too. */
+    private static boolean isWorthRestart(RankExit exit) {
+        return exit.isFailure() && exit.code() != USAGE && !exit.isAskedToEnd();
     }
 
     /** The cause of a run's failure: a rank that was killed at about the time of the first failure, else the first failure. */

@@ -1,6 +1,7 @@
 package io.github.nccl4j.tools.launch;
 
 import java.util.Map;
+import java.util.Set;
 
 /**
  * The end of a rank's process. Immutable.
@@ -45,6 +46,11 @@ record RankExit(int rank, long pid, int code) {
     /** True if SIGKILL ended the process. */
     boolean isSigkill() {
         return code == SIGNAL_BASE + KILL;
+    }
+
+    /** True if a signal ended the process with which users and systems ask programs to end: SIGHUP, SIGINT or SIGTERM. */
+    boolean isAskedToEnd() {
+        return Set.of(SIGNAL_BASE + 1, SIGNAL_BASE + 2, SIGNAL_BASE + 15).contains(code);
     }
 
     String describe() {

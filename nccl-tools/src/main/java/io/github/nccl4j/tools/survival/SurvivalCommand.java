@@ -93,6 +93,13 @@ public final class SurvivalCommand implements Callable<Integer> {
     @Option(names = "--stop", description = "The rank is stopped (SIGSTOP), not killed (SIGKILL).")
     private boolean stop;
 
+    @Option(
+            names = "--return",
+            description =
+                    "The killed rank is started again and must come back: all ranks grow together, get the state of a "
+                            + "survivor, and finish an all-reduce.")
+    private boolean returns;
+
     @Option(names = "--seed", paramLabel = "N", description = "Victims and moments follow from it. Default: the time.")
     private Long seed;
 
@@ -107,6 +114,10 @@ public final class SurvivalCommand implements Callable<Integer> {
         if (rounds < 1 || deadline < 1 || count < 1) {
             throw new ParameterException(
                     spec.commandLine(), "-r, -d and -c must be at least 1: " + rounds + ", " + deadline + ", " + count);
+        }
+        if (returns && stop) {
+            throw new ParameterException(
+                    spec.commandLine(), "--return must be without --stop: a stopped rank is not started again");
         }
         Optional<RankInfo> self = launch.self();
         if (self.isPresent()) {
@@ -136,6 +147,7 @@ public final class SurvivalCommand implements Callable<Integer> {
         Set<String> filesBefore = Leftovers.now();
         int failed = 0;
         long slowest = 0;
+        long slowestReturn = 0;
         for (int round = 1; round <= rounds; round++) {
             int victim = random.nextInt(size);
             int moment = random.nextInt(500);
@@ -144,7 +156,9 @@ public final class SurvivalCommand implements Callable<Integer> {
             Set<String> wrong = new TreeSet<>();
             try {
                 Survivor.Task task =
-                        new Survivor.Task(victim, death, moment, Duration.ofSeconds(deadline), count, exchange, folder);
+                        new Survivor.Task(
+                                victim, death, moment, Duration.ofSeconds(deadline), count, exchange, returns, folder);
+                launch.setMaxRestarts(returns ? 1 : 0);
                 int code = launch.launch(Main.class, task.options(), rank -> rank == victim);
                 System.out.printf(
                         Locale.ROOT,
@@ -154,11 +168,18 @@ public final class SurvivalCommand implements Callable<Integer> {
                         stop ? "stopped" : "killed",
                         moment);
                 for (int rank = 0; rank < size; rank++) {
-                    if (rank == victim) {
+                    if (rank == victim && !returns) {
                         continue;
                     }
                     Survivor.Report report = Survivor.Report.read(folder, rank);
                     System.out.println("  rank " + rank + ": " + report);
+                    if (rank == victim) {
+                        if (!report.right()) {
+                            wrong.add("rank " + rank + " did not come back");
+                        }
+                        slowestReturn = Math.max(slowestReturn, report.millis());
+                        continue;
+                    }
                     if (!report.right()) {
                         wrong.add("rank " + rank + " did not get through");
                     } else if (report.millis() > limit) {
@@ -198,8 +219,8 @@ public final class SurvivalCommand implements Callable<Integer> {
                 failed++;
             }
         }
-        System.out.println(
-                rounds + " rounds, " + failed + " failed, slowest exception after " + slowest + " ms, seed " + start);
+        System.out.println(rounds + " rounds, " + failed + " failed, slowest exception after " + slowest + " ms"
+                + (returns ? ", slowest return after " + slowestReturn + " ms" : "") + ", seed " + start);
         return failed == 0;
     }
 

@@ -39,6 +39,9 @@ final class Survivor {
 
     private static final int WARM_CALLS = 5;
 
+    /** The value of all elements of a survivor's state, and its step. */
+    private static final long STATE = 41;
+
     private final Task task;
     private final RankInfo self;
     private final Duration patience;
@@ -58,18 +61,19 @@ final class Survivor {
             Duration deadline,
             int count,
             boolean exchange,
+            boolean returns,
             Path folder) {
         private static final String PROPERTY = "nccl4j.survival";
 
         /** For the JVM of a rank. */
         List<String> options() {
             return List.of("-D" + PROPERTY + "=" + victim + "," + death + "," + moment + "," + deadline.toSeconds()
-                    + "," + count + "," + exchange + "," + folder);
+                    + "," + count + "," + exchange + "," + returns + "," + folder);
         }
 
         static Optional<Task> ofProcess() {
             return Optional.ofNullable(System.getProperty(PROPERTY)).map(text -> {
-                String[] parts = text.split(",", 7);
+                String[] parts = text.split(",", 8);
                 return new Task(
                         Integer.parseInt(parts[0]),
                         SurvivalCommand.Death.valueOf(parts[1]),
@@ -77,7 +81,8 @@ final class Survivor {
                         Duration.ofSeconds(Long.parseLong(parts[3])),
                         Integer.parseInt(parts[4]),
                         Boolean.parseBoolean(parts[5]),
-                        Path.of(parts[6]));
+                        Boolean.parseBoolean(parts[6]),
+                        Path.of(parts[7]));
             });
         }
     }
@@ -146,6 +151,10 @@ final class Survivor {
             DeviceBuffer<Int64> numbers,
             DeviceBuffer<Int64> received,
             CudaStream stream) {
+        if (store.attempt() > 0) {
+            comeBack(store, recovery, numbers, stream);
+            return 0;
+        }
         NcclResultException lost = null;
         for (int call = 0; lost == null; call++) {
             try {
@@ -163,11 +172,21 @@ final class Survivor {
                 dieLater(store);
             }
         }
-        long now = System.currentTimeMillis();
-        long millis = now - ByteBuffer.wrap(store.get("died", patience)).getLong();
+        long millis = sinceDeath(store);
         String exception =
                 lost.getClass().getSimpleName() + ": " + lost.getMessage().replace('\n', ' ');
         recovery.recover(task.deadline.plusSeconds(2));
+        if (task.returns) {
+            boolean right = completes(recovery, numbers, stream, STATE);
+            new Report(
+                            right,
+                            millis,
+                            exception,
+                            "complete again after " + sinceDeath(store) + " ms, all-reduce " + text(right))
+                    .write(task.folder, self.rank());
+            recovery.rendezvous("end").barrier("end", patience);
+            return 0;
+        }
         List<Integer> left = recovery.members();
         boolean right = !left.contains(task.victim)
                 && left.size() == self.worldSize() - 1
@@ -177,10 +196,43 @@ final class Survivor {
                         millis,
                         exception,
                         (shrunk.get() ? "shrunk to ranks " : "made anew of ranks ") + left + ", all-reduce "
-                                + (right ? "right" : "WRONG"))
+                                + text(right))
                 .write(task.folder, self.rank());
         endTogether(store.among("end", left), left);
         return 0;
+    }
+
+    private static String text(boolean right) {
+        return right ? "right" : "WRONG";
+    }
+
+    private long sinceDeath(TcpStore store) {
+        long now = System.currentTimeMillis();
+        return now - ByteBuffer.wrap(store.get("died", patience)).getLong();
+    }
+
+    /** The part of the process that takes the place of the killed one. */
+    private void comeBack(TcpStore store, Recovery recovery, DeviceBuffer<Int64> numbers, CudaStream stream) {
+        boolean right = completes(recovery, numbers, stream, 0);
+        new Report(right, sinceDeath(store), "was killed and came back", "all-reduce " + text(right))
+                .write(task.folder, self.rank());
+        recovery.rendezvous("end").barrier("end", patience);
+    }
+
+    /** Admits ranks until none is missing; returns true if all have the state of a survivor and the right sum. */
+    private boolean completes(Recovery recovery, DeviceBuffer<Int64> numbers, CudaStream stream, long state) {
+        boolean isComplete = false;
+        boolean right = true;
+        while (!isComplete) {
+            if (recovery.admit(task.deadline.plusSeconds(2))) {
+                numbers.fill(state);
+                long step = recovery.broadcastState(state, stream, numbers);
+                right &= step == STATE && common(numbers) == STATE;
+                isComplete = recovery.members().size() == self.worldSize();
+            }
+            right &= sum(recovery.communicator(), numbers, stream) == expected(recovery.members());
+        }
+        return right;
     }
 
     /** One of the survivors ends the rank that was stopped. */

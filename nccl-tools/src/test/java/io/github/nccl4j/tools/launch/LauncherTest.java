@@ -113,6 +113,82 @@ class LauncherTest {
         assertTrue(line.matches("nccl4j: rank 1 \\(pid \\d+\\) was killed by signal 9 \\(SIGKILL\\)"), line);
     }
 
+    private Launcher restarting(int restarts, String script) {
+        return new Launcher(
+                        List.of("/bin/sh", "-c", script),
+                        3,
+                        Map.of(),
+                        Duration.ofMinutes(1),
+                        new PrintStream(out, true, StandardCharsets.UTF_8),
+                        new PrintStream(err, true, StandardCharsets.UTF_8))
+                .maxRestarts(restarts);
+    }
+
+    /** Rank 1 fails twice, each time in another way; the other ranks wait for its third process. */
+    @Test
+    void failedRankIsStartedAgainAlone(@TempDir Path folder) throws Exception {
+        String script = "cd '" + folder + "'; echo life of $RANK of $WORLD_SIZE at $NCCL4J_STORE_ADDRESS;"
+                + "if [ $RANK != 1 ]; then while [ ! -e third ]; do sleep 0.01; done; exit 0; fi;"
+                + "if [ -e second ]; then : > third; exit 0; fi;"
+                + "if [ -e first ]; then : > second; exit 3; fi;"
+                + ": > first; kill -9 $$";
+        assertEquals(0, restarting(2, script).run());
+        assertEquals(2, errLines().size(), () -> errLines().toString());
+        assertTrue(
+                errLines()
+                        .get(0)
+                        .matches(
+                                "nccl4j: rank 1 \\(pid \\d+\\) was killed by signal 9 \\(SIGKILL\\); starting it again,"
+                                        + " restart 1 of at most 2"),
+                errLines().get(0));
+        assertTrue(
+                errLines()
+                        .get(1)
+                        .matches("nccl4j: rank 1 \\(pid \\d+\\) exited with code 3; starting it again,"
+                                + " restart 2 of at most 2"),
+                errLines().get(1));
+        for (int rank = 0; rank < 3; rank++) {
+            String life = "[" + rank + "] life of " + rank + " of 3 at 127.0.0.1:";
+            assertEquals(
+                    rank == 1 ? 3 : 1,
+                    outLines().stream().filter(line -> line.startsWith(life)).count());
+        }
+        // All processes get the same variables.
+        assertEquals(
+                1,
+                outLines().stream()
+                        .map(line -> line.substring(line.lastIndexOf(' ')))
+                        .distinct()
+                        .count());
+    }
+
+    @Test
+    void failureAfterTheLastRestartEndsTheRun() throws Exception {
+        assertEquals(
+                4, restarting(2, "[ $RANK = 2 ] && exit 4; exec sleep 1000").run());
+        assertEquals(3, errLines().size(), () -> errLines().toString());
+        assertTrue(
+                errLines().get(2).matches("nccl4j: rank 2 \\(pid \\d+\\) exited with code 4; restarts before that: 2"),
+                errLines().get(2));
+        assertNoneAlive(0);
+    }
+
+    /** A wrong use fails again, and who asks a rank to end does not want another one. */
+    @ParameterizedTest
+    @CsvSource({"exit 2, 2", "kill -TERM $$, 143", "kill -INT $$, 130", "kill -HUP $$, 129"})
+    void ranksThatAreToEndAreNotStartedAgain(String end, int code) throws Exception {
+        assertEquals(
+                code,
+                restarting(5, "[ $RANK = 0 ] && " + end + "; exec sleep 1000").run());
+        assertEquals(1, errLines().size(), () -> errLines().toString());
+    }
+
+    @Test
+    void negativeRestartsAreRefused() {
+        IllegalArgumentException refused = assertThrows(IllegalArgumentException.class, () -> restarting(-1, "true"));
+        assertEquals("the number of restarts must be at least 0: -1", refused.getMessage());
+    }
+
     @Test
     void outputLinesAreCompleteAndInOrder() throws Exception {
         int count = 20_000;

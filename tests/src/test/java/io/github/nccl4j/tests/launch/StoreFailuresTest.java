@@ -308,10 +308,27 @@ class StoreFailuresTest {
                 job.start(() -> root.among("left", List.of(0, 1)).gather("next", new byte[1], Job.LONG));
         other.among("left", List.of(0, 1)).gather("next", new byte[1], Job.LONG);
         left.join();
-        String again = assertThrows(
+        // Another process takes the place; what needs the first one fails at once.
+        TcpStore second = job.open(job.rank(2, 3), Job.settings());
+        assertEquals(List.of(0, 0, 1), other.attempts());
+        assertEquals(1, second.attempt());
+        assertEquals(List.of(), other.gone());
+        String early = assertThrows(RendezvousException.class, () -> second.barrier("all", NEVER))
+                .getMessage();
+        assertTrue(early.contains("'all': rank 2 has taken the place of a process that was lost, as attempt 1"), early);
+        String late = assertThrows(RendezvousException.class, () -> other.barrier("all", NEVER))
+                .getMessage();
+        assertTrue(late.matches("'all': rank 2 was lost, and 127\\.0\\.0\\.1, process \\d+ has taken its place"), late);
+        CompletableFuture<Object> met = job.start(() -> {
+            second.among("met", List.of(1, 2), List.of(0, 1)).barrier("met", Job.LONG);
+            return null;
+        });
+        other.among("met", List.of(1, 2), List.of(0, 1)).barrier("met", Job.LONG);
+        met.join();
+        String twice = assertThrows(
                         RendezvousException.class, () -> Job.settings().open(job.rank(2, 3)))
                 .getMessage();
-        assertTrue(again.endsWith("is lost and can't join again: start all ranks again"), again);
+        assertTrue(twice.contains("two processes claim to be rank 2 of 3"), twice);
     }
 
     @Test

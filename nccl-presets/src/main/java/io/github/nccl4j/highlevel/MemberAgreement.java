@@ -1,0 +1,315 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.launch.Rendezvous;
+import io.github.nccl4j.launch.RendezvousException;
+import io.github.nccl4j.launch.RendezvousTimeoutException;
+import io.github.nccl4j.launch.TcpStore;
+import io.github.nccl4j.launch.wire.MessageText;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+
+/**
+ * Agreement of processes on the members of a {@link Recovery}, in numbered rounds, through keys of the store.
+ *
+ * <p>In each round every member sets a key that says that it is alive. The first process that sees the keys of all members, or whose
+ * patience ends, decides for all of them: the next members are those that are alive, and the processes that wait in the places of
+ * missing ranks. The decision alone changes the members, whether or not their communicator can be created: all of them take part
+ * in the next round.
+ */
+final class MemberAgreement {
+    private static final Duration SLICE = Duration.ofMillis(100);
+    private static final Duration ADMISSION_SLICE = Duration.ofSeconds(1);
+    private static final String NONE = "-";
+
+    private final TcpStore store;
+    private final String name;
+    private final Member self;
+
+    MemberAgreement(TcpStore store, String name) {
+        this.store = store;
+        this.name = name;
+        self = new Member(store.rank(), store.attempt());
+    }
+
+    /** A process: its rank at the store, and how many processes were this rank before. */
+    record Member(int rank, int attempt) {
+        private static Member of(String text) {
+            String[] parts = text.split("-");
+            return new Member(Integer.parseInt(parts[0]), parts.length == 1 ? 0 : Integer.parseInt(parts[1]));
+        }
+
+        private boolean isConnected(List<Integer> attempts) {
+            return attempts.get(rank) == attempt;
+        }
+
+        @Override
+        public String toString() {
+            return attempt == 0 ? "" + rank : rank + "-" + attempt;
+        }
+    }
+
+    /** What a process can do with its communicator, and the means of a round; each includes those before it. */
+    enum Means {
+        CREATE,
+        SHRINK,
+        GROW
+    }
+
+    /** Decision on which the members have agreed. The order of the members is that of their ranks in the communicator. */
+    record Decision(Means means, List<Member> survivors, List<Member> admitted) {
+        List<Member> members() {
+            List<Member> all = new ArrayList<>(survivors);
+            all.addAll(admitted);
+            return List.copyOf(all);
+        }
+
+        private byte[] bytes() {
+            return (means + " " + text(survivors) + " " + text(admitted)).getBytes(StandardCharsets.UTF_8);
+        }
+
+        private static Decision of(byte[] bytes) {
+            String[] parts = new String(bytes, StandardCharsets.UTF_8).split(" ");
+            return new Decision(Means.valueOf(parts[0]), parse(parts[1]), parse(parts[2]));
+        }
+    }
+
+    private static String text(List<Member> members) {
+        return members.isEmpty() ? NONE : members.stream().map(Member::toString).collect(Collectors.joining(","));
+    }
+
+    private static List<Member> parse(String text) {
+        return text.equals(NONE)
+                ? List.of()
+                : Arrays.stream(text.split(",")).map(Member::of).toList();
+    }
+
+    Member self() {
+        return self;
+    }
+
+    /** The first process of every rank. */
+    List<Member> original() {
+        return IntStream.range(0, store.size())
+                .mapToObj(rank -> new Member(rank, 0))
+                .toList();
+    }
+
+    /** Returns a rendezvous of the members of a round; its calls fail as soon as one of them has ended. */
+    Rendezvous scope(int round, String what, List<Member> members) {
+        return store.among(
+                key(round, what),
+                members.stream().map(Member::rank).toList(),
+                members.stream().map(Member::attempt).toList());
+    }
+
+    private String key(int round, String what) {
+        return name + "-" + round + "-" + what;
+    }
+
+    private String alive(int round, Member member) {
+        return key(round, "alive-" + member);
+    }
+
+    private String waiting(Member member) {
+        return name + "-waits-" + member;
+    }
+
+    private String admitted(Member member) {
+        return name + "-admitted-" + member;
+    }
+
+    private String current() {
+        return name + "-members";
+    }
+
+    /**
+     * Agrees with the other members. The first process that sees all of them, or whose wait times out, decides for all.
+     *
+     * @param able what this process can do with its communicator
+     * @param admit true if this process, should it decide, admits those that wait
+     */
+    Decision agree(int round, List<Member> members, Means able, boolean admit, Duration patience, long limit) {
+        if (round > 1) {
+            // The decision of that round stays: a late process must find it.
+            store.delete(alive(round - 1, self));
+        }
+        store.set(alive(round, self), new byte[] {(byte) able.ordinal()});
+        long start = System.nanoTime();
+        while (!allReady(round, members)
+                && find(key(round, "decision")) == null
+                && System.nanoTime() - start <= limit) {
+            // allReady() has waited a little.
+            continue;
+        }
+        if (store.add(key(round, "decider"), 1) == 1) {
+            store.set(key(round, "decision"), decide(round, members, admit).bytes());
+        }
+        // The deciding process sets the key soon.
+        Decision decision = Decision.of(store.get(key(round, "decision"), patience.plus(SLICE)));
+        // By every member: the process that has decided may end before it has told those that wait.
+        for (Member member : decision.admitted) {
+            // A member that is left out later, because it is stopped, must not look like one that waits.
+            store.delete(waiting(member));
+            store.set(admitted(member), Integer.toString(round).getBytes(StandardCharsets.UTF_8));
+        }
+        store.set(current(), text(decision.members()).getBytes(StandardCharsets.UTF_8));
+        return decision;
+    }
+
+    private boolean allReady(int round, List<Member> members) {
+        List<Integer> attempts = store.attempts();
+        List<String> keys = members.stream()
+                .filter(member -> member.isConnected(attempts))
+                .map(member -> alive(round, member))
+                .toList();
+        try {
+            store.await(keys, SLICE);
+            return true;
+        } catch (RendezvousTimeoutException notYet) {
+            return false;
+        }
+    }
+
+    /** Returns the current value of a key, or null. */
+    private byte[] find(String key) {
+        try {
+            return store.get(key, Duration.ZERO);
+        } catch (RendezvousTimeoutException none) {
+            return null;
+        }
+    }
+
+    private Decision decide(int round, List<Member> members, boolean admit) {
+        List<Integer> attempts = store.attempts();
+        List<Member> survivors = new ArrayList<>();
+        Means able = Means.GROW;
+        for (Member member : members) {
+            byte[] sign = member.isConnected(attempts) ? find(alive(round, member)) : null;
+            if (sign != null) {
+                survivors.add(member);
+                able = least(able, Means.values()[sign[0]]);
+            }
+        }
+        List<Member> admitted = new ArrayList<>();
+        for (Member member : admit ? candidates(survivors, attempts) : List.<Member>of()) {
+            byte[] sign = find(waiting(member));
+            if (sign != null) {
+                admitted.add(member);
+                able = least(able, Means.values()[sign[0]]);
+            }
+        }
+        boolean hasLost = survivors.size() < members.size();
+        boolean canShrink = hasLost && admitted.isEmpty() && able != Means.CREATE;
+        boolean canGrow = !hasLost && !admitted.isEmpty() && able == Means.GROW;
+        return new Decision(canShrink ? Means.SHRINK : canGrow ? Means.GROW : Means.CREATE, survivors, admitted);
+    }
+
+    private static Means least(Means one, Means other) {
+        return one.compareTo(other) < 0 ? one : other;
+    }
+
+    /** The connected processes that have taken the place of another one, and are no members. */
+    private List<Member> candidates(List<Member> members, List<Integer> attempts) {
+        return IntStream.range(0, store.size())
+                .filter(rank -> attempts.get(rank) > 0)
+                .filter(rank -> members.stream().noneMatch(member -> member.rank == rank))
+                .mapToObj(rank -> new Member(rank, attempts.get(rank)))
+                .toList();
+    }
+
+    /** True if a process waits in the place of a missing rank. */
+    boolean isAnyWaiting(List<Member> members) {
+        return candidates(members, store.attempts()).stream().anyMatch(member -> find(waiting(member)) != null);
+    }
+
+    /**
+     * Waits until the members admit this process, and returns the number of the round.
+     *
+     * @param limit the time to wait, and its nanoseconds
+     * @throws RendezvousException if there is no member left, or the time is over
+     */
+    int awaitAdmission(Means able, Duration limit, long nanoseconds) {
+        store.set(waiting(self), new byte[] {(byte) able.ordinal()});
+        long start = System.nanoTime();
+        boolean done = false;
+        try {
+            while (true) {
+                byte[] round = round(ADMISSION_SLICE);
+                if (round != null) {
+                    done = true;
+                    return Integer.parseInt(new String(round, StandardCharsets.UTF_8));
+                }
+                requireMembers();
+                if (System.nanoTime() - start > nanoseconds) {
+                    throw new RendezvousTimeoutException(
+                            "rank " + self.rank + ", attempt " + self.attempt + ", was not admitted to '" + name
+                                    + "' within " + MessageText.seconds(nanoseconds)
+                                    + ": its ranks must call Recovery.admit between two steps",
+                            List.of());
+                }
+            }
+        } finally {
+            if (!done) {
+                withdraw();
+            }
+        }
+    }
+
+    private byte[] round(Duration slice) {
+        try {
+            return store.get(admitted(self), slice);
+        } catch (RendezvousTimeoutException notYet) {
+            return null;
+        }
+    }
+
+    private void withdraw() {
+        try {
+            store.delete(waiting(self));
+        } catch (RendezvousException | IllegalStateException unreachable) {
+            // Without a connection, this process is no candidate.
+        }
+    }
+
+    private void requireMembers() {
+        byte[] told = find(current());
+        List<Member> members = told == null ? original() : parse(new String(told, StandardCharsets.UTF_8));
+        List<Integer> attempts = store.attempts();
+        if (members.stream().noneMatch(member -> member.isConnected(attempts))) {
+            throw new RendezvousException("rank " + self.rank + ", attempt " + self.attempt + ", can't be admitted to '"
+                    + name + "': its last "
+                    + MessageText.ranks(members.stream().map(Member::rank).toList())
+                    + " have ended");
+        }
+    }
+
+    /** Returns the decision of a round that is over. */
+    Decision decision(int round, Duration limit) {
+        return Decision.of(store.get(key(round, "decision"), limit));
+    }
+
+    /** True if the process of a member has ended; waits a moment for the store to notice that. */
+    boolean isAnyLost(List<Member> members, Duration limit) {
+        long start = System.nanoTime();
+        while (true) {
+            List<Integer> attempts = store.attempts();
+            if (members.stream().anyMatch(member -> !member.isConnected(attempts))) {
+                return true;
+            }
+            if (System.nanoTime() - start > limit.toNanos()) {
+                return false;
+            }
+            try {
+                Thread.sleep(SLICE.toMillis() / 10);
+            } catch (InterruptedException interrupted) {
+                Thread.currentThread().interrupt();
+                return false;
+            }
+        }
+    }
+}

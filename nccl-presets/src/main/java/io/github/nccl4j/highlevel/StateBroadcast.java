@@ -1,0 +1,129 @@
+package io.github.nccl4j.highlevel;
+
+import io.github.nccl4j.launch.Rendezvous;
+import io.github.nccl4j.launch.RendezvousException;
+import io.github.nccl4j.launch.wire.Wire;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+
+/** The state of a program that goes from one rank to all others: what each rank has of it, and the operations. */
+final class StateBroadcast {
+    private final Communicator communicator;
+    private final CudaStream stream;
+    private final List<DeviceBuffer<?>> buffers;
+
+    StateBroadcast(Communicator communicator, CudaStream stream, List<DeviceBuffer<?>> buffers) {
+        this.communicator = communicator;
+        this.stream = stream;
+        this.buffers = buffers;
+    }
+
+    /** The state of the source. */
+    record Source(int rank, long step) {}
+
+    /** What a rank has. The buffers are described in words. */
+    private record Offer(boolean hasState, long step, List<String> buffers) {
+        byte[] bytes() {
+            Wire.Frame frame =
+                    new Wire.Frame().number8(hasState ? 1 : 0).number64(step).number32(buffers.size());
+            buffers.forEach(frame::text);
+            return frame.toBytes();
+        }
+
+        static Offer of(byte[] bytes) {
+            ByteBuffer frame = ByteBuffer.wrap(bytes);
+            try {
+                return Wire.read(frame, content -> {
+                    boolean hasState = content.get() != 0;
+                    long step = content.getLong();
+                    int count = content.getInt();
+                    List<String> buffers = new ArrayList<>();
+                    for (int i = 0; i < count; i++) {
+                        buffers.add(Wire.text(content));
+                    }
+                    return new Offer(hasState, step, buffers);
+                });
+            } catch (IOException invalid) {
+                throw new RendezvousException("a rank sent an invalid description of its state", invalid);
+            }
+        }
+    }
+
+    /**
+     * Finds the source: the first rank with a state. Collective.
+     *
+     * @throws IllegalArgumentException at every rank, if the buffers of a rank differ from those of the source
+     * @throws RendezvousException at every rank, if no rank has a state
+     */
+    Source source(Rendezvous members, boolean hasState, long step) {
+        List<String> own = buffers.stream()
+                .map(buffer -> buffer.length() + " " + buffer.type())
+                .toList();
+        List<Offer> offers =
+                members.gather("state", new Offer(hasState, step, own).bytes(), communicator.deadline()).stream()
+                        .map(Offer::of)
+                        .toList();
+        int source = 0;
+        while (source < offers.size() && !offers.get(source).hasState) {
+            source++;
+        }
+        if (source == offers.size()) {
+            throw new RendezvousException("no rank of the " + source + " that are left has the state: the last one that"
+                    + " had it was lost while it sent it; go back to a checkpoint");
+        }
+        for (int rank = 0; rank < offers.size(); rank++) {
+            requireSame(rank, offers.get(rank).buffers, source, offers.get(source).buffers);
+        }
+        return new Source(source, offers.get(source).step);
+    }
+
+    private static void requireSame(int rank, List<String> buffers, int source, List<String> expected) {
+        if (buffers.size() != expected.size()) {
+            throw new IllegalArgumentException("the state must have the same buffers on all ranks: rank " + rank
+                    + " has " + buffers.size() + ", rank " + source + " has " + expected.size());
+        }
+        for (int i = 0; i < buffers.size(); i++) {
+            if (!buffers.get(i).equals(expected.get(i))) {
+                throw new IllegalArgumentException("buffer " + i + " of the state must be the same on all ranks: rank "
+                        + rank + " has " + buffers.get(i) + ", rank " + source + " has " + expected.get(i));
+            }
+        }
+    }
+
+    /** Receives the state in the buffers, or sends it, and waits for that. Collective. */
+    void inPlace(Source source) {
+        buffers.forEach(buffer -> send(buffer, source.rank));
+        communicator.work(stream).await();
+    }
+
+    /** Receives the state in copies, and copies it to the buffers when all of it has come. Collective. */
+    void byCopies(Source source) {
+        List<Copy<?>> copies = new ArrayList<>();
+        try {
+            for (DeviceBuffer<?> buffer : buffers) {
+                copies.add(Copy.of(buffer));
+            }
+            copies.forEach(copy -> send(copy.copy, source.rank));
+            communicator.work(stream).await();
+            copies.forEach(Copy::back);
+        } finally {
+            copies.forEach(copy -> copy.copy.close());
+        }
+    }
+
+    private record Copy<T extends Element>(DeviceBuffer<T> buffer, DeviceBuffer<T> copy) {
+        static <T extends Element> Copy<T> of(DeviceBuffer<T> buffer) {
+            return new Copy<>(buffer, buffer.device().allocate(buffer.type(), buffer.length()));
+        }
+
+        void back() {
+            buffer.copyFrom(copy);
+        }
+    }
+
+    private <T extends Element> void send(DeviceBuffer<T> buffer, int source) {
+        communicator.broadcast(buffer, source, stream);
+    }
+}
