@@ -12,7 +12,6 @@ import java.util.List;
 import java.util.Objects;
 import org.bytedeco.pytorch.Tensor;
 import org.bytedeco.pytorch.nccl.ProcessGroupNCCL;
-import org.jspecify.annotations.Nullable;
 
 /**
  * The operations of a {@link Communicator} on tensors, in place where one tensor is given. Lists of tensors travel in one
@@ -40,9 +39,10 @@ import org.jspecify.annotations.Nullable;
  */
 public final class TensorCollectives {
     private final Communicator communicator;
-    private final @Nullable CudaStream stream;
+    /** Null for the current stream of PyTorch. */
+    private final CudaStream stream;
 
-    private TensorCollectives(Communicator communicator, @Nullable CudaStream stream) {
+    private TensorCollectives(Communicator communicator, CudaStream stream) {
         this.communicator = communicator;
         this.stream = stream;
     }
