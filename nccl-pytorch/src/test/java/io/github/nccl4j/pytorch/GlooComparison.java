@@ -3,6 +3,7 @@ package io.github.nccl4j.pytorch;
 import io.github.nccl4j.highlevel.Communicator;
 import io.github.nccl4j.tools.launch.JavaCommand;
 import io.github.nccl4j.tools.launch.Launcher;
+import java.io.PrintStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -30,14 +31,10 @@ import org.bytedeco.pytorch.gloo.Device;
  * ProcessGroupGloo}, which all-reduces one flat tensor of all gradients after the backward pass. The ways take turns, round by
  * round, in the same processes, with the same network.
  *
- * <pre>{@code
- * mvn -Ppytorch -pl nccl-pytorch -am -DskipTests verify
- * mvn -Ppytorch -pl nccl-pytorch exec:java -Dexec.classpathScope=test \
- *     -Dexec.mainClass=io.github.nccl4j.pytorch.GlooComparison -Dexec.args="2 512"
- * }</pre>
+ * <p>{@code ./nccl4j test -Ppytorch -pl nccl-pytorch -am -Dtest=GlooComparisonTest -Dsurefire.failIfNoSpecifiedTests=false
+ * -Dnccl4j.test.gloo.rounds=15} runs it, on a machine that does nothing else.
  */
 public final class GlooComparison {
-    private static final int ROUNDS = 9;
     private static final int STEPS = 10;
     private static final int IMAGES = 16;
     private static final int LAYERS = 4;
@@ -51,24 +48,20 @@ public final class GlooComparison {
     /**
      * Measures.
      *
-     * @param arguments the number of ranks, and the width of the four layers
+     * @param ranks the number of processes
+     * @param width the inputs and outputs of each of the four layers
+     * @param rounds how often each way has its turn
+     * @param out receives the line with the result
      */
-    public static void main(String[] arguments) throws Exception {
-        if (System.getenv("RANK") != null) {
-            rank(Integer.parseInt(arguments[1]), Path.of(arguments[2]));
-            return;
-        }
-        int ranks = arguments.length > 0 ? Integer.parseInt(arguments[0]) : 2;
-        String width = arguments.length > 1 ? arguments[1] : "512";
+    static void run(int ranks, int width, int rounds, PrintStream out) throws Exception {
         Path file = Files.createTempFile("gloo", null);
         Files.delete(file);
         try {
             List<String> command = JavaCommand.of(
                     List.of("-Dnccl4j.engine=host"),
                     GlooComparison.class.getName(),
-                    List.of(Integer.toString(ranks), width, file.toString()));
-            int code =
-                    new Launcher(command, ranks, Map.of(), Duration.ofMinutes(10), System.out, System.err, false).run();
+                    List.of(Integer.toString(width), Integer.toString(rounds), file.toString()));
+            int code = new Launcher(command, ranks, Map.of(), Duration.ofMinutes(10), out, System.err, false).run();
             if (code != 0) {
                 throw new IllegalStateException("the ranks ended with " + code);
             }
@@ -77,7 +70,16 @@ public final class GlooComparison {
         }
     }
 
-    private static void rank(int width, Path file) throws Exception {
+    /**
+     * A rank.
+     *
+     * @param arguments width, rounds, and the file in which Gloo's ranks meet
+     */
+    public static void main(String[] arguments) {
+        rank(Integer.parseInt(arguments[0]), Integer.parseInt(arguments[1]), Path.of(arguments[2]));
+    }
+
+    private static void rank(int width, int rounds, Path file) {
         torch.set_num_threads(1);
         try (Communicator communicator = Communicator.fromEnvironment();
                 Module model = new Module("model")) {
@@ -97,8 +99,8 @@ public final class GlooComparison {
 
             Exchange none = () -> {};
             Exchange withGloo = () -> gloo(gloo, parameters, ranks);
-            double[][] millis = new double[3][ROUNDS];
-            for (int round = -2; round < ROUNDS; round++) {
+            double[][] millis = new double[3][rounds];
+            for (int round = -1; round < rounds; round++) {
                 double first = millis(layers, optimizer, inputs, none);
                 double second = millis(layers, optimizer, inputs, withGloo);
                 double third;
@@ -122,7 +124,7 @@ public final class GlooComparison {
                                 + " nccl4j %.2f, nccl4j / Gloo %.2f; exchange alone %.2f%n",
                         ranks,
                         LAYERS * (width * (width + 1.0)) * Float.BYTES / (1 << 20),
-                        ROUNDS,
+                        rounds,
                         STEPS,
                         alone,
                         other,
