@@ -25,6 +25,7 @@ class DocsTest {
             "scala",
             "java",
             "java jdk22",
+            "java pytorch",
             "xml",
             "yaml",
             "text",

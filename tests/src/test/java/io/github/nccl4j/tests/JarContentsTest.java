@@ -70,7 +70,7 @@ class JarContentsTest {
                     "nccl-micrometer",
                     2,
                     OURS + "micrometer/" + NAME + "\\.(class|java)"),
-            new Rule(".*-sources\\.jar", "[a-z0-9_.-]+", 5, OURS + "(header|spark|tools)/.*\\.(html|java|sh)"),
+            new Rule(".*-sources\\.jar", "[a-z0-9_.-]+", 5, OURS + "(header|pytorch|spark|tools)/.*\\.(html|java|sh)"),
             new Rule(
                     "nccl-" + VERSION + "\\.jar",
                     "nccl",
@@ -94,6 +94,7 @@ class JarContentsTest {
                     3,
                     OURS + "tools/support/.*\\.class",
                     "META-INF/services/org\\.junit\\.jupiter\\.api\\.extension\\.Extension"),
+            new Rule("nccl-pytorch-" + VERSION + "\\.jar", "nccl-pytorch", 5, OURS + "pytorch/" + NAME + "\\.class"),
             new Rule(
                     "nccl-spark_2\\.13-" + VERSION + "\\.jar",
                     "nccl-spark_2.13",
@@ -130,6 +131,7 @@ class JarContentsTest {
                 "nccl-host",
                 "nccl-platform",
                 "nccl-micrometer",
+                "nccl-pytorch",
                 "nccl-spark",
                 "samples",
                 "nccl-tools")) {
