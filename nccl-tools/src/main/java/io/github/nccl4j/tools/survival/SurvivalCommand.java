@@ -155,9 +155,8 @@ public final class SurvivalCommand implements Callable<Integer> {
             Path folder = Files.createTempDirectory("survival");
             Set<String> wrong = new TreeSet<>();
             try {
-                Survivor.Task task =
-                        new Survivor.Task(
-                                victim, death, moment, Duration.ofSeconds(deadline), count, exchange, returns, folder);
+                Survivor.Task task = new Survivor.Task(
+                        victim, death, moment, Duration.ofSeconds(deadline), count, exchange, returns, folder);
                 launch.setMaxRestarts(returns ? 1 : 0);
                 int code = launch.launch(Main.class, task.options(), rank -> rank == victim);
                 System.out.printf(
