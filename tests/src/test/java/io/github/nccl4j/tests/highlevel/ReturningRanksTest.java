@@ -75,7 +75,8 @@ class ReturningRanksTest {
             }
             assertNull(result(running.get(0)));
             assertNull(result(running.get(2)));
-            ranks.awaitStep(3);
+            // The next call of admit is the one that waits for both.
+            ranks.awaitStep(4);
             running.set(0, ranks.start(0, STEPS, (recovery, store, step) -> true));
             running.set(2, ranks.start(2, STEPS, (recovery, store, step) -> true));
             for (Future<long[]> rank : running) {
@@ -107,7 +108,7 @@ class ReturningRanksTest {
                 }));
             }
             assertNull(result(running.get(2)));
-            ranks.awaitStep(2);
+            ranks.awaitStep(3);
             try (TcpStore announces = ranks.open(2)) {
                 announces.set(waits(2, 1), new byte[] {2});
             }
@@ -174,7 +175,7 @@ class ReturningRanksTest {
             }
             Future<long[]> lost = ranks.start(2, STEPS, (recovery, store, step) -> step != 2);
             assertNull(result(lost));
-            ranks.awaitStep(2);
+            ranks.awaitStep(3);
             Future<long[]> back = ranks.start(2, STEPS, (recovery, store, step) -> true);
             assertNull(result(running.get(1)));
             assertArrayEquals(ReturningRanks.expected(STEPS), result(running.get(0)));
