@@ -2,8 +2,8 @@
 //
 // 1. All ranks exchange frames that describe their calls; a difference fails both sides before any element reaches a
 //    buffer of the user. Few elements are in the frame; others follow it at once, as far as the connection takes them. In
-//    calls with a root, only the root and each other rank do so, and a rank that needs no elements of the other one
-//    compares the frames at its next call: it waits for nothing.
+//    calls with a root, a rank that needs no elements of the other one compares the frames at its next call, and does not
+//    wait for them.
 // 2. Elements go directly to the ranks that need them. Reductions are folded where their result is needed: straight from
 //    the rings of the other ranks, or in windows if a connection has no shared memory.
 // 3. A large AllReduce folds chunk r at rank r only, which distributes its folded elements while it folds the next ones.
@@ -64,9 +64,6 @@ class Collective : public Task {
     for (int step = 1; step < comm_.ranks; step++) {
       Peer& peer = comm_.peers[static_cast<size_t>((comm_.rank + step) % comm_.ranks)];
       Pair& pair = pairOf(peer);
-      // Ranks that are not the root have nothing to do with each other.
-      pair.verified = isRooted(operation_.call) && !isRoot() && peer.rank != operation_.root;
-      if (pair.verified) continue;
       Frame frame = frameFor(peer);
       bool inlined = inlines && frame.take(pair.out.data, pair.out.size);
       peer.post(frame, pair.out.data, inlined ? 0 : pair.out.size);
