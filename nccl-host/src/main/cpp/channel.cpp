@@ -26,17 +26,26 @@ constexpr size_t kMaxRingBytesOfRank = 8 << 20;
 // Maximum size of a copy before the peer can see its bytes, and the size from which it sees them at once.
 constexpr size_t kPiece = 32 << 10;
 constexpr size_t kVisible = 8 << 10;
-// The positions of both rings precede the data.
-constexpr size_t kHead = 4096;
+// Slots of a direction. A power of two, since their numbers wrap around.
+constexpr uint32_t kSlots = 64;
+// The positions of both rings and the slots of both directions precede the data.
+constexpr size_t kHead = 3 * 4096;
 
 size_t memoryBytes(size_t ringBytes) { return kHead + 2 * ringBytes; }
 
 }  // namespace
 
+/** A frame; its number is stored last. */
+struct alignas(64) Channel::Slot {
+  std::atomic<uint32_t> number;
+  char rest[sizeof(Frame) - sizeof number];
+};
+
 /** Positions count all bytes since the start; each position has one writer. */
 struct Channel::Ring {
   alignas(64) std::atomic<uint64_t> written;
   alignas(64) std::atomic<uint64_t> read;
+  std::atomic<uint32_t> readFrames;  // number of the next frame, less kFirstFrame
   // Both sides write the flags, but only around a wait: they stay in the caches of both while nobody waits.
   alignas(64) std::atomic<uint32_t> readerWaits;
   std::atomic<uint32_t> writerWaits;
@@ -93,7 +102,10 @@ void Channel::open(Fd socket, const Fd& memory, size_t ringBytes, bool first) {
   if (mapped == MAP_FAILED) failErrno("cannot map the memory of a connection");
   rings_ = {static_cast<Ring*>(mapped), Unmap{bytes}};
   size_ = ringBytes;
+  static_assert(2 * sizeof(Ring) <= 4096 && sizeof(Slot) * kSlots == 4096 && sizeof(Slot) == sizeof(Frame), "fits kHead");
   char* data = static_cast<char*>(mapped) + kHead;
+  outSlots_ = reinterpret_cast<Slot*>(static_cast<char*>(mapped) + 4096) + (first ? 0 : kSlots);
+  inSlots_ = reinterpret_cast<Slot*>(static_cast<char*>(mapped) + 4096) + (first ? kSlots : 0);
   out_ = rings_.get() + (first ? 0 : 1);
   in_ = rings_.get() + (first ? 1 : 0);
   outData_ = data + (first ? 0 : ringBytes);
@@ -132,6 +144,43 @@ void Channel::consume(size_t size) {
   wakeWriter();
 }
 
+/** True if a slot for the next frame is free. A peer with an impossible position gets none. */
+bool Channel::hasSlot() {
+  if (nextOut_ - peerReadFrames_ >= kSlots) peerReadFrames_ = kFirstFrame + out_->readFrames.load();
+  return nextOut_ - peerReadFrames_ < kSlots;
+}
+
+bool Channel::sendFrame(const Frame& frame) {
+  if (!hasSlot()) return false;
+  Slot& slot = outSlots_[nextOut_ % kSlots];
+  memcpy(slot.rest, reinterpret_cast<const char*>(&frame) + sizeof frame.number, sizeof slot.rest);
+  slot.number = nextOut_++;
+  wakeReader();
+  return true;
+}
+
+bool Channel::hasFrame() const {
+  return inSlots_[nextIn_ % kSlots].number.load(std::memory_order_acquire) == nextIn_;
+}
+
+bool Channel::receiveFrame(Frame& frame) {
+  if (!hasFrame()) return false;
+  const Slot& slot = inSlots_[nextIn_ % kSlots];
+  frame.number = nextIn_++;
+  // Checked in this copy, which the peer cannot change.
+  memcpy(reinterpret_cast<char*>(&frame) + sizeof frame.number, slot.rest, sizeof slot.rest);
+  // A writer that waits has filled the slots, so a quarter is passed before all are read; see consume.
+  if (nextIn_ % (kSlots / 4) == 0) {
+    in_->readFrames = nextIn_ - kFirstFrame;
+    wakeWriter();
+  }
+  return true;
+}
+
+void Channel::wakeReader() {
+  if (out_->readerWaits.load() != 0 && out_->readerWaits.exchange(0) != 0) ringDoorbell();
+}
+
 void Channel::wakeWriter() {
   if (in_->writerWaits.load() != 0 && in_->writerWaits.exchange(0) != 0) ringDoorbell();
 }
@@ -142,7 +191,7 @@ long Channel::send(iovec* parts, size_t count) {
   size_t total = 0;
   auto publish = [&] {
     out_->written = written_;
-    if (out_->readerWaits.load() != 0 && out_->readerWaits.exchange(0) != 0) ringDoorbell();
+    wakeReader();
   };
   size_t hidden = 0;
   for (size_t i = 0; i < count;) {
@@ -188,15 +237,18 @@ long Channel::receive(void* data, size_t size) {
   return static_cast<long>(total);
 }
 
-bool Channel::arm(size_t wanted, bool writing) {
+bool Channel::arm(const Wait& wait) {
   if (!rings_) return false;
+  bool reading = wait.frame || wait.bytes > 0;
+  bool writing = wait.freeSlot || wait.room;
   armed_ = true;
   // This side sets the flag and then checks the positions; the peer moves its position and then checks the flag. At
   // least one of the two sees the other's change.
-  if (wanted > 0) in_->readerWaits = 1;
+  if (reading) in_->readerWaits = 1;
   if (writing) out_->writerWaits = 1;
   wakeWriter();
-  return (wanted > 0 && available() >= wanted) || (writing && room() > 0);
+  return (wait.frame && hasFrame()) || (wait.bytes > 0 && available() >= wait.bytes) || (wait.freeSlot && hasSlot()) ||
+         (wait.room && room() > 0);
 }
 
 void Channel::disarm() {
@@ -244,6 +296,8 @@ void Channel::reset() {
   socket_.reset();
   rings_.reset();
   out_ = in_ = nullptr;
+  outSlots_ = inSlots_ = nullptr;
+  nextOut_ = nextIn_ = peerReadFrames_ = kFirstFrame;
   written_ = read_ = peerWritten_ = peerRead_ = 0;
   announcementsSeen_ = 0;
   armed_ = ended_ = false;

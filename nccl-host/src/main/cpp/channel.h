@@ -1,13 +1,17 @@
 // channel.h: the stream of frames and elements between two ranks.
 //
-// Where the system has memfd, the bytes go through memory that both ranks map, one ring for each direction. The socket
-// between the two ranks then serves as doorbell and reports the death of the peer. A memfd has no name: the kernel
-// frees it when its last user ends, in any way. Without memfd the bytes go through the socket.
+// Where the system has memfd, the bytes go through memory that both ranks map. Each direction has slots of one cache line
+// for frames and a ring of bytes for elements that do not fit into a frame. The number in a slot tells that its frame has
+// arrived, so a short message is one line that moves from processor to processor, and the reader does not answer each
+// frame: it reports the frames that it has read a quarter of the slots at a time. The socket between the two ranks serves
+// as doorbell and reports the death of the peer. A memfd has no name: the kernel frees it when its last user ends, in any
+// way. Without memfd all bytes go through the socket.
 #pragma once
 
 #include <memory>
 
 #include "socket.h"
+#include "wire.h"
 
 namespace host {
 
@@ -30,6 +34,18 @@ class Channel {
   int descriptor() const { return socket_.get(); }
   bool shared() const { return rings_ != nullptr; }
 
+  /** What a side waits for. */
+  struct Wait {
+    bool frame = false;       // to arrive
+    size_t bytes = 0;         // to arrive
+    bool freeSlot = false;
+    bool room = false;        // in the ring
+  };
+
+  /** Sends a frame, with the next number; false if no slot is free. Only for shared memory. */
+  bool sendFrame(const Frame& frame);
+  /** True if it received a frame. Only for shared memory. */
+  bool receiveFrame(Frame& frame);
   /** As sendParts of socket.h; may modify the parts. */
   long send(iovec* parts, size_t count);
   /** As receiveSome of socket.h. */
@@ -41,10 +57,10 @@ class Channel {
   /** Removes bytes that were read in place. */
   void consume(size_t size);
   /**
-   * Requests a doorbell from the peer for when `wanted` bytes can be read (0: none) or writing can continue. Call before
-   * polling the descriptor. Returns true if one of them can continue now; the caller must not wait then.
+   * Requests a doorbell from the peer for when one of these can continue. Call before polling the descriptor. Returns true if
+   * one of them can continue now; the caller must not wait then.
    */
-  bool arm(size_t wanted, bool writing);
+  bool arm(const Wait& wait);
   /** Ends the request of arm and takes the doorbells that arrived. */
   void disarm();
   /** True if the end of the peer was seen; bytes may still be readable. */
@@ -59,6 +75,7 @@ class Channel {
   void reset();
 
  private:
+  struct Slot;
   struct Ring;
   struct Unmap {
     size_t bytes;
@@ -66,7 +83,10 @@ class Channel {
   };
   bool readDoorbell();
   void ringDoorbell();
+  void wakeReader();
   void wakeWriter();
+  bool hasFrame() const;
+  bool hasSlot();
   size_t room();
 
   Fd socket_;
@@ -74,6 +94,8 @@ class Channel {
   size_t size_ = 0;
   Ring* out_ = nullptr;
   Ring* in_ = nullptr;
+  Slot* outSlots_ = nullptr;
+  Slot* inSlots_ = nullptr;
   char* outData_ = nullptr;
   const char* inData_ = nullptr;
   // Positions of this side, and the last known ones of the peer: its memory is read only when they do not suffice.
@@ -81,6 +103,9 @@ class Channel {
   uint64_t read_ = 0;
   uint64_t peerWritten_ = 0;
   uint64_t peerRead_ = 0;
+  uint32_t nextOut_ = kFirstFrame;  // numbers of frames
+  uint32_t nextIn_ = kFirstFrame;
+  uint32_t peerReadFrames_ = kFirstFrame;
   uint32_t announcementsSeen_ = 0;
   bool armed_ = false;
   bool ended_ = false;

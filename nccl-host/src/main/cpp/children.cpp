@@ -61,7 +61,7 @@ void runInternal(const std::shared_ptr<Comm>& parent, const Comm& child, Operati
   work.comm = parent;
   work.epoch = parent->epoch;
   work.child = &child;
-  work.tasks.push_back(makeCollective(*parent, std::move(operation)));
+  work.add(makeCollective(*parent, std::move(operation)));
   runWork(std::move(work));
 }
 

@@ -1,7 +1,9 @@
 // collectives.cpp: every collective as direct exchanges between pairs of ranks.
 //
 // 1. All ranks exchange frames that describe their calls; a difference fails both sides before any element reaches a
-//    buffer of the user. The elements follow the frame at once, as far as the connection takes them.
+//    buffer of the user. Few elements are in the frame; others follow it at once, as far as the connection takes them. In
+//    calls with a root, a rank that needs no elements of the other one compares the frames at its next call, and does not
+//    wait for them.
 // 2. Elements go directly to the ranks that need them. Reductions are folded where their result is needed: straight from
 //    the rings of the other ranks, or in windows if a connection has no shared memory.
 // 3. A large AllReduce folds chunk r at rank r only, which distributes its folded elements while it folds the next ones.
@@ -23,18 +25,57 @@ constexpr size_t kWindow = 256 << 10;
 // Maximum size of the elements that are folded before they are sent on.
 constexpr size_t kFold = 32 << 10;
 
+/** An element for each rank; those of few ranks need no allocation. */
+template <class T>
+class ByRank {
+ public:
+  explicit ByRank(size_t ranks)
+      : many_(ranks > kFew ? new T[ranks]() : nullptr), data_(many_ ? many_.get() : few_), size_(ranks) {}
+  T* begin() { return data_; }
+  T* end() { return data_ + size_; }
+  const T* begin() const { return data_; }
+  const T* end() const { return data_ + size_; }
+  T* data() { return data_; }
+  size_t size() const { return size_; }
+  T& operator[](size_t rank) { return data_[rank]; }
+  const T& operator[](size_t rank) const { return data_[rank]; }
+
+ private:
+  static constexpr size_t kFew = 4;
+  T few_[kFew] = {};
+  const std::unique_ptr<T[]> many_;
+  T* const data_;
+  const size_t size_;
+};
+
 class Collective : public Task {
  public:
   Collective(Comm& comm, Operation&& operation)
-      : Task(comm), operation_(std::move(operation)), mine_(operation_.frame()), pairs_(comm.peers.size()) {}
+      : Task(comm),
+        operation_(std::move(operation)),
+        mine_(operation_.frame()),
+        pairs_(comm.peers.size()),
+        inputs_(comm.peers.size()) {}
 
   void start() override {
     plan();
+    bool inlines = operation_.call != Call::AlltoAllv && operation_.op != kPreMulSum && operation_.config == ConfigWords{};
     // Each rank begins with another one.
     for (int step = 1; step < comm_.ranks; step++) {
       Peer& peer = comm_.peers[static_cast<size_t>((comm_.rank + step) % comm_.ranks)];
-      peer.post(frameFor(peer), pairOf(peer).out.data, pairOf(peer).out.size);
-      unverified_++;
+      Pair& pair = pairOf(peer);
+      Frame frame = frameFor(peer);
+      bool inlined = inlines && frame.take(pair.out.data, pair.out.size);
+      peer.post(frame, pair.out.data, inlined ? 0 : pair.out.size);
+      size_t expected = folding_ ? foldLeft_ * typeSize(operation_.type) : pair.in.size;
+      if (inlines && expected <= sizeof frame.words) pair.inlined = expected;
+      if (isRooted(operation_.call) && expected == 0) {
+        // Compared when it arrives.
+        peer.unverified.push_back(frame);
+        pair.verified = true;
+      } else {
+        unverified_++;
+      }
     }
     if (ownTo_ != ownFrom_ && ownBytes_ > 0) memmove(ownTo_, ownFrom_, ownBytes_);
     advance();
@@ -47,16 +88,25 @@ class Collective : public Task {
     return moved || finishing_;
   }
 
-  Space want(Peer& peer) override {
-    if (peer.rank == comm_.rank) return {};
+  bool wantsFrame(Peer& peer) override {
+    if (peer.rank == comm_.rank || pairOf(peer).verified) return false;
+    // An unmatched Send or Recv: the peer waits in it, and cannot be in this collective.
+    if (!peer.remoteSends.empty()) failMismatch(peer, peer.remoteSends.front().frame, mine_);
+    if (!peer.remoteRecvs.empty()) failMismatch(peer, peer.remoteRecvs.front(), mine_);
+    return true;
+  }
+
+  void framed(Peer& peer) override {
     Pair& pair = pairOf(peer);
-    if (!pair.verified) {
-      // An unmatched Send or Recv: the peer waits in it, and cannot be in this collective.
-      if (!peer.remoteSends.empty()) failMismatch(peer, peer.remoteSends.front().frame, mine_);
-      if (!peer.remoteRecvs.empty()) failMismatch(peer, peer.remoteRecvs.front(), mine_);
-      return {reinterpret_cast<char*>(&peer.frame) + peer.frameBytes, sizeof peer.frame - peer.frameBytes};
-    }
-    if (!released_) return {};
+    verify(peer);
+    pair.verified = true;
+    unverified_--;
+    advance();
+  }
+
+  Space want(Peer& peer) override {
+    if (peer.rank == comm_.rank || !released_) return {};
+    Pair& pair = pairOf(peer);
     if (folding_) {
       if (!folded_ && inRings_) return {};
       if (!folded_) return {window(peer.rank) + pair.inWindow, windowBytes() - pair.inWindow};
@@ -68,14 +118,7 @@ class Collective : public Task {
 
   void received(Peer& peer, size_t bytes) override {
     Pair& pair = pairOf(peer);
-    if (!pair.verified) {
-      peer.frameBytes += bytes;
-      if (peer.frameBytes < sizeof peer.frame) return;
-      peer.frameBytes = 0;
-      verify(peer);
-      pair.verified = true;
-      unverified_--;
-    } else if (folding_ && !folded_) {
+    if (folding_ && !folded_) {
       pair.inWindow += bytes;
     } else {
       Space& space = pair.in.size > 0 ? pair.in : pair.in2;
@@ -114,6 +157,7 @@ class Collective : public Task {
   /** Traffic with one rank. */
   struct Pair {
     bool verified = false;
+    size_t inlined = 0;   // bytes of elements in the peer's frame
     uint64_t scalar = 0;  // for PreMulSum
     Space out;            // sent after the frames
     Space in;             // unused by folds, which receive into windows
@@ -259,7 +303,6 @@ class Collective : public Task {
     foldTarget_ = target;
     foldOwn_ = own;
     foldLeft_ = count;
-    inputs_.resize(pairs_.size());
     inRings_ = std::all_of(comm_.peers.begin(), comm_.peers.end(), [&](const Peer& peer) {
       return peer.rank == comm_.rank || peer.data.shared();
     });
@@ -283,10 +326,26 @@ class Collective : public Task {
         pairOf(comm_.rank).scalar = operation_.scalar;
         for (const Pair& pair : pairs_) scalars_.push_back(pair.scalar);
       }
+      takeInlined();
     }
     if (!released_) return;
     if (folding_ && !folded_ && !inRings_) foldWindows();
     finishing_ = !folding_ || folded_;
+  }
+
+  /** Takes the elements that are in frames. A fold has those of all ranks there, or of none. */
+  void takeInlined() {
+    for (Peer& peer : comm_.peers) {
+      Pair& pair = pairOf(peer);
+      if (pair.inlined == 0) continue;
+      if (!folding_) {
+        memcpy(pair.in.data, peer.frame.words, pair.inlined);
+        pair.in = {};
+      }
+      inputs_[static_cast<size_t>(peer.rank)] = peer.frame.words;
+      folded_ = folding_;
+    }
+    if (folded_) foldInputs(foldLeft_);
   }
 
   void foldWindows() {
@@ -363,36 +422,22 @@ class Collective : public Task {
   Frame frameFor(const Peer& peer) const {
     Frame frame = mine_;
     if (operation_.call == Call::AlltoAllv) {
-      frame.extra[kSendCount] = operation_.rows->sendCounts[static_cast<size_t>(peer.rank)];
-      frame.extra[kRecvCount] = operation_.rows->recvCounts[static_cast<size_t>(peer.rank)];
+      frame.words[kSendCount] = operation_.rows->sendCounts[static_cast<size_t>(peer.rank)];
+      frame.words[kRecvCount] = operation_.rows->recvCounts[static_cast<size_t>(peer.rank)];
     }
     return frame;
   }
 
   void verify(const Peer& peer) {
     const Frame& theirs = peer.frame;
-    if (theirs.magic != kWireMagic) failUnintelligible(peer);
-    if (theirs.kind != FrameKind::Collective || theirs.call != mine_.call || theirs.type != mine_.type ||
-        theirs.op != mine_.op || theirs.root != mine_.root || theirs.count != mine_.count) {
-      failMismatch(peer, theirs, mine_);
-    }
-    if (isConfigurable(mine_.call)) verifyConfig(peer);
+    Task::verify(peer, theirs, mine_);
+    if (theirs.inlined != pairOf(peer).inlined) failUnintelligible(peer);
     if (mine_.call == Call::AlltoAllv) verifyMatrices(peer, frameFor(peer));
     if (exchangesPairs(mine_.call)) {
       (*operation_.allPairs)[static_cast<size_t>(peer.rank)] = {
-          static_cast<int64_t>(theirs.extra[0]), static_cast<int64_t>(theirs.extra[1])};
+          static_cast<int64_t>(theirs.words[0]), static_cast<int64_t>(theirs.words[1])};
     }
-    pairOf(peer).scalar = theirs.scalar;
-  }
-
-  void verifyConfig(const Peer& peer) const {
-    ConfigWords theirs;
-    std::copy_n(peer.frame.extra, theirs.size(), theirs.begin());
-    if (theirs == operation_.config) return;
-    auto [their, my] = configDifference(theirs, operation_.config);
-    fail(
-        ncclInvalidUsage, "rank %d called %s with %s in its configuration while rank %d called it with %s", peer.rank,
-        callName(mine_.call), their.c_str(), comm_.rank, my.c_str());
+    pairOf(peer).scalar = theirs.words[kScalar];
   }
 
   void verifyMatrices(const Peer& peer, const Frame& mine) const {
@@ -405,15 +450,15 @@ class Collective : public Task {
           sender, static_cast<unsigned long long>(sent), receiver, sender, receiver, receiver,
           static_cast<unsigned long long>(expected), receiver, sender);
     };
-    if (theirs.extra[kSendCount] != mine.extra[kRecvCount]) {
-      differs(peer.rank, comm_.rank, theirs.extra[kSendCount], mine.extra[kRecvCount]);
+    if (theirs.words[kSendCount] != mine.words[kRecvCount]) {
+      differs(peer.rank, comm_.rank, theirs.words[kSendCount], mine.words[kRecvCount]);
     }
-    if (theirs.extra[kRecvCount] != mine.extra[kSendCount]) {
-      differs(comm_.rank, peer.rank, mine.extra[kSendCount], theirs.extra[kRecvCount]);
+    if (theirs.words[kRecvCount] != mine.words[kSendCount]) {
+      differs(comm_.rank, peer.rank, mine.words[kSendCount], theirs.words[kRecvCount]);
     }
     static const char* const names[] = {"sendcounts", "recvcounts", "rdispls"};
     for (int matrix = kHashSendCounts; matrix <= kHashRecvDisplacements; matrix++) {
-      if (theirs.extra[matrix] == mine.extra[matrix]) continue;
+      if (theirs.words[matrix] == mine.words[matrix]) continue;
       fail(
           ncclInvalidUsage,
           "AlltoAllv: rank %d and rank %d passed different %s: every rank must pass the same matrices", peer.rank,
@@ -423,7 +468,7 @@ class Collective : public Task {
 
   const Operation operation_;
   const Frame mine_;
-  std::vector<Pair> pairs_;
+  ByRank<Pair> pairs_;
   std::vector<char> staged_;
   char* ownTo_ = nullptr;
   const char* ownFrom_ = nullptr;
@@ -437,7 +482,7 @@ class Collective : public Task {
   bool folded_ = false;
   bool inRings_ = false;
   bool sendsFirst_ = false;
-  std::vector<const void*> inputs_;  // by rank
+  ByRank<const void*> inputs_;
   std::vector<uint64_t> scalars_;    // by rank, for PreMulSum
   bool shareFolded_ = false;
   char* foldTarget_ = nullptr;

@@ -46,6 +46,7 @@ std::atomic<uint64_t> nextSerial{1};
 void Peer::queue(const Frame& frame) {
   out.emplace_back();
   out.back().frame = frame;
+  out.back().frame.number = nextOut++;
   out.back().size = sizeof frame;
 }
 
@@ -63,20 +64,29 @@ void Peer::queue(const void* data, size_t size) {
 
 void Peer::post(const Frame& frame, const void* bytes, size_t size) {
   size_t sent = 0;
-  if (out.empty() && data.shared()) {
-    iovec parts[2] = {
-        {const_cast<Frame*>(&frame), sizeof frame}, {const_cast<void*>(bytes), size}};
-    // A broken connection is reported by the next attempt.
-    sent = static_cast<size_t>(std::max(0L, data.send(parts, size > 0 ? 2 : 1)));
-  }
-  if (sent < sizeof frame) {
+  if (!out.empty() || !data.shared() || !data.sendFrame(frame)) {
     queue(frame);
-    out.back().sent = sent;
-    sent = 0;
-  } else {
-    sent -= sizeof frame;
+  } else if (size > 0) {
+    iovec part{const_cast<void*>(bytes), size};
+    // A broken connection is reported by the next attempt.
+    sent = static_cast<size_t>(std::max(0L, data.send(&part, 1)));
   }
   if (sent < size) queue(static_cast<const char*>(bytes) + sent, size - sent);
+}
+
+int Peer::receiveFrame() {
+  if (data.shared()) {
+    if (data.receiveFrame(frame)) return 1;
+    // Frames that arrived before the end are still valid.
+    return !data.ended() ? 0 : data.receiveFrame(frame) ? 1 : -1;
+  }
+  long got = data.receive(reinterpret_cast<char*>(&frame) + frameBytes, sizeof frame - frameBytes);
+  if (got <= 0) return static_cast<int>(got);
+  frameBytes += static_cast<size_t>(got);
+  if (frameBytes < sizeof frame) return 0;
+  frameBytes = 0;
+  if (frame.number != nextIn++) fail(ncclInternalError, "rank %d sent something unintelligible", rank);
+  return 1;
 }
 
 Comm::Comm(int rankOfComm, int ranksOfComm, int deviceOfComm, const CommSettings& settingsOfComm)

@@ -41,11 +41,11 @@ struct Outgoing {
   size_t sent = 0;
 };
 
-/** A Send of a peer, and its elements if it is eager. */
+/** A Send of a peer. */
 struct RemoteSend {
   Frame frame;
-  std::string elements;
-  size_t arrived = 0;
+  std::string elements;  // of an eager Send whose elements follow its frame, if they had to leave the connection
+  size_t missing = 0;    // of the bytes that follow
 };
 
 /** The connection to one other rank. Only the holder of Comm::operation may use it. */
@@ -64,8 +64,13 @@ struct Peer {
   bool sendBroken = false;
   bool dataEnded = false;
 
-  Frame frame;            // being received
-  size_t frameBytes = 0;  // received bytes of frame
+  Frame frame;            // the last one received, or the one being received
+  size_t frameBytes = 0;  // received bytes of frame; without shared memory
+  uint32_t nextIn = kFirstFrame;  // numbers of frames; without shared memory
+  uint32_t nextOut = kFirstFrame;
+
+  /** Frames of calls that this rank completed without waiting for the peer's. The next frames of the peer must agree. */
+  std::deque<Frame> unverified;
 
   // Send and Recv calls of the peer without a match at this rank.
   std::deque<RemoteSend> remoteSends;
@@ -85,6 +90,8 @@ struct Peer {
   void queue(const void* data, size_t size);
   /** As both of the above; sends at once what the channel accepts. */
   void post(const Frame& frame, const void* data, size_t size);
+  /** Receives a frame without waiting: 1, 0 if there is none, -1 at the end. Throws if it is none of this connection. */
+  int receiveFrame();
 };
 
 /** The part of a communicator's configuration that this engine uses. */
@@ -132,7 +139,7 @@ class Comm {
   bool operationsRun() const { return lifecycle.error() == ncclSuccess && !lifecycle.is(State::Revoked); }
   /** The last enqueued item; guarded by the lock of stream.cpp. */
   ItemRef lastItem;
-  /** Number of following operations in streams that the stream's thread runs from the start; see launch.cpp. */
+  /** Number of following operations in created streams that the stream's thread runs from the start; see launch.cpp. */
   std::atomic<int> leftToThread{0};
   /** Number of threads inside a call on this communicator. */
   std::atomic<int> callers{0};

@@ -3,8 +3,8 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <mutex>
-#include <utility>
 
 namespace host {
 
@@ -31,26 +31,28 @@ class Condition {
 class Baton {
  public:
   void lock() {
+    if (try_lock()) return;
     std::unique_lock<std::mutex> lock(mutex_);
-    released_.wait(lock, [&] { return !taken_; });
-    taken_ = true;
+    waiters_++;
+    released_.wait(lock, [&] { return try_lock(); });
+    waiters_--;
   }
 
-  bool try_lock() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    return !std::exchange(taken_, true);
-  }
+  bool try_lock() { return !taken_.exchange(true); }
 
   void unlock() {
+    // A waiter is counted before it tries again, so that one of the two threads sees the other's change.
+    taken_.exchange(false);
+    if (waiters_.load() == 0) return;
     std::lock_guard<std::mutex> lock(mutex_);
-    taken_ = false;
     released_.notify_one();
   }
 
  private:
   std::mutex mutex_;
   Condition released_;
-  bool taken_ = false;
+  std::atomic<bool> taken_{false};
+  std::atomic<int> waiters_{0};
 };
 
 }  // namespace host

@@ -77,7 +77,7 @@ ncclResult_t submit(const std::shared_ptr<Comm>& comm, Operation&& operation, St
     group().operations.push_back({comm, std::move(stream), std::move(operation)});
     return ncclSuccess;
   }
-  ncclResult_t result = launch(QueuedOperation{comm, std::move(stream), std::move(operation)});
+  ncclResult_t result = launch(comm, stream, std::move(operation));
   forgetThreadError();
   return result;
 }

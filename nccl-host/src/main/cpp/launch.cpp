@@ -14,6 +14,9 @@ namespace {
 /** Limit for the bytes of all ranks in a unit that the launching thread tries to run; about 100 us. */
 constexpr size_t kShort = 512 << 10;
 
+/** Operations in created streams that the stream's thread runs from the start after one that it had to continue. */
+constexpr int kLeftToThread = 16;
+
 void checkMessagesToOneself(const Comm& comm, const Operation* operations, size_t count) {
   std::vector<const Operation*> sends, recvs;
   for (const Operation* message = operations; message != operations + count; message++) {
@@ -74,15 +77,15 @@ Work workOf(const CommRef& comm, uint64_t epoch, Operation* operations, size_t c
       if (kindOf(*operation) != kind) continue;
       for (Fault& fault : operation->faults) work.faults.push_back(std::move(fault));
       switch (kind) {
-        case Kind::Registration: work.tasks.push_back(makeRegistration(*comm, std::move(*operation))); break;
+        case Kind::Registration: work.add(makeRegistration(*comm, std::move(*operation))); break;
         case Kind::OneSided: oneSided.push_back(std::move(*operation)); break;
-        case Kind::Collective: work.tasks.push_back(makeCollective(*comm, std::move(*operation))); break;
+        case Kind::Collective: work.add(makeCollective(*comm, std::move(*operation))); break;
         case Kind::Message: messages.push_back(std::move(*operation)); break;
       }
     }
-    if (!oneSided.empty()) work.tasks.push_back(makeOneSided(*comm, std::exchange(oneSided, {})));
+    if (!oneSided.empty()) work.add(makeOneSided(*comm, std::exchange(oneSided, {})));
   }
-  if (!messages.empty()) work.tasks.push_back(makePointToPoint(*comm, std::move(messages)));
+  if (!messages.empty()) work.add(makePointToPoint(*comm, std::move(messages)));
   return work;
 }
 
@@ -166,26 +169,6 @@ struct Unit {
            std::any_of(parts.begin(), parts.end(), [](const Part& part) { return part.comm->blocking; });
   }
 
-  /** True if the unit may run in the call that launches it: it is a matter of microseconds once all ranks are there. */
-  bool isShort() const {
-    size_t left = kShort;
-    auto fits = [&](size_t bytes) {
-      if (bytes > left) return false;
-      left -= bytes;
-      return true;
-    };
-    for (const Part& part : parts) {
-      if (part.comm->faults) return false;
-      for (const Operation& operation : part.operations) {
-        // The rows of AlltoAllv are not added up here.
-        if (isOneSided(operation.call) || operation.call == Call::AlltoAllv) return false;
-        size_t ranks = isPointToPoint(operation.call) ? 1 : static_cast<size_t>(part.comm->ranks);
-        if (!fits(operation.bytes() * ranks)) return false;
-      }
-    }
-    return true;
-  }
-
   /** True if the unit uses the default stream, or no stream. */
   bool hasDefault() const {
     return streams.empty() ||
@@ -211,21 +194,81 @@ class Inside {
   Comm& comm_;
 };
 
+/** True if the operations may begin in the call that launches them: they take microseconds once all ranks are there. */
+bool areShort(const Comm& comm, const Operation* operations, size_t count) {
+  size_t left = kShort;
+  return std::all_of(operations, operations + count, [&](const Operation& operation) {
+    // The rows of AlltoAllv are not added up here.
+    if (isOneSided(operation.call) || operation.call == Call::AlltoAllv) return false;
+    size_t bytes = operation.bytes() * (isPointToPoint(operation.call) ? 1 : static_cast<size_t>(comm.ranks));
+    if (bytes > left) return false;
+    left -= bytes;
+    return true;
+  });
+}
+
+/** Runs short work of a call in a created stream, whose thread continues it if other ranks come late. */
+void runBriefly(DirectCall& call, Work work) {
+  CommRef comm = work.comm;
+  auto report = [](const CommRef& comm, auto&& body) {
+    try {
+      body();
+      return;
+    } catch (const Failure& failure) {
+      recordError(failure.text());
+    } catch (const std::exception& other) {
+      comm->lifecycle.setError(ncclSystemError, other.what());
+    }
+  };
+  std::shared_ptr<Progress> rest;
+  report(comm, [&] { rest = Progress::runBriefly(std::move(work)); });
+  if (!rest) {
+    if (comm->failureStands()) call.reportFailure();
+    return;
+  }
+  // The other ranks come late: they probably do so again.
+  comm->leftToThread = kLeftToThread;
+  try {
+    call.continueInStream([comm, rest, report]() mutable -> std::vector<CommRef> {
+      report(comm, [&] { rest->run(); });
+      rest.reset();
+      return {std::move(comm)};
+    });
+  } catch (const Failure&) {
+    report(comm, [&] { rest->run(); });
+    throw;
+  }
+}
+
 /**
- * Runs the operations of one blocking communicator in the default stream, unless an item precedes them: then returns false
- * and leaves them as they are.
+ * Runs the operations of one communicator, unless an item precedes them or they have to be enqueued for another reason: then
+ * returns false and leaves them as they are.
  */
 bool runDirectly(const CommRef& comm, const StreamRef& stream, Operation* operations, size_t count) {
-  bool fits = comm->blocking && stream && stream->isDefault() &&
-              std::all_of(operations, operations + count, [](const Operation& operation) {
-                return operation.launchEvent == nullptr;
-              });
-  if (!fits) return false;
+  if (!stream || std::any_of(operations, operations + count, [](const Operation& operation) {
+        return operation.launchEvent != nullptr;
+      })) {
+    return false;
+  }
+  if (!stream->isDefault()) {
+    if (comm->faults || !areShort(*comm, operations, count)) return false;
+    if (comm->leftToThread > 0) {
+      comm->leftToThread--;
+      return false;
+    }
+  } else if (!comm->blocking) {
+    return false;
+  }
   DirectCall call(comm, stream);
   if (!call.begun()) return false;
   checkMessagesToOneself(*comm, operations, count);
-  Inside inside(*comm);
-  runWork(workOf(comm, comm->epoch, operations, count));
+  Work work = workOf(comm, comm->epoch, operations, count);
+  if (stream->isDefault()) {
+    Inside inside(*comm);
+    runWork(std::move(work));
+  } else {
+    runBriefly(call, std::move(work));
+  }
   return true;
 }
 
@@ -278,7 +321,7 @@ class OfCall {
   std::unique_ptr<Failure> failure_;
 };
 
-/** A unit whose failures are reported by its communicators, and which may continue in another thread. */
+/** A unit whose failures are reported by its communicators. */
 class OfStream {
  public:
   explicit OfStream(Unit unit) : comms_(commsOf(unit.parts)), parts_(std::move(unit.parts)) {
@@ -300,84 +343,39 @@ class OfStream {
 
   /** Runs the unit to its end. */
   void run() {
-    advance([&] {
-      if (!progress_) progress_ = std::make_unique<Progress>(takeWork());
-      progress_->run();
-      return true;
-    });
-  }
-
-  /** Runs the unit unless it has to wait for other ranks; returns false if run() must continue. */
-  bool runBriefly() {
-    CommRef comm = comms_.front();
-    if (comm->leftToThread > 0) {
-      comm->leftToThread--;
-      return false;
-    }
-    bool done = advance([&] {
-      work_ = workOf(parts_);
-      parts_.clear();
-      progress_ = Progress::tryStart(work_);
-      return progress_ && progress_->runBriefly();
-    });
-    // The other ranks come late: they probably do so again.
-    if (!done) comm->leftToThread = kLeftToThread;
-    return done;
-  }
-
- private:
-  static constexpr int kLeftToThread = 16;
-
-  std::vector<Work> takeWork() {
-    if (work_.empty()) work_ = workOf(parts_);
-    parts_.clear();
-    return std::move(work_);
-  }
-
-  /** Runs body, which returns false if the unit has not ended; handles the end of the unit. */
-  template <class Body>
-  bool advance(Body&& body) {
     int result = ncclSuccess;
     try {
-      if (!body()) return false;
+      runWork(workOf(parts_));
     } catch (const Failure& failure) {
       recordError(failure.text());
       result = failure.code();
     } catch (const std::exception& other) {
       for (const CommRef& comm : comms_) comm->lifecycle.setError(ncclSystemError, other.what());
     }
-    progress_.reset();
+    parts_.clear();
     for (const CommRef& comm : inProgress_) {
       // A revoked communicator has no error, so the result of the call is kept.
       comm->callResult = comm->lifecycle.is(State::Revoked) ? result : ncclSuccess;
       comm->pendingCalls--;
     }
-    return true;
   }
 
+ private:
   const std::vector<CommRef> comms_;
   std::vector<Part> parts_;
-  std::vector<Work> work_;
   std::vector<CommRef> inProgress_;
-  std::unique_ptr<Progress> progress_;
 };
 
-/** Enqueues an item whose failures are reported by its communicators. `alone`: nothing else is launched with it. */
-void begin(Unit unit, bool alone) {
+/** Enqueues an item whose failures are reported by its communicators. */
+void begin(Unit unit) {
   std::vector<StreamRef> streams = unit.streams;
-  bool defaults = unit.hasDefault();
-  bool isShort = alone && !defaults && unit.isShort();
+  RunBy by = unit.hasDefault() ? RunBy::Thread : RunBy::Stream;
   auto work = std::make_shared<OfStream>(std::move(unit));
-  Attempt attempt;
-  if (isShort) attempt = [&work = *work] { return work.runBriefly(); };
   try {
-    enqueue(
-        streams, work->comms(), defaults ? RunBy::Thread : RunBy::Stream,
-        [work]() -> std::vector<CommRef> {
-          work->run();
-          return work->comms();
-        },
-        attempt);
+    enqueue(streams, work->comms(), by, [work]() -> std::vector<CommRef> {
+      work->run();
+      return work->comms();
+    });
   } catch (const Failure&) {
     work->drop();
     throw;
@@ -408,11 +406,11 @@ std::vector<Unit> unitsOf(std::vector<QueuedOperation> operations) {
 
 }  // namespace
 
-ncclResult_t launch(QueuedOperation operation) {
-  if (runDirectly(operation.comm, operation.stream, &operation.operation, 1)) return ncclSuccess;
-  bool inProgress = !operation.comm->blocking;
+ncclResult_t launch(const CommRef& comm, const StreamRef& stream, Operation&& operation) {
+  bool inProgress = !comm->blocking;
+  if (runDirectly(comm, stream, &operation, 1)) return inProgress ? ncclInProgress : ncclSuccess;
   Unit unit;
-  unit.add(std::move(operation));
+  unit.add({comm, stream, std::move(operation)});
   unit.check();
   unit.recordLaunches();
   if (unit.runsInCall()) {
@@ -420,16 +418,16 @@ ncclResult_t launch(QueuedOperation operation) {
     OfCall(std::move(unit)).run(failure);
     if (failure) throw Failure(*failure);
   } else {
-    begin(std::move(unit), true);
+    begin(std::move(unit));
   }
   return inProgress ? ncclInProgress : ncclSuccess;
 }
 
 ncclResult_t launch(std::vector<QueuedOperation> operations) {
-  if (runDirectly(operations)) return ncclSuccess;
   bool inProgress = std::any_of(operations.begin(), operations.end(), [](const QueuedOperation& queued) {
     return !queued.comm->blocking;
   });
+  if (runDirectly(operations)) return inProgress ? ncclInProgress : ncclSuccess;
   // In order of execution. The registrations of all communicators form one unit: a thread may have several ranks.
   std::vector<Unit> units(1);
   std::vector<QueuedOperation> rest;
@@ -453,7 +451,7 @@ ncclResult_t launch(std::vector<QueuedOperation> operations) {
       if (unit.runsInCall()) {
         ofCall.push_back(std::make_unique<OfCall>(std::move(unit)));
       } else {
-        begin(std::move(unit), units.size() == 1);
+        begin(std::move(unit));
       }
     }
   } catch (const Failure& failure) {

@@ -25,6 +25,6 @@ struct QueuedOperation {
  * belongs to a non-blocking communicator.
  */
 ncclResult_t launch(std::vector<QueuedOperation> operations);
-ncclResult_t launch(QueuedOperation operation);
+ncclResult_t launch(const CommRef& comm, const StreamRef& stream, Operation&& operation);
 
 }  // namespace host

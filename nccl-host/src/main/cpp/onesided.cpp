@@ -45,6 +45,8 @@ class Registration : public Task {
     exchange_->start();
   }
 
+  bool wantsFrame(Peer& peer) override { return exchange_->wantsFrame(peer); }
+  void framed(Peer& peer) override { exchange_->framed(peer); }
   Space want(Peer& peer) override { return exchange_->want(peer); }
   void received(Peer& peer, size_t bytes) override { exchange_->received(peer, bytes); }
 
@@ -113,6 +115,8 @@ class OneSided : public Task {
 
   Space want(Peer&) override { return {}; }
   void received(Peer&, size_t) override {}
+  bool wantsFrame(Peer&) override { return false; }
+  void framed(Peer&) override {}
 
   bool advanceOwn() override {
     bool moved = false;

@@ -1,11 +1,14 @@
 // pointtopoint.cpp: the Send and Recv calls of one group.
 //
 // Both ranks first announce their calls; the k-th Send to a rank matches the k-th Recv there. When both calls are known
-// and agree, elements flow directly into the receiver's buffer. The elements of a short Send are eager: they follow its
-// announcement. Either Send ends only after the Recv was called: programs that rely on buffering inside NCCL hang here, as
+// and agree, elements flow directly into the receiver's buffer. The elements of a short Send are eager: they come
+// with its announcement. Either Send ends only after the Recv was called: programs that rely on buffering inside NCCL hang here, as
 // they may on GPUs.
 
 #include <string.h>
+
+#include <algorithm>
+#include <utility>
 
 #include "task.h"
 
@@ -13,7 +16,7 @@ namespace host {
 namespace {
 
 /** Limit for the bytes of an eager Send. Equal at all ranks. */
-constexpr size_t kEager = 512;
+constexpr size_t kEager = 4 << 10;
 
 class PointToPoint : public Task {
  public:
@@ -21,30 +24,74 @@ class PointToPoint : public Task {
       : Task(comm), operations_(std::move(operations)), lanes_(comm.peers.size()) {}
 
   void start() override {
-    for (Operation& operation : operations_) {
+    // Backwards, so that each call is put before the later ones.
+    for (size_t i = operations_.size(); i-- > 0;) {
+      Operation& operation = operations_[i];
       Lane& lane = lanes_[static_cast<size_t>(operation.root)];
-      (operation.call == Call::Send ? lane.sends : lane.recvs).push_back(&operation);
+      Operation*& first = operation.call == Call::Send ? lane.send : lane.recv;
+      operation.next = std::exchange(first, &operation);
     }
     copyOwn();
-    for (Operation& operation : operations_) {
-      if (operation.root == comm_.rank) continue;
-      Frame frame = operation.frame();
-      frame.kind = FrameKind::Post;
-      if (operation.call == Call::Send) frame.bytes = eagerBytes(operation);
-      peer(operation.root).post(frame, operation.send, frame.bytes);
-    }
-    // Announcements that arrived during earlier waits.
     for (Peer& peer : comm_.peers) {
-      if (peer.rank != comm_.rank) matchAnnounced(peer);
+      Lane& lane = laneOf(peer);
+      const Operation* recv = lane.recv;
+      for (const Operation* send = lane.send; send != nullptr; send = send->next) {
+        Frame frame = post(*send);
+        if (recv != nullptr && recv->count == send->count && recv->type == send->type) {
+          frame.op = kAlsoReceives;
+          recv = recv->next;
+        }
+        bool follow = isEager(*send) && !frame.take(send->send, send->bytes());
+        peer.post(frame, send->send, follow ? send->bytes() : 0);
+      }
+      for (; recv != nullptr; recv = recv->next) peer.post(post(*recv), nullptr, 0);
+      // Announcements that arrived during earlier waits.
+      if (unfinished(peer)) match(peer);
+    }
+  }
+
+  bool wantsFrame(Peer& peer) override {
+    return laneOf(peer).incoming.size == 0 && arriving(peer) == nullptr && unfinished(peer);
+  }
+
+  void framed(Peer& peer) override {
+    Lane& lane = laneOf(peer);
+    const Frame& frame = peer.frame;
+    switch (frame.kind) {
+      case FrameKind::Collective: failMismatch(peer, frame, firstUnfinished(peer).frame());
+      case FrameKind::Post: {
+        bool sends = frame.call == Call::Send;
+        bool receives = frame.call == Call::Recv || (sends && frame.op == kAlsoReceives);
+        size_t eager = sends ? eagerBytes(frame) : 0;
+        bool fits = eager <= sizeof frame.words;
+        if ((!sends && !receives) || frame.root != comm_.rank || frame.inlined != (fits ? eager : 0)) {
+          failUnintelligible(peer);
+        }
+        if (receives) peer.remoteRecvs.push_back(frame);
+        if (sends) peer.remoteSends.push_back({frame, {}, fits ? 0 : eager});
+        match(peer);
+        break;
+      }
+      case FrameKind::Data:
+        if (lane.large == nullptr) {
+          fail(ncclInternalError, "rank %d sent elements that rank %d does not expect", peer.rank, comm_.rank);
+        }
+        if (frame.count != lane.large->count) failUnintelligible(peer);
+        lane.last = lane.large;
+        lane.incoming = {lane.large->recv, lane.large->bytes()};
+        lane.large = nextLarge(lane, lane.large->next);
+        break;
+      default: failUnintelligible(peer);
     }
   }
 
   Space want(Peer& peer) override {
     Lane& lane = laneOf(peer);
     if (lane.incoming.size > 0) return lane.incoming;
-    if (!unfinished(peer)) return {};
-    if (RemoteSend* send = arriving(peer)) return {&send->elements[send->arrived], send->elements.size() - send->arrived};
-    return {reinterpret_cast<char*>(&peer.frame) + peer.frameBytes, sizeof peer.frame - peer.frameBytes};
+    RemoteSend* send = unfinished(peer) ? arriving(peer) : nullptr;
+    if (send == nullptr) return {};
+    send->elements.resize(eagerBytes(send->frame));
+    return {&send->elements[send->elements.size() - send->missing], send->missing};
   }
 
   void received(Peer& peer, size_t bytes) override {
@@ -52,51 +99,13 @@ class PointToPoint : public Task {
     if (lane.incoming.size > 0) {
       lane.incoming.data += bytes;
       lane.incoming.size -= bytes;
-      if (lane.incoming.size == 0) {
-        lane.received++;
-        skipEager(lane);
-      }
-      return;
+    } else {
+      arriving(peer)->missing -= bytes;
     }
-    if (RemoteSend* send = arriving(peer)) {
-      send->arrived += bytes;
-      if (arriving(peer) == nullptr) matchAnnounced(peer);
-      return;
-    }
-    peer.frameBytes += bytes;
-    if (peer.frameBytes < sizeof peer.frame) return;
-    peer.frameBytes = 0;
-    const Frame& frame = peer.frame;
-    if (frame.magic != kWireMagic) failUnintelligible(peer);
-    switch (frame.kind) {
-      case FrameKind::Collective: failMismatch(peer, frame, firstUnfinished(peer).frame());
-      case FrameKind::Post:
-        if (!isPointToPoint(frame.call) || frame.root != comm_.rank) failUnintelligible(peer);
-        if (frame.bytes > (frame.call == Call::Send ? kEager : 0)) failUnintelligible(peer);
-        if (frame.call == Call::Send) {
-          peer.remoteSends.push_back({frame, std::string(frame.bytes, '\0'), 0});
-        } else {
-          peer.remoteRecvs.push_back(frame);
-        }
-        matchAnnounced(peer);
-        break;
-      case FrameKind::Data:
-        skipEager(lane);
-        if (lane.received >= lane.recvsMatched || frame.bytes != lane.recvs[lane.received]->bytes()) {
-          fail(ncclInternalError, "rank %d sent elements that rank %d does not expect", peer.rank, comm_.rank);
-        }
-        lane.incoming = {lane.recvs[lane.received]->recv, lane.recvs[lane.received]->bytes()};
-        break;
-      default: failUnintelligible(peer);
-    }
+    match(peer);
   }
 
-  bool complete() const override {
-    for (const Lane& lane : lanes_) {
-      if (lane.sendsMatched < lane.sends.size() || lane.received < lane.recvs.size()) return false;
-    }
-    return true;
-  }
+  bool complete() const override { return std::none_of(lanes_.begin(), lanes_.end(), isOpen); }
 
   std::string name() const override {
     bool sends = false, recvs = false;
@@ -105,10 +114,8 @@ class PointToPoint : public Task {
   }
 
   std::string description() const override {
-    for (size_t rank = 0; rank < lanes_.size(); rank++) {
-      const Lane& lane = lanes_[rank];
-      if (lane.received < lane.recvs.size()) return describe(lane.recvs[lane.received]->frame());
-      if (lane.sendsMatched < lane.sends.size()) return describe(lane.sends[lane.sendsMatched]->frame());
+    for (const Lane& lane : lanes_) {
+      if (isOpen(lane)) return describe(first(lane).frame());
     }
     return describe(operations_.front().frame());
   }
@@ -116,83 +123,100 @@ class PointToPoint : public Task {
  private:
   /** The traffic with one rank in both directions, each in the order of the calls. */
   struct Lane {
-    std::vector<const Operation*> sends, recvs;
-    size_t sendsMatched = 0;
-    size_t recvsMatched = 0;
-    size_t received = 0;
+    // The first calls of this rank that are not matched.
+    Operation* send = nullptr;
+    Operation* recv = nullptr;
+    Operation* large = nullptr;  // the first matched Recv whose Data frame is to come
+    Operation* last = nullptr;   // the last Recv whose elements arrive
     Space incoming;
   };
 
   Lane& laneOf(const Peer& peer) { return lanes_[static_cast<size_t>(peer.rank)]; }
-  Peer& peer(int rank) { return comm_.peers[static_cast<size_t>(rank)]; }
 
-  bool unfinished(const Peer& peer) {
-    const Lane& lane = laneOf(peer);
-    return lane.sendsMatched < lane.sends.size() || lane.received < lane.recvs.size();
+  static bool isOpen(const Lane& lane) {
+    return lane.send != nullptr || lane.recv != nullptr || lane.large != nullptr || lane.incoming.size > 0;
   }
+  bool unfinished(const Peer& peer) { return isOpen(laneOf(peer)); }
 
-  const Operation& firstUnfinished(const Peer& peer) {
-    const Lane& lane = laneOf(peer);
-    return lane.sendsMatched < lane.sends.size() ? *lane.sends[lane.sendsMatched] : *lane.recvs[lane.received];
+  static const Operation& first(const Lane& lane) {
+    if (lane.incoming.size > 0) return *lane.last;
+    return lane.large != nullptr ? *lane.large : lane.recv != nullptr ? *lane.recv : *lane.send;
   }
+  const Operation& firstUnfinished(const Peer& peer) { return first(laneOf(peer)); }
 
   static bool isEager(const Operation& message) { return message.bytes() <= kEager; }
-  static size_t eagerBytes(const Operation& message) { return isEager(message) ? message.bytes() : 0; }
 
-  /** The Send whose elements are the next bytes of the peer, or NULL. */
+  /** The bytes of a peer's Send that come with its announcement. */
+  static size_t eagerBytes(const Frame& send) {
+    if (!validType(send.type) || send.count > kEager) return 0;
+    size_t bytes = static_cast<size_t>(send.count) * typeSize(static_cast<ncclDataType_t>(send.type));
+    return bytes <= kEager ? bytes : 0;
+  }
+
+  Frame post(const Operation& operation) const {
+    Frame frame = operation.frame();
+    frame.kind = FrameKind::Post;
+    return frame;
+  }
+
+  /** The Send whose elements are the next bytes of the peer, unless they have a Recv; or NULL. */
   static RemoteSend* arriving(Peer& peer) {
-    if (peer.remoteSends.empty()) return nullptr;
-    RemoteSend& last = peer.remoteSends.back();
-    return last.arrived < last.elements.size() ? &last : nullptr;
+    return peer.remoteSends.empty() || peer.remoteSends.back().missing == 0 ? nullptr : &peer.remoteSends.back();
   }
 
-  /** Eager calls have no data frame: they are complete when matched. */
-  static void skipEager(Lane& lane) {
-    while (lane.received < lane.recvsMatched && isEager(*lane.recvs[lane.received])) lane.received++;
+  /** The first Recv from this one on that is matched and not eager, or NULL. */
+  static Operation* nextLarge(const Lane& lane, Operation* recv) {
+    while (recv != lane.recv && isEager(*recv)) recv = recv->next;
+    return recv != lane.recv ? recv : nullptr;
   }
 
-  void matchAnnounced(Peer& peer) {
+  void match(Peer& peer) {
     Lane& lane = laneOf(peer);
-    while (!peer.remoteRecvs.empty() && lane.sendsMatched < lane.sends.size()) {
-      const Operation& mine = *lane.sends[lane.sendsMatched];
+    while (!peer.remoteRecvs.empty() && lane.send != nullptr) {
+      const Operation& mine = *lane.send;
       agree(peer, peer.remoteRecvs.front(), mine);
       peer.remoteRecvs.pop_front();
-      lane.sendsMatched++;
+      lane.send = mine.next;
       if (isEager(mine)) continue;
       Frame frame = mine.frame();
       frame.kind = FrameKind::Data;
-      frame.bytes = mine.bytes();
       peer.post(frame, mine.send, mine.bytes());
     }
-    while (!peer.remoteSends.empty() && lane.recvsMatched < lane.recvs.size()) {
-      const Operation& mine = *lane.recvs[lane.recvsMatched];
+    while (!peer.remoteSends.empty() && lane.recv != nullptr && lane.incoming.size == 0) {
+      Operation& mine = *lane.recv;
       const RemoteSend& theirs = peer.remoteSends.front();
       agree(peer, theirs.frame, mine);
-      if (theirs.elements.size() != eagerBytes(mine)) failUnintelligible(peer);
-      if (theirs.arrived < theirs.elements.size()) break;
-      if (theirs.arrived > 0) memcpy(mine.recv, theirs.elements.data(), theirs.arrived);
+      // The beginning of the elements is in their string already.
+      if (theirs.missing > 0 && !theirs.elements.empty()) break;
+      lane.recv = mine.next;
+      if (!isEager(mine)) {
+        if (lane.large == nullptr) lane.large = &mine;
+      } else if (theirs.missing > 0) {
+        lane.incoming = {mine.recv, theirs.missing};
+        lane.last = &mine;
+      } else if (mine.count > 0) {
+        memcpy(mine.recv, theirs.elements.empty() ? reinterpret_cast<const char*>(theirs.frame.words) : theirs.elements.data(), mine.bytes());
+      }
       peer.remoteSends.pop_front();
-      lane.recvsMatched++;
     }
-    if (lane.incoming.size == 0) skipEager(lane);
   }
 
   void agree(const Peer& peer, const Frame& theirs, const Operation& mine) const {
     if (theirs.count != mine.count || theirs.type != static_cast<uint8_t>(mine.type)) {
-      failMismatch(peer, theirs, mine.frame());
+      // A Send that announced a Recv too.
+      Frame call = theirs;
+      if (mine.call == Call::Send) call.call = Call::Recv;
+      failMismatch(peer, call, mine.frame());
     }
   }
 
   /** Messages of this rank to itself; their match was checked when the group was closed. */
   void copyOwn() {
     Lane& lane = lanes_[static_cast<size_t>(comm_.rank)];
-    for (size_t i = 0; i < lane.sends.size(); i++) {
-      size_t bytes = lane.sends[i]->bytes();
-      if (bytes > 0 && lane.recvs[i]->recv != lane.sends[i]->send) {
-        memmove(lane.recvs[i]->recv, lane.sends[i]->send, bytes);
-      }
+    for (const Operation *send = lane.send, *recv = lane.recv; send != nullptr; send = send->next, recv = recv->next) {
+      if (send->count > 0 && recv->recv != send->send) memmove(recv->recv, send->send, send->bytes());
     }
-    lane.sendsMatched = lane.recvsMatched = lane.received = lane.sends.size();
+    lane.send = lane.recv = nullptr;
   }
 
   std::vector<Operation> operations_;

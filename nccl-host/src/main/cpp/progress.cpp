@@ -23,13 +23,18 @@ constexpr size_t kTurn = 1 << 20;
 
 class Runner {
  public:
-  Runner(Work work, std::unique_lock<Baton> lock) : work_(std::move(work)), lock_(std::move(lock)) {
-    // Only limits and faults need the time.
-    started_ = work_.comm->operationTimeout > 0 || !work_.faults.empty() ? now() : 0;
-    for (const Fault& fault : work_.faults) {
-      notBefore_ += fault.kind == FaultKind::Hang ? HUGE_VAL : fault.seconds;
-    }
-    notBefore_ += started_;
+  explicit Runner(Work work) : work_(std::move(work)), lock_(work_.comm->operation, std::defer_lock), task_(work_.task.get()) {}
+
+  /** Waits until no other operation communicates on the communicator. */
+  void lock() {
+    if (lock_.owns_lock()) return;
+    lock_.lock();
+    setTimes();
+  }
+  bool tryLock() {
+    if (!lock_.try_lock()) return false;
+    setTimes();
+    return true;
   }
 
   bool finished() const { return finished_; }
@@ -80,12 +85,13 @@ class Runner {
         if (failure != nullptr && !task().onlyTakes()) throw Failure(*failure);
         task().start();
       }
-      while (next_ < work_.tasks.size()) {
+      while (task_ != nullptr) {
         moved |= transfer();
         if (!task().complete() || !allSent()) return moved;
         moved = true;
         task().finish();
-        if (++next_ < work_.tasks.size()) task().start();
+        task_ = next_ < work_.tasks.size() ? work_.tasks[next_++].get() : nullptr;
+        if (task_ != nullptr) task().start();
       }
       // A later failure of a peer concerns the next work.
       release();
@@ -167,12 +173,16 @@ class Runner {
     if (work_.child != nullptr) polled.push_back({work_.child->wake.get(), POLLIN, 0});
     for (Peer& peer : comm().peers) {
       if (!peer.data.valid()) continue;
-      size_t reading = peer.dataEnded ? 0 : task().awaited(peer);
-      bool writing = !peer.out.empty();
-      if (peer.data.arm(reading, writing)) wakeTime = 0;
+      Channel::Wait wait;
+      if (!peer.dataEnded) {
+        wait.frame = wantsFrame(peer);
+        wait.bytes = task().awaited(peer);
+      }
+      if (!peer.out.empty()) (peer.out.front().data == nullptr ? wait.freeSlot : wait.room) = true;
+      if (peer.data.arm(wait)) wakeTime = 0;
       short events = 0;
-      if (reading > 0) events |= POLLIN;
-      if (writing) events |= peer.data.shared() ? POLLIN : POLLOUT;
+      if (wait.frame || wait.bytes > 0) events |= POLLIN;
+      if (wait.freeSlot || wait.room) events |= peer.data.shared() ? POLLIN : POLLOUT;
       if (events != 0) polled.push_back({peer.data.descriptor(), events, 0});
     }
     // After the doorbells are armed: later data rings one.
@@ -216,6 +226,15 @@ class Runner {
     return true;
   }
 
+  void setTimes() {
+    // Only limits and faults need the time.
+    started_ = work_.comm->operationTimeout > 0 || !work_.faults.empty() ? now() : 0;
+    for (const Fault& fault : work_.faults) {
+      notBefore_ += fault.kind == FaultKind::Hang ? HUGE_VAL : fault.seconds;
+    }
+    notBefore_ += started_;
+  }
+
   bool transfer() {
     bool moved = task().advanceOwn();
     for (Peer& peer : comm().peers) moved |= sendTo(peer);
@@ -226,9 +245,18 @@ class Runner {
   bool sendTo(Peer& peer) {
     size_t total = 0;
     while (!peer.out.empty() && total < kTurn) {
-      // A frame and the elements after it are sent in one call.
+      if (peer.data.shared() && peer.out.front().data == nullptr) {
+        if (!peer.data.sendFrame(peer.out.front().frame)) {
+          if (peer.data.ended()) endSendingTo(peer);
+          break;
+        }
+        total += sizeof(Frame);
+        peer.out.pop_front();
+        continue;
+      }
+      // Through a socket, a frame and the elements after it are sent in one call.
       iovec parts[2];
-      size_t count = std::min<size_t>(peer.out.size(), 2);
+      size_t count = std::min<size_t>(peer.out.size(), peer.data.shared() ? 1 : 2);
       for (size_t i = 0; i < count; i++) {
         Outgoing& out = peer.out[i];
         const char* data = out.data != nullptr ? out.data : reinterpret_cast<const char*>(&out.frame);
@@ -237,9 +265,7 @@ class Runner {
       }
       long sent = peer.data.send(parts, count);
       if (sent < 0) {
-        peer.out.clear();
-        peer.sendBroken = true;
-        comm().readEndReason(peer, ("during " + what()).c_str());
+        endSendingTo(peer);
         return true;
       }
       if (sent == 0) break;
@@ -255,21 +281,48 @@ class Runner {
     return total > 0;
   }
 
+  void endSendingTo(Peer& peer) {
+    peer.out.clear();
+    peer.sendBroken = true;
+    comm().readEndReason(peer, ("during " + what()).c_str());
+  }
+
+  void endReceivingFrom(Peer& peer) {
+    peer.dataEnded = true;
+    comm().readEndReason(peer, ("during " + what()).c_str());
+  }
+
+  /** The frames of earlier calls come first. */
+  bool wantsFrame(Peer& peer) { return !peer.unverified.empty() || task().wantsFrame(peer); }
+
   bool receiveFrom(Peer& peer) {
     size_t total = 0;
     while (!peer.dataEnded && total < kTurn) {
+      if (wantsFrame(peer)) {
+        int got = peer.receiveFrame();
+        if (got == 0) break;
+        if (got < 0) {
+          endReceivingFrom(peer);
+          break;
+        }
+        total += sizeof(Frame);
+        if (peer.unverified.empty()) {
+          task().framed(peer);
+        } else {
+          task().verifyLate(peer);
+        }
+        continue;
+      }
       Space space = task().want(peer);
       if (space.size == 0) {
         // The task reads in place.
         if (!peer.data.ended() || task().awaited(peer) == 0) break;
-        peer.dataEnded = true;
-        comm().readEndReason(peer, ("during " + what()).c_str());
+        endReceivingFrom(peer);
         break;
       }
       long got = peer.data.receive(space.data, space.size);
       if (got < 0) {
-        peer.dataEnded = true;
-        comm().readEndReason(peer, ("during " + what()).c_str());
+        endReceivingFrom(peer);
         break;
       }
       if (got == 0) break;
@@ -318,96 +371,50 @@ class Runner {
 
   bool childAborted() const { return work_.child != nullptr && work_.child->lifecycle.is(State::Aborted); }
   Comm& comm() const { return *work_.comm; }
-  Task& task() const { return *work_.tasks[next_]; }
-  std::string what() const { return next_ < work_.tasks.size() ? task().name() : "an operation"; }
+  Task& task() const { return *task_; }
+  std::string what() const { return task_ != nullptr ? task().name() : "an operation"; }
 
   Work work_;
   std::unique_lock<Baton> lock_;
-  double started_;
+  double started_ = 0;
   double notBefore_ = 0;
-  size_t next_ = 0;
+  Task* task_;
+  size_t next_ = 0;  // in the tasks after the first one
   size_t firstPolled_ = 0;
   bool begun_ = false;
   bool finished_ = false;
   std::unique_ptr<Failure> failure_;
 };
 
-}  // namespace
-
-struct Progress::State {
-  std::vector<Runner> runners;
-  std::unique_ptr<Failure> first;
-  std::vector<pollfd> polled;
-
-  void add(Work work) {
-    std::unique_lock<Baton> lock(work.comm->operation);
-    runners.emplace_back(std::move(work), std::move(lock));
-  }
+/** Advances runners together. */
+class Loop {
+ public:
+  Loop(Runner* runners, size_t count) : begin_(runners), end_(runners + count) {}
 
   /** Advances all work until nothing moves for a while; true if all has ended. */
   bool advance() {
-    bool crowded = std::any_of(runners.begin(), runners.end(), [](const Runner& runner) { return runner.crowded(); });
-    for (Polling polling(crowded);;) {
+    Polling polling(std::any_of(begin_, end_, [](const Runner& runner) { return runner.crowded(); }));
+    for (;;) {
       bool moved = false;
       bool running = false;
-      for (Runner& runner : runners) {
-        if (runner.finished()) continue;
-        moved |= runner.advance();
-        running |= !runner.finished();
+      for (Runner* runner = begin_; runner != end_; runner++) {
+        if (runner->finished()) continue;
+        moved |= runner->advance();
+        running |= !runner->finished();
       }
       if (!running) return true;
       if (moved) {
         polling.restart();
         continue;
       }
-      bool canPoll = std::all_of(runners.begin(), runners.end(), [](const Runner& runner) {
-        return runner.finished() || runner.canPoll();
-      });
+      bool canPoll = std::all_of(begin_, end_, [](const Runner& runner) { return runner.finished() || runner.canPoll(); });
       if (!canPoll || !polling.again()) return false;
-    }
-  }
-
-  /** Ends the work for which nothing more can arrive; true if there was some. */
-  bool endStuck() {
-    bool ended = false;
-    for (Runner& runner : runners) {
-      if (!runner.finished()) ended |= runner.failIfStuck();
-    }
-    return ended;
-  }
-
-  /** Sleeps until something may have arrived. */
-  void sleep() {
-    polled.clear();
-    double wakeTime = HUGE_VAL;
-    for (Runner& runner : runners) {
-      if (runner.finished()) continue;
-      wakeTime = std::min(wakeTime, runner.collectDescriptors(polled));
-    }
-    double left = std::max(0.0, std::min(wakeTime - now(), 1e6));
-    int wait = wakeTime == HUGE_VAL ? -1 : left > 0 ? static_cast<int>(left * 1000) + 1 : 0;
-    try {
-      pollAll(polled, wait);
-    } catch (const Failure& failure) {
-      for (Runner& runner : runners) {
-        if (!runner.finished()) runner.stop(failure);
-      }
-    }
-    for (Runner& runner : runners) {
-      if (!runner.finished()) runner.readControl(polled);
-      if (!runner.finished()) runner.disarm();
-    }
-  }
-
-  void keepFirstFailure() {
-    for (Runner& runner : runners) {
-      if (!first && runner.failure()) first = std::make_unique<Failure>(*runner.failure());
     }
   }
 
   void throwFirstFailure() {
     keepFirstFailure();
-    if (first) throw Failure(*first);
+    if (failure_) throw Failure(*failure_);
   }
 
   /** Runs all work to its end. */
@@ -419,9 +426,50 @@ struct Progress::State {
     }
     throwFirstFailure();
   }
-};
 
-namespace {
+ private:
+  /** Calls action with the runners that have not finished. */
+  template <class Action>
+  void each(Action&& action) {
+    for (Runner* runner = begin_; runner != end_; runner++) {
+      if (!runner->finished()) action(*runner);
+    }
+  }
+
+  /** Ends the work for which nothing more can arrive; true if there was some. */
+  bool endStuck() {
+    bool ended = false;
+    each([&](Runner& runner) { ended |= runner.failIfStuck(); });
+    return ended;
+  }
+
+  /** Sleeps until something may have arrived. */
+  void sleep() {
+    polled_.clear();
+    double wakeTime = HUGE_VAL;
+    each([&](Runner& runner) { wakeTime = std::min(wakeTime, runner.collectDescriptors(polled_)); });
+    double left = std::max(0.0, std::min(wakeTime - now(), 1e6));
+    int wait = wakeTime == HUGE_VAL ? -1 : left > 0 ? static_cast<int>(left * 1000) + 1 : 0;
+    try {
+      pollAll(polled_, wait);
+    } catch (const Failure& failure) {
+      each([&](Runner& runner) { runner.stop(failure); });
+    }
+    each([&](Runner& runner) { runner.readControl(polled_); });
+    each([&](Runner& runner) { runner.disarm(); });
+  }
+
+  void keepFirstFailure() {
+    for (Runner* runner = begin_; runner != end_; runner++) {
+      if (!failure_ && runner->failure()) failure_ = std::make_unique<Failure>(*runner->failure());
+    }
+  }
+
+  Runner* const begin_;
+  Runner* const end_;
+  std::unique_ptr<Failure> failure_;
+  std::vector<pollfd> polled_;
+};
 
 /** One global lock order prevents a deadlock of two threads with the same communicators. */
 void sortBySerial(std::vector<Work>& work) {
@@ -430,44 +478,46 @@ void sortBySerial(std::vector<Work>& work) {
 
 }  // namespace
 
-Progress::Progress() : state_(std::make_unique<State>()) {}
+struct Progress::State {
+  explicit State(Runner&& begun) : runner(std::move(begun)) {}
+  Runner runner;
+};
+
+Progress::Progress(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Progress::~Progress() = default;
 
-Progress::Progress(std::vector<Work> work) : Progress() {
-  sortBySerial(work);
-  state_->runners.reserve(work.size());
-  for (Work& one : work) state_->add(std::move(one));
-}
-
-std::unique_ptr<Progress> Progress::tryStart(std::vector<Work>& work) {
-  sortBySerial(work);
-  std::vector<std::unique_lock<Baton>> locks;
-  for (const Work& one : work) {
-    locks.emplace_back(one.comm->operation, std::try_to_lock);
-    if (!locks.back().owns_lock()) return nullptr;
+std::unique_ptr<Progress> Progress::runBriefly(Work work) {
+  Runner runner(std::move(work));
+  if (runner.tryLock()) {
+    Loop loop(&runner, 1);
+    if (loop.advance()) {
+      loop.throwFirstFailure();
+      return nullptr;
+    }
   }
-  std::unique_ptr<Progress> progress(new Progress);
-  progress->state_->runners.reserve(work.size());
-  for (size_t i = 0; i < work.size(); i++) {
-    progress->state_->runners.emplace_back(std::move(work[i]), std::move(locks[i]));
+  return std::unique_ptr<Progress>(new Progress(std::make_unique<State>(std::move(runner))));
+}
+
+void Progress::run() {
+  state_->runner.lock();
+  Loop(&state_->runner, 1).run();
+}
+
+void runWork(std::vector<Work> work) {
+  sortBySerial(work);
+  std::vector<Runner> runners;
+  runners.reserve(work.size());
+  for (Work& one : work) {
+    runners.emplace_back(std::move(one));
+    runners.back().lock();
   }
-  return progress;
+  Loop(runners.data(), runners.size()).run();
 }
-
-void Progress::run() { state_->run(); }
-
-bool Progress::runBriefly() {
-  if (!state_->advance()) return false;
-  state_->throwFirstFailure();
-  return true;
-}
-
-void runWork(std::vector<Work> work) { Progress(std::move(work)).run(); }
 
 void runWork(Work work) {
-  Progress::State state;
-  state.add(std::move(work));
-  state.run();
+  Runner runner(std::move(work));
+  runner.lock();
+  Loop(&runner, 1).run();
 }
 
 }  // namespace host

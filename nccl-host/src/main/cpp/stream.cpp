@@ -176,9 +176,19 @@ std::thread startThread(const char* what, Code&& code) {
   }
 }
 
-/** Makes items of the calls that have none. Needs the lock. */
-void showDirectCalls() {
-  for (DirectCall* call : scheduler().directCalls) call->show();
+/** Needs the lock. */
+void startThreadOf(const StreamRef& stream) {
+  if (stream->thread.joinable()) return;
+  stream->thread = startThread("the thread of a stream", [stream] { serve(stream); });
+  // Nobody joins the thread of a stream that was destroyed during the call.
+  if (stream->closed) stream->thread.detach();
+}
+
+/** Makes items of the calls that have none, and use the stream if there is one. Needs the lock. */
+void showDirectCalls(const Stream* stream = nullptr) {
+  for (DirectCall* call : scheduler().directCalls) {
+    if (stream == nullptr || call->uses(*stream)) call->show();
+  }
 }
 
 uint64_t epochOf(View<CommRef> comms) {
@@ -200,6 +210,7 @@ ItemRef join(Follow&& followAll) {
 }
 
 ItemRef allIn(Stream& stream) {
+  showDirectCalls(&stream);
   return join([&](const ItemRef& item) { follow(item, stream.tail); });
 }
 
@@ -276,8 +287,7 @@ void recordLaunch(cudaEvent_t handle, const std::vector<StreamRef>& streams, con
   found->second.recorded = now();
 }
 
-ItemRef enqueue(
-    View<StreamRef> streams, View<CommRef> comms, RunBy by, Body body, const Attempt& attempt) {
+ItemRef enqueue(View<StreamRef> streams, View<CommRef> comms, RunBy by, Body body) {
   auto item = std::make_shared<Item>();
   item->body = std::move(body);
   item->works = true;
@@ -288,9 +298,7 @@ ItemRef enqueue(
   for (const StreamRef& stream : streams) {
     if (stream->closed) fail(ncclInvalidArgument, "the stream was destroyed during the call");
   }
-  if (by == RunBy::Stream && !streams.front()->thread.joinable()) {
-    streams.front()->thread = startThread("the thread of a stream", [stream = streams.front()] { serve(stream); });
-  }
+  if (by == RunBy::Stream) startThreadOf(streams.front());
   if (by == RunBy::Thread) {
     startThread("a thread for a call", [item] {
       Lock own(scheduler().mutex);
@@ -306,19 +314,7 @@ ItemRef enqueue(
   if (by == RunBy::Stream) {
     item->home = streams.front();
     item->home->unfinished++;
-    if (item->open > 0) return item;
-    if (attempt) {
-      lock.unlock();
-      bool done = attempt();
-      lock.lock();
-      if (done) {
-        item->body = nullptr;
-        addFailed(*item, {comms.begin(), comms.end()});
-        finish(item);
-        return item;
-      }
-    }
-    makeReady(item);
+    if (item->open == 0) makeReady(item);
   }
   return item;
 }
@@ -342,16 +338,21 @@ void runHere(const ItemRef& item) {
 
 DirectCall::DirectCall(const CommRef& comm, const StreamRef& stream) : comm_(comm), stream_(stream) {
   Lock lock(scheduler().mutex);
-  begun_ = (!stream->tail || stream->tail->done) && (!comm->lastItem || comm->lastItem->done);
+  begun_ = !stream->closed && (!stream->tail || stream->tail->done) && (!comm->lastItem || comm->lastItem->done);
   if (begun_) scheduler().directCalls.push_back(this);
 }
 
 DirectCall::~DirectCall() {
   if (!begun_) return;
   Lock lock(scheduler().mutex);
+  remove();
+  if (item_) finish(item_);
+}
+
+/** Needs the lock. */
+void DirectCall::remove() {
   std::vector<DirectCall*>& all = scheduler().directCalls;
   all.erase(std::find(all.begin(), all.end(), this));
-  if (item_) finish(item_);
 }
 
 void DirectCall::show() {
@@ -362,6 +363,25 @@ void DirectCall::show() {
   follow(item_, stream_->tail);
   follow(item_, comm_->lastItem);
   stream_->tail = comm_->lastItem = item_;
+  if (stream_->isDefault()) return;
+  item_->home = stream_;
+  stream_->unfinished++;
+}
+
+void DirectCall::reportFailure() {
+  Lock lock(scheduler().mutex);
+  show();
+  addFailed(*item_, {comm_});
+}
+
+void DirectCall::continueInStream(Body body) {
+  Lock lock(scheduler().mutex);
+  startThreadOf(stream_);
+  show();
+  item_->body = std::move(body);
+  makeReady(item_);
+  remove();
+  begun_ = false;
 }
 
 void awaitOperations(Comm& comm) {
@@ -416,6 +436,7 @@ extern "C" ncclResult_t nccl4jHostStreamDestroy(cudaStream_t stream) {
     StreamRef known = requireStream(stream, "HostStreamDestroy");
     if (known->isDefault()) fail(ncclInvalidArgument, "HostStreamDestroy : the default stream cannot be destroyed");
     Lock lock(scheduler().mutex);
+    showDirectCalls(known.get());
     known->closed = true;
     known->wake.notify_all();
     scheduler().streams.erase(known->handle);
@@ -436,6 +457,7 @@ extern "C" ncclResult_t nccl4jHostStreamQuery(cudaStream_t stream) {
   return guarded([&]() -> ncclResult_t {
     StreamRef known = requireStream(stream, "HostStreamQuery");
     Lock lock(scheduler().mutex);
+    showDirectCalls(known.get());
     return known->tail ? stateOf(*known->tail) : ncclSuccess;
   });
 }
@@ -444,6 +466,7 @@ extern "C" ncclResult_t nccl4jHostStreamSynchronize(cudaStream_t stream) {
   return guarded([&]() -> ncclResult_t {
     StreamRef known = requireStream(stream, "HostStreamSynchronize");
     Lock lock(scheduler().mutex);
+    showDirectCalls(known.get());
     if (!known->tail) return ncclSuccess;
     ItemRef all = known->tail->done ? known->tail : allIn(*known);
     all->changed.wait(lock, [&] { return all->done; });
@@ -456,6 +479,7 @@ extern "C" ncclResult_t nccl4jHostStreamWaitEvent(cudaStream_t stream, nccl4jHos
     StreamRef known = requireStream(stream, "HostStreamWaitEvent");
     Lock lock(scheduler().mutex);
     Event& marked = requireEvent(event, "HostStreamWaitEvent", true);
+    showDirectCalls(known.get());
     known->tail = join([&](const ItemRef& item) {
       follow(item, known->tail);
       // The event keeps its item for further waits.

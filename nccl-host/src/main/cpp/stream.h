@@ -6,8 +6,8 @@
 // earlier operations of its communicators, since all ranks of a communicator must run them in one order. Every
 // predecessor of an item exists before the item, so there is no cyclic wait.
 //
-// Each created stream has a thread, which runs its items. A short item that nothing precedes is first tried in the thread
-// that enqueues it, for about 50 us after it last moved data; the stream's thread continues it. The default stream (0, and
+// Each created stream has a thread, which runs its items. A short operation that nothing precedes begins in the call, and
+// becomes an item for that thread if it moves no data for about 50 us. The default stream (0, and
 // CUDA's other handles for it) has none: operations of blocking communicators run in the call itself. Programs without
 // CUDA cannot wait for a stream, and find their results when the call returns. Every thread has its own default stream,
 // which waits for other streams only on request. (On GPUs each rank has a default stream, that of its device; ranks that
@@ -84,15 +84,8 @@ enum class RunBy {
   Caller,  // the thread that calls runHere
 };
 
-/** Runs the beginning of a body; true if that was all of it, and the body must not run. */
-using Attempt = std::function<bool()>;
-
-/**
- * Adds an item after all present items of the streams and all earlier operations of the communicators. The attempt of an
- * item for the thread of a stream runs in this call if nothing precedes the item; it may be empty.
- */
-ItemRef enqueue(
-    View<StreamRef> streams, View<CommRef> comms, RunBy by, Body body, const Attempt& attempt = nullptr);
+/** Adds an item after all present items of the streams and all earlier operations of the communicators. */
+ItemRef enqueue(View<StreamRef> streams, View<CommRef> comms, RunBy by, Body body);
 
 /**
  * Waits until an item can run, and runs it; at once if an abort, a revoke or a shrink cancels one of its communicators.
@@ -111,10 +104,16 @@ class DirectCall {
 
   /** False if an item precedes the call in its stream or its communicator: the operations must be enqueued. */
   bool begun() const { return begun_; }
+  /** Later items of the stream report the failure of the communicator. */
+  void reportFailure();
+  /** Ends the call; the thread of the created stream runs the body. Throws if there is no such thread. */
+  void continueInStream(Body body);
+  bool uses(const Stream& stream) const { return stream_.get() == &stream; }
   /** Gives the call an item. Needs the lock of stream.cpp. */
   void show();
 
  private:
+  void remove();
   const CommRef& comm_;
   const StreamRef& stream_;
   ItemRef item_;

@@ -2,6 +2,8 @@
 
 #include "task.h"
 
+#include <string.h>
+
 #include <algorithm>
 
 #include "collconfig.h"
@@ -15,16 +17,24 @@ Frame Operation::frame() const {
   frame.op = op;
   frame.root = root;
   frame.count = count;
-  frame.scalar = scalar;
   if (call == Call::AlltoAllv) {
-    std::copy_n(rows->hashes, 3, frame.extra);
+    std::copy_n(rows->hashes, 3, frame.words);
   }
   if (exchangesPairs(call)) {
-    frame.extra[0] = static_cast<uint64_t>(ownPair.first);
-    frame.extra[1] = static_cast<uint64_t>(ownPair.second);
+    frame.words[0] = static_cast<uint64_t>(ownPair.first);
+    frame.words[1] = static_cast<uint64_t>(ownPair.second);
   }
-  if (isConfigurable(call)) std::copy(config.begin(), config.end(), frame.extra);
+  if (isConfigurable(call)) std::copy(config.begin(), config.end(), frame.words);
+  if (op == kPreMulSum) frame.words[kScalar] = scalar;
   return frame;
+}
+
+bool Frame::take(const void* elements, size_t bytes) {
+  bool takes = bytes > 0 && bytes <= sizeof words;
+  if (!takes) return false;
+  memcpy(words, elements, bytes);
+  inlined = static_cast<uint8_t>(bytes);
+  return true;
 }
 
 ncclResult_t failureOfPeer(int32_t code) {
@@ -44,6 +54,29 @@ std::string describe(const Frame& frame) {
   }
   if (frame.call == Call::Recv) text += format(", from rank %d", frame.root);
   return text + ")";
+}
+
+void Task::verify(const Peer& peer, const Frame& theirs, const Frame& mine) const {
+  if (theirs.kind != FrameKind::Collective || theirs.call != mine.call || theirs.type != mine.type ||
+      theirs.op != mine.op || theirs.root != mine.root || theirs.count != mine.count) {
+    failMismatch(peer, theirs, mine);
+  }
+  if (!isConfigurable(mine.call)) return;
+  // A call with elements in its frame has no configuration.
+  ConfigWords their{}, my{};
+  if (theirs.inlined == 0) std::copy_n(theirs.words, their.size(), their.begin());
+  if (mine.inlined == 0) std::copy_n(mine.words, my.size(), my.begin());
+  if (their == my) return;
+  auto [theirField, myField] = configDifference(their, my);
+  fail(
+      ncclInvalidUsage, "rank %d called %s with %s in its configuration while rank %d called it with %s", peer.rank,
+      callName(mine.call), theirField.c_str(), comm_.rank, myField.c_str());
+}
+
+void Task::verifyLate(Peer& peer) const {
+  verify(peer, peer.frame, peer.unverified.front());
+  if (peer.frame.inlined > 0) failUnintelligible(peer);
+  peer.unverified.pop_front();
 }
 
 void Task::failMismatch(const Peer& peer, const Frame& theirs, const Frame& mine) const {

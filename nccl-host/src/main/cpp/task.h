@@ -1,6 +1,6 @@
 // task.h: the steps of one communicator inside a group, and the loop that drives them.
 //
-// A task states the next bytes that it wants from each rank, and is notified of arrivals. All tasks of a thread's group
+// A task states whether it wants a frame or bytes from each rank next, and is notified of arrivals. All tasks of a thread's group
 // advance together in one loop over non-blocking sockets, so that no order of sends and receives inside a group blocks.
 #pragma once
 
@@ -52,6 +52,8 @@ struct Operation {
   int signal = 0;
   std::shared_ptr<const SignalCounts> signals;
 
+  Operation* next = nullptr;  // Send and Recv: the next one of the same kind with the same peer
+
   std::vector<Fault> faults;  // to apply before the operation begins
 
   ConfigWords config = {};           // of a configurable call
@@ -79,10 +81,16 @@ class Task {
   explicit Task(Comm& comm) : comm_(comm) {}
   virtual ~Task() = default;
   virtual void start() = 0;
+  /** Compares the peer's frame with that of a call that this rank completed without it. */
+  void verifyLate(Peer& peer) const;
+  /** True if the next frame of this peer is wanted now; its bytes then are not. */
+  virtual bool wantsFrame(Peer& peer) = 0;
+  /** Called with the wanted frame in peer.frame. */
+  virtual void framed(Peer& peer) = 0;
   /** The bytes that are wanted from this peer now; size 0 for none. */
   virtual Space want(Peer& peer) = 0;
   virtual void received(Peer& peer, size_t bytes) = 0;
-  /** Number of bytes from this peer without which the task cannot continue; 0 if it does not wait for the peer. */
+  /** Number of bytes from this peer without which the task cannot continue; 0 if it does not wait for bytes. */
   virtual size_t awaited(Peer& peer) { return want(peer).size > 0 ? 1 : 0; }
   /** Advances the work outside the peers' data streams; true if something moved. */
   virtual bool advanceOwn() { return false; }
@@ -96,7 +104,7 @@ class Task {
   /** Called once, when the task is complete and all data has been sent. */
   virtual void finish() {}
   /** True while the task needs data from this peer. */
-  virtual bool needs(Peer& peer) { return awaited(peer) > 0; }
+  virtual bool needs(Peer& peer) { return wantsFrame(peer) || awaited(peer) > 0; }
   virtual Source waitsFor() const { return Source::DataStreams; }
   /** True if this peer is known to be in the call; a slow peer may then itself be waiting. */
   virtual bool arrived(const Peer&) const { return false; }
@@ -108,6 +116,8 @@ class Task {
   virtual std::string description() const = 0;
 
  protected:
+  /** Throws unless the frames of two ranks announce the same collective. */
+  void verify(const Peer& peer, const Frame& theirs, const Frame& mine) const;
   [[noreturn]] void failMismatch(const Peer& peer, const Frame& theirs, const Frame& mine) const;
   /** For bytes that no rank sends. */
   [[noreturn]] static void failUnintelligible(const Peer& peer);
@@ -128,35 +138,37 @@ std::unique_ptr<Task> makeOneSided(Comm& comm, std::vector<Operation> operations
 struct Work {
   std::shared_ptr<Comm> comm;
   uint64_t epoch = 0;  // of the communicator, at the call
-  std::vector<std::unique_ptr<Task>> tasks;
+  std::unique_ptr<Task> task;                // the first one
+  std::vector<std::unique_ptr<Task>> tasks;  // after it
   std::vector<Fault> faults;  // to apply before the first task begins
   const Comm* child = nullptr;  // created by this work: an abort of the child ends the work
+
+  void add(std::unique_ptr<Task> next) { (task ? tasks.emplace_back() : task) = std::move(next); }
 };
 
-/** The communication of the work of one group. One thread at a time; another one may continue it. */
+/** Work that another thread continues. */
 class Progress {
  public:
-  /** Waits until no other operation communicates on the communicators of the work. */
-  explicit Progress(std::vector<Work> work);
-  /** As above, but returns NULL instead of waiting, and then leaves the work as it is. */
-  static std::unique_ptr<Progress> tryStart(std::vector<Work>& work);
+  Progress(const Progress&) = delete;
   ~Progress();
 
   /**
-   * Runs all work to its end. A failing communicator does not stop the others; the first failure is thrown at the end.
+   * Runs the work until it would have to sleep; returns NULL if it has ended, and throws if it failed. Without the lock of
+   * the communicator, which another thread may hold, it has not begun.
    */
+  static std::unique_ptr<Progress> runBriefly(Work work);
+  /** Runs the work to its end. */
   void run();
-  /** As run, but returns false instead of sleeping until a peer continues. */
-  bool runBriefly();
 
  private:
-  friend void runWork(Work work);
   struct State;
-  Progress();
+  explicit Progress(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 
-/** Runs all work to its end. */
+/**
+ * Runs all work to its end. A failing communicator does not stop the others; the first failure is thrown at the end.
+ */
 void runWork(std::vector<Work> work);
 void runWork(Work work);
 

@@ -16,36 +16,49 @@
 namespace host {
 
 constexpr uint32_t kWireMagic = 0x34484a4e;
-constexpr uint32_t kWireVersion = 5;
+constexpr uint32_t kWireVersion = 6;
 
 enum class FrameKind : uint8_t {
   Collective,  // a rank has entered a collective; both sides compare
-  Post,        // a rank called Send or Recv for the receiver of this frame; the elements of an eager Send follow
+  Post,        // a rank called Send or Recv for the receiver of this frame; the elements of an eager Send are in it or follow
   Data,        // the elements of the next matched Send that is not eager follow
 };
 
 /** The fields of a collective's configuration that are set; 0 if none. See collconfig.cpp. */
 using ConfigWords = std::array<uint64_t, 3>;
 
-/** The signature of a call, sent before its elements. */
+/**
+ * The signature of a call, before its elements; with few elements, which are then in its words, a whole message. As large
+ * as a cache line, so that such a message moves between two processors at once.
+ */
 struct Frame {
-  uint32_t magic = kWireMagic;
+  uint32_t number = 0;  // of the frames in this direction, from kFirstFrame
   FrameKind kind = FrameKind::Collective;
   Call call = Call::AllReduce;
   uint8_t type = 0;
-  uint8_t unused = 0;
-  int32_t op = 0;    // reductions: ncclRedOp_t or kPreMulSum, else 0
+  uint8_t inlined = 0;  // number of bytes of elements in words
+  int32_t op = 0;    // reductions: ncclRedOp_t or kPreMulSum; Post of a Send: see AlsoReceives; else 0
   int32_t root = 0;  // rooted calls: the root; Send and Recv: the peer; else 0
   uint64_t count = 0;
-  uint64_t bytes = 0;   // Post and Data: number of bytes that follow
-  uint64_t scalar = 0;  // PreMulSum: this rank's scalar
-  // AlltoAllv: see AlltoAllvExtra; calls that exchange two numbers: the numbers; configurable calls: their ConfigWords.
-  uint64_t extra[5] = {};
-};
-static_assert(sizeof(Frame) == 80, "no padding in frames");
+  // Elements, or numbers by FrameWord; calls that exchange two numbers: the numbers; configurable calls: their ConfigWords.
+  uint64_t words[5] = {};
 
-/** Indexes of Frame::extra for AlltoAllv: hashes of matrices that must agree, and the two counts of this pair. */
-enum AlltoAllvExtra { kHashSendCounts, kHashRecvCounts, kHashRecvDisplacements, kSendCount, kRecvCount };
+  /** Puts elements into the words if they are few; true if it did. */
+  bool take(const void* elements, size_t bytes);
+};
+static_assert(sizeof(Frame) == 64, "no padding in frames");
+
+/** Near the end of the numbers, so that they wrap around in every longer run, and not only after 4 billion frames. */
+constexpr uint32_t kFirstFrame = 0u - 200;
+
+/** Frame::op of the Post of a Send whose rank also called Recv with the same count and type. */
+constexpr int32_t kAlsoReceives = 1;
+
+/**
+ * Indexes of Frame::words. AlltoAllv: hashes of matrices that must agree, and the two counts of this pair. PreMulSum: this
+ * rank's scalar.
+ */
+enum FrameWord { kHashSendCounts, kHashRecvCounts, kHashRecvDisplacements, kSendCount, kRecvCount, kScalar = 4 };
 
 /** Signals with equal keys are counted together: those of one rank, for one context and index. */
 struct SignalKey {

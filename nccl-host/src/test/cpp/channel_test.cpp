@@ -31,6 +31,12 @@ class ChannelTest : public testing::TestWithParam<bool> {
     return to.send(&part, 1);
   }
 
+  static Channel::Wait bytes(size_t wanted) {
+    Channel::Wait wait;
+    wait.bytes = wanted;
+    return wait;
+  }
+
   static bool readable(const Channel& channel) {
     pollfd polled{channel.descriptor(), POLLIN, 0};
     return poll(&polled, 1, 0) == 1;
@@ -77,7 +83,7 @@ TEST_P(ChannelTest, BytesBeforeTheEndArrive) {
   ASSERT_EQ(3, send(left, "abc", 3));
   left.reset();
   char text[4] = {};
-  right.arm(1, false);
+  right.arm(bytes(1));
   right.disarm();
   ASSERT_EQ(3, right.receive(text, sizeof text));
   EXPECT_STREQ("abc", text);
@@ -99,18 +105,73 @@ TEST_P(SharedChannelTest, AFullRingTakesNoMore) {
 TEST_P(SharedChannelTest, ADoorbellRingsOnlyForWhoWaits) {
   ASSERT_EQ(1, send(left, "x", 1));
   EXPECT_FALSE(readable(right));
-  EXPECT_TRUE(right.arm(1, false)) << "a byte is there already";
+  EXPECT_TRUE(right.arm(bytes(1))) << "a byte is there already";
   right.disarm();
-  EXPECT_FALSE(right.arm(2, false));
+  EXPECT_FALSE(right.arm(bytes(2)));
   ASSERT_EQ(1, send(left, "y", 1));
   EXPECT_TRUE(readable(right));
   right.disarm();
   EXPECT_FALSE(readable(right));
 
-  std::vector<char> bytes(kTestRing);
-  send(left, bytes.data(), bytes.size());
-  EXPECT_FALSE(left.arm(0, true));
+  std::vector<char> all(kTestRing);
+  send(left, all.data(), all.size());
+  Channel::Wait room;
+  room.room = true;
+  EXPECT_FALSE(left.arm(room));
   right.consume(1);
+  EXPECT_TRUE(readable(left));
+}
+
+TEST_P(SharedChannelTest, FramesArriveInOrderWhileTheirNumbersWrapAround) {
+  Frame got;
+  for (uint64_t count = 0; count < 1000;) {
+    EXPECT_FALSE(right.receiveFrame(got));
+    uint64_t first = count;
+    for (Frame frame; count - first < 1 + first % (kTestSlots / 2); count++) {
+      frame.count = count;
+      frame.words[4] = ~count;
+      ASSERT_TRUE(left.sendFrame(frame));
+    }
+    for (uint64_t next = first; next < count; next++) {
+      ASSERT_TRUE(right.receiveFrame(got));
+      ASSERT_EQ(next, got.count);
+      ASSERT_EQ(~next, got.words[4]);
+      ASSERT_EQ(kFirstFrame + static_cast<uint32_t>(next), got.number);
+    }
+  }
+}
+
+TEST_P(SharedChannelTest, AFrameNeedsAFreeSlot) {
+  // In each position of the slots, and across the end of their numbers.
+  Frame frame, got;
+  for (uint32_t round = 0; round < 300; round++) {
+    uint32_t free = 0;
+    while (left.sendFrame(frame)) free++;
+    // The reader reports a quarter of the slots at a time.
+    ASSERT_GT(free, round == 0 ? kTestSlots - 1 : 0u) << round;
+    ASSERT_LE(free, kTestSlots) << round;
+    for (uint32_t i = 0; i < 16; i++) ASSERT_TRUE(right.receiveFrame(got));
+  }
+}
+
+TEST_P(SharedChannelTest, ADoorbellRingsForAFrameAndForAFreeSlot) {
+  Channel::Wait frameWait, slotWait;
+  frameWait.frame = slotWait.freeSlot = true;
+  Frame frame;
+  EXPECT_FALSE(right.arm(frameWait));
+  EXPECT_FALSE(readable(right));
+  ASSERT_TRUE(left.sendFrame(frame));
+  EXPECT_TRUE(readable(right));
+  right.disarm();
+  EXPECT_TRUE(right.arm(frameWait)) << "a frame is there already";
+  right.disarm();
+  EXPECT_FALSE(readable(right));
+
+  EXPECT_TRUE(left.arm(slotWait)) << "a slot is free";
+  left.disarm();
+  while (left.sendFrame(frame)) continue;
+  EXPECT_FALSE(left.arm(slotWait));
+  for (uint32_t i = 0; i < kTestSlots; i++) ASSERT_TRUE(right.receiveFrame(frame));
   EXPECT_TRUE(readable(left));
 }
 
@@ -140,17 +201,31 @@ TEST_P(SharedChannelTest, ImpossiblePositionsGiveNothingOutsideTheRing) {
   }
 }
 
+TEST_P(SharedChannelTest, ImpossibleNumbersOfFramesGiveNone) {
+  Mapped mapped(memory);
+  Frame frame;
+  for (uint32_t number : {1u, 64u, kFirstFrame - 1, kFirstFrame + 1, kFirstFrame + 64, UINT32_MAX}) {
+    mapped.slot(1, 0) = number;
+    EXPECT_FALSE(left.receiveFrame(frame)) << number;
+  }
+  while (left.sendFrame(frame)) continue;
+  for (uint32_t read : {65u, 1u << 31, UINT32_MAX}) {
+    mapped.words(0).readFrames = read;
+    EXPECT_FALSE(left.sendFrame(frame)) << read;
+  }
+}
+
 TEST(ChannelMemoryTest, MemoryThatAPeerCanChangeIsRefused) {
   auto [one, other] = newStream();
   Fd unsealed(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  ASSERT_EQ(0, ftruncate(unsealed.get(), 4096 + 2 * kTestRing));
+  ASSERT_EQ(0, ftruncate(unsealed.get(), kTestHead + 2 * kTestRing));
   Channel channel;
   EXPECT_EQ(
       "3: the memory of a connection must have F_SEAL_SHRINK (2), but its seals are 0",
       failureOf([&, end = &one] { channel.open(std::move(*end), unsealed, kTestRing, true); }));
   Fd larger = Channel::newMemory(2 * kTestRing);
   EXPECT_EQ(
-      "3: the memory of a connection has 266240 bytes, expected 135168",
+      "3: the memory of a connection has 274432 bytes, expected 143360",
       failureOf([&, end = &other] { channel.open(std::move(*end), larger, kTestRing, true); }));
 }
 

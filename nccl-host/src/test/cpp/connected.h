@@ -49,17 +49,22 @@ struct Connected {
   void run(std::unique_ptr<Task> task) {
     Work work;
     work.comm = comm;
-    work.tasks.push_back(std::move(task));
+    work.add(std::move(task));
     runWork(std::move(work));
   }
 };
 
-/** The words that two ranks share, as channel.cpp lays them out: positions and flags of one ring. */
+/** The words that two ranks share, as channel.cpp lays them out: positions and flags of one direction. */
 struct RingWords {
   alignas(64) uint64_t written;
   alignas(64) uint64_t read;
+  uint32_t readFrames;
   alignas(64) uint32_t flags[3];
 };
+
+/** Bytes before the rings: the words and the slots. */
+constexpr size_t kTestHead = 3 * 4096;
+constexpr uint32_t kTestSlots = 64;
 
 /** The memory of a connection, mapped anew. */
 class Mapped {
@@ -74,8 +79,13 @@ class Mapped {
   /** 0: the ring that the side with `first` writes. */
   volatile RingWords& words(int ring) { return reinterpret_cast<volatile RingWords*>(base_)[ring]; }
 
+  /** The first word of a slot of this direction: the number of its frame. */
+  volatile uint32_t& slot(int ring, uint32_t slot) {
+    return *reinterpret_cast<volatile uint32_t*>(base_ + 4096 * (1 + ring) + sizeof(Frame) * slot);
+  }
+
  private:
-  static constexpr size_t kBytes = 4096 + 2 * kTestRing;
+  static constexpr size_t kBytes = kTestHead + 2 * kTestRing;
   char* base_;
 };
 

@@ -145,11 +145,28 @@ class Subject {
   ncclWindow_t window_ = nullptr;
 };
 
-/** What a rank 1 sent to rank 0 in an operation. */
+/** What a rank 1 sent to rank 0 in an operation, through sockets or through shared memory. */
 struct Recording {
-  std::string data;
+  std::string data;  // in shared memory: the elements
   std::string control;
+  std::string frames;  // in shared memory
 };
+
+/** Passes on what has arrived in shared memory, and keeps it. */
+void relay(Channel& from, Channel& to, Recording* record) {
+  for (Frame frame; from.receiveFrame(frame);) {
+    if (record != nullptr) record->frames += bytesOf(frame);
+    while (!to.sendFrame(frame)) std::this_thread::yield();
+  }
+  char buffer[4096];
+  for (long got; (got = from.receive(buffer, sizeof buffer)) > 0;) {
+    if (record != nullptr) record->data.append(buffer, static_cast<size_t>(got));
+    for (size_t sent = 0; sent < static_cast<size_t>(got);) {
+      iovec part{buffer + sent, static_cast<size_t>(got) - sent};
+      sent += static_cast<size_t>(to.send(&part, 1));
+    }
+  }
+}
 
 /** Passes on what has arrived, and keeps it. False at the end of the stream. */
 bool relay(const Fd& from, const Fd& to, std::string* record) {
@@ -169,15 +186,25 @@ bool relay(const Fd& from, const Fd& to, std::string* record) {
   return true;
 }
 
-Recording recorded(size_t kind) {
-  Connected zero(2, false), one(2, false, {}, 1);
+Recording recorded(size_t kind, bool shared) {
+  Connected zero(2, shared), one(2, shared, {}, 1);
   Recording recording;
   std::atomic<bool> done{false};
+  Channel ofZero, ofOne;
+  if (shared) {
+    ofZero.open(std::move(zero.ends[1].data), zero.ends[1].memory, kTestRing, false);
+    ofOne.open(std::move(one.ends[0].data), one.ends[0].memory, kTestRing, false);
+  }
   std::thread relays([&] {
     while (!done) {
-      relay(zero.ends[1].data, one.ends[0].data, nullptr);
+      if (shared) {
+        relay(ofZero, ofOne, nullptr);
+        relay(ofOne, ofZero, &recording);
+      } else {
+        relay(zero.ends[1].data, one.ends[0].data, nullptr);
+        relay(one.ends[0].data, zero.ends[1].data, &recording.data);
+      }
       relay(zero.ends[1].control, one.ends[0].control, nullptr);
-      relay(one.ends[0].data, zero.ends[1].data, &recording.data);
       relay(one.ends[0].control, zero.ends[1].control, &recording.control);
     }
   });
@@ -201,7 +228,9 @@ std::string control(ControlKind kind, const std::string& text) {
 class Fuzzer {
  public:
   explicit Fuzzer(unsigned seed) : mutate_(seed) {
-    for (size_t kind = 0; kind < Subject::kKinds; kind++) recordings_.push_back(recorded(kind));
+    for (size_t kind = 0; kind < Subject::kKinds; kind++) {
+      for (bool shared : {false, true}) recordings_[shared].push_back(recorded(kind, shared));
+    }
     RegroupNote note;
     note.attempt = 1;
     note.members = 77;
@@ -231,10 +260,16 @@ class Fuzzer {
     bool shared = mutate_.draw(3) > 0;
     Connected rank(2, shared);
     PeerEnd& end = rank.ends[1];
-    std::string data = mutate_.changed(recordings_[kind].data);
+    const Recording& recording = recordings_[shared][kind];
+    std::string data = mutate_.changed(recording.data);
+    std::string frames = mutate_.changed(recording.frames);
     // A stream of another operation begins in the middle of this one.
-    if (mutate_.draw(8) == 0) data += mutate_.changed(recordings_[mutate_.draw(Subject::kKinds)].data);
-    std::string controls = mutate_.draw(3) == 0 ? mutate_.changed(recordings_[kind].control) : recordings_[kind].control;
+    if (mutate_.draw(8) == 0) {
+      const Recording& other = recordings_[shared][mutate_.draw(Subject::kKinds)];
+      data += mutate_.changed(other.data);
+      frames += mutate_.changed(other.frames);
+    }
+    std::string controls = mutate_.draw(3) == 0 ? mutate_.changed(recording.control) : recording.control;
     if (mutate_.draw(8) == 0) controls += mutate_.changed(controls_[mutate_.draw(controls_.size())]);
     Subject subject(*rank.comm, kind);
     int messages = 2;
@@ -244,6 +279,11 @@ class Fuzzer {
       Channel theirs;
       auto [socket, doorbell] = newStream();
       theirs.open(std::move(socket), end.memory, kTestRing, false);
+      for (size_t at = 0; at < frames.size(); at += sizeof(Frame)) {
+        Frame frame;
+        memcpy(static_cast<void*>(&frame), &frames[at], std::min(sizeof frame, frames.size() - at));
+        theirs.sendFrame(frame);
+      }
       iovec part{data.data(), data.size()};
       theirs.send(&part, 1);
       theirs.announceMessage();
@@ -251,9 +291,15 @@ class Fuzzer {
         auto mapped = std::make_shared<Mapped>(end.memory);
         auto change = [mapped](Mutator& by) {
           volatile RingWords& words = mapped->words(static_cast<int>(by.draw(2)));
-          switch (by.draw(3)) {
+          switch (by.draw(5)) {
             case 0: words.written = words.written + by.number(); break;
             case 1: words.read = by.number(); break;
+            case 2: words.readFrames = static_cast<uint32_t>(by.number()); break;
+            case 3: {
+              uint32_t slot = static_cast<uint32_t>(by.draw(kTestSlots));
+              mapped->slot(static_cast<int>(by.draw(2)), slot) = by.draw(2) == 0 ? kFirstFrame + slot : static_cast<uint32_t>(by.number());
+              break;
+            }
             default: words.flags[by.draw(3)] = static_cast<uint32_t>(by.number());
           }
         };
@@ -419,7 +465,7 @@ class Fuzzer {
   }
 
   Mutator mutate_;
-  std::vector<Recording> recordings_;
+  std::vector<Recording> recordings_[2];  // without and with shared memory
   std::vector<std::string> controls_;
 
   /** As in bootstrap.cpp. */

@@ -90,9 +90,9 @@ class HostEngineFaultTest {
     @Test
     void aCallThatHangsEndsAtTheDeadline() {
         List<String> lines =
-                linesOfRanks(faulty("hang,rank=1,op=2").environment("NCCL4J_HOST_OP_TIMEOUT", "1"), "calls");
+                linesOfRanks(faulty("hang,rank=1,op=3").environment("NCCL4J_HOST_OP_TIMEOUT", "1"), "calls");
         for (String line : lines) {
-            assertOther(line, 1, nccl.ncclTimeout, "rank 1", "Broadcast");
+            assertOther(line, 2, nccl.ncclTimeout, "rank 1", "AllReduce");
         }
     }
 
