@@ -34,7 +34,7 @@ class Channel {
   int descriptor() const { return socket_.get(); }
   bool shared() const { return rings_ != nullptr; }
 
-  /** What a side waits for. */
+  /** The event that a side waits for. */
   struct Wait {
     bool frame = false;       // to arrive
     size_t bytes = 0;         // to arrive

@@ -53,7 +53,7 @@ final class MemberAgreement {
         }
     }
 
-    /** What a process can do with its communicator, and the means of a round; each includes those before it. */
+    /** The ways to change a communicator that a process, or a round, can use; each includes those before it. */
     enum Means {
         CREATE,
         SHRINK,
@@ -130,7 +130,7 @@ final class MemberAgreement {
     /**
      * Agrees with the other members. The first process that sees all of them, or whose wait times out, decides for all.
      *
-     * @param able what this process can do with its communicator
+     * @param able the way in which this process can change its communicator
      * @param admit true if this process, should it decide, admits those that wait
      */
     Decision agree(int round, List<Member> members, Means able, boolean admit, Duration patience, long limit) {

@@ -45,7 +45,7 @@ import java.util.stream.IntStream;
  * TcpStore#attempt}); its {@link #begin} waits until the members admit it, at their next call of {@link #admit} or {@link
  * #recover}. All members see the same processes in the same round. The communicator grows if the library supports it (NCCL 2.29.2
  * and newer) and no rank is lost at the same time; otherwise the members create a new one. Ranks that were admitted follow
- * the others: {@link #members}. If one of them is lost before its communicator exists, the others go on without it.
+ * the others: {@link #members}. If one of them is lost before its communicator exists, the others continue without it.
  *
  * <p><b>State.</b> Buffers of failed operations have undefined contents, and some ranks may have
  * completed an operation that failed at others. Therefore all ranks continue with the state of one of them, by {@link
@@ -79,7 +79,7 @@ public final class Recovery implements AutoCloseable {
     private Communicator communicator;
 
     private int round;
-    /** How often the members have asked in this round whether a process waits. */
+    /** The number of times that the members have asked in this round for waiting processes. */
     private int boundary;
     /** True if the members have changed since {@link #admit} has said so. */
     private boolean changed;
@@ -178,7 +178,7 @@ public final class Recovery implements AutoCloseable {
      *
      * @param patience as for {@link #recover}
      * @return true if the ranks of the communicator have changed since this method returned true the last time, here or in {@link
-     *     #recover}; the same at all ranks, and true at a process that was admitted: the ranks must agree on their state
+     *     #recover}; the same on all ranks, and true at a process that was admitted: the ranks must agree on their state
      * @throws NcclRemoteException if a rank was lost; call {@link #recover}
      * @throws NcclTimeoutException if a rank did not call this method by the communicator's deadline; call {@link #recover}
      * @throws RendezvousException as {@link #recover}
@@ -222,9 +222,9 @@ public final class Recovery implements AutoCloseable {
      *
      * @param step the number of steps that the state of this rank has completed; ignored at a rank without a state
      * @param stream the stream of the operations
-     * @param state the buffers; their number, lengths and types must be the same at all ranks
+     * @param state the buffers; their number, lengths and types must be the same on all ranks
      * @return the number of steps that the source has completed
-     * @throws IllegalArgumentException at all ranks, before any operation, if the buffers differ; the message names both ranks
+     * @throws IllegalArgumentException on all ranks, before any operation, if the buffers differ; the message names both ranks
      * @throws NcclRemoteException if a rank was lost; call {@link #recover}
      * @throws NcclTimeoutException if a rank did not call this method, or the broadcast was not done, by the deadline; call
      *     {@link #recover}
@@ -287,9 +287,8 @@ public final class Recovery implements AutoCloseable {
             boundary = 0;
             Decision decision = agreement.agree(round, members, able, attempt == 1, patience, limit);
             if (!decision.members().contains(agreement.self())) {
-                throw new RendezvousException(
-                        "rank " + store.rank() + " was taken for lost by the others, which are ranks "
-                                + decision.members() + " now: it has not come within their patience");
+                throw new RendezvousException("rank " + store.rank() + " was declared lost by the others, ranks "
+                        + decision.members() + ": it did not arrive within their patience");
             }
             List<Member> before = members;
             members = decision.members();

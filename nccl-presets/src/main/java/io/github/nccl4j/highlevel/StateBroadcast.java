@@ -23,7 +23,7 @@ final class StateBroadcast {
     /** The state of the source. */
     record Source(int rank, long step) {}
 
-    /** What a rank has. The buffers are described in words. */
+    /** The state of a rank. The buffers are described in words. */
     private record Offer(boolean hasState, long step, List<String> buffers) {
         byte[] bytes() {
             Wire.Frame frame =

@@ -44,7 +44,7 @@ import org.bytedeco.pytorch.global.torch.ScalarType;
  *
  * <p><b>Gradients.</b> The parameters are spread over buckets, the last parameters first, as a backward pass finds their
  * gradients. When autograd has the gradients of a bucket, its average begins, in a stream of the communicator, while the pass
- * goes on. {@link #synchronize()} waits for all. Then each gradient is a view of its bucket, which the next backward pass
+ * continues. {@link #synchronize()} waits for all. Then each gradient is a view of its bucket, which the next backward pass
  * overwrites: set gradients to none before it, as {@code zero_grad()} does, or they are copied.
  *
  * <p><b>Unused parameters.</b> A parameter that takes no part in a rank's pass counts as zero there. One that takes part
@@ -174,7 +174,7 @@ public final class DistributedDataParallel implements AutoCloseable {
          * Compares the models of all ranks, copies rank 0's parameters and buffers to the others, and begins to listen to
          * autograd. Collective.
          *
-         * @return what trains the module, to be closed by the caller
+         * @return the trainer of the module, to be closed by the caller
          * @throws IllegalArgumentException at every rank, if names, shapes or types of parameters or buffers differ between
          *     ranks, or if a setting does; at this rank, if the module has no parameter with a gradient, or one of a type that
          *     NCCL does not have, or if it is not on the communicator's device
@@ -436,7 +436,7 @@ public final class DistributedDataParallel implements AutoCloseable {
     }
 
     /**
-     * Goes on with another communicator, for example after {@link Recovery#recover}: compares the models again, copies rank
+     * Continues with another communicator, for example after {@link Recovery#recover}: compares the models again, copies rank
      * 0's parameters and buffers to the others, since some may have done a step that others have not, and drops all
      * gradients. Collective among the ranks of the new communicator. The states of optimizers stay as they are at each rank.
      *

@@ -41,7 +41,7 @@ final class ModelDescription {
             String[] other = lines(all, rank * longest, lengths[rank]);
             int line = Arrays.mismatch(first, other);
             if (line >= 0) {
-                throw new IllegalArgumentException("models must be alike at all ranks: rank 0 has "
+                throw new IllegalArgumentException("models must be alike on all ranks: rank 0 has "
                         + (line < first.length ? first[line] : NOTHING) + ", rank " + rank + " has "
                         + (line < other.length ? other[line] : NOTHING));
             }

@@ -24,7 +24,7 @@ final class ModelParameter implements AutoCloseable {
         this.tensor = tensor;
     }
 
-    /** What is called with a gradient before autograd adds it to the parameter's own. */
+    /** The callback that gets a gradient before autograd adds it to the parameter's own. */
     interface Listener {
         void gradient(ModelParameter parameter, TensorBase gradient);
     }

@@ -254,7 +254,7 @@ public final class TensorCollectives {
      * Gathers the tensors of all ranks at one rank, in the order of the ranks.
      *
      * @param send this rank's tensor
-     * @param recv at the root, as many elements as all ranks send; elsewhere any tensor of the type, which is not written
+     * @param recv on the root, as many elements as all ranks send; elsewhere any tensor of the type, which is not written
      * @param root the rank that receives
      * @throws IllegalArgumentException if a tensor is unsuitable, or if the numbers or types of elements do not match
      */
@@ -285,7 +285,7 @@ public final class TensorCollectives {
     /**
      * Sends each rank its part of one rank's tensor.
      *
-     * @param send at the root, one part for each rank; elsewhere any tensor of the type, which is not read
+     * @param send on the root, one part for each rank; elsewhere any tensor of the type, which is not read
      * @param recv this rank's part
      * @param root the rank that sends
      * @throws IllegalArgumentException if a tensor is unsuitable, or if the numbers or types of elements do not match

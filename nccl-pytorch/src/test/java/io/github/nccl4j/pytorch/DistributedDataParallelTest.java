@@ -289,7 +289,7 @@ class DistributedDataParallelTest {
             Module module = new Module("model");
             module.register_module("layer", new LinearImpl(4, rank == 2 ? 3 : 2));
             assertEquals(
-                    "models must be alike at all ranks: rank 0 has parameter layer.weight: Float [2, 4], rank 2 has"
+                    "models must be alike on all ranks: rank 0 has parameter layer.weight: Float [2, 4], rank 2 has"
                             + " parameter layer.weight: Float [3, 4]",
                     assertThrows(IllegalArgumentException.class, () -> DistributedDataParallel.builder(
                                             module, communicator)
@@ -297,7 +297,7 @@ class DistributedDataParallelTest {
                             .getMessage());
             Pair pair = new Pair(1);
             assertEquals(
-                    "models must be alike at all ranks: rank 0 has setting bucketBytes: 100, rank 1 has setting"
+                    "models must be alike on all ranks: rank 0 has setting bucketBytes: 100, rank 1 has setting"
                             + " bucketBytes: 101",
                     assertThrows(IllegalArgumentException.class, () -> of(pair, communicator)
                                     .bucketBytes(rank == 1 ? 101 : 100)
@@ -308,7 +308,7 @@ class DistributedDataParallelTest {
                 more.module.register_buffer("extra", torch.zeros(new long[] {1}));
             }
             assertEquals(
-                    "models must be alike at all ranks: rank 0 has nothing, rank 1 has buffer extra: Float [1]",
+                    "models must be alike on all ranks: rank 0 has nothing, rank 1 has buffer extra: Float [1]",
                     assertThrows(IllegalArgumentException.class, () -> of(more, communicator)
                                     .create())
                             .getMessage());

@@ -33,7 +33,7 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
     /** Negative until the rank has joined. */
     private int rank = -1;
 
-    /** How many processes were this rank before. */
+    /** The number of earlier processes of this rank. */
     private int attempt;
 
     /** Null unless the client is an observer. */

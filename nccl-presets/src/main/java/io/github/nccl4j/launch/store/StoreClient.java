@@ -30,7 +30,7 @@ final class StoreClient extends Connection {
     private final Map<Integer, CompletableFuture<ByteBuffer>> pending = new ConcurrentHashMap<>();
     private final AtomicInteger lastNumber = new AtomicInteger(Wire.CLOSE_NOTICE);
     private boolean proven;
-    /** How many processes were this rank before; written before {@link #joined} completes. */
+    /** The number of earlier processes of this rank; written before {@link #joined} completes. */
     private int attempt;
 
     private volatile String endReason;
@@ -100,7 +100,7 @@ final class StoreClient extends Connection {
         return joined;
     }
 
-    /** How many processes were this rank before. */
+    /** The number of earlier processes of this rank. */
     int attempt() {
         return attempt;
     }

@@ -138,7 +138,7 @@ public final class StoreSession implements AutoCloseable {
         return client.send(operation, request);
     }
 
-    /** How many processes were this rank before. */
+    /** The number of earlier processes of this rank. */
     public int attempt() {
         return client.attempt();
     }

@@ -37,7 +37,7 @@ final class StoreState {
     private final Map<String, String> aborts = new LinkedHashMap<>();
 
     private final String[] processes;
-    /** How many processes have taken the place of each rank. */
+    /** By rank, the number of processes that have taken its place. */
     private final int[] attempts;
 
     private final BitSet gone = new BitSet();

@@ -107,9 +107,7 @@ class HostEngineFailureTest {
     void anotherRoot() throws Exception {
         assertBothSidesName(
                 whenRankOneDiffers(
-                        3,
-                        (data, self) -> broadcast(data, self, 0),
-                        (data, self) -> broadcast(data, self, 2)),
+                        3, (data, self) -> broadcast(data, self, 0), (data, self) -> broadcast(data, self, 2)),
                 "rank 1",
                 "root 0",
                 "root 2");
