@@ -576,6 +576,8 @@ public final class Communicator implements AutoCloseable {
     /**
      * Finishes all work, which makes {@link #close} short. Collective.
      *
+     * <p>From NCCL 2.31 on, waits for all ranks of the communicator in this process: threads of their own must call it.
+     *
      * <p>C function: {@code ncclCommFinalize}, since NCCL 2.14.3.
      */
     public void finish() {
@@ -622,7 +624,8 @@ public final class Communicator implements AutoCloseable {
      * could start a collective that needs a rank that is still closing, and NCCL would wait forever for the device. For
      * nonblocking communicators, the end of NCCL's wait is not known here: use them with one rank per process.
      *
-     * <p>C functions: {@code ncclCommFinalize} and {@code ncclCommDestroy}.
+     * <p>C functions: {@code ncclCommFinalize} and {@code ncclCommDestroy}; from NCCL 2.31 on, {@code ncclCommDestroy}
+     * alone if this process has several ranks of the communicator, which one thread may then close one after the other.
      *
      * @throws IllegalStateException if the communicator is pending, takes part in an open group, or is in use by
      *     another thread; it stays open then

@@ -38,6 +38,10 @@ import java.util.function.Supplier;
 final class CommunicatorCore
         implements StalledDevices.StalledWork, ProcessRanks.Member, CommunicatorInfo, AutoCloseable {
     static final Set<CommunicatorState> ENDED = EnumSet.of(CommunicatorState.ABORTED, CommunicatorState.CLOSED);
+
+    /** The first release whose ncclCommFinalize waits for all ranks of the process. */
+    private static final Version FINALIZE_WAITS = new Version(2, 31, 2);
+
     private static final Set<CommunicatorState> ENDED_BY_FAILURE =
             EnumSet.of(CommunicatorState.REVOKED, CommunicatorState.FAILED, CommunicatorState.ABORTED);
     private static final Duration ABORT_GRACE = Duration.ofSeconds(5);
@@ -626,6 +630,9 @@ final class CommunicatorCore
     void finish() {
         require("ncclCommFinalize");
         exclusively("finished", EnumSet.of(CommunicatorState.OPEN), () -> {
+            if (processRanks != null) {
+                processRanks.setFinalized();
+            }
             calls.hostCall("ncclCommFinalize", () -> nccl.ncclCommFinalize(handle), () -> {});
             return become(CommunicatorState.FINISHED);
         });
@@ -766,7 +773,7 @@ final class CommunicatorCore
                     && !hasEnded()
                     && state != CommunicatorState.FINISHED
                     && state != CommunicatorState.REVOKED
-                    && library.provides("ncclCommFinalize")) {
+                    && mayFinalize()) {
                 calls.hostCall("ncclCommFinalize", () -> nccl.ncclCommFinalize(handle), () -> {});
             }
         } catch (RuntimeException e) {
@@ -792,6 +799,14 @@ final class CommunicatorCore
             });
         }
         Suppressed.rethrow(problem);
+    }
+
+    /** Returns false if finalizing could wait for a rank that this thread closes later. */
+    private boolean mayFinalize() {
+        boolean waitsForProcess =
+                library.engine() == Engine.NCCL && library.version().isAtLeast(FINALIZE_WAITS);
+        return library.provides("ncclCommFinalize")
+                && (!waitsForProcess || processRanks == null || processRanks.isFinalizedAlone());
     }
 
     private boolean isBroken() {

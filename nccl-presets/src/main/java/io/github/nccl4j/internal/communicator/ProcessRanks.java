@@ -10,6 +10,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 
@@ -47,6 +48,8 @@ public final class ProcessRanks {
 
     private int left;
     private boolean waitWasInVain;
+    /** True if the ranks finalize before they are destroyed; empty until the first of them decides. */
+    private Optional<Boolean> finalizes = Optional.empty();
 
     private ProcessRanks(CommunicatorKey key) {
         this.key = key;
@@ -59,6 +62,27 @@ public final class ProcessRanks {
             ranks.members++;
             ranks.open.add(new WeakReference<>(member));
             return ranks;
+        }
+    }
+
+    /**
+     * Returns true if a rank finalizes before it is destroyed: where the process has no other rank. From NCCL 2.31 on,
+     * finalizing waits for all ranks of the process, so a thread that closes them one after the other must destroy them
+     * at once: the destruction of the last rank finalizes all. All ranks get the answer of the first one.
+     */
+    public boolean isFinalizedAlone() {
+        synchronized (ALL) {
+            if (finalizes.isEmpty()) {
+                finalizes = Optional.of(members == 1);
+            }
+            return finalizes.get();
+        }
+    }
+
+    /** Has the remaining ranks finalize, because a program has finalized one of them. */
+    public void setFinalized() {
+        synchronized (ALL) {
+            finalizes = Optional.of(true);
         }
     }
 

@@ -46,7 +46,11 @@ class CallOrderTest {
               return 0;
             }
             static int make(Comm** comm) { *comm = new Comm{++communicators, {false}}; return 0; }
-            API ncclGetVersion(int* version) { *version = 23007; return 0; }
+            // With the variable STUB_VERSION, is that release.
+            API ncclGetVersion(int* version) {
+              *version = getenv("STUB_VERSION") ? atoi(getenv("STUB_VERSION")) : 23007;
+              return 0;
+            }
             extern "C" const char* ncclGetErrorString(int) { return "stub"; }
             extern "C" const char* ncclGetLastError(void*) { return ""; }
             API ncclGetUniqueId(Id* id) { id->bytes[0] = 1; return 0; }
@@ -107,6 +111,32 @@ class CallOrderTest {
     }
 
     @Test
+    void ranksOfOneThreadAreFinalizedOneAfterTheOther() throws IOException {
+        assertEquals(List.of("finalize 2", "finalize 1"), calls("close-two"));
+    }
+
+    /** Finalizing would wait for the rank that the thread closes next. */
+    @Test
+    void ranksOfOneThreadAreNotFinalizedWhereThatWaitsForAll() throws IOException {
+        assertEquals(List.of(), calls("close-two", new ChildJvm().environment("STUB_VERSION", "23203")));
+    }
+
+    @Test
+    void theOnlyRankOfAProcessIsFinalized() throws IOException {
+        assertEquals(
+                List.of("deregister 2", "finalize 2", "deregister 1", "finalize 1"),
+                calls("close", new ChildJvm().environment("STUB_VERSION", "23203")));
+    }
+
+    /** The program has finalized a rank, which waits for the others. */
+    @Test
+    void ranksAreFinalizedIfOneIsFinished() throws IOException {
+        assertEquals(
+                List.of("finalize 1", "finalize 2"),
+                calls("finish-one", new ChildJvm().environment("STUB_VERSION", "23203")));
+    }
+
+    @Test
     void threadLeavesItsCallBeforeTheAbort() throws IOException {
         assertEquals(List.of("enter 1", "revoke 1", "leave 1", "abort 1"), calls("abort"));
     }
@@ -137,6 +167,19 @@ class CallOrderTest {
                 assertThrows(
                         NcclResultException.class,
                         () -> Communicator.builder().device(Device.cuda(0)).create(UniqueId.create(), 0, 1));
+                return;
+            }
+            if (args[0].equals("close-two") || args[0].equals("finish-one")) {
+                UniqueId id = UniqueId.create();
+                Communicator first =
+                        Communicator.builder().device(Device.cuda(0)).create(id, 0, 2);
+                Communicator second =
+                        Communicator.builder().device(Device.cuda(0)).create(id, 1, 2);
+                if (args[0].equals("finish-one")) {
+                    first.finish();
+                }
+                second.close();
+                first.close();
                 return;
             }
             try (DeviceBuffer<Int32> one = Device.cuda(0).allocateForWindow(ElementType.INT32, 1024);
