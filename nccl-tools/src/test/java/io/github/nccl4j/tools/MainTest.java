@@ -152,7 +152,7 @@ class MainTest {
         assertEquals(0, execute("list"));
         List<String> lines =
                 out.toString().lines().filter(line -> !line.startsWith(" ")).toList();
-        assertEquals(10, lines.size());
+        assertEquals(11, lines.size());
         for (int i = 0; i < lines.size(); i++) {
             String name = Samples.all().get(i).name();
             assertTrue(lines.get(i).startsWith(name + " "), lines.get(i));

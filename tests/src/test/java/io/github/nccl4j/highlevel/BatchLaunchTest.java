@@ -346,7 +346,8 @@ class BatchLaunchTest {
                 Communicator c = Communicator.create(id, rank, 2);
                 try (DeviceBuffer<Int32> buffer = Device.host().allocate(ElementType.INT32, 1 + rank)) {
                     NcclResultException mismatch = assertThrows(
-                            NcclResultException.class, () -> Group.run(() -> c.broadcast(buffer, 0, STREAM)));
+                            NcclResultException.class,
+                            () -> Group.run(() -> c.allReduce(buffer, ReduceOp.SUM, STREAM)));
                     assertEquals("ncclGroupEnd", mismatch.operation());
                     String text = mismatch.getMessage();
                     assertTrue(text.contains("ncclGroupEnd of 1 operations"), text);
@@ -401,8 +402,9 @@ class BatchLaunchTest {
         Threads.together(ranks, LIMIT);
     }
 
+    /** Receives from rank 1. */
     private static int broadcast(Communicator c, DeviceBuffer<Int32> buffer) {
         long address = buffer.address();
-        return nccl.ncclBroadcast(address, address, 1, DataType.INT32.code(), 0, c.nativeHandle(), 0);
+        return nccl.ncclBroadcast(address, address, 1, DataType.INT32.code(), 1, c.nativeHandle(), 0);
     }
 }

@@ -295,7 +295,8 @@ class OneSidedTest {
                 putFails(IllegalArgumentException.class, communicator, part, window, 8, 2, "peer", "2, size 2");
                 putFails(IllegalArgumentException.class, communicator, part, window, 8, -1, "peer", "-1, size 2");
                 putFails(IllegalArgumentException.class, communicator, part, window, 4, rank, "overlap");
-                putFails(IllegalArgumentException.class, child, part, window, 8, peer, "one of the communicator");
+                putFails(
+                        IllegalArgumentException.class, child, part, window, 8, peer, "window belongs to communicator");
                 fails(NullPointerException.class, () -> communicator.putSignal(part, null, 8, peer, STREAM));
                 fails(NullPointerException.class, () -> communicator.putSignal(part, window, 8, peer, null));
                 fails(NullPointerException.class, () -> communicator.signal(peer, null));
