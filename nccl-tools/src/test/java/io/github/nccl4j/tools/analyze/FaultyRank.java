@@ -125,7 +125,11 @@ public final class FaultyRank {
                 }
             }
             case "other-count" -> communicator.allReduce(ints.slice(0, isCulprit() ? 32 : 64), ReduceOp.SUM, STREAM);
-            case "other-root" -> communicator.broadcast(ints, isCulprit() ? 1 : 0, STREAM);
+            case "other-root" -> {
+                communicator.broadcast(ints, isCulprit() ? 1 : 0, STREAM);
+                // A root waits for nobody, and compares its call in the next one.
+                communicator.allReduce(ints, ReduceOp.SUM, STREAM);
+            }
             case "other-reduction" -> communicator.allReduce(ints, isCulprit() ? ReduceOp.MAX : ReduceOp.SUM, STREAM);
             case "communicator-order" -> {
                 try (Communicator other = communicator.split(0, rank)) {
