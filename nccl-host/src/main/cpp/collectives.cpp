@@ -151,6 +151,12 @@ class Collective : public Task {
   bool arrived(const Peer& peer) const override { return pairs_[static_cast<size_t>(peer.rank)].verified; }
 
   std::string name() const override { return callName(operation_.call); }
+  /** A root does not wait: it may have left since it sent its elements. */
+  bool onlyTakes() const override {
+    bool fromRoot = operation_.call == Call::Broadcast || operation_.call == Call::Scatter;
+    return fromRoot && operation_.root != comm_.rank;
+  }
+
   std::string description() const override { return describe(mine_); }
 
  private:

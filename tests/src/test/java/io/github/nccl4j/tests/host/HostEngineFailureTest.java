@@ -65,6 +65,30 @@ class HostEngineFailureTest {
         return nccl.ncclAllReduce(data, data, count, type, op, self.comm(), 0);
     }
 
+    /** The elements were sent before the root left. */
+    @Test
+    void aBroadcastOfARankThatHasLeftArrives() throws Exception {
+        CountDownLatch left = new CountDownLatch(1);
+        List<String> texts = HostEngineTest.inThreads(2, self -> {
+            try (FloatPointer data = new FloatPointer(10)) {
+                data.put(9, self.rank() + 4);
+                if (self.rank() == 0) {
+                    left.await();
+                }
+                int result = nccl.ncclBcast(data.address(), 10, nccl.ncclFloat, 1, self.comm(), 0);
+                String text = result + ", " + data.get(9);
+                String next = "";
+                if (self.rank() == 0) {
+                    next = ", then " + allReduce(data.address(), self, 10, nccl.ncclFloat, nccl.ncclSum);
+                }
+                nccl.ncclCommAbort(self.comm());
+                left.countDown();
+                return text + next;
+            }
+        });
+        assertEquals(List.of("0, 5.0, then " + nccl.ncclRemoteError, "0, 5.0"), texts);
+    }
+
     @ParameterizedTest
     @ValueSource(ints = {2, 3})
     void anotherCount(int count) throws Exception {
