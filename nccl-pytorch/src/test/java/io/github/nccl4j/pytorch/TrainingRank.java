@@ -54,7 +54,7 @@ final class TrainingRank {
             for (int step = 0; step < STEPS; step++) {
                 if (step == STEPS / 2 && own == killed) {
                     ProcessHandle self = ProcessHandle.current();
-                    new ProcessBuilder("kill", "-9", Long.toString(self.pid())).start();
+                    new ProcessBuilder("/bin/sh", "-c", "kill -9 " + self.pid()).start();
                     Thread.sleep(10_000);
                 }
                 try (PointerScope scope = new PointerScope()) {

@@ -79,7 +79,7 @@ public final class ElasticTraining {
                         if (isVictim && store.attempt() == 0 && step == interval * (size - self.rank()) + 1) {
                             // As the kernel kills a process when memory runs out.
                             String pid = "" + ProcessHandle.current().pid();
-                            new ProcessBuilder("kill", "-KILL", pid).start().waitFor();
+                            new ProcessBuilder("/bin/sh", "-c", "kill -KILL " + pid).start().waitFor();
                         }
                         train(recovery.communicator(), data, weights, stream);
                         step++;
