@@ -78,8 +78,9 @@ public final class ElasticTraining {
                     } else if (step < STEPS) {
                         if (isVictim && store.attempt() == 0 && step == interval * (size - self.rank()) + 1) {
                             // As the kernel kills a process when memory runs out.
-                            String pid = "" + ProcessHandle.current().pid();
-                            new ProcessBuilder("/bin/sh", "-c", "kill -KILL " + pid).start().waitFor();
+                            String kill =
+                                    "kill -KILL " + ProcessHandle.current().pid();
+                            new ProcessBuilder("/bin/sh", "-c", kill).start().waitFor();
                         }
                         train(recovery.communicator(), data, weights, stream);
                         step++;
