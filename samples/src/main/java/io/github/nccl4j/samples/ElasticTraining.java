@@ -78,8 +78,7 @@ public final class ElasticTraining {
                     } else if (step < STEPS) {
                         if (isVictim && store.attempt() == 0 && step == interval * (size - self.rank()) + 1) {
                             // As the kernel kills a process when memory runs out.
-                            String kill =
-                                    "kill -KILL " + ProcessHandle.current().pid();
+                            String kill = "kill -KILL $PPID";
                             new ProcessBuilder("/bin/sh", "-c", kill).start().waitFor();
                         }
                         train(recovery.communicator(), data, weights, stream);
