@@ -175,8 +175,8 @@ public final class DistributedDataParallel implements AutoCloseable {
          * autograd. Collective.
          *
          * @return the trainer of the module, to be closed by the caller
-         * @throws IllegalArgumentException at every rank, if names, shapes or types of parameters or buffers differ between
-         *     ranks, or if a setting does; at this rank, if the module has no parameter with a gradient, or one of a type that
+         * @throws IllegalArgumentException on every rank, if names, shapes or types of parameters or buffers differ between
+         *     ranks, or if a setting does; on this rank, if the module has no parameter with a gradient, or one of a type that
          *     NCCL does not have, or if it is not on the communicator's device
          * @throws NcclException if an operation fails
          */
@@ -283,7 +283,7 @@ public final class DistributedDataParallel implements AutoCloseable {
         }
     }
 
-    /** The last parameters come first. A bucket has one type; its place is that of its last parameter. */
+    /** The last parameters come first. A bucket has one type, and follows the buckets that were full before it. */
     private void makeBuckets(List<ModelParameter> trained, long bucketBytes, GradientCompression compression) {
         Map<ScalarType, List<ModelParameter>> open = new LinkedHashMap<>();
         Map<ScalarType, Long> sizes = new LinkedHashMap<>();
@@ -438,7 +438,7 @@ public final class DistributedDataParallel implements AutoCloseable {
     /**
      * Continues with another communicator, for example after {@link Recovery#recover}: compares the models again, copies rank
      * 0's parameters and buffers to the others, since some may have done a step that others have not, and drops all
-     * gradients. Collective among the ranks of the new communicator. The states of optimizers stay as they are at each rank.
+     * gradients. Collective among the ranks of the new communicator. The states of optimizers stay as they are on each rank.
      *
      * @param replacement the new communicator, of the same device
      * @throws IllegalArgumentException if it is of another device, or as {@link Builder#create()}

@@ -14,7 +14,7 @@ import org.bytedeco.pytorch.global.torch.ScalarType;
 
 /**
  * Gradients that travel together: one flat tensor, with a view for each parameter, and behind the gradients a flag for each
- * parameter, which is 1 if it took part in this rank's backward pass. The average of a flag is above 0 if it did at any rank.
+ * parameter, which is 1 if it took part in this rank's backward pass. The average of a flag is above 0 if it did on any rank.
  *
  * <p>Not thread-safe: the owner locks.
  */
@@ -42,7 +42,7 @@ final class GradientBucket implements AutoCloseable {
                 Tensor part = flat.narrow(0, offset, parameter.length());
                 // Not a view for autograd, which refuses to detach those: optimizers detach gradients.
                 TensorBase view = part.view(parameter.tensor().sizes()).variable_data();
-                parameter.place(this, i, new Tensor(view).retainReference());
+                parameter.assign(this, i, new Tensor(view).retainReference());
                 offset += parameter.length();
             }
             buffer = TensorBuffer.of(flat);

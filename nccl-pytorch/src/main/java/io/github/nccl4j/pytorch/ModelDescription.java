@@ -21,7 +21,7 @@ final class ModelDescription {
     /**
      * Compares the descriptions of all ranks. Collective.
      *
-     * @throws IllegalArgumentException at every rank, if two ranks differ
+     * @throws IllegalArgumentException on every rank, if two ranks differ
      */
     static void requireEqual(Communicator communicator, List<String> lines) {
         byte[] text = String.join("\n", lines).getBytes(StandardCharsets.UTF_8);

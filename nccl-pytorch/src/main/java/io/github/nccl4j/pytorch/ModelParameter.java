@@ -5,7 +5,7 @@ import org.bytedeco.pytorch.Tensor;
 import org.bytedeco.pytorch.TensorBase;
 import org.bytedeco.pytorch.VoidTensorHook;
 
-/** A parameter with a gradient, and its place in a bucket. Not thread-safe: the owner locks. */
+/** A parameter with a gradient, and its part of a bucket. Not thread-safe: the owner locks. */
 final class ModelParameter implements AutoCloseable {
     private final String name;
     private final Tensor tensor;
@@ -57,7 +57,7 @@ final class ModelParameter implements AutoCloseable {
         }
     }
 
-    void place(GradientBucket bucket, int index, Tensor view) {
+    void assign(GradientBucket bucket, int index, Tensor view) {
         this.bucket = bucket;
         this.index = index;
         this.view = view;

@@ -52,11 +52,15 @@ class SamplesTest {
         }
     }
 
-    private static List<String> outputOfSuccess(String arguments) throws Exception {
+    private static List<String> outputOf(String arguments, int code) throws Exception {
         Process process = start(arguments);
         List<String> output = output(process);
-        assertEquals(0, process.waitFor(), () -> String.join("\n", output));
+        assertEquals(code, process.waitFor(), () -> String.join("\n", output));
         return output;
+    }
+
+    private static List<String> outputOfSuccess(String arguments) throws Exception {
+        return outputOf(arguments, 0);
     }
 
     @ParameterizedTest
@@ -167,9 +171,7 @@ class SamplesTest {
                 "run 01 -n 2 --max-restarts 1 | --max-restarts must be 0, because 01-all-reduce does not take ranks back: 1",
             })
     void wrongRestartsAreRefused(String arguments, String message) throws Exception {
-        Process process = start(arguments + " --engine host");
-        List<String> output = output(process);
-        assertEquals(2, process.waitFor(), output::toString);
+        List<String> output = outputOf(arguments + " --engine host", 2);
         assertTrue(output.contains("nccl4j: " + message), output::toString);
     }
 
@@ -183,9 +185,7 @@ class SamplesTest {
                 "run 04 -n 3 -r 2 | 04-multi-communicator: -r must divide the number of ranks: 3 ranks, 2 rows",
             })
     void wrongValuesAreReportedByTheSample(String arguments, String message) throws Exception {
-        Process process = start(arguments + " --engine host");
-        List<String> output = output(process);
-        assertEquals(2, process.waitFor(), output::toString);
+        List<String> output = outputOf(arguments + " --engine host", 2);
         assertTrue(
                 output.stream().anyMatch(line -> line.matches("\\[\\d] " + Pattern.quote(message))), output::toString);
         assertTrue(output.stream().noneMatch(line -> line.contains("\tat ")), output::toString);

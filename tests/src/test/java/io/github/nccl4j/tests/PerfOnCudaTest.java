@@ -6,24 +6,16 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.github.nccl4j.tests.ChildJvm.Outcome;
 import io.github.nccl4j.tools.Main;
+import io.github.nccl4j.tools.support.ClassArchive;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** {@code nccl4j perf} on a CUDA device, without a GPU. */
 class PerfOnCudaTest {
-    private static final Map<String, String> ONLY_RANK = Map.of(
-            "RANK", "0",
-            "WORLD_SIZE", "1",
-            "LOCAL_RANK", "0",
-            "LOCAL_WORLD_SIZE", "1",
-            "MASTER_ADDR", "127.0.0.1",
-            "MASTER_PORT", "1");
-
     @TempDir
     Path folder;
 
@@ -31,7 +23,7 @@ class PerfOnCudaTest {
         assumeTrue(System.getProperty("nccl4j.test.cuda") != null, "needs the natives of JavaCPP Presets CUDA");
         FakeCuda cuda = FakeCuda.build(folder);
         ChildJvm jvm = cuda.jvm(new ChildJvm());
-        ONLY_RANK.forEach(jvm::environment);
+        ClassArchive.SINGLE_RANK.forEach(jvm::environment);
         List<String> arguments =
                 new ArrayList<>(List.of("perf", "all_reduce", "--engine", "nccl", "--jit-warmup", "0"));
         arguments.addAll(List.of("--library", cuda.ncclThatTakes(3 << 20).toString()));

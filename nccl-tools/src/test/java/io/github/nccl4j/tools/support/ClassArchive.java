@@ -33,8 +33,8 @@ public final class ClassArchive {
     private static final String OWN_CLASSES = "io/github/nccl4j/";
     private static final String CLASS = ".class";
 
-    /** The environment of a single rank. */
-    private static final Map<String, String> SINGLE_RANK = Map.of(
+    /** The variables of the only rank of a job. */
+    public static final Map<String, String> SINGLE_RANK = Map.of(
             "RANK", "0",
             "WORLD_SIZE", "1",
             "LOCAL_RANK", "0",

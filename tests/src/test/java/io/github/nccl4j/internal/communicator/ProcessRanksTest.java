@@ -19,6 +19,8 @@ import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Ranks of one process, of whose native communicators NCCL frees all with the last. */
 class ProcessRanksTest {
@@ -72,8 +74,10 @@ class ProcessRanksTest {
         Threads.together(ranks, LIMIT);
     }
 
-    @Test
-    void threadsThatCloseTogetherWaitForEachOther() throws Exception {
+    /** Longer than the limit of a second, too, which is for ranks that may not close at all. */
+    @ParameterizedTest
+    @ValueSource(ints = {0, 1300})
+    void threadsThatCloseTogetherWaitForEachOther(int millis) throws Exception {
         CountDownLatch firstIsFree = new CountDownLatch(1);
         inThreads(
                 (processRanks, member) -> {
@@ -82,7 +86,10 @@ class ProcessRanksTest {
                 },
                 (processRanks, member) -> {
                     firstIsFree.await();
-                    processRanks.leave(member, true, () -> events.add("second is free"));
+                    processRanks.leave(member, true, () -> {
+                        pause(Duration.ofMillis(millis));
+                        events.add("second is free");
+                    });
                 });
         assertEquals(List.of("second is free", "first goes on"), events);
     }
@@ -103,25 +110,6 @@ class ProcessRanksTest {
                     events.add("second goes on");
                 });
         assertEquals(List.of("first is free", "second goes on"), events);
-    }
-
-    /** The limit of a second is for ranks that may not close at all. */
-    @Test
-    void ranksThatAllCloseWaitLongerThanASecond() throws Exception {
-        CountDownLatch firstIsFree = new CountDownLatch(1);
-        inThreads(
-                (processRanks, member) -> {
-                    processRanks.leave(member, true, firstIsFree::countDown);
-                    events.add("first goes on");
-                },
-                (processRanks, member) -> {
-                    firstIsFree.await();
-                    processRanks.leave(member, true, () -> {
-                        pause(Duration.ofMillis(1300));
-                        events.add("second is free");
-                    });
-                });
-        assertEquals(List.of("second is free", "first goes on"), events);
     }
 
     private static void pause(Duration time) {
