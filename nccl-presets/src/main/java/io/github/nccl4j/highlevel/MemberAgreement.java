@@ -36,7 +36,7 @@ final class MemberAgreement {
         self = new Member(store.rank(), store.attempt());
     }
 
-    /** A process: its rank at the store, and how many processes were this rank before. */
+    /** A process: its rank at the store, and the number of earlier processes of this rank. */
     record Member(int rank, int attempt) {
         private static Member of(String text) {
             String[] parts = text.split("-");

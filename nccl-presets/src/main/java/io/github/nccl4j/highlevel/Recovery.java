@@ -178,7 +178,7 @@ public final class Recovery implements AutoCloseable {
      *
      * @param patience as for {@link #recover}
      * @return true if the ranks of the communicator have changed since this method returned true the last time, here or in {@link
-     *     #recover}; the same on all ranks, and true at a process that was admitted: the ranks must agree on their state
+     *     #recover}; the same on all ranks, and true in a process that was admitted: the ranks must agree on their state
      * @throws NcclRemoteException if a rank was lost; call {@link #recover}
      * @throws NcclTimeoutException if a rank did not call this method by the communicator's deadline; call {@link #recover}
      * @throws RendezvousException as {@link #recover}
@@ -220,7 +220,7 @@ public final class Recovery implements AutoCloseable {
      * <p>A rank whose step is that of the source keeps its state, which must be equal in every bit. A rank with the state of another
      * step receives the new one into copies, so that it still has a state if the source is lost meanwhile.
      *
-     * @param step the number of steps that the state of this rank has completed; ignored at a rank without a state
+     * @param step the number of steps that the state of this rank has completed; ignored on a rank without a state
      * @param stream the stream of the operations
      * @param state the buffers; their number, lengths and types must be the same on all ranks
      * @return the number of steps that the source has completed

@@ -8,7 +8,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 
-/** The state of a program that goes from one rank to all others: what each rank has of it, and the operations. */
+/** Broadcast of a program's state: the choice of the source, the comparison of the buffers, and the operations. */
 final class StateBroadcast {
     private final Communicator communicator;
     private final CudaStream stream;
@@ -54,8 +54,8 @@ final class StateBroadcast {
     /**
      * Finds the source: the first rank with a state. Collective.
      *
-     * @throws IllegalArgumentException at every rank, if the buffers of a rank differ from those of the source
-     * @throws RendezvousException at every rank, if no rank has a state
+     * @throws IllegalArgumentException on every rank, if the buffers of a rank differ from those of the source
+     * @throws RendezvousException on every rank, if no rank has a state
      */
     Source source(Rendezvous members, boolean hasState, long step) {
         List<String> own = buffers.stream()
@@ -70,8 +70,8 @@ final class StateBroadcast {
             source++;
         }
         if (source == offers.size()) {
-            throw new RendezvousException("no rank of the " + source + " that are left has the state: the last one that"
-                    + " had it was lost while it sent it; go back to a checkpoint");
+            throw new RendezvousException("none of the " + source + " remaining ranks has the state: the last rank with"
+                    + " it was lost while it sent the state; restore a checkpoint");
         }
         for (int rank = 0; rank < offers.size(); rank++) {
             requireSame(rank, offers.get(rank).buffers, source, offers.get(source).buffers);
@@ -92,13 +92,13 @@ final class StateBroadcast {
         }
     }
 
-    /** Receives the state in the buffers, or sends it, and waits for that. Collective. */
+    /** Receives the state into the buffers, or sends them, and waits for the end. Collective. */
     void inPlace(Source source) {
         buffers.forEach(buffer -> send(buffer, source.rank));
         communicator.work(stream).await();
     }
 
-    /** Receives the state in copies, and copies it to the buffers when all of it has come. Collective. */
+    /** Receives the state into copies, and copies them to the buffers when all have arrived. Collective. */
     void byCopies(Source source) {
         List<Copy<?>> copies = new ArrayList<>();
         try {

@@ -471,7 +471,7 @@ public final class TcpStore implements Rendezvous {
     }
 
     /**
-     * Returns how many processes were this rank before this one. A process that joins as a rank that is lost, or that has closed
+     * Returns the number of earlier processes of this rank. A process that joins as a rank that is lost, or that has closed
      * its store, takes its place. Calls of all ranks then fail, because they need the first process of each rank; {@code
      * Recovery} lets the other ranks admit the new one.
      *

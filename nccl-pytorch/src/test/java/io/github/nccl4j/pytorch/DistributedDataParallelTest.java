@@ -163,7 +163,7 @@ class DistributedDataParallelTest {
         Ranks.run(2, communicator -> {
             Pair pair = new Pair(1);
             try (DistributedDataParallel parallel = of(pair, communicator).create()) {
-                // At one rank only; the gradient of the other is an average all the same.
+                // At one rank only; the gradient of the other is an average nevertheless.
                 pair.backward(1, communicator.rank() == 0 ? 6 : 0);
                 parallel.synchronize();
                 assertGradient(3, pair.second);

@@ -155,10 +155,11 @@ public final class Launcher {
         Runtime.getRuntime().addShutdownHook(hook);
         try (TcpStoreServer store = TcpStoreServer.start(InetAddress.getLoopbackAddress(), 0)) {
             int port = freePort();
+            IntFunction<Map<String, String>> variables = rank -> variables(rank, port, store.address());
             for (int rank = 0; rank < ranks; rank++) {
-                start(rank, variables(rank, port, store.address()));
+                start(rank, variables.apply(rank));
             }
-            Outcome outcome = awaitAll(rank -> variables(rank, port, store.address()));
+            Outcome outcome = awaitAll(variables);
             // Ctrl-C also reaches the ranks: do not report the first of them that ends as a failure.
             boolean interrupted = stopping;
             stop();

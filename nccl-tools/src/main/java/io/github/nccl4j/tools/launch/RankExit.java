@@ -48,7 +48,7 @@ record RankExit(int rank, long pid, int code) {
         return code == SIGNAL_BASE + KILL;
     }
 
-    /** True if a signal ended the process with which users and systems ask programs to end: SIGHUP, SIGINT or SIGTERM. */
+    /** True if SIGHUP, SIGINT or SIGTERM ended the process: signals by which users and systems ask programs to end. */
     boolean isAskedToEnd() {
         return Set.of(SIGNAL_BASE + 1, SIGNAL_BASE + 2, SIGNAL_BASE + 15).contains(code);
     }
