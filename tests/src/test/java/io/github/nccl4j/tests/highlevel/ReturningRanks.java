@@ -19,6 +19,7 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
@@ -45,6 +46,8 @@ final class ReturningRanks implements AutoCloseable {
     final Map<Integer, Integer> sizes = new ConcurrentHashMap<>();
 
     private final Map<Integer, CountDownLatch> done = new ConcurrentHashMap<>();
+    /** The ranks that have done a step, by the step and the members of the communicator. */
+    private final Map<String, Set<Integer>> doneBy = new ConcurrentHashMap<>();
 
     ReturningRanks(int size) {
         this.size = size;
@@ -99,6 +102,15 @@ final class ReturningRanks implements AutoCloseable {
         }
     }
 
+    /** Counts a rank that has done a step; the last one of its communicator releases those that wait. */
+    private void done(int step, List<Integer> members, int rank) {
+        Set<Integer> ranks = doneBy.computeIfAbsent(step + " of " + members, one -> ConcurrentHashMap.newKeySet());
+        ranks.add(rank);
+        if (ranks.size() == members.size()) {
+            latch(step).countDown();
+        }
+    }
+
     private CountDownLatch latch(int step) {
         return done.computeIfAbsent(step, one -> new CountDownLatch(1));
     }
@@ -128,7 +140,7 @@ final class ReturningRanks implements AutoCloseable {
                     }
                     step(recovery.communicator(), step, state, sum, stream);
                     sizes.merge(step, recovery.communicator().size(), Math::max);
-                    latch(step).countDown();
+                    done(step, recovery.members(), store.rank());
                     step++;
                 } catch (NcclRemoteException | NcclTimeoutException lost) {
                     recovery.recover(PATIENCE);

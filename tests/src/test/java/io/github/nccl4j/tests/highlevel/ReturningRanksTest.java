@@ -222,6 +222,8 @@ class ReturningRanksTest {
                 Future<long[]> back =
                         ranks.submit(() -> ranks.run(ranks.rankAt(1, proxy.port()), steps, (recovery, store, step) -> {
                             if (step == 3) {
+                                // A rank that still waits for the end of step 2 would repeat it.
+                                ranks.awaitStep(2);
                                 // The communicator stays open: only the store can tell the other rank.
                                 proxy.cut();
                                 ranks.awaitStep(4);
