@@ -60,6 +60,10 @@ final class TaskRendezvous implements Rendezvous {
     private String[] allGather(String key, String own, Duration timeout) {
         String what = "the " + size + " tasks at '" + key + "'";
         try {
+            if (Thread.interrupted()) {
+                // Spark looks only while it waits.
+                throw new InterruptedException();
+            }
             return TaskWatch.await(task, what, timeout, () -> task.allGather(own), ignored -> {});
         } catch (RuntimeException e) {
             throw e;
