@@ -262,10 +262,7 @@ final class Failures {
             reported = true;
         }
         OperationLog.Entry last = core.operationLog().last();
-        RuntimeException failure = failed(
-                result,
-                "ncclCommGetAsyncError",
-                last.sequence() == 0 ? "the communicator, before any operation," : "the work after " + last.describe());
+        RuntimeException failure = failed(result, "ncclCommGetAsyncError", work(last));
         if (failure instanceof NcclException) {
             logUnobserved(failure);
         }
@@ -280,9 +277,7 @@ final class Failures {
             reported = true;
         }
         OperationLog.Entry last = core.operationLog().last();
-        NcclException failure = remote(
-                last.sequence() == 0 ? "ncclCommGetAsyncError" : last.function(),
-                last.sequence() == 0 ? "the communicator, before any operation," : "the work after " + last.describe());
+        NcclException failure = remote(last.sequence() == 0 ? "ncclCommGetAsyncError" : last.function(), work(last));
         markStalled();
         report(failure);
         logUnobserved(failure);
@@ -295,6 +290,11 @@ final class Failures {
         OperationLog.Entry last = core.operationLog().last();
         report(remote(last.function(), last.describe()));
         endCall(false);
+    }
+
+    /** What may have failed if NCCL reports an error of no call. */
+    private static String work(OperationLog.Entry last) {
+        return last.sequence() == 0 ? "the communicator, before any operation," : "the work up to " + last.describe();
     }
 
     /** Logs a failure that was reported and that no thread will get. */

@@ -17,6 +17,8 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -28,6 +30,9 @@ class InquiryTest {
     private static final Duration SHORT = Duration.ofSeconds(1);
     /** A timeout that is long enough for all answers, even on a busy machine. */
     private static final Duration LONG = Duration.ofSeconds(60);
+
+    /** The time for which answers are reused. */
+    private static final long FRESH_NANOS = 2_000_000_000;
 
     private final Job job = new Job();
 
@@ -99,6 +104,50 @@ class InquiryTest {
                         stores.get(0).among("some", List.of(2, 0))),
                 "topic");
         assertEquals(Map.of(0, "rank 0 of topic", 1, "rank 1 of topic"), ask(inquiries.get(1), LONG));
+    }
+
+    /** The answers of one question serve all ranks for two seconds; then the ranks are asked again. */
+    @Test
+    void answersAreReusedWhileTheyAreFresh() {
+        List<TcpStore> stores = job.openAll(2);
+        AtomicInteger questions = new AtomicInteger();
+        Inquiry asking = stores.get(0)
+                .inquiry("topic", () -> ("question " + questions.incrementAndGet()).getBytes(StandardCharsets.UTF_8))
+                .orElseThrow();
+        Inquiry other = stores.get(1).inquiry("topic", says("")).orElseThrow();
+        long asked = System.nanoTime();
+        assertEquals("question 1", ask(asking, LONG).get(0));
+        String second = ask(other, LONG).get(0);
+        // On a busy machine the two seconds may be over.
+        assertTrue(second.equals("question 1") || System.nanoTime() - asked > FRESH_NANOS, second);
+        String later = second;
+        while (later.equals("question 1")) {
+            later = ask(asking, LONG).get(0);
+        }
+        assertEquals("question 2", later);
+        assertTrue(System.nanoTime() - asked >= FRESH_NANOS);
+    }
+
+    /** More ranks than are asked at the same time. */
+    @Test
+    void answersOfManyRanksAreComplete() {
+        List<Inquiry> inquiries = open(job.openAll(130), "topic");
+        Map<Integer, String> answers = ask(inquiries.get(100), LONG);
+        assertEquals(130, answers.size());
+        answers.forEach((rank, answer) -> assertEquals("rank " + rank + " of topic", answer));
+    }
+
+    /** A rank that is lost is known at once, also by its rank in a scope. */
+    @Test
+    void lostRankIsNotWaitedFor() throws Exception {
+        List<TcpStore> stores = job.openAll(3);
+        List<Integer> some = List.of(2, 0, 1);
+        List<Inquiry> inquiries =
+                open(List.of(stores.get(2).among("some", some), stores.get(0).among("some", some)), "topic");
+        stores.get(1).close();
+        CompletableFuture<Map<Integer, String>> answers = job.start(() -> ask(inquiries.get(1), Duration.ofHours(1)));
+        assertEquals(
+                Map.of(0, "rank 0 of topic", 1, "rank 1 of topic"), answers.get(LONG.toSeconds(), TimeUnit.SECONDS));
     }
 
     @Test
