@@ -1,7 +1,7 @@
 /*
- * The call from C, linked against the benchmark's libnccl, or with REAL against another, as any program is.
- * call CALLS WARM-UPS SECONDS ITERATIONS SECONDS: prints the nanoseconds of a call, a line for each iteration; with CALLS
- * above 0, so many of them in a group.
+ * The call from C, linked against the benchmark's libnccl, or with REAL against an installed one.
+ * call CALLS WARM-UPS SECONDS ITERATIONS SECONDS: prints the nanoseconds of a call, a line for each iteration; if CALLS is
+ * above 0, the calls are in groups of this number.
  */
 #include <nccl.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ void* cudaFunction(const char* name) {
   return function;
 }
 
-/* One rank, and an element that is reduced in place. */
+/* Creates a communicator of one rank, and an element that is reduced in place. */
 void setUp() {
   check(((int (*)(void**, size_t))cudaFunction("cudaMalloc"))((void**)&sendMemory, sizeof(float)), 0);
   check(((int (*)(void*, int, size_t))cudaFunction("cudaMemset"))(sendMemory, 0, sizeof(float)), 0);
@@ -71,7 +71,7 @@ int callInGroup(long calls) {
 
 double nanosecondsOfCall(long grouped, double seconds) {
   typedef std::chrono::steady_clock Clock;
-  const long batch = grouped ? 1 + 10000 / grouped : 100000;  // so many that the clock costs nothing
+  const long batch = grouped ? 1 + 10000 / grouped : 100000;  // large, so that reading the clock costs nothing
   long calls = 0;
   double elapsed = 0;
   int results = 0;

@@ -19,7 +19,7 @@ extern "C" double Java_io_github_nccl4j_benchmarks_CoreShare_additionsInAMultipl
   double start = now();
   for (int i = 0; i < kTimes; i++) {
     a++, b++, c++, d++, e++, f++;
-    /* As far as the compiler knows this may change all of them. So it leaves each addition where it is. */
+    /* The compiler must assume that this statement changes all variables, and so keeps each addition in its place. */
     __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f));
   }
   double added = now();

@@ -1,6 +1,6 @@
 /*
- * The calls of CUDA that highlevel makes before its first operation: one device and its context. The others exist by
- * name only.
+ * The calls of CUDA that highlevel makes before its first operation: one device and its context. The other functions exist
+ * by name only.
  */
 extern "C" {
 

@@ -1,8 +1,8 @@
-/* Loops of calls from C, for Loops.java. What JNI would pass is of no use here, so that jni.h is not needed. */
+/* Loops of calls from C, for Loops.java. The functions ignore the arguments that JNI passes, so that jni.h is not needed. */
 #include <nccl.h>
 #include <stdint.h>
 
-/* Not in all releases; the caller checks first. */
+/* Some releases lack these functions; the caller checks this first. */
 #pragma weak ncclAllReduceConfig
 #pragma weak ncclAlltoAll
 #pragma weak ncclGather
@@ -17,7 +17,7 @@ int32_t repeat(int32_t calls, Call call) {
   return results;
 }
 
-/* Each in a statement of its own: the order of operands is the compiler's. */
+/* One statement for each call: the compiler chooses the order of operands of one expression. */
 int32_t exchange(const void* send, int32_t to, void* recv, int32_t from, int64_t count, ncclComm_t comm,
                  cudaStream_t stream) {
   int32_t results = ncclGroupStart();

@@ -1,4 +1,4 @@
-/* The libnccl of the benchmark: does nothing. The result is an argument, so that a caller can see that it got here. */
+/* The libnccl of the benchmark: does nothing. It returns an argument, so that a caller can check that its call got here. */
 #include <nccl.h>
 
 ncclResult_t ncclGetVersion(int* version) {

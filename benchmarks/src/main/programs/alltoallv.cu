@@ -61,7 +61,7 @@ struct Rank {
   void native() {
     size_t cells = (size_t)ranks * ranks;
     const size_t *sends = matrices, *places = matrices + cells, *receives = matrices + 2 * cells, *to = matrices + 3 * cells;
-    // VCCL writes into the receive buffers of ranks that have not come so far: all wait for each other first.
+    // VCCL writes into receive buffers before their ranks have made the call: all ranks wait for each other first.
     NCCL(ncclAllReduce(ready, ready, 1, ncclInt8, ncclMax, comm, stream));
     if (form == 10) NCCL(((Ten)function)(send, sends, places, recv, receives, to, nullptr, ncclFloat32, comm, stream));
     else NCCL(((Eleven)function)(send, sends, places, recv, receives, to, nullptr, 0, ncclFloat32, comm, stream));
@@ -78,7 +78,7 @@ struct Rank {
 
   double time(size_t count, bool inOne) {
     double seconds = 0;
-    // The first time without a clock.
+    // A first call, not timed.
     for (int turn = 0; turn < 2; turn++) {
       CUDA(cudaStreamSynchronize(stream));
       pthread_barrier_wait(&shared->barrier);
@@ -118,7 +118,7 @@ static void run(Shared* shared, int rank, size_t least, size_t most, size_t fact
   r.matrices = (size_t*)malloc(4 * sizeof(size_t) * ranks * ranks);
   r.function = dlsym(RTLD_DEFAULT, "ncclAlltoAllv");
   if (!r.function) {
-    fprintf(stderr, "the library has no ncclAlltoAllv\n");
+    fprintf(stderr, "the library lacks ncclAlltoAllv\n");
     _exit(1);
   }
   for (size_t bytes = least; bytes <= most; bytes *= factor) {

@@ -40,7 +40,7 @@ static void rank(int rank, int ranks, ncclUniqueId id) {
   CHECK(ncclCommDestroy(comm));
 }
 
-/* The id goes from the process of rank 0 to the others by a pipe each, as a launcher's store would hand it on. */
+/* Rank 0 sends the id to each other process through a pipe, in place of a launcher's store. */
 int main(int argc, char** argv) {
   int ranks = argc > 1 ? atoi(argv[1]) : 2;
   int pipes[64][2];

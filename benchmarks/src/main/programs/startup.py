@@ -46,7 +46,7 @@ def run(ranks, command):
 
 
 def run_plain(ranks, command):
-    """One process for each rank, started as a launcher without any agent would."""
+    """Starts one process for each rank, as a launcher without an agent does."""
     port = str(free_port())
     start = time.time_ns()
     processes = []
@@ -90,7 +90,7 @@ def main():
             subprocess.run(["nvcc", "-O2", "-o", program, str(HERE / "startup.cu"), "-lnccl"], check=True)
             ways["C"] = lambda: run(n, [program, str(n)])
         else:
-            print("C is left out: no nvcc")
+            print("C is omitted: nvcc is not installed")
         if has_torch():
             script = str(HERE / "startup_torch.py")
             ways["PyTorch, plain processes"] = lambda: run_plain(n, [sys.executable, script])
@@ -98,14 +98,14 @@ def main():
                 n, [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(n),
                     "--master-port", str(free_port()), script])
         else:
-            print("PyTorch is left out: it is not installed")
+            print("PyTorch is omitted: it is not installed")
 
         times = {way: [] for way in ways}
-        # One round that does not count: files come into memory, and a bundle archives its classes.
+        # A round to warm up: files are read into memory, and a bundle archives its classes.
         for round_number in range(options.rounds + 1):
             for way, measure in ways.items():
                 seconds = measure()
-                # At once, for whoever has no time to wait for the end.
+                # Printed at once, for users that interrupt the program.
                 print(f"round {round_number}: {way} {seconds:.2f}", flush=True)
                 if round_number:
                     times[way].append(seconds)

@@ -87,7 +87,7 @@ final class AddressLoops {
         };
     }
 
-    /** All-reduces, as many groups of them as the calls are whole ones. */
+    /** All-reduces in groups; a remainder of calls that fills no group is omitted. */
     static Loop inGroups(LoopArguments arguments, int size) {
         long send = arguments.send().address();
         long recv = arguments.recv().address();

@@ -26,26 +26,26 @@ import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 
 /**
- * One call of {@code ncclAllReduce} with its seven arguments, on a {@link Target}. Each method is one way; its state
- * makes a first call whose result shows that it reached the library.
+ * One call of {@code ncclAllReduce} with its seven arguments, on a {@link Target}. Each method is one way to make the
+ * call; its state makes a first call, whose result shows that the call reached the library.
  *
  * <p>For JMH, which runs one thread.
  */
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
 public class AllReduceCall {
-    /** The name of the way that others are compared with, too. */
+    /** The name of a way with which the others are also compared. */
     static final String PRESETS = "JavaCPP Presets CUDA, FloatPointer";
 
     private static final long COUNT = 1;
 
-    /** Of a pointer that is not at its beginning. */
+    /** The position of a pointer that does not begin at its element 0. */
     private static final long POSITION = 3;
 
     /** For JMH. */
     public AllReduceCall() {}
 
-    /** Addresses. */
+    /** The arguments as addresses. */
     @State(Scope.Thread)
     public static class Addresses {
         private final long send = Target.get().send.address();
@@ -63,7 +63,7 @@ public class AllReduceCall {
         }
     }
 
-    /** The same as objects. */
+    /** The arguments as objects of the bindings. */
     @State(Scope.Thread)
     public static class Pointers {
         private final FloatPointer send =
@@ -90,7 +90,7 @@ public class AllReduceCall {
         }
     }
 
-    /** The same for highlevel. */
+    /** The arguments as objects of highlevel. */
     @State(Scope.Thread)
     public static class HighlevelObjects {
         private final DeviceBuffer<Float32> send = Target.get().send;
@@ -103,7 +103,7 @@ public class AllReduceCall {
         /** For JMH. */
         public HighlevelObjects() {}
 
-        /** Makes the first call, with an operator that is an error as a result of the library that does nothing. */
+        /** Makes the first call, with an operator whose value the stub library returns as an error. */
         @Setup
         public void check() {
             int reached = 0;
@@ -116,7 +116,7 @@ public class AllReduceCall {
         }
     }
 
-    /** The same with a configuration; a library before NCCL 2.31.2 has none. */
+    /** The arguments of highlevel, with a configuration: needs NCCL 2.31.2 or newer. */
     @State(Scope.Thread)
     public static class ConfiguredObjects {
         private final DeviceBuffer<Float32> send = Target.get().send;
@@ -142,7 +142,7 @@ public class AllReduceCall {
         }
     }
 
-    /** The same for JavaCPP Presets CUDA. */
+    /** The arguments as objects of JavaCPP Presets CUDA. */
     @State(Scope.Thread)
     public static class PresetsPointers {
         private final FloatPointer send =
@@ -165,7 +165,7 @@ public class AllReduceCall {
         }
     }
 
-    /** Addresses once more, and the handle that takes them. */
+    /** The arguments as addresses, and the method handle that takes them. */
     @State(Scope.Thread)
     public static class ForeignAddresses {
         private static final MethodHandle ALL_REDUCE = ForeignFunction.allReduce(Path.of(NativeLibrary.path()));
@@ -214,7 +214,7 @@ public class AllReduceCall {
     }
 
     /**
-     * The same in place.
+     * The call of buffers, in place.
      *
      * @param a the arguments
      */
@@ -238,7 +238,7 @@ public class AllReduceCall {
     }
 
     /**
-     * As buffers, with a configuration.
+     * The call of buffers, with a configuration.
      *
      * @param a the arguments
      */
@@ -273,7 +273,7 @@ public class AllReduceCall {
     }
 
     /**
-     * The Pointer form, where the size of an element is needed.
+     * The Pointer form, at a position: the address depends on the size of an element.
      *
      * @param a the arguments
      * @return the result
@@ -285,7 +285,7 @@ public class AllReduceCall {
     }
 
     /**
-     * The other bindings by JavaCPP.
+     * JavaCPP Presets CUDA.
      *
      * @param a the arguments
      * @return the result
@@ -298,7 +298,7 @@ public class AllReduceCall {
     }
 
     /**
-     * Java's own way to C, without any bindings.
+     * The foreign function API of Java, without bindings.
      *
      * @param a the arguments
      * @return the result

@@ -13,10 +13,10 @@ import org.openjdk.jmh.util.ListStatistics;
  * share of the core, at any clock rate.
  */
 final class CoreShare {
-    /** Of the most additions of all rounds: with fewer another thread was there. */
+    /** The fraction of the largest number of additions below which another thread used the core. */
     private static final double ALL_OF_IT = 0.85;
 
-    /** By round, the fewest that were seen at its beginning, between its loops and at its end. */
+    /** By round: the smallest number of additions, measured at its beginning, between its loops and at its end. */
     private final double[] additions;
 
     CoreShare(int rounds) {
@@ -30,7 +30,7 @@ final class CoreShare {
         additions[round] = Math.min(additions[round], additionsInAMultiplication());
     }
 
-    /** The rounds with as many additions as any: all of them if the core was shared all the time. */
+    /** The rounds with the most additions: all rounds if the core was shared all the time. */
     int[] largest() {
         return rounds(true);
     }
@@ -41,7 +41,7 @@ final class CoreShare {
     }
 
     private int[] rounds(boolean largest) {
-        // Not by the most of all: an interrupt may have prolonged the multiplications.
+        // Not compared with the maximum: an interrupt may have prolonged the multiplications.
         double least = ALL_OF_IT * new ListStatistics(additions).getPercentile(95);
         return IntStream.range(0, additions.length)
                 .filter(round -> additions[round] >= least == largest)

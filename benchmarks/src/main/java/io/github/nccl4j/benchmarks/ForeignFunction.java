@@ -5,7 +5,10 @@ import java.lang.reflect.Array;
 import java.nio.file.Path;
 import java.util.Optional;
 
-/** Functions by {@code java.lang.foreign}: found by name, since Java 17 lacks it; the handle is called as any other is. */
+/**
+ * Functions by {@code java.lang.foreign}: found by reflection, because Java 17 lacks it. The handle is called like any other method
+ * handle.
+ */
 final class ForeignFunction {
     private static final String PACKAGE = "java.lang.foreign.";
 

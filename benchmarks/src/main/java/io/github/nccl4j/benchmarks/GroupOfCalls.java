@@ -22,7 +22,7 @@ public class GroupOfCalls {
     /** For JMH. */
     public GroupOfCalls() {}
 
-    /** Arguments of all ways. */
+    /** The arguments of all ways. */
     @State(Scope.Thread)
     public static class Arguments {
         /** The number of calls in the group. */
@@ -98,7 +98,7 @@ public class GroupOfCalls {
     }
 
     /**
-     * The other bindings by JavaCPP.
+     * JavaCPP Presets CUDA.
      *
      * @param a the number of calls
      * @param p the arguments

@@ -75,7 +75,7 @@ final class HighlevelLoops {
         };
     }
 
-    /** The same with a configuration that changes nothing, of the operations that take one. */
+    /** The loop with a configuration that changes nothing, of the operations that take one. */
     static Loop asConfigured(LoopOperation operation, LoopArguments arguments) {
         Communicator communicator = arguments.communicator();
         CudaStream stream = arguments.stream();
@@ -143,7 +143,7 @@ final class HighlevelLoops {
         };
     }
 
-    /** All-reduces, as many groups of them as the calls are whole ones. */
+    /** All-reduces in groups; a remainder of calls that fills no group is omitted. */
     static Loop inGroups(LoopArguments arguments, int size) {
         Communicator communicator = arguments.communicator();
         CudaStream stream = arguments.stream();

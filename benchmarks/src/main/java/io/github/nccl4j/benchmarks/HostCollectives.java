@@ -30,13 +30,13 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Times collectives of floats between processes on this machine: with Open MPI, with the host engine from C, on the "
-                    + "default stream and on a created one, with the host engine through highlevel on a created stream, and with "
-                    + "PyTorch's Gloo. Microseconds of a call at the slowest rank, medians of the rounds; in brackets the ratio "
-                    + "to Open MPI.",
+            "Times collectives of floats between processes on this machine: with Open MPI; with the host engine from C, on the "
+                    + "default stream and on a created stream; with the host engine through highlevel, on a created stream; and "
+                    + "with PyTorch's Gloo. Prints the median over the rounds of the microseconds of a call on the slowest "
+                    + "rank, and in brackets the ratio to Open MPI.",
             "",
-            "A size is that of the larger buffer of a rank, as in nccl-tests. Needs g++; Open MPI and PyTorch are left out "
-                    + "where they are missing. On a machine with other load, only the ratios mean something.",
+            "A size is that of the larger buffer of a rank, as in nccl-tests. Needs g++. Omits Open MPI or PyTorch if it is not "
+                    + "installed. On a machine with other load, only the ratios are meaningful.",
             ""
         })
 public final class HostCollectives implements Callable<Integer> {
@@ -59,7 +59,11 @@ public final class HostCollectives implements Callable<Integer> {
             description = "all_reduce, all_gather, reduce_scatter, broadcast, alltoall or sendrecv. Default: all.")
     private List<LoopOperation> chosen = List.of();
 
-    @Option(names = "-n", paramLabel = "N", defaultValue = "2", description = "Ranks. Default: ${DEFAULT-VALUE}.")
+    @Option(
+            names = "-n",
+            paramLabel = "N",
+            defaultValue = "2",
+            description = "Number of ranks. Default: ${DEFAULT-VALUE}.")
     private int ranks;
 
     @Option(
@@ -67,10 +71,14 @@ public final class HostCollectives implements Callable<Integer> {
             split = ",",
             paramLabel = "BYTES",
             defaultValue = "8,4096,32768,524288,8388608,67108864",
-            description = "Sizes. Default: ${DEFAULT-VALUE}.")
+            description = "Sizes in bytes. Default: ${DEFAULT-VALUE}.")
     private List<Integer> sizes;
 
-    @Option(names = "-r", paramLabel = "N", defaultValue = "11", description = "Rounds. Default: ${DEFAULT-VALUE}.")
+    @Option(
+            names = "-r",
+            paramLabel = "N",
+            defaultValue = "11",
+            description = "Number of rounds. Default: ${DEFAULT-VALUE}.")
     private int rounds;
 
     @Spec

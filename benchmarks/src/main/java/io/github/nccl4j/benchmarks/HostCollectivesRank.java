@@ -17,8 +17,8 @@ import java.util.Locale;
 import java.util.Map;
 
 /**
- * The ranks of {@link HostCollectives} in Java: without the variable RANK, starts itself once for each rank. Arguments: a free
- * port, the number of ranks, the operation, the sizes, the rounds.
+ * The ranks of {@link HostCollectives} in Java. Without the variable RANK, this program starts itself once for each rank.
+ * Arguments: a free port, the number of ranks, the operation, the sizes, the rounds.
  */
 final class HostCollectivesRank {
     /** Calls before the first measurement, until Java has compiled them. */

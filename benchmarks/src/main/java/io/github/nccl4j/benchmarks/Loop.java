@@ -1,12 +1,12 @@
 package io.github.nccl4j.benchmarks;
 
 /**
- * Some calls of an operation. Each has a loop of its own: in one that they shared, each call would go through an interface,
- * which it does not in C.
+ * A loop of calls of one operation. Each operation has its own loop: in a shared loop, each call would be a call of an interface
+ * method, which C does not have.
  */
 @FunctionalInterface
 interface Loop extends AutoCloseable {
-    /** Makes the calls; returns the results, or'ed. */
+    /** Makes the calls; returns the bitwise OR of their results. */
     int run(int calls);
 
     @Override

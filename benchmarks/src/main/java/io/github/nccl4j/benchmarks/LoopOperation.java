@@ -2,7 +2,7 @@ package io.github.nccl4j.benchmarks;
 
 import java.util.Locale;
 
-/** The operations of the loops: the collectives of nccl-tests. In C their numbers are those of the declaration. */
+/** The operations of the loops: the collectives of nccl-tests. loops.cpp uses their ordinal numbers. */
 enum LoopOperation {
     ALL_REDUCE("ncclAllReduce", false, false),
     ALL_GATHER("ncclAllGather", false, true),
@@ -13,12 +13,12 @@ enum LoopOperation {
     GATHER("ncclGather", false, true),
     SCATTER("ncclScatter", true, false),
     SENDRECV("ncclSend", false, false),
-    /** As much for each, by a plan in highlevel. */
+    /** Equal counts for all ranks, by a plan in highlevel. */
     ALLTOALLV("ncclSend", true, true),
-    /** The own block is where it belongs, so that there is nothing to copy. */
+    /** The own block is already in its place, so that nothing is copied. */
     HYPERCUBE("ncclSend", false, true);
 
-    /** Its function; some are not in all releases. */
+    /** The function; some releases lack some of the functions. */
     final String function;
     /** True if the buffers have a block for each rank. */
     final boolean sendsBlocks;
@@ -31,7 +31,7 @@ enum LoopOperation {
         this.receivesBlocks = receivesBlocks;
     }
 
-    /** Its function with a configuration; null if there is none. */
+    /** The function with a configuration; null if NCCL has none. */
     String configFunction() {
         return ordinal() <= SCATTER.ordinal() ? function + "Config" : null;
     }

@@ -31,8 +31,8 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 /**
- * The time of an operation from C, by the bindings' addresses, by highlevel and by JavaCPP Presets CUDA: loops of each
- * in turn, in the same process, on the same communicator, a millisecond apart. A disturbance of the machine that lasts
+ * The time of an operation from C, by the bindings' addresses, by highlevel and by JavaCPP Presets CUDA: a loop of each
+ * alternately, in the same process, on the same communicator, a millisecond apart. A disturbance of the machine that lasts
  * for seconds affects all of them.
  */
 @Command(
@@ -40,20 +40,22 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Loops of small operations from C and from Java, in turn in one process: nanoseconds of a call until the stream is "
-                    + "done, at the slowest rank, and the ratio to C; medians of all rounds, and quarters of the ratios.",
+            "Runs loops of small operations from C and from Java alternately in one process. Prints the nanoseconds of a call until "
+                    + "the stream is done, on the slowest rank, and the ratio to C: medians of all rounds, and the quartiles of "
+                    + "the ratios.",
             "",
-            "A rank of any launcher, such as mpirun -np 2 nccl4j loops. Alone it reduces in place, for which NCCL launches "
-                    + "nothing: what is left is the cost of the call. Needs g++.",
+            "The command is a rank of any launcher, as in mpirun -np 2 nccl4j loops. As a single rank, it reduces in place, for "
+                    + "which NCCL launches nothing, and so measures the cost of the call alone. Needs g++.",
             "",
-            "Alone it also tells those rounds apart in which the processor core did less, beside another thread of the host. "
-                    + "Half the additions of other runs in all rounds: that thread was there all the time.",
+            "A single rank also prints separately the rounds in which another thread of the host used the same processor core, "
+                    + "which then did fewer additions. If all rounds have half the additions of other runs, that thread used "
+                    + "the core all the time.",
             ""
         })
 public final class Loops implements Callable<Integer> {
     private static final String PRESETS = "JavaCPP Presets CUDA";
 
-    @Parameters(paramLabel = "OPERATION", description = "Among ${COMPLETION-CANDIDATES}. Default: all.")
+    @Parameters(paramLabel = "OPERATION", description = "One of ${COMPLETION-CANDIDATES}. Default: all.")
     private List<LoopOperation> chosen = List.of();
 
     @Option(
@@ -61,30 +63,33 @@ public final class Loops implements Callable<Integer> {
             split = ",",
             paramLabel = "BYTES",
             defaultValue = "8,4096,65536",
-            description = "Bytes of the count that the calls get. Default: ${DEFAULT-VALUE}.")
+            description = "Sizes in bytes, from which the counts of the calls follow. Default: ${DEFAULT-VALUE}.")
     private List<Integer> sizes;
 
     @Option(
             names = "--groups",
             split = ",",
             paramLabel = "N",
-            description = "All-reduces in groups of so many, such as 1,16,256,1024; the time of one of them.")
+            description =
+                    "Measure all-reduces in groups of N calls, such as 1,16,256,1024, and print the time of one call.")
     private List<Integer> groups = List.of();
 
-    @Option(
-            names = "-n",
-            paramLabel = "N",
-            description = "Calls of a loop. Default: 200, and 1000 where NCCL launches nothing.")
+    @Option(names = "-n", paramLabel = "N", description = "Calls of a loop. Default: 200, or 1000 for a single rank.")
     private Integer calls;
 
     @Option(
             names = "-w",
             paramLabel = "N",
             defaultValue = "60000",
-            description = "Calls of each loop before, until Java has compiled it. Default: ${DEFAULT-VALUE}.")
+            description =
+                    "Calls of each loop before the measurement, until Java has compiled the loop. Default: ${DEFAULT-VALUE}.")
     private int warmUp;
 
-    @Option(names = "-r", paramLabel = "N", defaultValue = "200", description = "Rounds. Default: ${DEFAULT-VALUE}.")
+    @Option(
+            names = "-r",
+            paramLabel = "N",
+            defaultValue = "200",
+            description = "Number of rounds. Default: ${DEFAULT-VALUE}.")
     private int rounds;
 
     @Spec
@@ -92,10 +97,10 @@ public final class Loops implements Callable<Integer> {
 
     private Communicator communicator;
     private CudaStream stream;
-    /** For ranks to begin together. */
+    /** The buffer of an all-reduce after which all ranks begin together. */
     private DeviceBuffer<Float32> together;
 
-    /** The ways of the table. */
+    /** The columns of the table. */
     private List<String> head = List.of();
 
     private Loops() {}
@@ -136,7 +141,7 @@ public final class Loops implements Callable<Integer> {
         }
         if (!groups.isEmpty() && chosen.stream().anyMatch(operation -> operation != LoopOperation.ALL_REDUCE)) {
             throw new ParameterException(
-                    spec.commandLine(), "--groups are of " + LoopOperation.ALL_REDUCE + ": " + chosen);
+                    spec.commandLine(), "--groups measures only " + LoopOperation.ALL_REDUCE + ": " + chosen);
         }
         if (calls != null) {
             Options.atLeast(spec, 1, "-n", calls);
@@ -154,7 +159,7 @@ public final class Loops implements Callable<Integer> {
             together = made.device().allocate(ElementType.FLOAT32, 1);
             together.fill(0.0);
             print(
-                    "%d %s, %s, Java %s; %d rounds of loops of %d calls; ns a call, and times C (quarters)%n%n",
+                    "%d %s, %s, Java %s; %d rounds of loops of %d calls; ns per call, and ratio to C (quartiles)%n%n",
                     made.size(),
                     alone ? "rank" : "ranks",
                     NcclLibrary.get().version(),
@@ -190,7 +195,7 @@ public final class Loops implements Callable<Integer> {
 
     private List<LoopOperation> operations(boolean alone) {
         if (alone && chosen.stream().anyMatch(operation -> operation != LoopOperation.ALL_REDUCE)) {
-            throw new IllegalStateException("one rank has nothing but " + LoopOperation.ALL_REDUCE + ": " + chosen);
+            throw new IllegalStateException("a single rank measures only " + LoopOperation.ALL_REDUCE + ": " + chosen);
         }
         if (chosen.isEmpty()) {
             return alone || !groups.isEmpty() ? List.of(LoopOperation.ALL_REDUCE) : List.of(LoopOperation.values());
@@ -201,11 +206,11 @@ public final class Loops implements Callable<Integer> {
     private void measure(LoopOperation operation) {
         int size = communicator.size();
         if (!NcclLibrary.get().provides(operation.function)) {
-            print("%s is left out: the library lacks %s%n", operation, operation.function);
+            print("%s is omitted: the library lacks %s%n", operation, operation.function);
             return;
         }
         if (operation == LoopOperation.HYPERCUBE && Integer.bitCount(size) > 1) {
-            print("%s is left out: %d ranks are no power of two%n", operation, size);
+            print("%s is omitted: the number of ranks must be a power of two: %d%n", operation, size);
             return;
         }
         Device device = communicator.device();
@@ -239,7 +244,7 @@ public final class Loops implements Callable<Integer> {
     private void measure(LoopOperation operation, int bytes, LoopArguments arguments) {
         if (groups.isEmpty()) {
             Map<String, Loop> ways = communicator.size() == 1 ? waysInPlace(arguments) : ways(operation, arguments);
-            // Other sizes have the same loops.
+            // The loop is the same for other sizes.
             int warmUps = bytes == sizes.get(0) ? warmUp : 0;
             measure(operation.toString(), bytes, calls, warmUps, ways);
             return;
@@ -250,7 +255,7 @@ public final class Loops implements Callable<Integer> {
         }
     }
 
-    /** The ways by their names, C first. */
+    /** The ways by name, C first. */
     private static Map<String, Loop> ways(LoopOperation operation, LoopArguments arguments) {
         Map<String, Loop> ways = new LinkedHashMap<>();
         ways.put("C", fromC(operation, arguments));
@@ -273,7 +278,7 @@ public final class Loops implements Callable<Integer> {
         return ways;
     }
 
-    /** All that there are for one all-reduce. */
+    /** All ways to make one all-reduce. */
     private static Map<String, Loop> waysInPlace(LoopArguments arguments) {
         // A field would be read again after each call.
         Communicator on = arguments.communicator();
@@ -365,7 +370,7 @@ public final class Loops implements Callable<Integer> {
         ways.forEach(Loop::close);
     }
 
-    /** The additional cost of a call over the plainest one from Java, in the same round each, in whole nanoseconds. */
+    /** The differences between the times of the ways and that of the plainest way from Java, round by round. */
     private void printDifferences(List<String> names, double[] times, CoreShare core) {
         printDifferences("", core.largest(), names, times, core);
         printDifferences(", beside another thread", core.smaller(), names, times, core);
@@ -378,7 +383,7 @@ public final class Loops implements Callable<Integer> {
         print(
                 "%n%d of %d rounds, in which the core did %.1f additions in the time of a multiplication%s:%n%n",
                 chosen.length, rounds, median(chosen, core::additions), why);
-        print("| way | ns | more than %s, median | quarters |%n|---|---:|---:|---|%n", names.get(1));
+        print("| way | ns | more than %s, median | quartiles |%n|---|---:|---:|---|%n", names.get(1));
         double[] plain = of(1, times);
         for (int way = 0; way < names.size(); way++) {
             double[] its = of(way, times);
@@ -414,11 +419,11 @@ public final class Loops implements Callable<Integer> {
         long start = System.nanoTime();
         int results = loop.run(calls);
         while (!stream.isDone()) {
-            // As nccl-tests does it.
+            // Spin, as nccl-tests does.
         }
         double time = (System.nanoTime() - start) / (double) calls;
         if (results != 0) {
-            throw new IllegalStateException("a call failed; all results together are " + results);
+            throw new IllegalStateException("a call failed: the bitwise OR of all results is " + results);
         }
         return time;
     }

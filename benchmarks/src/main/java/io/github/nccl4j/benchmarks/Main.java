@@ -33,14 +33,14 @@ import org.openjdk.jmh.util.Statistics;
 
 /**
  * Measures every way of {@link AllReduceCall}, the call from C and the call from Python, with one library in one run,
- * and prints one table. Half of the processes of C and Python run before those of Java and half after, so that a machine
- * that changes its pace shows in the range of their numbers.
+ * and prints one table. Half of the processes of C and Python run before those of Java and half after, so that the
+ * range of their numbers shows if the machine changes its speed.
  */
 public final class Main {
     private static final String C = "C, through the PLT";
     private static final String PYTHON = "Python, ctypes";
 
-    /** Without it a thread that comes back from C has a memory barrier; with it the thread that stops the others pays for all. */
+    /** Removes the memory barrier from each return from C; the thread that stops the others then executes one for all threads. */
     private static final String NO_BARRIER = "-XX:+UseSystemMemoryBarrier";
 
     private static final int NO_BARRIER_SINCE = 21;
@@ -49,26 +49,26 @@ public final class Main {
     private static final String HELP = """
             Usage: ./nccl4j benchmark [--quick] [--library PATH] [--groups] [JMH ARGUMENTS]
 
-            The host cost of one ncclAllReduce call, by every way, into a library that does nothing. By default 2 processes
-            for each way, each with 4 warm-ups and 6 iterations of a second: about 3 minutes. --quick is one process with
-            2 and 3 of 100 ms; it shows that everything runs. JAVA_HOME chooses the Java; with 21 and newer, what matters
-            most is also measured with -XX:+UseSystemMemoryBarrier.
+            Measures the host cost of one ncclAllReduce call, by each way to make it, with a library that does nothing. Each
+            way runs in 2 processes, each with 4 warm-ups and 6 iterations of a second: about 3 minutes. --quick runs one
+            process with 2 warm-ups and 3 iterations of 100 ms, to check that everything runs. JAVA_HOME chooses the Java;
+            with Java 21 and newer, the main ways are also measured with -XX:+UseSystemMemoryBarrier.
 
-              --library PATH  into this libnccl instead, on the first GPU: one rank, in place, where NCCL launches nothing
-              --groups        groups of 1, 16, 256 and 1024 calls; the time of one of them
+              --library PATH  call this libnccl instead, on the first GPU: one rank, in place, for which NCCL launches nothing
+              --groups        measure groups of 1, 16, 256 and 1024 calls; the time is that of one call
 
-            Of JMH's arguments:
+            Some of JMH's arguments:
 
               REGEX           the ways: highlevel, highlevelInPlace, highlevelAddresses, highlevelConfigured, addresses,
                               pointers, plainPointers, pointersAtPosition, presets, foreign
-              -e REGEX        not these
-              -f, -wi, -i N   processes, warm-ups, iterations
-              -w, -r TIME     how long a warm-up and an iteration take: 500ms
-              -jvmArgsAppend  more options of Java
+              -e REGEX        the ways to exclude
+              -f, -wi, -i N   number of processes, warm-ups, iterations
+              -w, -r TIME     duration of a warm-up and of an iteration, such as 500ms
+              -jvmArgsAppend  additional options of the JVM
               -prof NAME      a profiler, such as perfasm
             """;
 
-    /** Groups of so many calls; 0 is a call without a group. */
+    /** The numbers of calls in a group; 0 is a call without a group. */
     private static final List<Integer> SINGLE = List.of(0);
 
     private static final List<Integer> GROUPS = List.of(1, 16, 256, 1024);
@@ -117,20 +117,20 @@ public final class Main {
             System.err.println(e.getMessage());
             System.exit(2);
         } catch (IOException e) {
-            // A compiler that is not there, or a program that fails: its message says all.
+            // The compiler is missing, or a program failed; the message has the reason.
             System.err.println("nccl4j benchmark: " + e.getMessage());
             System.exit(1);
         }
     }
 
-    /** Takes "--library PATH" out of the arguments; null without. */
+    /** Removes "--library PATH" from the arguments and returns the path; null without the option. */
     private static Path library(List<String> arguments) throws CommandLineOptionException {
         int at = arguments.indexOf("--library");
         if (at < 0) {
             return null;
         }
         if (at + 1 == arguments.size() || !Files.isReadable(Path.of(arguments.get(at + 1)))) {
-            throw new CommandLineOptionException("--library needs the path of a libnccl");
+            throw new CommandLineOptionException("--library must be followed by the path of a readable libnccl");
         }
         arguments.remove(at);
         return Path.of(arguments.remove(at)).toAbsolutePath();
@@ -138,7 +138,7 @@ public final class Main {
 
     private void run() throws IOException, RunnerException {
         Path folder = Files.createTempDirectory("nccl4j-benchmark");
-        // A hook, since this program is interrupted now and then.
+        // A shutdown hook, because users interrupt this program.
         Runtime.getRuntime().addShutdownHook(new Thread(() -> delete(folder)));
         if (library == null) {
             StubLibraries.make(folder);
@@ -258,7 +258,7 @@ public final class Main {
                             "-version"));
             return Optional.empty();
         } catch (IOException e) {
-            return Optional.of("the system has no such barrier");
+            return Optional.of("the system lacks this barrier");
         }
     }
 
@@ -275,7 +275,7 @@ public final class Main {
             try {
                 measureJava(folder, excludedWithoutBarrier, ways, tables, List.of(NO_BARRIER), WITHOUT_BARRIER);
             } catch (NoBenchmarksException othersAreMeasured) {
-                // What was asked for is not among them.
+                // The requested ways are not among those with the option.
                 return;
             }
         }
@@ -304,7 +304,7 @@ public final class Main {
         properties.forEach((name, value) -> arguments.add("-D" + name + "=" + value));
         arguments.add("--enable-native-access=ALL-UNNAMED");
         if (Runtime.version().feature() >= 23) {
-            // JMH's own use of it; else newer JVMs warn in the midst of the results.
+            // JMH uses it; without the option, newer JVMs print a warning between the results.
             arguments.add("--sun-misc-unsafe-memory-access=allow");
         }
 
@@ -350,7 +350,7 @@ public final class Main {
         command.add(seconds(iterationTime));
         CommandLine.output(folder, command)
                 .lines()
-                // NCCL writes its version there, too, if it is asked to.
+                // NCCL prints its version to the same output if NCCL_DEBUG asks for it.
                 .filter(line -> line.matches("[0-9.eE+-]+"))
                 .map(Double::valueOf)
                 .forEach(times.computeIfAbsent(group, g -> new ArrayList<>())::add);
@@ -399,7 +399,7 @@ public final class Main {
         }
     }
 
-    /** Deletes a folder with all that is in it. */
+    /** Deletes a folder and its content. */
     static void delete(Path folder) {
         try (Stream<Path> files = Files.walk(folder)) {
             files.sorted(Comparator.reverseOrder())

@@ -24,15 +24,16 @@ import picocli.CommandLine.Spec;
 
 /**
  * The time that ranks take to meet at the store: threads of one process, which open it at the same moment, set a key of their own,
- * and get the id of 128 bytes that rank 0 sets. Beside it, where it is installed, PyTorch's TCPStore with the same exchange.
+ * and get the id of 128 bytes that rank 0 sets. If PyTorch is installed, its TCPStore is measured with the same exchange.
  */
 @Command(
         name = "nccl4j meeting",
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Ranks in threads of one process meet at the store, set a key each and get an id of 128 bytes: the time until the "
-                    + "last has it, without and with a secret, and with PyTorch's TCPStore if python3 has it.",
+            "Measures how long ranks take to meet at the store. The ranks are threads of one process; each sets a key and gets an "
+                    + "id of 128 bytes. The time ends when the last rank has the id. Measured without a secret, with a secret, "
+                    + "and with PyTorch's TCPStore if it is installed.",
             "",
             "Each rank needs two file descriptors and a thread.",
             ""
@@ -56,7 +57,7 @@ public final class Meeting implements Callable<Integer> {
             names = "-r",
             paramLabel = "N",
             defaultValue = "7",
-            description = "Rounds; medians and ranges are shown. Default: ${DEFAULT-VALUE}.")
+            description = "Number of rounds; the table shows medians and ranges. Default: ${DEFAULT-VALUE}.")
     private int rounds;
 
     @Spec
@@ -137,7 +138,8 @@ public final class Meeting implements Callable<Integer> {
                 thread.start();
             } catch (OutOfMemoryError limit) {
                 throw new IllegalStateException(
-                        world + " ranks need a thread each, and " + rank + " could be started: " + limit.getMessage(),
+                        world + " ranks need a thread each, but only " + rank + " could be started: "
+                                + limit.getMessage(),
                         limit);
             }
             threads.add(thread);

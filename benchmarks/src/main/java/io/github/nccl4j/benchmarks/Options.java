@@ -4,11 +4,11 @@ import picocli.CommandLine;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.ParameterException;
 
-/** The handling of options that all of these commands share. */
+/** Handling of options for all commands of the benchmarks. */
 final class Options {
     private Options() {}
 
-    /** Runs a command; a failure is reported by its message. */
+    /** Runs a command; prints the message of a failure. */
     static int execute(Object command, String... args) {
         CommandLine line = new CommandLine(command).setCaseInsensitiveEnumValuesAllowed(true);
         line.setExecutionExceptionHandler((failure, failed, parsed) -> {
@@ -19,7 +19,7 @@ final class Options {
         return line.execute(args);
     }
 
-    /** Refuses a number below a minimum. */
+    /** Throws if a number is below a minimum. */
     static void atLeast(CommandSpec spec, long least, String option, long value) {
         if (value < least) {
             throw new ParameterException(spec.commandLine(), option + " must be at least " + least + ": " + value);

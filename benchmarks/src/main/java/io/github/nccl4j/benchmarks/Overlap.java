@@ -39,13 +39,14 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Matrix products in one stream and all-reduces in another, alone and together: how much of the shorter is hidden.",
+            "Measures which part of the shorter of two tasks is hidden by the other: matrix products in one stream and all-reduces in "
+                    + "another, each alone and both together.",
             "",
-            "Needs GPUs, NCCL, CUDA's runtime and cuBLAS. benchmarks/overlap.cu is the same in C, with the same options.",
+            "Needs GPUs, NCCL, CUDA's runtime and cuBLAS. overlap.cu does the same in C, with the same options.",
             ""
         })
 public final class Overlap implements Callable<Integer> {
-    @Option(names = "-g", paramLabel = "N", description = "GPUs, each with a thread. Default: all.")
+    @Option(names = "-g", paramLabel = "N", description = "Number of GPUs, each with a thread. Default: all.")
     private Integer gpus;
 
     @Option(
@@ -55,28 +56,32 @@ public final class Overlap implements Callable<Integer> {
             description = "Rows and columns of the matrices. Default: ${DEFAULT-VALUE}.")
     private int order;
 
-    @Option(names = "-p", paramLabel = "N", defaultValue = "20", description = "Products. Default: ${DEFAULT-VALUE}.")
+    @Option(
+            names = "-p",
+            paramLabel = "N",
+            defaultValue = "20",
+            description = "Number of products. Default: ${DEFAULT-VALUE}.")
     private int products;
 
     @Option(
             names = "-m",
             paramLabel = "MIB",
             defaultValue = "512",
-            description = "MiB of an all-reduce. Default: ${DEFAULT-VALUE}.")
+            description = "Size of an all-reduce in MiB. Default: ${DEFAULT-VALUE}.")
     private long mebibytes;
 
     @Option(
             names = "-a",
             paramLabel = "N",
             defaultValue = "20",
-            description = "All-reduces. Default: ${DEFAULT-VALUE}.")
+            description = "Number of all-reduces. Default: ${DEFAULT-VALUE}.")
     private int allReduces;
 
     @Option(
             names = "-r",
             paramLabel = "N",
             defaultValue = "9",
-            description = "Rounds; medians are shown. Default: ${DEFAULT-VALUE}.")
+            description = "Number of rounds; medians are shown. Default: ${DEFAULT-VALUE}.")
     private int rounds;
 
     @Spec
@@ -200,7 +205,7 @@ public final class Overlap implements Callable<Integer> {
         /** The medians: products alone, all-reduces alone, both. */
         double[] run() throws Exception {
             double[][] times = new double[3][rounds];
-            // One round that does not count.
+            // A round to warm up.
             for (int round = -1; round < rounds; round++) {
                 for (int what = 0; what < times.length; what++) {
                     double time = time(what != 1 ? products : 0, what != 0 ? allReduces : 0);
@@ -218,7 +223,7 @@ public final class Overlap implements Callable<Integer> {
             return medians;
         }
 
-        /** Seconds at the slowest GPU. */
+        /** The seconds on the slowest GPU. */
         private double time(int someProducts, int someAllReduces) throws Exception {
             await();
             long start = System.nanoTime();

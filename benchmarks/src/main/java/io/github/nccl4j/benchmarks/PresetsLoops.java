@@ -6,7 +6,7 @@ import org.bytedeco.cuda.cudart.CUstream_st;
 import org.bytedeco.cuda.nccl.ncclComm;
 import org.bytedeco.javacpp.FloatPointer;
 
-/** Loops of all-reduces by the other bindings by JavaCPP, which a machine without CUDA can't load. */
+/** Loops of all-reduces by JavaCPP Presets CUDA, which a machine without CUDA can't load. */
 final class PresetsLoops {
     private final FloatPointer send;
     private final FloatPointer recv;
@@ -15,7 +15,7 @@ final class PresetsLoops {
     private final CUstream_st stream;
 
     PresetsLoops(LoopArguments arguments) {
-        // By its name, too, so that they get the same.
+        // Also loaded by its name, so that JavaCPP Presets CUDA gets the same library.
         System.load(NativeLibrary.path());
         send = new FloatPointer(Target.at(arguments.send().address()));
         recv = new FloatPointer(Target.at(arguments.recv().address()));
@@ -40,7 +40,7 @@ final class PresetsLoops {
         });
     }
 
-    /** All-reduces, as many groups of them as the calls are whole ones. */
+    /** All-reduces in groups; a remainder of calls that fills no group is omitted. */
     Loop inGroups(int size) {
         FloatPointer from = send;
         FloatPointer to = recv;

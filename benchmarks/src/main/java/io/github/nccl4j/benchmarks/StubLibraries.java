@@ -9,11 +9,11 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * The libraries that the benchmark makes: a libnccl that does nothing, and ones of CUDA's names with next to nothing in
- * them, without which JavaCPP Presets CUDA does not load.
+ * The libraries that the benchmark builds: a libnccl that does nothing, and nearly empty libraries with the names of CUDA's,
+ * without which JavaCPP Presets CUDA does not load.
  */
 final class StubLibraries {
-    /** The system property that tells a JVM of the benchmark where they are. */
+    /** The system property with the folder of the libraries, for a JVM of the benchmark. */
     static final String FOLDER = "nccl4j.benchmarks.libraries";
 
     private static final String HEADER = "/io/github/nccl4j/include/nccl.h";
@@ -23,7 +23,7 @@ final class StubLibraries {
 
     private StubLibraries() {}
 
-    /** Makes all of them, and the C program against it. */
+    /** Builds all libraries, and the C program that is linked against the libnccl. */
     static void make(Path folder) throws IOException {
         copyPrograms(folder);
         copy("nccl.cpp", folder.resolve("nccl.cpp"));
@@ -31,7 +31,7 @@ final class StubLibraries {
         compile(folder, "-o", "call", "call.cpp", "-l:" + NCCL, "-L.", "-Wl,-rpath," + folder);
         copy("cuda.cpp", folder.resolve("cuda.cpp"));
         for (String name : CUDA) {
-            // A symbol version of the library's own name is what programs that link against CUDA ask for.
+            // Programs that are linked against CUDA require a symbol version with the name of the library.
             Files.writeString(folder.resolve(name + ".map"), name + " { *; };");
             compile(
                     folder,
@@ -45,13 +45,13 @@ final class StubLibraries {
         }
     }
 
-    /** Makes the C program against a real library. */
+    /** Builds the C program, linked against a real library. */
     static void makeProgram(Path folder, Path library) throws IOException {
         copyPrograms(folder);
         compileAgainst(library, folder, "-DREAL", "-o", "call", "call.cpp", "-ldl");
     }
 
-    /** Makes a library of loops in C against a real library. */
+    /** Builds a library of loops in C, linked against a real library. */
     static Path makeLoops(Path folder, Path library) throws IOException {
         copy(HEADER, folder.resolve("nccl.h"));
         copy("loops.cpp", folder.resolve("loops.cpp"));
@@ -60,7 +60,7 @@ final class StubLibraries {
         return folder.resolve("libloops.so");
     }
 
-    /** Makes the program that times collectives against a host engine. */
+    /** Builds the program that times collectives, linked against a host engine. */
     static Path makeCollectives(Path folder, Path library) throws IOException {
         copy(HEADER, folder.resolve("nccl.h"));
         copyTo(folder, COLLECTIVES);
@@ -68,9 +68,9 @@ final class StubLibraries {
         return folder.resolve("collectives");
     }
 
-    /** As {@link #makeCollectives} with MPI. */
+    /** As {@link #makeCollectives}, with MPI. */
     static Path makeMpiCollectives(Path folder) throws IOException {
-        // Without the C++ bindings of MPI, which have warnings and are not used.
+        // Without the C++ bindings of MPI, which are not used and cause warnings.
         compileWith(
                 "mpicxx", folder, List.of("-DWITH_MPI", "-DOMPI_SKIP_MPICXX", "-o", "collectives-mpi", COLLECTIVES));
         return folder.resolve("collectives-mpi");
@@ -93,7 +93,7 @@ final class StubLibraries {
         copy("call.py", folder.resolve("call.py"));
     }
 
-    /** Loads all of them, so that the dynamic linker finds them by their names. */
+    /** Loads all libraries, so that the dynamic linker finds them by their names. */
     static void load() {
         for (String name : CUDA) {
             System.load(folder().resolve(name).toString());
@@ -118,7 +118,7 @@ final class StubLibraries {
     private static void compileWith(String compiler, Path folder, List<String> arguments) throws IOException {
         List<String> command = new ArrayList<>(List.of(compiler.split(" ")));
         command.addAll(List.of("-std=c++17", "-O2", "-I.", "-Wall", "-Wextra"));
-        // As in the build: an error in the gate alone.
+        // As in the build: warnings are errors only in the gate.
         if (!Objects.requireNonNullElse(System.getenv("NCCL4J_STRICT"), "").isEmpty()) {
             command.add("-Werror");
         }

@@ -17,7 +17,7 @@ final class Table {
     private final List<Row> rows = new ArrayList<>();
     private final List<Missing> missing = new ArrayList<>();
 
-    /** A table with ratios to two of its ways. */
+    /** Creates a table with ratios to two of its ways. */
     Table(String firstBase, String secondBase) {
         this.firstBase = firstBase;
         this.secondBase = secondBase;
@@ -31,7 +31,7 @@ final class Table {
         missing.add(new Missing(way, reason));
     }
 
-    /** The table as text, which is Markdown too. */
+    /** The table as Markdown. */
     @Override
     public String toString() {
         List<String[]> lines = new ArrayList<>();
@@ -62,7 +62,7 @@ final class Table {
             for (int i = 0; i < widths.length; i++) {
                 String cell = lines.get(n)[i];
                 String space = " ".repeat(widths[i] - cell.length());
-                // The names to the left, the numbers to the right.
+                // Names are left-aligned, numbers right-aligned.
                 text.append("| ").append(i == 0 ? cell + space : space + cell).append(' ');
             }
             text.append("|\n");

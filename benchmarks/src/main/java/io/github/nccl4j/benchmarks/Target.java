@@ -21,7 +21,7 @@ import org.bytedeco.javacpp.Pointer;
 /**
  * The arguments of the calls: for the library that does nothing, addresses that are not used; for a real library, a
  * communicator of one rank on the first GPU, and an element that is reduced in place, for which NCCL launches no work
- * on the GPU. One for each JVM.
+ * on the GPU. A JVM has one target.
  */
 final class Target {
     /** The system property that is set if the library is a real one. */
@@ -36,7 +36,7 @@ final class Target {
 
     private Target() {
         if (isReal()) {
-            // By its name, too, so that JavaCPP Presets CUDA gets the same.
+            // Also loaded by its name, so that JavaCPP Presets CUDA gets the same library.
             System.load(NativeLibrary.path());
             Device device = Device.cuda(0);
             communicator = Communicator.builder().device(device).create(UniqueId.create(), 0, 1);
@@ -59,7 +59,7 @@ final class Target {
         return Boolean.getBoolean(REAL);
     }
 
-    /** The one of this JVM. */
+    /** The target of this JVM. */
     static synchronized Target get() {
         if (target == null) {
             target = new Target();
@@ -80,7 +80,7 @@ final class Target {
         };
     }
 
-    /** Checks the result of a call with the operator ncclAvg, which the library that does nothing returns. */
+    /** Checks the result of a call with the operator ncclAvg, whose value the stub library returns. */
     static void checkReached(int result) {
         if (result != (isReal() ? nccl.ncclSuccess : nccl.ncclAvg)) {
             throw new IllegalStateException("the call did not reach the benchmark's library: its result is " + result);
@@ -90,7 +90,7 @@ final class Target {
         }
     }
 
-    /** All ways must call the same. */
+    /** Throws unless all ways call the same library. */
     static void requireOneLibrary() {
         try (Stream<String> maps = Files.lines(Path.of("/proc/self/maps"))) {
             List<String> libraries = maps.filter(line -> line.matches(".*/libnccl\\.so[^/]*"))
@@ -98,7 +98,7 @@ final class Target {
                     .distinct()
                     .toList();
             if (libraries.size() != 1) {
-                throw new IllegalStateException("the ways must call one library, and there are " + libraries);
+                throw new IllegalStateException("all ways must call the same library: " + libraries);
             }
         } catch (IOException e) {
             throw new UncheckedIOException(e);

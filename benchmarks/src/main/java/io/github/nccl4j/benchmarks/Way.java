@@ -17,14 +17,14 @@ public @interface Way {
     String value();
 
     /**
-     * The first Java release that has it.
+     * The first Java release that supports the way.
      *
      * @return the feature number
      */
     int since() default 17;
 
     /**
-     * True if it is also measured with the option that takes the memory barrier out of the way back from C.
+     * True if the way is also measured with the option that removes the memory barrier of the return from C.
      *
      * @return true for the most important ways
      */

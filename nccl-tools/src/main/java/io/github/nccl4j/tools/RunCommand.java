@@ -62,7 +62,7 @@ final class RunCommand implements Callable<Integer> {
     /** Called without a sample. */
     @Override
     public Integer call() {
-        throw new ParameterException(spec.commandLine(), "which sample? There are " + Samples.names());
+        throw new ParameterException(spec.commandLine(), "the name of a sample is missing: one of " + Samples.names());
     }
 
     /** Creates the command with a subcommand for each sample. */

@@ -8,15 +8,15 @@ import java.util.concurrent.CountDownLatch;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
-/** {@code nccl4j store}: keeps a store for ranks that another launcher starts, until it gets SIGTERM or SIGINT. */
+/** {@code nccl4j store}: runs a store for ranks that another launcher starts, until it gets SIGTERM or SIGINT. */
 @Command(
         name = "store",
         mixinStandardHelpOptions = true,
         description = {
-            "Keeps the store at which ranks meet, so that every rank may end, rank 0 included.",
+            "Runs the store at which ranks meet, outside the ranks, so that each rank may end, including rank 0.",
             "",
             "Set NCCL4J_STORE_ADDRESS to its host and port for all ranks, and NCCL4J_STORE_SECRET or NCCL4J_STORE_SECRET_FILE for "
-                    + "the store and all ranks. Serves any number of jobs until it gets SIGTERM.",
+                    + "the store and all ranks. The store serves any number of jobs until it gets SIGTERM.",
             ""
         })
 final class StoreCommand implements Callable<Integer> {

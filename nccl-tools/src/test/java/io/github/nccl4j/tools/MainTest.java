@@ -70,7 +70,7 @@ class MainTest {
                 "doctor --timeout 0 | --timeout must be at least 1: 0",
                 "run 99 -n 4 | no such sample: '99'; there are NAMES",
                 "run 99 -e 4M | no such sample: '99'; there are NAMES",
-                "run | which sample? There are NAMES",
+                "run | the name of a sample is missing: one of NAMES",
                 "run 01 -n 0 | -n must be at least 1: 0",
                 "run -n -3 02 | -n must be at least 1: -3",
                 "run -n 2 02 --timeout 0 | --timeout must be at least 1: 0",

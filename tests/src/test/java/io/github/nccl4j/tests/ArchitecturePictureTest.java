@@ -148,17 +148,9 @@ class ArchitecturePictureTest {
     }
 
     private static double width(Element text) {
-        Matcher smaller =
-                Pattern.compile("\\.content \\{ font-size: (\\d+)px }").matcher(style());
-        assertTrue(smaller.find(), "the style must state the size of .content");
-        double size = text.getAttribute("class").equals("content")
-                ? Double.parseDouble(smaller.group(1))
-                : number(picture.getDocumentElement(), "font-size");
-        return text.getTextContent().length() * size * WIDTH_OF_A_CHARACTER;
-    }
-
-    private static String style() {
-        return picture.getElementsByTagName("style").item(0).getTextContent();
+        return text.getTextContent().length()
+                * number(picture.getDocumentElement(), "font-size")
+                * WIDTH_OF_A_CHARACTER;
     }
 
     private static double left(Element text) {

@@ -101,7 +101,7 @@ final class ArgumentCheck {
                     expected.sequence(),
                     Ranks.title(ranks) + " did not call " + expected.describe() + " of communicator "
                             + communicator.label() + ", which " + others + " called",
-                    "The next calls are those that " + others + " made after it; the first is " + theirs.describe()));
+                    "The later calls agree, beginning with " + theirs.describe()));
             return;
         }
         boolean added = !single && equalCalls(other, number + 1, reference, number) > 1;
@@ -114,7 +114,7 @@ final class ArgumentCheck {
                 Ranks.title(ranks) + " called " + theirs.describe() + " of communicator " + communicator.label()
                         + " where " + others + " called " + expected.describe(),
                 reason(argument, theirs, expected)
-                        + (added ? "; the later calls agree, so this call is one too many" : "")
+                        + (added ? "; the later calls agree, so this call is superfluous" : "")
                         + (tie ? "; the records do not show which of them is wrong" : "")));
     }
 
@@ -129,8 +129,7 @@ final class ArgumentCheck {
     }
 
     /**
-     * Counts the calls that two ranks made alike, one from a number on and the other from another number on, to the end of the
-     * shorter record; 0 if a call differs.
+     * Counts the equal calls of two ranks, each from its own number on, to the end of the shorter record; 0 if a call differs.
      */
     private static int equalCalls(RankRecord one, long from, RankRecord other, long otherFrom) {
         for (int equal = 0; ; equal++) {

@@ -69,7 +69,7 @@ final class RecordFindings {
                         + (recorded < 0 ? "" : ", which should end with operation " + recorded));
     }
 
-    /** All ranks have called the last collective alike, but a failure was reported or only some have finished it. */
+    /** All ranks have called the last collective with the same arguments, but a failure was reported or only some have finished it. */
     private static void stuck(CommunicatorRecords communicator, List<Finding> findings) {
         long last = communicator.records().stream()
                 .mapToLong(RankRecord::lastNumber)
@@ -101,7 +101,7 @@ final class RecordFindings {
                 waiting.get(0).at(last).sequence(),
                 Ranks.title(ranks) + " did not finish "
                         + waiting.get(0).at(last).describe() + " of communicator " + communicator.label()
-                        + ", which all ranks have called alike",
+                        + ", which all ranks called with the same arguments",
                 failure.isEmpty()
                         ? "The program is not the cause; look at the network, the GPUs and their links"
                         : "The failure is: " + failure));

@@ -75,10 +75,11 @@ record RecordFolder(List<RankRecord> records, List<String> unreadable) {
                 throw new DamagedFile(damaged);
             }
         } else if (beginning.length > 0 && (beginning[0] & 0xff) == PICKLE) {
-            throw new NoRecordsException(file + " is a pickle, which is a program; let torch write JSON, by"
-                    + " torch._C._distributed_c10d._dump_nccl_trace_json() or, for Gloo, _dump_fr_trace_json(), or convert it:"
-                    + " python3 -c 'import json, pickle, sys; print(json.dumps(pickle.load(sys.stdin.buffer)))' < "
-                    + file.getFileName() + " > " + file.getFileName() + ".json");
+            throw new NoRecordsException(
+                    file + " is a pickle, which can run code when it is read: let torch write JSON, by"
+                            + " torch._C._distributed_c10d._dump_nccl_trace_json() or, for Gloo, _dump_fr_trace_json(), or convert it:"
+                            + " python3 -c 'import json, pickle, sys; print(json.dumps(pickle.load(sys.stdin.buffer)))' < "
+                            + file.getFileName() + " > " + file.getFileName() + ".json");
         } else if (text.stripLeading().startsWith("{")) {
             String whole = Files.readString(file);
             if (whole.contains("\"pg_config\"") || whole.contains("\"entries\"")) {

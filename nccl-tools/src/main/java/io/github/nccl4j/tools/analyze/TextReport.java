@@ -78,8 +78,8 @@ final class TextReport {
                                 : " is " + Times.seconds(-offset) + " behind"));
         line("Times: the clocks of " + hosts.size() + " hosts may differ"
                 + (offsets.isEmpty()
-                        ? ", which delays include."
-                        : offsets + ", by the ends of common operations; delays are corrected."));
+                        ? "; delays include the difference."
+                        : offsets + ", estimated from the ends of common operations; delays are corrected."));
     }
 
     private void stragglers() {

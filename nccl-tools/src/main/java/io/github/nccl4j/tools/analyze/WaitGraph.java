@@ -47,7 +47,7 @@ final class WaitGraph {
         return cycles;
     }
 
-    /** The number of other operations, which wait because of these. */
+    /** The number of operations that wait because of the causes. */
     int consequences() {
         return consequences;
     }

@@ -62,7 +62,7 @@ enum Buffers {
         }
     },
 
-    /** As GATHERED_UNEVENLY, the other way. */
+    /** The reverse of GATHERED_UNEVENLY. */
     SCATTERED_UNEVENLY {
         @Override
         int sendLength(Case c, int rank, int size) {

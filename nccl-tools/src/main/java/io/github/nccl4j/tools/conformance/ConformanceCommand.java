@@ -42,9 +42,9 @@ import picocli.CommandLine.Spec;
         description = {
             "Compares every operation of nccl4j with an oracle in plain Java, on this machine's GPUs or on the host engine.",
             "",
-            "Without words for it, everything is run in every way: ranks as processes, as threads and all in one thread, with "
-                    + "communicators that block and that don't, with buffers in plain memory and in windows. Exit code 1 if a "
-                    + "check has failed. Under an outer launcher, such as torchrun, this process is one rank.",
+            "By default, the suite runs in every form: with ranks as processes, as threads and all in one thread, with "
+                    + "blocking and non-blocking communicators, with buffers in plain memory and in windows. The exit code is 1 "
+                    + "if a check failed. Under another launcher, such as torchrun, this process is one rank.",
             ""
         })
 public final class ConformanceCommand implements Callable<Integer> {
@@ -65,32 +65,34 @@ public final class ConformanceCommand implements Callable<Integer> {
     @Mixin
     private LaunchOptions.Usual launch;
 
-    @Option(names = "--processes", description = "One process for each rank.")
+    @Option(names = "--processes", description = "Run only with a process for each rank.")
     private boolean processes;
 
-    @Option(names = "--threads", description = "One process with a thread for each rank.")
+    @Option(names = "--threads", description = "Run only with a thread for each rank, in one process.")
     private boolean threads;
 
-    @Option(names = "--one-thread", description = "One thread for all ranks.")
+    @Option(names = "--one-thread", description = "Run only with one thread for all ranks.")
     private boolean oneThread;
 
-    @Option(names = "--blocking", description = "Communicators that block.")
+    @Option(names = "--blocking", description = "Run only with blocking communicators.")
     private boolean blocking;
 
-    @Option(names = "--non-blocking", description = "Communicators that don't block.")
+    @Option(names = "--non-blocking", description = "Run only with non-blocking communicators.")
     private boolean nonBlocking;
 
-    @Option(names = "--plain", description = "Buffers in plain memory; and everything that needs no windows.")
+    @Option(
+            names = "--plain",
+            description = "Run only with buffers in plain memory, and the checks that need no windows.")
     private boolean plain;
 
-    @Option(names = "--windows", description = "Buffers in symmetric windows, and one-sided calls.")
+    @Option(names = "--windows", description = "Run only with buffers in symmetric windows, and one-sided calls.")
     private boolean windows;
 
     @Option(
             names = "--compare-engines",
             description =
                     "Run the same calls with NCCL and on the host engine, and print where return codes or elements "
-                            + "differ. Exit code 1 if they do.")
+                            + "differ. The exit code is 1 if they do.")
     private boolean compareEngines;
 
     @Option(
@@ -102,21 +104,22 @@ public final class ConformanceCommand implements Callable<Integer> {
     @Option(
             names = "--recorded",
             paramLabel = "FILE",
-            description = "With --compare-engines: read the results of NCCL from such a file. Needs no GPU.")
+            description = "With --compare-engines: read the results of NCCL from a file of --record. Needs no GPU.")
     private Path recorded;
 
     @Option(
             names = "--only",
             paramLabel = "REGEX",
             defaultValue = "",
-            description = "Only checks in whose line the expression is found, such as '^ALL_REDUCE.*int8'.")
+            description = "Run only the checks whose line matches the expression in part, such as '^ALL_REDUCE.*int8'.")
     private Pattern only;
 
     @Option(
             names = "--stall-limit",
             paramLabel = "SECONDS",
             defaultValue = "120",
-            description = "Print all stacks and give up when one check takes this long. Default: ${DEFAULT-VALUE}.")
+            description =
+                    "Time limit of one check; then the command prints all stacks and ends. Default: ${DEFAULT-VALUE}.")
     private int stallLimit;
 
     @Spec
@@ -142,7 +145,7 @@ public final class ConformanceCommand implements Callable<Integer> {
         }
     }
 
-    /** A way to make ranks and run the suite. */
+    /** A way to create ranks and run the suite. */
     @FunctionalInterface
     private interface Way {
         Report run(Variant variant) throws Exception;
@@ -229,7 +232,7 @@ public final class ConformanceCommand implements Callable<Integer> {
         }
     }
 
-    /** Ends this process when the run has taken its limit: its threads may be in calls that never return. */
+    /** Ends this process at the time limit of the run: its threads may be in calls that never return. */
     private void endAtLimit() {
         Duration limit = launch.limit();
         if (limit == null) {
@@ -270,7 +273,7 @@ public final class ConformanceCommand implements Callable<Integer> {
         } catch (InterruptedException e) {
             // The process ends nevertheless.
         }
-        System.err.println("conformance: " + who + " was stalled and gives up");
+        System.err.println("conformance: " + who + " makes no progress, and is ended");
         System.err.flush();
         Runtime.getRuntime().halt(STALLED);
     }
@@ -289,7 +292,7 @@ public final class ConformanceCommand implements Callable<Integer> {
                 if (Files.exists(file)) {
                     reports.add(Report.read(file));
                 } else {
-                    total.add(Outcome.failed("processes", "rank " + rank + " has left no report"));
+                    total.add(Outcome.failed("processes", "rank " + rank + " wrote no report"));
                 }
             }
             Report merged = Report.ofRanks(reports);
@@ -405,7 +408,7 @@ public final class ConformanceCommand implements Callable<Integer> {
         return NcclLibrary.get().engine() == Engine.HOST ? Device.host() : Device.cuda(self.device(Device.cudaCount()));
     }
 
-    /** One for each variant; all at once, to meet once. */
+    /** A rendezvous for each variant; all at once, so that the ranks meet once. */
     private List<UniqueId> ids(RankInfo self, Duration patience) {
         int count = variants().size();
         byte[] all = TcpStore.ofProcess(self, patience)

@@ -11,7 +11,7 @@ import java.util.function.Predicate;
 
 /** The ranks that one thread drives: mostly one rank, or all ranks of a communicator. Keeps the report. */
 final class Crew implements AutoCloseable {
-    /** A failure, reported already, has left a communicator on which nothing more can be run. */
+    /** Thrown after a reported failure that makes the communicator unusable for more checks. */
     static final class Unusable extends RuntimeException {
         private static final long serialVersionUID = 1L;
 
@@ -115,7 +115,7 @@ final class Crew implements AutoCloseable {
         members.forEach(member -> member.communicator.abort());
     }
 
-    /** Closes the communicators, each with what the other ranks do. */
+    /** Closes the communicators on all ranks together. */
     @Override
     public void close() {
         members.forEach(member -> member.communicator.close());

@@ -45,7 +45,7 @@ final class DataTrial<T extends Element> implements Trial {
             longest = Math.max(longest, operation.buffers().sendLength(c, r, size));
             longest = Math.max(longest, operation.buffers().recvLength(c, r, size));
         }
-        // The same on all ranks, also on a rank that needs less.
+        // The length is the same on all ranks, also on a rank that needs less.
         long first = member.reserve(Zone.bytes(type, longest));
         long second = member.reserve(Zone.bytes(type, longest));
         boolean odd = c.isOdd();
@@ -136,7 +136,7 @@ final class DataTrial<T extends Element> implements Trial {
         return c;
     }
 
-    /** Null for a call without one. */
+    /** The configuration; null for a call without one. */
     CollectiveConfig config() {
         return config;
     }
@@ -170,7 +170,7 @@ final class DataTrial<T extends Element> implements Trial {
             throw new AssertionError("the send buffer was changed");
         }
         if (event != null && !event.isDone()) {
-            throw new AssertionError("the operation is done, and the event of its launch is not");
+            throw new AssertionError("the event of the launch must be done when the operation is");
         }
     }
 

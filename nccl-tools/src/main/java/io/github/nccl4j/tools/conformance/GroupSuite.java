@@ -56,13 +56,16 @@ final class GroupSuite {
 
     private void areUntouched() {
         for (int i = 0; i < numbers.size(); i++) {
-            checks.equal(crew.members().get(i).rank() + 1, Member.valueOf(numbers.get(i)), "not reduced");
+            checks.equal(
+                    crew.members().get(i).rank() + 1,
+                    Member.valueOf(numbers.get(i)),
+                    "the number before the reduction");
         }
     }
 
     private void areReduced(int expected) {
         crew.members().forEach(Member::await);
-        numbers.forEach(number -> checks.equal(expected, Member.valueOf(number), "reduced"));
+        numbers.forEach(number -> checks.equal(expected, Member.valueOf(number), "the reduced number"));
     }
 
     private void works() {
@@ -77,7 +80,7 @@ final class GroupSuite {
             allReduce();
             checks.isTrue(Group.isOpenInThisThread(), "open");
         });
-        checks.isTrue(!Group.isOpenInThisThread(), "not open");
+        checks.isTrue(!Group.isOpenInThisThread(), "no group must be open");
         areUntouched();
         works();
     }
@@ -92,7 +95,7 @@ final class GroupSuite {
                 }),
                 "of the body");
         areUntouched();
-        checks.isTrue(!Group.isOpenInThisThread(), "not open");
+        checks.isTrue(!Group.isOpenInThisThread(), "no group must be open");
         Communicator first = crew.members().get(0).communicator;
         checks.fails(
                 IllegalArgumentException.class,
@@ -149,7 +152,7 @@ final class GroupSuite {
                 checks.fails(IllegalStateException.class, group::simulate, "can't be simulated");
             }
         }
-        checks.isTrue(!Group.isOpenInThisThread(), "not open");
+        checks.isTrue(!Group.isOpenInThisThread(), "no group must be open");
         areUntouched();
         works();
     }

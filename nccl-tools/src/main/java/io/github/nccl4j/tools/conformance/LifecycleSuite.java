@@ -91,11 +91,11 @@ final class LifecycleSuite {
         if (!self.isOnHost()) {
             checks.equal(parent.device().index(), told.cudaDevice(), "device");
         }
-        checks.equal(0, size % told.lsaTeams().orElse(1), "ranks beyond teams of one size");
-        checks.equal(told.toString(), parent.properties().toString(), "a second time");
+        checks.equal(0, size % told.lsaTeams().orElse(1), "the remainder of the ranks divided by the size of a team");
+        checks.equal(told.toString(), parent.properties().toString(), "the properties, queried again");
         told.hash().ifPresent(hash -> {
             int part = (int) (hash & 0xffff);
-            checks.equal(size * part, self.sum(parent, part), "sum of what is the same on all ranks");
+            checks.equal(size * part, self.sum(parent, part), "sum of a property that all ranks share");
         });
         try (Communicator child = parent.split(0, -rank)) {
             checks.equal(child.rank(), child.properties().rank(), "rank of a child");
@@ -120,7 +120,7 @@ final class LifecycleSuite {
         try (Communicator child = parent.split(color, -rank)) {
             int ofColor = (size + 1 - color) / 2;
             checks.equal(ofColor, child.size(), "size");
-            checks.equal(ofColor - 1 - rank / 2, child.rank(), "rank, in the order of keys");
+            checks.equal(ofColor - 1 - rank / 2, child.rank(), "rank of a child, in the order of the keys");
             checks.equal(parent.device(), child.device(), "device");
             checks.equal(parent.deadline(), child.deadline(), "deadline");
             checks.equal(parent.isBlocking(), child.isBlocking(), "blocking");
@@ -130,7 +130,7 @@ final class LifecycleSuite {
             for (int r = color; r < size; r += 2) {
                 expected += 1 << r;
             }
-            checks.equal(expected, self.sum(child, 1 << rank), "its members");
+            checks.equal(expected, self.sum(child, 1 << rank), "the members of a child");
             works(parent);
         }
         works(parent);
@@ -176,7 +176,7 @@ final class LifecycleSuite {
             child.close();
         }
         GroupSuite.giveUp(() -> givenUp.add(parent.split(0, 0)));
-        checks.equal(State.CLOSED, givenUp.get(0).state(), "state of one whose group was given up");
+        checks.equal(State.CLOSED, givenUp.get(0).state(), "state of a child whose group was closed without a launch");
         givenUp.get(0).close();
         works(parent);
     }
@@ -196,8 +196,8 @@ final class LifecycleSuite {
         works(second);
         second.close();
         middle.close();
-        checks.equal(State.CLOSED, first.state(), "a child that was left open");
-        checks.equal(State.CLOSED, middle.state(), "the owner");
+        checks.equal(State.CLOSED, first.state(), "state of an open child after its owner was closed");
+        checks.equal(State.CLOSED, middle.state(), "state of the owner");
         checks.fails(IllegalArgumentException.class, () -> parent.own(parent), "itself");
         works(parent);
     }
@@ -211,8 +211,8 @@ final class LifecycleSuite {
                 child.allReduce(other, ReduceOp.SUM, self.stream);
             });
             self.await();
-            checks.equal(sumOfRanks(size), Member.valueOf(one), "of the one");
-            checks.equal(10 * sumOfRanks(size), Member.valueOf(other), "of the other");
+            checks.equal(sumOfRanks(size), Member.valueOf(one), "sum in the first communicator");
+            checks.equal(10 * sumOfRanks(size), Member.valueOf(other), "sum in the second communicator");
         }
     }
 
@@ -223,7 +223,7 @@ final class LifecycleSuite {
         checks.isTrue(work.toString().contains("ncclAllReduce of 1 int32"), work.toString());
         CompletableFuture<Void> future = work.toFuture();
         work.await(SOON);
-        checks.isTrue(work.isDone(), "done after waiting");
+        checks.isTrue(work.isDone(), "the work must be done after waiting for it");
         work.await();
         work.await(Duration.ZERO);
         try {
@@ -237,7 +237,7 @@ final class LifecycleSuite {
                             },
                             work::isDone),
                     SOON);
-            checks.equal(List.of(true, true), done, "done in other threads");
+            checks.equal(List.of(true, true), done, "the work must be done for other threads");
         } catch (Exception e) {
             throw new AssertionError(e);
         }
@@ -266,7 +266,7 @@ final class LifecycleSuite {
                         () -> work.await(Duration.ofMillis(50)),
                         "ncclRecv of 1 int32 from rank 1",
                         "PT0.05S");
-                checks.isTrue(!work.isDone(), "not done yet");
+                checks.isTrue(!work.isDone(), "the work must not be done yet");
                 checks.equal(State.OPEN, child.state(), "state");
             }
             parent.allReduce(seen, ReduceOp.SUM, parent.stream());
@@ -275,7 +275,7 @@ final class LifecycleSuite {
                 sendOrReceive(child, sent);
             }
             child.work(self.stream).await(SOON);
-            checks.equal(rank == 0 ? 11 : 10 + rank, Member.valueOf(sent), "what rank 1 has sent");
+            checks.equal(rank == 0 ? 11 : 10 + rank, Member.valueOf(sent), "the number that rank 1 sent");
         }
         works(parent);
     }
@@ -378,7 +378,7 @@ final class LifecycleSuite {
         child.close();
         checks.equal(State.CLOSED, child.state(), "state");
         isClosed(child);
-        checks.equal(rank, child.rank(), "what it was");
+        checks.equal(rank, child.rank(), "rank of a finished communicator");
         self.stream.synchronize(SOON);
         checks.equal(sumOfRanks(size), Member.valueOf(number), "sum");
     }

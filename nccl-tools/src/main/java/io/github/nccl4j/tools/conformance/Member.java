@@ -60,7 +60,7 @@ final class Member implements AutoCloseable {
         return device().isHost();
     }
 
-    /** Memory until {@link #reuseMemory}. */
+    /** Reserves memory until {@link #reuseMemory}. */
     <T extends Element> DeviceBuffer<T> take(ElementType<T> type, long length) {
         return at(reserve(length * type.sizeInBytes()), type, length);
     }
@@ -129,7 +129,7 @@ final class Member implements AutoCloseable {
         communicator.work(stream).await();
     }
 
-    /** After the communicator was closed. */
+    /** Frees the resources; call after the communicator was closed. */
     @Override
     public void close() {
         stream.close();

@@ -168,7 +168,7 @@ enum Operation {
         }
     },
 
-    /** With one buffer, ranks other than the root give none for what they don't receive; the root is in place. */
+    /** With one buffer, ranks other than the root pass no receive buffer; the root is in place. */
     GATHER(false, GATHERED, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER) {
         @Override
         <T extends Element> void call(DataTrial<T> t) {
@@ -191,7 +191,7 @@ enum Operation {
         }
     },
 
-    /** As GATHER, the other way. */
+    /** The reverse of GATHER. */
     SCATTER(false, SCATTERED, OUT_OF_PLACE, IN_PLACE, ONE_BUFFER) {
         @Override
         <T extends Element> void call(DataTrial<T> t) {
@@ -275,7 +275,7 @@ enum Operation {
         }
     },
 
-    /** The ranks compare their counts, which they can't in a group. */
+    /** Not in a group, because the ranks compare their counts first. */
     ALL_TO_ALL_V(false, EXCHANGED_UNEVENLY, OUT_OF_PLACE) {
         @Override
         boolean goesInGroups() {
@@ -404,7 +404,7 @@ enum Operation {
         }
     },
 
-    /** All ranks to all, itself too, all sends before all receives. */
+    /** Each rank sends to all ranks, itself included; all sends precede all receives. */
     ALL_TO_ALL_BY_GROUP(false, EXCHANGED, OUT_OF_PLACE, ADDRESSES) {
         @Override
         <T extends Element> void call(DataTrial<T> t) {

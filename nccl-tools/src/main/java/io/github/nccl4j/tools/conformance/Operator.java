@@ -23,7 +23,7 @@ enum Operator {
         this.reduction = reduction;
     }
 
-    /** An operator that is the communicator's own is closed with what uses it. */
+    /** An operator of a communicator is closed after its last use. */
     <T extends Element> ReduceOp create(Member member, ElementType<T> type) {
         if (reduction != Reduction.PRE_MUL_SUM) {
             return ReduceOp.builtIn().get(reduction.code);

@@ -20,7 +20,7 @@ record Outcome(String subject, String failure, String skipped) {
         return new Outcome(subject, null, reason);
     }
 
-    /** The outcome for two ranks, which have run the same check. */
+    /** Merges the outcomes of two ranks, which have run the same check. */
     Outcome and(Outcome other) {
         if (!subject.equals(other.subject)) {
             throw new IllegalArgumentException("ranks ran different checks: " + subject + ", " + other.subject);

@@ -15,7 +15,7 @@ import java.util.concurrent.TimeUnit;
  * longer than the limit, the watch prints the steps and the stacks of all threads, and runs {@code onTimeout}.
  */
 public final class ProgressWatch {
-    /** Has no limit: for tests, which have one of their own. */
+    /** A watch without a limit, for tests, which have a limit of their own. */
     static final ProgressWatch NONE = new ProgressWatch(Duration.ofNanos(Long.MAX_VALUE), System.err, () -> {});
 
     private final Duration limit;
@@ -64,9 +64,9 @@ public final class ProgressWatch {
     }
 
     private void print() {
-        out.printf(Locale.ROOT, "STALLED: something takes longer than %.1f s%n", limit.toMillis() / 1e3);
+        out.printf(Locale.ROOT, "STALLED: a step takes longer than %.1f s%n", limit.toMillis() / 1e3);
         steps.forEach((thread, step) -> out.printf(
-                Locale.ROOT, "\"%s\" is since %.1f s at: %s%n", thread.getName(), step.nanos() / 1e9, step.what()));
+                Locale.ROOT, "\"%s\" has been for %.1f s at: %s%n", thread.getName(), step.nanos() / 1e9, step.what()));
         for (ThreadInfo info : ManagementFactory.getThreadMXBean().dumpAllThreads(true, true)) {
             out.println();
             out.println("\"" + info.getThreadName() + "\" " + info.getThreadState()

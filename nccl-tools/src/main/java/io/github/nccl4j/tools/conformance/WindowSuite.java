@@ -63,8 +63,8 @@ final class WindowSuite {
     }
 
     /**
-     * A large collective before the first send: before 2.29.2, NCCL takes a null address for another rank's memory if it is
-     * the other way round.
+     * A large collective before the first send. In the other order, NCCL before 2.29.2 takes a null address for another rank's
+     * memory.
      */
     private void connect() {
         List<DeviceBuffer<Int32>> buffers = new ArrayList<>();
@@ -97,7 +97,7 @@ final class WindowSuite {
         return waits;
     }
 
-    /** Each rank puts a block to each, itself too. */
+    /** Each rank puts a block into the window of each rank, itself included. */
     private void puts() {
         int size = crew.size();
         for (int block : BLOCKS) {
@@ -129,7 +129,7 @@ final class WindowSuite {
             for (DeviceBuffer<Int32> target : targets) {
                 int[] received = new int[expected.length];
                 target.copyTo(received);
-                checks.equal(expected, received, "what was put");
+                checks.equal(expected, received, "the elements that a rank put");
             }
             // No rank puts into the next block before all ranks have checked.
             meet();
@@ -172,7 +172,7 @@ final class WindowSuite {
             for (int peer = 0; peer < size; peer++) {
                 OptionalLong address = window.peerAddress(peer);
                 if (address.isEmpty()) {
-                    checks.isTrue(peer != member.rank(), "the own address");
+                    checks.isTrue(peer != member.rank(), "the address of the own window must be known");
                     continue;
                 }
                 found++;
@@ -186,7 +186,7 @@ final class WindowSuite {
                 int[] expected = new int[read.length];
                 Arrays.fill(expected, 100 + peer);
                 theirs.slice(size, read.length).copyTo(read);
-                checks.equal(expected, read, "what rank " + peer + " has");
+                checks.equal(expected, read, "the elements of rank " + peer);
                 theirs.slice(member.rank(), 1).copyFrom(new int[] {1000 + member.rank()});
             }
             int teams = member.communicator.properties().lsaTeams().orElse(size / found);
@@ -207,7 +207,7 @@ final class WindowSuite {
     }
 
     private void close() {
-        // Freed with the window, and not before.
+        // The window needs the memory until it is closed.
         windows.forEach(Window::close);
         checks.isTrue(windows.stream().noneMatch(Window::isOpen), "closed");
         meet();

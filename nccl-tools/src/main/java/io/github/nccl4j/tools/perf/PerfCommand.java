@@ -36,8 +36,8 @@ import picocli.CommandLine.TypeConversionException;
         description = {
             "Measures a collective as nccl-tests does: the same options, the same table, the same fields of JSON files.",
             "",
-            "-np processes are started, each with -t threads, each of which drives -g GPUs. Without -np and with the variables "
-                    + "of an outer launcher in the environment, this is one of its processes.",
+            "The command starts -np processes, each with -t threads; each thread drives -g GPUs. Without -np, and with the variables "
+                    + "of a launcher in the environment, this process is one of that launcher's.",
             "",
             "Every element of a checked call is compared on the host, bit for bit; averages of floats may be off by as many "
                     + "units in the last place as there are ranks.",
@@ -68,20 +68,20 @@ public final class PerfCommand implements Callable<Integer> {
             paramLabel = "PROGRAM",
             description =
                     "Run this program of nccl-tests, such as all_reduce_perf, and this command in turn with the same "
-                            + "options and library, and compare their times. -J writes all of them.")
+                            + "options and library, and compare their times. -J writes all times.")
     private Path against;
 
     @Option(
             names = "--plot",
             paramLabel = "PICTURE",
-            description = "Draw the results of -J, as nccl4j plot does, which compares several.")
+            description = "Draw the results of -J. nccl4j plot draws several files in one picture.")
     private Path plot;
 
     @Option(
             names = "--rounds",
             paramLabel = "N",
             defaultValue = "5",
-            description = "--against: how often each is run. Default: ${DEFAULT-VALUE}.")
+            description = "--against: number of runs of each program. Default: ${DEFAULT-VALUE}.")
     private int rounds;
 
     @Option(
@@ -89,9 +89,9 @@ public final class PerfCommand implements Callable<Integer> {
             paramLabel = "COMMAND",
             defaultValue = "mpirun --allow-run-as-root --bind-to none",
             description =
-                    "--against, with -np above 1: what starts the processes of both, so that they are bound to the same "
-                            + "CPUs if that is said here; the program must be built with MPI. \"-np N\" is added. Default: "
-                            + "${DEFAULT-VALUE}.")
+                    "--against, with -np above 1: the command that starts the processes of both programs, with its options for "
+                            + "binding to CPUs; \"-np N\" is added. The program of nccl-tests must be built with MPI. "
+                            + "Default: ${DEFAULT-VALUE}.")
     private String mpirun;
 
     @Spec
@@ -118,7 +118,8 @@ public final class PerfCommand implements Callable<Integer> {
                     return collective;
                 }
             }
-            throw new TypeConversionException("there is no '" + text + "'; there are " + String.join(", ", this));
+            throw new TypeConversionException(
+                    "no such collective: '" + text + "'; there are " + String.join(", ", this));
         }
 
         @Override
@@ -136,7 +137,7 @@ public final class PerfCommand implements Callable<Integer> {
             }
             Types.requireKnown(settings.type);
             if (plot != null && (settings.json == null || against != null)) {
-                throw new IllegalArgumentException("--plot needs -J, and is not for --against");
+                throw new IllegalArgumentException("--plot needs -J, and cannot be combined with --against");
             }
             if (rounds < 1) {
                 throw new IllegalArgumentException("--rounds must be at least 1: " + rounds);
@@ -180,15 +181,18 @@ public final class PerfCommand implements Callable<Integer> {
         }
         if (settings.cycles < 1 || settings.timestamps != 0) {
             throw new ParameterException(
-                    spec.commandLine(), "--against needs -N of at least 1, and no -S: " + settings.cycles);
+                    spec.commandLine(),
+                    "--against needs -N of at least 1, and no -S: -N " + settings.cycles + ", -S "
+                            + settings.timestamps);
         }
         if (settings.algorithm != null) {
             throw new ParameterException(
-                    spec.commandLine(), "--against shows what both programs can do, not --algo: " + settings.algorithm);
+                    spec.commandLine(),
+                    "--against cannot be combined with --algo, which nccl-tests lacks: " + settings.algorithm);
         }
         if (settings.memory != 0) {
             throw new ParameterException(
-                    spec.commandLine(), "--against shows times alone, not the report of -M: " + settings.memory);
+                    spec.commandLine(), "--against compares times, and cannot be combined with -M: " + settings.memory);
         }
         // The same library is found here and passed to the other program.
         EngineSetting setting = launch.decide(launch.ranks(), true);
@@ -218,7 +222,7 @@ public final class PerfCommand implements Callable<Integer> {
         return code;
     }
 
-    /** The library that we have found, before what the other program would find by itself. */
+    /** LD_PRELOAD of the other program, so that it uses the library that this command found. */
     private static String preloaded() {
         String others = System.getenv("LD_PRELOAD");
         return others == null ? NativeLibrary.path() : NativeLibrary.path() + ":" + others;

@@ -10,14 +10,13 @@ final class PerfLaunch extends LaunchOptions {
     @Option(
             names = {"-np", "--processes"},
             paramLabel = "N",
-            description =
-                    "How many processes to start. Default: as many as there are GPUs for, or 2 on the host engine.")
+            description = "Number of processes to start. Default: as many as the GPUs allow, or 2 on the host engine.")
     private Integer processes;
 
     @Option(
             names = "--jvm",
             paramLabel = "OPTION",
-            description = "An option for each process' JVM, such as --jvm=-Xmx2g. May be repeated.")
+            description = "An option for each process's JVM, such as --jvm=-Xmx2g. May be repeated.")
     private List<String> jvmOptions = new ArrayList<>();
 
     private int ranksPerProcess = 1;

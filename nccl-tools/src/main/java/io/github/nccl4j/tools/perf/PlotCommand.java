@@ -50,7 +50,7 @@ public final class PlotCommand implements Callable<Integer> {
             paramLabel = "TEXT",
             description = {
                 "Title of the picture.",
-                "Default: what the files have in common: collective, ranks, device, NCCL, day."
+                "Default: the properties that all files share, of collective, ranks, device, NCCL and day."
             })
     private String title;
 

@@ -55,7 +55,7 @@ final class Settings {
             paramLabel = "SIZE",
             defaultValue = "1M",
             converter = SizeConverter.class,
-            description = "From one size to the next, unless -f is given. Default: ${DEFAULT-VALUE}.")
+            description = "Bytes from one size to the next, unless -f is given. Default: ${DEFAULT-VALUE}.")
     long stepBytes;
 
     @Option(
@@ -69,7 +69,7 @@ final class Settings {
             names = {"-n", "--iters"},
             paramLabel = "N",
             defaultValue = "20",
-            description = "Iterations that are timed. Default: ${DEFAULT-VALUE}.")
+            description = "Number of timed iterations. Default: ${DEFAULT-VALUE}.")
     int iterations;
 
     @Option(
@@ -83,28 +83,28 @@ final class Settings {
             names = {"-w", "--warmup_iters"},
             paramLabel = "N",
             defaultValue = "1",
-            description = "Iterations before the clock starts, of every size. Default: ${DEFAULT-VALUE}.")
+            description = "Number of iterations of each size before the timed ones. Default: ${DEFAULT-VALUE}.")
     int warmup;
 
     @Option(
             names = {"-N", "--run_cycles"},
             paramLabel = "N",
             defaultValue = "1",
-            description = "Run all sizes so often; 0: for ever. Default: ${DEFAULT-VALUE}.")
+            description = "Number of runs over all sizes; 0: until it is stopped. Default: ${DEFAULT-VALUE}.")
     long cycles;
 
     @Option(
             names = {"-p", "--parallel_init"},
             paramLabel = "0|1",
             defaultValue = "0",
-            description = "1: each thread makes its own communicators and buffers, all at the same time.")
+            description = "1: each thread creates its own communicators and buffers, all at the same time.")
     int parallelInit;
 
     @Option(
             names = {"-c", "--check"},
             paramLabel = "N",
             defaultValue = "1",
-            description = "Check the results of so many calls of each size; 0: don't. Default: ${DEFAULT-VALUE}.")
+            description = "Number of calls of each size whose results are checked. Default: ${DEFAULT-VALUE}.")
     int checks;
 
     @Option(
@@ -126,7 +126,7 @@ final class Settings {
             names = {"-r", "--root"},
             paramLabel = "RANK",
             defaultValue = "0",
-            description = "The root, where there is one; -1: each in turn. Default: ${DEFAULT-VALUE}.")
+            description = "Root of a collective that has one; -1: each rank in turn. Default: ${DEFAULT-VALUE}.")
     int root;
 
     @Option(
@@ -149,21 +149,21 @@ final class Settings {
             names = "-T",
             paramLabel = "SECONDS",
             defaultValue = "0",
-            description = "Abort when a test takes longer; 0: never. Default: ${DEFAULT-VALUE}.")
+            description = "Time limit of a test; 0: none. Default: ${DEFAULT-VALUE}.")
     int timeout;
 
     @Option(
             names = {"-G", "--cudagraph"},
             paramLabel = "N",
             defaultValue = "0",
-            description = "Capture the iterations in a graph and launch that so often. Default: 0, no graph.")
+            description = "Capture the iterations in a CUDA graph, and launch it N times. Default: 0, no graph.")
     int graphLaunches;
 
     @Option(
             names = {"-C", "--report_cputime"},
             paramLabel = "0|1",
             defaultValue = "0",
-            description = "1: report how long the calls take, not the work.")
+            description = "1: report the CPU time of the calls instead of the time of the work.")
     int cpuTime;
 
     @Option(
@@ -171,15 +171,15 @@ final class Settings {
             paramLabel = "0|1",
             defaultValue = "0",
             description =
-                    "1: time each iteration by events in its stream, too; columns of the table, and all times in the file "
-                            + "of -J. With less than 100 iterations i_p99 is i_max.")
+                    "1: also time each iteration, by events in its stream. The table gets columns with statistics, the file "
+                            + "of -J all times. With fewer than 100 iterations, i_p99 is i_max.")
     int perIteration;
 
     @Option(
             names = {"-K", "--per_iter_skip"},
             paramLabel = "N",
             defaultValue = "0",
-            description = "-I: leave the first N iterations out of the summary. Default: ${DEFAULT-VALUE}.")
+            description = "-I: omit the first N iterations from the statistics. Default: ${DEFAULT-VALUE}.")
     int skipped;
 
     @Option(
@@ -208,20 +208,20 @@ final class Settings {
             names = {"-D", "--device_implementation"},
             paramLabel = "0",
             defaultValue = "0",
-            description = "0: NCCL's own implementation. Others would be kernels in CUDA C++, and nccl4j has none.")
+            description = "0: NCCL's own implementation. nccl4j lacks the others, which are kernels in CUDA C++.")
     int deviceImplementation;
 
     @Option(
             names = {"-V", "--device_cta_count"},
             paramLabel = "N",
-            description = "How many CTAs another implementation than -D 0 has; refused, as there is none.")
+            description = "Number of CTAs of the implementations that nccl4j lacks; refused.")
     Integer deviceCtas;
 
     @Option(
             names = {"-M", "--memory"},
             paramLabel = "0|1",
             defaultValue = "0",
-            description = "1: report how much memory of the GPUs was taken, and by what.")
+            description = "1: report the GPU memory that each step takes.")
     int memory;
 
     @Option(
@@ -235,7 +235,7 @@ final class Settings {
             names = {"-S", "--report_timestamps"},
             paramLabel = "0|1",
             defaultValue = "0",
-            description = "1: a time of day on each line.")
+            description = "1: print the time of day on each line.")
     int timestamps;
 
     @Option(
@@ -248,14 +248,14 @@ final class Settings {
             names = "--api",
             paramLabel = "raw|highlevel",
             defaultValue = "highlevel",
-            description = "Which of nccl4j's packages makes the calls. Default: ${DEFAULT-VALUE}.")
+            description = "Package of nccl4j that makes the calls. Default: ${DEFAULT-VALUE}.")
     String api;
 
     @Option(
             names = "--algo",
             paramLabel = "SELECTION",
             description =
-                    "Force algorithms by the configuration of each call: beginnings of names, such as ring, tree or "
+                    "Force algorithms by the configuration of each call: prefixes of their names, such as ring, tree or "
                             + "ring_ll,tree. Needs NCCL 2.31.2, and a collective that has algorithms. Default: NCCL "
                             + "chooses.")
     String algorithm;
@@ -264,15 +264,17 @@ final class Settings {
             names = "--jit-warmup",
             paramLabel = "N",
             description =
-                    "Calls of the least and the largest size, at most 64K, before anything else, until Java has compiled them. Default: 50000, "
-                            + "or 100 on the host engine and where NCCL shares GPUs, since calls take longer there.")
+                    "Number of calls before the measurement, of the smallest and the largest size (at most 64K), until Java has "
+                            + "compiled their code. Default: 50000, or 100 on the host engine and where NCCL shares GPUs: "
+                            + "their calls take longer.")
     Integer jitWarmup;
 
     @Option(
             names = "--spread",
             paramLabel = "0..1",
-            description = "alltoallv: 0 sends the same to all, 1 more to farther ranks and nothing to itself. Default: "
-                    + "NCCL_TESTS_ALLTOALLV_SPREAD, or 1.")
+            description =
+                    "alltoallv: 0 sends equal amounts to all ranks; 1 sends more to farther ranks and nothing to itself. Default: "
+                            + "NCCL_TESTS_ALLTOALLV_SPREAD, or 1.")
     Double spread;
 
     @Option(
@@ -317,7 +319,9 @@ final class Settings {
         require(root >= -1, "-r must be a rank or -1: " + root);
         require(api.equals("raw") || api.equals("highlevel"), "--api must be raw or highlevel: " + api);
         require(jitWarmup == null || jitWarmup >= 0, "--jit-warmup must not be negative: " + jitWarmup);
-        require(blocking == 0 || graphLaunches == 0, "-G captures the calls and can't wait for each: -z " + blocking);
+        require(
+                blocking == 0 || graphLaunches == 0,
+                "-z must be 0 with -G, which can't wait for each call: " + blocking);
         require(
                 collective != Collective.HYPERCUBE || gpus == 1,
                 "hypercube needs a thread for each GPU, -t instead of -g: its steps wait for each other: -g " + gpus);
@@ -332,7 +336,7 @@ final class Settings {
         if (matrix() != null) {
             require(
                     minBytes == maxBytes,
-                    "a matrix has its own sizes, so -b and -e must be the same: " + minBytes + ", " + maxBytes);
+                    "with a matrix, which contains the sizes, -b and -e must be equal: " + minBytes + ", " + maxBytes);
         }
     }
 
@@ -340,7 +344,7 @@ final class Settings {
         requireFlag("-I", perIteration);
         require(
                 perIteration == 0 || graphLaunches == 0,
-                "-I times each iteration by itself, and -G launches all of them as one: -I " + perIteration + ", -G "
+                "-I cannot be combined with -G, which launches all iterations together: -I " + perIteration + ", -G "
                         + graphLaunches);
         require(
                 perIteration == 0 || iterations <= MOST_ITERATIONS,
@@ -348,23 +352,21 @@ final class Settings {
         require(
                 skipped >= 0 && skipped < iterations,
                 "-K must be at least 0 and less than -n: " + skipped + ", -n " + iterations);
-        require(
-                skipped == 0 || perIteration == 1,
-                "-K leaves iterations out of the summary of -I 1: -K " + skipped + ", -I " + perIteration);
+        require(skipped == 0 || perIteration == 1, "-K needs -I 1: -K " + skipped + ", -I " + perIteration);
     }
 
     private void requireOwnImplementation() {
         require(
                 deviceImplementation == 0,
                 "-D must be 0, NCCL's own implementation: " + deviceImplementation
-                        + " would be a kernel in CUDA C++ that calls NCCL's device API, and nccl4j has none");
+                        + " is a kernel in CUDA C++ that calls NCCL's device API, which nccl4j lacks");
         require(
                 deviceCtas == null || (deviceCtas >= 1 && deviceCtas <= MOST_CTAS),
                 "-V must be from 1 to " + MOST_CTAS + ": " + deviceCtas);
         require(
                 deviceCtas == null,
-                "-V is the number of CTAs of another implementation than NCCL's own, and there is none: -V "
-                        + deviceCtas + ", -D " + deviceImplementation);
+                "-V must not be set: nccl4j lacks the implementations that have it: -V " + deviceCtas + ", -D "
+                        + deviceImplementation);
     }
 
     private static void require(boolean fine, String message) {

@@ -216,8 +216,8 @@ final class SideBySide {
         List<Ratio> ratios = ratios();
         System.out.println("#");
         System.out.println("# Times in us, medians of " + rounds
-                + " runs; ratio: ours to theirs; spread: their runs, from least to most, to their median;"
-                + " fast: ratio of where the fastest tenths of all cycles end");
+                + " runs; ratio: ours to theirs; spread: fastest and slowest of their runs, to their median;"
+                + " fast: ratio of the 10th percentiles of all cycles");
         System.out.printf(
                 Locale.ROOT,
                 "# %-44s  %9s  %9s  %6s  %13s  %5s%n",
@@ -242,8 +242,8 @@ final class SideBySide {
         }
         List<Ratio> counting = ratios.stream().filter(Ratio::counts).toList();
         if (counting.isEmpty()) {
-            throw new PerfException("nothing to compare: of the sizes asked for, " + collective.label()
-                    + " has 0 bytes for each rank; choose larger ones with -b and -e");
+            throw new PerfException("nothing to compare: with these sizes, " + collective.label()
+                    + " has 0 bytes for each rank; choose larger sizes with -b and -e");
         }
         long slower = ratios.stream().filter(Ratio::slower).count();
         List<Double> values = counting.stream().map(Ratio::value).toList();

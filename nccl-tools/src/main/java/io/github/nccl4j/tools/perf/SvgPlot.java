@@ -2,6 +2,7 @@ package io.github.nccl4j.tools.perf;
 
 import java.math.BigDecimal;
 import java.math.MathContext;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -9,16 +10,35 @@ import java.util.Map;
 import java.util.function.DoubleFunction;
 import java.util.function.Function;
 
-/** Draws results as SVG, which needs neither fonts nor {@code java.desktop}. */
+/**
+ * Draws results as SVG, which needs neither fonts nor {@code java.desktop}: bus bandwidth above time. The texts are legible in a
+ * picture that is shown 400 pixels wide.
+ */
 final class SvgPlot {
-    private static final int WIDTH = 640;
-    private static final int HEIGHT = 440;
-    private static final int LEFT = 70;
-    private static final int RIGHT = 20;
-    private static final int TOP = 60;
-    private static final int BOTTOM = 60;
-    private static final int LEGEND_LINE = 22;
-    private static final int MOST_TICKS = 8;
+    static final int WIDTH = 640;
+    /** The sizes of the texts: at 400 pixels, at least 10 pixels. */
+    static final int TEXT = 17;
+
+    static final int TITLE = 20;
+
+    /** The left and right margins have room for the labels of the axes, in wide fonts too. */
+    private static final int LEFT = 80;
+
+    private static final int RIGHT = 40;
+    private static final int PLOT_HEIGHT = 220;
+    /** The name of a panel is above its frame; the labels and the name of its axis of sizes are below. */
+    private static final int ABOVE = 36;
+
+    private static final int BELOW = 60;
+    private static final int TITLE_LINE = 26;
+    private static final int LEGEND_LINE = 26;
+    private static final int MOST_SIZES = 6;
+    private static final int MOST_VALUES = 8;
+
+    /** Characters of a line, in wide fonts. */
+    private static final int TITLE_CHARACTERS = (int) ((WIDTH - 20) / (0.65 * TITLE));
+
+    private static final int LEGEND_CHARACTERS = (int) ((WIDTH - LEFT - 50) / (0.65 * TEXT));
     private static final List<String> UNITS = List.of("B", "KiB", "MiB", "GiB", "TiB");
 
     /** Colors that are distinguishable with any color vision, on white and on black. */
@@ -27,8 +47,8 @@ final class SvgPlot {
 
     private static final String STYLE = """
             <style>
-            text { font: 14px sans-serif; fill: #222 }
-            .title { font-size: 18px }
+            text { font: %dpx sans-serif; fill: #222 }
+            .title { font-size: %dpx }
             .paper { fill: #fff }
             .grid { stroke: #ccc }
             .frame { stroke: #222; fill: none }
@@ -47,34 +67,66 @@ final class SvgPlot {
     }
 
     private String draw(String title, List<ResultFile> files) {
-        int height = HEIGHT + LEGEND_LINE * files.size();
+        List<String> titleLines = lines(title, TITLE_CHARACTERS);
+        List<List<String>> names = files.stream()
+                .map(file -> lines(file.name(), LEGEND_CHARACTERS))
+                .toList();
+        int bus = 16 + TITLE_LINE * titleLines.size();
+        int time = bus + ABOVE + PLOT_HEIGHT + BELOW;
+        int legend = time + ABOVE + PLOT_HEIGHT + BELOW;
+        int height =
+                legend + 10 + LEGEND_LINE * names.stream().mapToInt(List::size).sum();
         add(
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\">%n",
-                2 * WIDTH, height, 2 * WIDTH, height);
-        svg.append(STYLE).append("<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n");
-        text(WIDTH, 26, "middle", "title", title);
-        panel(0, "bus bandwidth (GB/s)", files, ResultFile::bus, false);
-        panel(WIDTH, "time (us)", files, ResultFile::micros, true);
+                WIDTH, height, WIDTH, height);
+        add(STYLE, TEXT, TITLE);
+        svg.append("<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n");
+        for (int i = 0; i < titleLines.size(); i++) {
+            text(WIDTH / 2.0, 30 + TITLE_LINE * i, "middle", "title", titleLines.get(i));
+        }
+        panel(bus + ABOVE, "bus bandwidth (GB/s)", files, ResultFile::bus, false);
+        panel(time + ABOVE, "time (us)", files, ResultFile::micros, true);
+        double y = legend + 20;
         for (int i = 0; i < files.size(); i++) {
-            double y = HEIGHT + LEGEND_LINE * i;
             add(
-                    "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"3\"/>%n",
-                    LEFT, y - 5, LEFT + 30, y - 5, color(i));
-            text(LEFT + 40, y, "start", "", files.get(i).name());
+                    "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"4\"/>%n",
+                    LEFT, y - 6, LEFT + 30, y - 6, color(i));
+            for (String line : names.get(i)) {
+                text(LEFT + 40, y, "start", "", line);
+                y += LEGEND_LINE;
+            }
         }
         return svg.append("</svg>\n").toString();
     }
 
+    /** The lines of a text: broken at spaces, or in a longer word. */
+    static List<String> lines(String text, int most) {
+        List<String> lines = new ArrayList<>();
+        String rest = text;
+        while (rest.length() > most) {
+            int space = rest.lastIndexOf(' ', most);
+            int end = space > 0 ? space : most;
+            lines.add(rest.substring(0, end));
+            rest = rest.substring(end).strip();
+        }
+        lines.add(rest);
+        return lines;
+    }
+
+    /** Draws a panel whose frame begins at {@code top}. */
     private void panel(
-            int x, String name, List<ResultFile> files, Function<ResultFile, Map<Long, Double>> values, boolean log) {
+            int top, String name, List<ResultFile> files, Function<ResultFile, Map<Long, Double>> values, boolean log) {
+        int bottom = top + PLOT_HEIGHT;
+        int right = WIDTH - RIGHT;
         Axis across = new Axis(
                 files.stream()
                         .flatMapToDouble(
                                 file -> values.apply(file).keySet().stream().mapToDouble(Long::doubleValue))
                         .toArray(),
                 2,
-                x + LEFT,
-                x + WIDTH - RIGHT);
+                LEFT,
+                right,
+                MOST_SIZES);
         Axis up = new Axis(
                 files.stream()
                         .flatMapToDouble(
@@ -82,23 +134,22 @@ final class SvgPlot {
                         .filter(value -> shown(value, log))
                         .toArray(),
                 log ? 10 : 0,
-                HEIGHT - BOTTOM,
-                TOP);
+                bottom,
+                top,
+                MOST_VALUES);
         across.ticks(size -> size(Math.log(size) / Math.log(2))).forEach((at, label) -> {
-            add("<line class=\"grid\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/>%n", at, TOP, at, HEIGHT - BOTTOM);
-            text(at, HEIGHT - BOTTOM + 20, "middle", "", label);
+            add("<line class=\"grid\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/>%n", at, top, at, bottom);
+            text(at, bottom + 24, "middle", "", label);
         });
         up.ticks(SvgPlot::number).forEach((at, label) -> {
-            add(
-                    "<line class=\"grid\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>%n",
-                    x + LEFT, at, x + WIDTH - RIGHT, at);
-            text(x + LEFT - 8, at + 5, "end", "", label);
+            add("<line class=\"grid\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>%n", LEFT, at, right, at);
+            text(LEFT - 8, at + 6, "end", "", label);
         });
         add(
                 "<rect class=\"frame\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>%n",
-                x + LEFT, TOP, WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
-        text(x + (WIDTH + LEFT - RIGHT) / 2.0, HEIGHT - BOTTOM + 42, "middle", "", "size");
-        text(x + LEFT, TOP - 10, "start", "", name);
+                LEFT, top, right - LEFT, PLOT_HEIGHT);
+        text((LEFT + right) / 2.0, bottom + 46, "middle", "", "size");
+        text(LEFT, top - 12, "start", "", name);
         for (int i = 0; i < files.size(); i++) {
             line(values.apply(files.get(i)), across, up, log, color(i));
         }
@@ -113,11 +164,11 @@ final class SvgPlot {
                 double y = up.at(value);
                 corners.append(String.format(Locale.ROOT, "%.1f,%.1f ", x, y));
                 circles.append(String.format(
-                        Locale.ROOT, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>%n", x, y, color));
+                        Locale.ROOT, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"%s\"/>%n", x, y, color));
             }
         });
         add(
-                "<polyline points=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\"/>%n",
+                "<polyline points=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"3\"/>%n",
                 corners.toString().strip(), color);
         svg.append(circles);
     }
@@ -136,7 +187,7 @@ final class SvgPlot {
         private final double step;
 
         /** If {@code base} is not 0, the axis is logarithmic and its ends are powers of the base; otherwise it starts at 0. */
-        Axis(double[] values, double base, double from, double to) {
+        Axis(double[] values, double base, double from, double to, int mostTicks) {
             this.base = base;
             this.from = from;
             this.to = to;
@@ -153,7 +204,7 @@ final class SvgPlot {
             double first = base > 0 ? Math.floor(least) : Math.min(0, least);
             double last = base > 0 ? Math.ceil(most) : most;
             last = last > first ? last : first + 1;
-            step = step((last - first) / MOST_TICKS);
+            step = step((last - first) / mostTicks);
             low = base > 0 ? first : Math.floor(first / step) * step;
             high = base > 0 ? last : Math.ceil(last / step) * step;
         }
@@ -185,11 +236,14 @@ final class SvgPlot {
         }
     }
 
-    private static String number(double value) {
-        return BigDecimal.valueOf(value)
-                .round(new MathContext(6))
-                .stripTrailingZeros()
-                .toPlainString();
+    /** At most 6 characters for a round number: 0.25, 100000, 1e6. */
+    static String number(double value) {
+        BigDecimal number = BigDecimal.valueOf(value).round(new MathContext(6)).stripTrailingZeros();
+        String plain = number.toPlainString();
+        int power = number.precision() - number.scale() - 1;
+        return plain.length() <= 6
+                ? plain
+                : number.scaleByPowerOfTen(-power).stripTrailingZeros().toPlainString() + "e" + power;
     }
 
     private static String color(int index) {

@@ -30,14 +30,14 @@ import picocli.CommandLine.Spec;
         description = {
             "Asks the RAS service of NCCL for the state of a running job.",
             "",
-            "NCCL has this service since 2.24; it answers for all processes of the job, in any language. It reports no "
-                    + "error for a collective that hangs, only numbers of operations that differ between ranks: 'nccl4j status' shows more "
-                    + "of ranks that use nccl4j.",
+            "NCCL has this service since 2.24; it answers for all processes of the job, in any language. For a collective that "
+                    + "hangs, it reports no error, only different numbers of operations on the ranks. For ranks that use nccl4j, "
+                    + "'nccl4j status' shows more.",
             "",
-            "In some releases of NCCL the question may crash the job. The command does not ask them, nor a service whose release it can't "
-                    + "find out because its process is on another machine or belongs to another user, unless --force is given.",
+            "In some releases of NCCL, a query may crash the job. Without --force, the command does not query these releases, and no "
+                    + "service whose release is unknown because its process is on another machine or belongs to another user.",
             "",
-            "The exit code is 0 if the service answered, 1 if it can't be asked.",
+            "The exit code is 0 if the service answered, else 1.",
             ""
         })
 public final class RasCommand implements Callable<Integer> {
@@ -57,12 +57,12 @@ public final class RasCommand implements Callable<Integer> {
                     "The address of the service. Default: NCCL_RAS_ADDR, or localhost:" + RasClient.DEFAULT_PORT + ".")
     private String address;
 
-    @Option(names = "--json", description = "Ask for JSON, which NCCL has since 2.28.7.")
+    @Option(names = "--json", description = "Print JSON. Needs NCCL 2.28.7 or newer.")
     private boolean json;
 
     @Option(
             names = "--verbose",
-            description = "Ask for more about ranks that differ, and for the state of the connections.")
+            description = "Print also details of ranks that differ, and the state of the connections.")
     private boolean verbose;
 
     @Option(
@@ -71,7 +71,7 @@ public final class RasCommand implements Callable<Integer> {
             arity = "0..1",
             fallbackValue = "lifecycle",
             description =
-                    "Print events until the job ends, which NCCL reports since 2.29: lifecycle, trace or all. Default: "
+                    "Print events until the job ends: lifecycle, trace or all. Needs NCCL 2.29 or newer. Default: "
                             + "${FALLBACK-VALUE}.")
     private String monitor;
 
@@ -82,7 +82,7 @@ public final class RasCommand implements Callable<Integer> {
             description = "Time for which the service waits for other processes. Default: ${DEFAULT-VALUE}.")
     private int timeout;
 
-    @Option(names = "--force", description = "Ask even if the question may crash the job.")
+    @Option(names = "--force", description = "Query the service even if this may crash the job.")
     private boolean force;
 
     @Spec
@@ -106,7 +106,8 @@ public final class RasCommand implements Callable<Integer> {
             throw wrong("--timeout must be from 1 to " + MAX_TIMEOUT + ": " + timeout);
         }
         if (verbose && (json || monitor != null)) {
-            throw wrong("--verbose goes with neither --json nor --monitor: JSON has all, and events have one form");
+            throw wrong(
+                    "--verbose cannot be combined with --json, which prints everything, or --monitor, whose events have one form");
         }
         Set<RasEvents> events = monitor == null ? Set.of() : events();
         String service = address == null ? RasClient.defaultAddress() : address;
@@ -121,7 +122,7 @@ public final class RasCommand implements Callable<Integer> {
         try (client) {
             String risk = force ? null : risk(client);
             if (risk != null) {
-                return fail(risk + ": --force asks nevertheless");
+                return fail(risk + "; --force queries it nevertheless");
             }
             PrintWriter out = spec.commandLine().getOut();
             if (monitor != null) {
@@ -148,14 +149,13 @@ public final class RasCommand implements Callable<Integer> {
         throw wrong("--monitor must be lifecycle, trace or all: " + monitor);
     }
 
-    /** The reason why the question may crash the job; null if no such defect is known. */
+    /** The reason why a query may crash the job; null if no such defect is known. */
     private String risk(RasClient client) {
         InetSocketAddress service = client.remoteAddress();
         OptionalInt release =
                 isLocal(service.getAddress()) ? processes.release(service.getPort()) : OptionalInt.empty();
         if (release.isEmpty()) {
-            return "the release of NCCL at " + service
-                    + " can't be found out, and in some releases the question may crash the job";
+            return "the release of NCCL at " + service + " is unknown, and in some releases a query may crash the job";
         }
         String warning = RasDefect.warning(release.getAsInt());
         return warning.isEmpty() ? null : warning;

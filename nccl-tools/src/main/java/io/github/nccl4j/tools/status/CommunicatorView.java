@@ -47,7 +47,7 @@ final class CommunicatorView {
         return name == null || name.isEmpty() ? id : "'" + name + "' (" + id + ")";
     }
 
-    /** "ncclAllReduce of 64 int32 (operation 4) since 3.2 s". */
+    /** "ncclAllReduce of 64 int32 (operation 4) for 3.2 s". */
     String position() {
         if (state != null && !"OPEN".equals(state)) {
             return state.toLowerCase(java.util.Locale.ROOT) + (failure == null ? "" : ": " + failure);
@@ -56,7 +56,7 @@ final class CommunicatorView {
             return "failed: " + failure;
         }
         if (operation != null) {
-            return operation + " (operation " + at + ")" + (seconds == null ? "" : " since " + Texts.seconds(seconds));
+            return operation + " (operation " + at + ")" + (seconds == null ? "" : " for " + Texts.seconds(seconds));
         }
         return recorded == 0 ? "nothing called yet" : "nothing under way";
     }

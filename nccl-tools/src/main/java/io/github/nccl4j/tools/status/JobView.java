@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** One look at a job: its ranks with their communicators, and the findings. */
+/** The state of a job at one time: its ranks with their communicators, and the findings. */
 final class JobView {
     private static final double NANOS = 1e9;
 

@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
-/** One look as one JSON object in one line. */
+/** The report as one JSON object in one line. */
 final class JsonReport {
     private static final double NANOS = 1e9;
 

@@ -23,12 +23,13 @@ import picocli.CommandLine.Spec;
         description = {
             "Asks every rank of a running job which operation it is executing.",
             "",
-            "Shows for each rank the operation that it is executing and since when, its last completed one, its host, process and device, "
-                    + "and by how many collectives it is behind the other ranks. Nothing in the job waits for the answers.",
+            "Shows for each rank the operation that it is executing and its duration, its last completed operation, its host, process "
+                    + "and device, and the number of collectives by which it is behind the other ranks. No rank waits for another "
+                    + "to answer.",
             "",
-            "Without --store, asks the store that NCCL4J_STORE_ADDRESS, or MASTER_ADDR and MASTER_PORT, name; without these, that "
-                    + "of the job that this user runs on this machine. A secret comes from NCCL4J_STORE_SECRET or "
-                    + "NCCL4J_STORE_SECRET_FILE, as at the ranks.",
+            "Without --store, the command asks the store at NCCL4J_STORE_ADDRESS, or at MASTER_ADDR and MASTER_PORT. If these are "
+                    + "not set, it asks the store of the job that this user runs on this machine. It reads the secret, as the ranks "
+                    + "do, from NCCL4J_STORE_SECRET or NCCL4J_STORE_SECRET_FILE.",
             "",
             "The exit code is 0 if all ranks answered and none is behind, 1 if there is a finding, and 2 if there is no store or no job.",
             ""
@@ -56,10 +57,10 @@ public final class StatusCommand implements Callable<Integer> {
             paramLabel = "SECONDS",
             arity = "0..1",
             fallbackValue = "2",
-            description = "Look again every SECONDS until the job ends. Default: ${FALLBACK-VALUE}.")
+            description = "Repeat the report every SECONDS until the job ends. Default: ${FALLBACK-VALUE}.")
     private Integer watch;
 
-    @Option(names = "--json", description = "Print each look as one line of JSON.")
+    @Option(names = "--json", description = "Print each report as one line of JSON.")
     private boolean json;
 
     @Option(

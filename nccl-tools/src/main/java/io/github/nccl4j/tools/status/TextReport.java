@@ -6,7 +6,7 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 
-/** A look at a job as text: the findings, then a line for each communicator of each rank, those that are behind first. */
+/** The report as text: the findings, then a line for each communicator of each rank, those that are behind first. */
 final class TextReport {
     private static final int MAX_FINDINGS = 10;
 

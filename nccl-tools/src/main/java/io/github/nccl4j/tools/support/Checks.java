@@ -37,7 +37,7 @@ public final class Checks {
         return text.length() > 300 ? text.substring(0, 300) + "..." : text;
     }
 
-    /** The exception must be of the very class, and its message must have all parts. */
+    /** The exception must be of the class, not of a subclass, and its message must contain all parts. */
     public <E extends Throwable> E fails(Class<E> type, Code code, String... parts) {
         try {
             code.run();

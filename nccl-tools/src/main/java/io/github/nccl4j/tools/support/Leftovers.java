@@ -17,7 +17,7 @@ public final class Leftovers {
 
     private Leftovers() {}
 
-    /** Files of all processes, and sockets of this process and of those that it has started: only a process that lives has any. */
+    /** Files of all processes, and sockets of this process and its children. A socket does not outlive its process. */
     public static Set<String> now() throws IOException {
         Set<String> found = new TreeSet<>();
         for (Path folder : List.of(Path.of(System.getProperty("java.io.tmpdir")), Path.of("/dev/shm"))) {
@@ -64,7 +64,7 @@ public final class Leftovers {
         }
     }
 
-    /** The new ones that stay. */
+    /** The files and sockets that did not exist before, and still exist after up to 10 seconds. */
     public static Set<String> since(Set<String> before) throws IOException, InterruptedException {
         Set<String> after = now();
         after.removeAll(before);

@@ -11,7 +11,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 
-/** Tasks that need each other, such as the ranks of a communicator. */
+/** Runs tasks that wait for each other, such as the ranks of a communicator. */
 public final class Threads {
     /**
      * A thread for each task. {@code CompletableFuture}'s own pool has a single one where there are two processors, from

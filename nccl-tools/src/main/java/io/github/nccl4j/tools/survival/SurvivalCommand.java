@@ -32,11 +32,11 @@ import picocli.CommandLine.Spec;
         name = "survival",
         sortOptions = false,
         description = {
-            "Kills one rank amid a loop of all-reduces or exchanges, in each round another one at another moment.",
+            "Kills one rank during a loop of all-reduces or exchanges; each round chooses a rank and a moment.",
             "",
-            "The others must get an exception, make a communicator of those that are left, and finish an all-reduce with the "
-                    + "right result; afterwards no process, file, socket or GPU memory may be left. Exit code 1 if a round "
-                    + "has failed.",
+            "The other ranks must get an exception, create a communicator without the killed rank, and complete an all-reduce with "
+                    + "the right result. Afterwards, no process, file, socket or GPU memory may be left. The exit code is 1 if a "
+                    + "round failed.",
             ""
         })
 public final class SurvivalCommand implements Callable<Integer> {
@@ -66,7 +66,7 @@ public final class SurvivalCommand implements Callable<Integer> {
             names = {"-r", "--rounds"},
             paramLabel = "N",
             defaultValue = "20",
-            description = "How often. Default: ${DEFAULT-VALUE}.")
+            description = "Number of rounds. Default: ${DEFAULT-VALUE}.")
     private int rounds;
 
     @Option(
@@ -87,20 +87,23 @@ public final class SurvivalCommand implements Callable<Integer> {
 
     @Option(
             names = "--exchange",
-            description = "The loop is one of grouped sends and receives, round the ranks, not of all-reduces.")
+            description = "The loop sends and receives in groups, around a ring of the ranks, instead of all-reduces.")
     private boolean exchange;
 
-    @Option(names = "--stop", description = "The rank is stopped (SIGSTOP), not killed (SIGKILL).")
+    @Option(names = "--stop", description = "Stop the rank (SIGSTOP) instead of killing it (SIGKILL).")
     private boolean stop;
 
     @Option(
             names = "--return",
             description =
                     "The killed rank is started again and must come back: all ranks grow together, get the state of a "
-                            + "survivor, and finish an all-reduce.")
+                            + "survivor, and complete an all-reduce.")
     private boolean returns;
 
-    @Option(names = "--seed", paramLabel = "N", description = "Victims and moments follow from it. Default: the time.")
+    @Option(
+            names = "--seed",
+            paramLabel = "N",
+            description = "Seed of the random ranks and moments. Default: the time.")
     private Long seed;
 
     @Spec
@@ -117,13 +120,13 @@ public final class SurvivalCommand implements Callable<Integer> {
         }
         if (returns && stop) {
             throw new ParameterException(
-                    spec.commandLine(), "--return must be without --stop: a stopped rank is not started again");
+                    spec.commandLine(), "--return cannot be combined with --stop: a stopped rank is not started again");
         }
         Optional<RankInfo> self = launch.self();
         if (self.isPresent()) {
             Survivor.Task task = Survivor.Task.ofProcess()
                     .orElseThrow(() -> new ParameterException(
-                            spec.commandLine(), "survival launches its ranks itself, and needs no launcher around it"));
+                            spec.commandLine(), "survival launches its ranks itself: run it without another launcher"));
             return launch.runRank((rank, patience) -> new Survivor(task, rank, patience).run(), self.get());
         }
         int size = launch.ranks();
@@ -180,7 +183,7 @@ public final class SurvivalCommand implements Callable<Integer> {
                         continue;
                     }
                     if (!report.right()) {
-                        wrong.add("rank " + rank + " did not get through");
+                        wrong.add("rank " + rank + " did not recover");
                     } else if (report.millis() > limit) {
                         wrong.add("rank " + rank + " got its exception after " + report.millis()
                                 + " ms, expected at most " + limit);
@@ -223,7 +226,7 @@ public final class SurvivalCommand implements Callable<Integer> {
         return failed == 0;
     }
 
-    /** The driver may need a moment to take back what a killed process had. */
+    /** The driver may need a moment to free the memory of a killed process. */
     private static List<Long> settled(int gpus, List<Long> before) throws InterruptedException {
         long start = System.nanoTime();
         List<Long> free = FreeGpuMemory.free(gpus);

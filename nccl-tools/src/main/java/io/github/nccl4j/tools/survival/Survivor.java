@@ -32,7 +32,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 
 /** One rank of a round of {@link SurvivalCommand}, in a process of its own. */
 final class Survivor {
-    /** Beyond this something hangs, and this process ends with all its stacks printed. */
+    /** A round that takes longer hangs: this process then prints all stacks and ends. */
     private static final Duration MORE_THAN_ENOUGH = Duration.ofSeconds(90);
 
     private static final int STALLED = 3;
@@ -195,7 +195,7 @@ final class Survivor {
                         right,
                         millis,
                         exception,
-                        (shrunk.get() ? "shrunk to ranks " : "made anew of ranks ") + left + ", all-reduce "
+                        (shrunk.get() ? "shrunk to ranks " : "created anew with ranks ") + left + ", all-reduce "
                                 + text(right))
                 .write(task.folder, self.rank());
         endTogether(store.among("end", left), left);

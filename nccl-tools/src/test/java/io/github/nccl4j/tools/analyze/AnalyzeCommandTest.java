@@ -228,7 +228,8 @@ class AnalyzeCommandTest {
         Files.write(folder.resolve("trace_0"), new byte[] {(byte) 0x80, 2, '}'});
         assertEquals(2, analyze(folder.toString()));
         assertTrue(
-                out.toString().contains("trace_0 is a pickle, which is a program; let torch write JSON"),
+                out.toString()
+                        .contains("trace_0 is a pickle, which can run code when it is read: let torch write JSON"),
                 out::toString);
     }
 

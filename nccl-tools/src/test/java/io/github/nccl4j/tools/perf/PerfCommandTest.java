@@ -275,7 +275,7 @@ class PerfCommandTest {
         Outcome refused = run(arguments);
         assertEquals(2, refused.code());
         assertTrue(
-                refused.lines().contains("nccl4j: --against shows times alone, not the report of -M: 1"),
+                refused.lines().contains("nccl4j: --against compares times, and cannot be combined with -M: 1"),
                 refused.lines()::toString);
     }
 
@@ -292,9 +292,7 @@ class PerfCommandTest {
         Outcome outcome = run(arguments);
         String text = String.join("\n", outcome.lines());
         assertEquals(1, outcome.code(), text);
-        assertTrue(
-                text.contains("nothing to compare: of the sizes asked for, all_reduce has 0 bytes for each rank"),
-                text);
+        assertTrue(text.contains("nothing to compare: with these sizes, all_reduce has 0 bytes for each rank"), text);
     }
 
     private Path script(String text) throws IOException {
@@ -307,7 +305,7 @@ class PerfCommandTest {
     @ParameterizedTest
     @ValueSource(
             strings = {
-                "all_reduce_all | there is no 'all_reduce_all'; there are all_reduce, all_gather,",
+                "all_reduce_all | no such collective: 'all_reduce_all'; there are all_reduce, all_gather,",
                 "all_reduce -b 2K -e 1K | -e must not be less than -b: 1024 < 2048",
                 "all_reduce -o mean | no such reduction: 'mean'; there are [sum, prod, max, min, avg, mulsum] and all",
                 "all_reduce -d float16 | no such type: 'float16'; there are [int8,",
@@ -316,17 +314,17 @@ class PerfCommandTest {
                 "all_reduce -p 2 | -p must be 0 or 1: 2",
                 "all_reduce -M -1 | -M must be 0 or 1: -1",
                 "all_reduce -I 2 | -I must be 0 or 1: 2",
-                "all_reduce -I 1 -G 3 | -G launches all of them as one: -I 1, -G 3",
+                "all_reduce -I 1 -G 3 | -I cannot be combined with -G, which launches all iterations together: -I 1, -G 3",
                 "all_reduce -I 1 -n 100001 | with -I 1, -n must be at most 100000: 100001",
                 "all_reduce -I 1 -n 5 -K 5 | -K must be at least 0 and less than -n: 5, -n 5",
                 "all_reduce -I 1 -K -1 | -K must be at least 0 and less than -n: -1, -n 20",
-                "all_reduce -K 2 | -K leaves iterations out of the summary of -I 1: -K 2, -I 0",
-                "all_reduce -D 1 -R 2 | -D must be 0, NCCL's own implementation: 1 would be a kernel in CUDA C++",
+                "all_reduce -K 2 | -K needs -I 1: -K 2, -I 0",
+                "all_reduce -D 1 -R 2 | -D must be 0, NCCL's own implementation: 1 is a kernel in CUDA C++",
                 "alltoall --algo ring | --algo selects among the algorithms of a collective, and alltoall has none: ring",
                 "all_reduce --algo ring;tree | --algo: selection must have names of letters, digits and '_'",
-                "all_reduce --algo ring --against /bin/true | --against shows what both programs can do, not --algo: ring",
+                "all_reduce --algo ring --against /bin/true | --against cannot be combined with --algo, which nccl-tests lacks: ring",
                 "all_reduce -V 129 | -V must be from 1 to 128: 129",
-                "all_reduce -V 16 | -V is the number of CTAs of another implementation than NCCL's own, and there is none",
+                "all_reduce -V 16 | -V must not be set: nccl4j lacks the implementations that have it",
             })
     void wrongOptionsAreReported(String line) {
         String[] parts = line.split(" \\| ");

@@ -5,6 +5,8 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.awt.Font;
+import java.awt.geom.Rectangle2D;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -20,6 +22,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import javax.imageio.ImageIO;
 import javax.xml.parsers.DocumentBuilderFactory;
 import org.junit.jupiter.api.Assumptions;
@@ -27,6 +30,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.knowm.xchart.style.XYStyler;
 import org.w3c.dom.Element;
 import org.w3c.dom.NodeList;
 
@@ -133,7 +137,7 @@ class PlotTest {
         Matcher numbers = Pattern.compile("[xyc]+[12]?=\"(-?[0-9.]+)\"").matcher(svg);
         while (numbers.find()) {
             double at = Double.parseDouble(numbers.group(1));
-            assertTrue(at >= 0 && at <= 1280, numbers.group());
+            assertTrue(at >= 0 && at <= 750, numbers.group());
         }
     }
 
@@ -191,7 +195,7 @@ class PlotTest {
                 colors.add(image.getRGB(x, y));
             }
         }
-        assertTrue(image.getWidth() > 2 * image.getHeight() && colors.size() > 10, colors.size() + " colors");
+        assertTrue(image.getWidth() == 2 * SvgPlot.WIDTH && colors.size() > 10, colors.size() + " colors");
     }
 
     /* Points and axes of the SVG */
@@ -207,35 +211,40 @@ class PlotTest {
         String svg = SvgPlot.of(
                 "t",
                 List.of(new ResultFile("one", micros, bus), new ResultFile("two", Map.of(8L, 2.0), Map.of(8L, 1.0))));
-        // 8 bytes to 1 MiB are 17 powers of 2 on 550 points; 0 to 3 GB/s, and 1 to 10000 us, are 320 points.
+        // 8 bytes to 1 MiB are 17 powers of 2 on 520 points; 0 to 3 GB/s, and 1 to 10000 us, are 220 points.
         for (String element : List.of(
-                "viewBox=\"0 0 1280 484\" width=\"1280\" height=\"484\"",
-                line("70.0,273.3 296.5,166.7 620.0,60.0", "#0072b2"),
-                line("710.0,355.9 936.5,261.8 1260.0,91.8", "#0072b2"),
-                line("70.0,273.3", "#d55e00"),
-                line("710.0,355.9", "#d55e00"),
-                "circle cx=\"936.5\" cy=\"261.8\" r=\"3\" fill=\"#0072b2\"",
-                "line class=\"grid\" x1=\"231.8\" y1=\"60\" x2=\"231.8\" y2=\"380\"",
-                "text x=\"231.8\" y=\"400.0\" text-anchor=\"middle\" class=\"\">256 B<",
-                "line class=\"grid\" x1=\"70\" y1=\"326.7\" x2=\"620\" y2=\"326.7\"",
-                "text x=\"62.0\" y=\"331.7\" text-anchor=\"end\" class=\"\">0.5<",
-                "line class=\"grid\" x1=\"710\" y1=\"300.0\" x2=\"1260\" y2=\"300.0\"",
-                "text x=\"702.0\" y=\"305.0\" text-anchor=\"end\" class=\"\">10<",
-                "rect class=\"frame\" x=\"70\" y=\"60\" width=\"550\" height=\"320\"",
-                "rect class=\"frame\" x=\"710\" y=\"60\" width=\"550\" height=\"320\"",
-                "text x=\"345.0\" y=\"422.0\" text-anchor=\"middle\" class=\"\">size<",
-                "text x=\"985.0\" y=\"422.0\" text-anchor=\"middle\" class=\"\">size<",
-                "text x=\"70.0\" y=\"50.0\" text-anchor=\"start\" class=\"\">bus bandwidth (GB/s)<",
-                "text x=\"710.0\" y=\"50.0\" text-anchor=\"start\" class=\"\">time (us)<",
-                "line x1=\"70\" y1=\"435.0\" x2=\"100\" y2=\"435.0\" stroke=\"#0072b2\"",
-                "text x=\"110.0\" y=\"440.0\" text-anchor=\"start\" class=\"\">one<",
-                "line x1=\"70\" y1=\"457.0\" x2=\"100\" y2=\"457.0\" stroke=\"#d55e00\"",
-                "text x=\"110.0\" y=\"462.0\" text-anchor=\"start\" class=\"\">two<")) {
+                "viewBox=\"0 0 640 736\" width=\"640\" height=\"736\"",
+                line("80.0,224.7 294.1,151.3 600.0,78.0", "#0072b2"),
+                line("80.0,597.4 294.1,532.8 600.0,415.9", "#0072b2"),
+                line("80.0,224.7", "#d55e00"),
+                line("80.0,597.4", "#d55e00"),
+                "circle cx=\"294.1\" cy=\"532.8\" r=\"4\" fill=\"#0072b2\"",
+                "line class=\"grid\" x1=\"232.9\" y1=\"78\" x2=\"232.9\" y2=\"298\"",
+                "text x=\"232.9\" y=\"322.0\" text-anchor=\"middle\" class=\"\">256 B<",
+                "line class=\"grid\" x1=\"80\" y1=\"261.3\" x2=\"600\" y2=\"261.3\"",
+                "text x=\"72.0\" y=\"267.3\" text-anchor=\"end\" class=\"\">0.5<",
+                "line class=\"grid\" x1=\"80\" y1=\"559.0\" x2=\"600\" y2=\"559.0\"",
+                "text x=\"72.0\" y=\"565.0\" text-anchor=\"end\" class=\"\">10<",
+                "rect class=\"frame\" x=\"80\" y=\"78\" width=\"520\" height=\"220\"",
+                "rect class=\"frame\" x=\"80\" y=\"394\" width=\"520\" height=\"220\"",
+                "text x=\"340.0\" y=\"344.0\" text-anchor=\"middle\" class=\"\">size<",
+                "text x=\"340.0\" y=\"660.0\" text-anchor=\"middle\" class=\"\">size<",
+                "text x=\"80.0\" y=\"66.0\" text-anchor=\"start\" class=\"\">bus bandwidth (GB/s)<",
+                "text x=\"80.0\" y=\"382.0\" text-anchor=\"start\" class=\"\">time (us)<",
+                "line x1=\"80\" y1=\"688.0\" x2=\"110\" y2=\"688.0\" stroke=\"#0072b2\"",
+                "text x=\"120.0\" y=\"694.0\" text-anchor=\"start\" class=\"\">one<",
+                "line x1=\"80\" y1=\"714.0\" x2=\"110\" y2=\"714.0\" stroke=\"#d55e00\"",
+                "text x=\"120.0\" y=\"720.0\" text-anchor=\"start\" class=\"\">two<")) {
             assertTrue(svg.contains("<" + element) || svg.contains(element), element + " in " + svg);
         }
     }
 
-    /** The labels of the axis of sizes, bandwidths or times. */
+    /** Where the labels of an axis are: bandwidths, times, or the sizes below them. */
+    private static final String BANDWIDTHS = "72\\.0\" y=\"(?:[12]?[0-9]?[0-9]|30[0-9])\\.[0-9]\" text-anchor=\"end\"";
+
+    private static final String TIMES = "72\\.0\" y=\"(?:39[0-9]|[4-6][0-9][0-9])\\.[0-9]\" text-anchor=\"end\"";
+    private static final String SIZES = "[0-9.]+\" y=\"(?:322|638)\\.0\" text-anchor=\"middle\"";
+
     private static List<String> labels(String place, Map<Long, Double> micros, Map<Long, Double> bus) {
         String svg = SvgPlot.of("t", List.of(new ResultFile("one", micros, bus)));
         Matcher labels = Pattern.compile("<text x=\"" + place + " class=\"\">([^<]*)</text>")
@@ -261,29 +270,111 @@ class PlotTest {
     })
     void bandwidthAxisHasRoundLabelsFromZero(double most, String expected) {
         Map<Long, Double> bus = new TreeMap<>(Map.of(8L, most / 2, 16L, most));
-        assertEquals(List.of(expected.split(" ")), labels("62\\.0\" y=\"[0-9.]+\" text-anchor=\"end\"", bus, bus));
+        assertEquals(List.of(expected.split(" ")), labels(BANDWIDTHS, bus, bus));
     }
 
     @Test
     void axisIncludesNegativeValues() {
         Map<Long, Double> bus = new TreeMap<>(Map.of(8L, -5.0, 16L, 9.0));
         assertEquals(
-                List.of("-6", "-4", "-2", "0", "2", "4", "6", "8", "10"),
-                labels("62\\.0\" y=\"[0-9.]+\" text-anchor=\"end\"", Map.of(8L, 1.0), bus));
+                List.of("-6", "-4", "-2", "0", "2", "4", "6", "8", "10"), labels(BANDWIDTHS, Map.of(8L, 1.0), bus));
     }
 
     @Test
     void logarithmicAxesHavePowersAsLabels() {
-        String times = "702\\.0\" y=\"[0-9.]+\" text-anchor=\"end\"";
-        String sizes = "[0-9.]+\" y=\"400\\.0\" text-anchor=\"middle\"";
         Map<Long, Double> one = Map.of(8L, 10.0);
-        assertEquals(List.of("10", "100"), labels(times, one, one));
-        assertEquals(List.of("8 B", "16 B", "8 B", "16 B"), labels(sizes, one, one));
+        assertEquals(List.of("10", "100"), labels(TIMES, one, one));
+        assertEquals(List.of("8 B", "16 B", "8 B", "16 B"), labels(SIZES, one, one));
         Map<Long, Double> wide = new TreeMap<>(Map.of(8L, 0.05, 9L, 2e8));
-        assertEquals(List.of("0.01", "1", "100", "10000", "1000000", "100000000"), labels(times, wide, wide));
+        assertEquals(List.of("0.01", "1", "100", "10000", "1e6", "1e8"), labels(TIMES, wide, wide));
         // Values that can't be shown have no label.
         Map<Long, Double> none = Map.of(8L, 0.0);
-        assertEquals(List.of("1", "10"), labels(times, none, none));
+        assertEquals(List.of("1", "10"), labels(TIMES, none, none));
+    }
+
+    @Test
+    void labelsOfNumbersAreShort() {
+        assertEquals(
+                List.of("0", "0.1", "100000", "1e6", "2.5e6", "0.0001", "1e-5", "-6"),
+                Stream.of(0.0, 0.1, 1e5, 1e6, 2.5e6, 1e-4, 1e-5, -6.0)
+                        .map(SvgPlot::number)
+                        .toList());
+    }
+
+    @Test
+    void longTextsAreBroken() {
+        assertEquals(List.of("short"), SvgPlot.lines("short", 5));
+        assertEquals(List.of("two", "words"), SvgPlot.lines("two words", 5));
+        assertEquals(List.of("three", "words", "now"), SvgPlot.lines("three words now", 8));
+        assertEquals(List.of("unbre", "akabl", "e"), SvgPlot.lines("unbreakable", 5));
+        assertEquals(List.of(""), SvgPlot.lines("", 5));
+    }
+
+    /* Legibility in a picture that is shown 400 pixels wide */
+
+    /** Height in pixels. */
+    private static final double LEGIBLE = 10;
+
+    private static final double SHOWN = 400.0 / SvgPlot.WIDTH;
+
+    /** The width of an average character in a wide font, in em. */
+    private static final double WIDE = 0.65;
+
+    @ParameterizedTest
+    @CsvSource({"8, 1073741824, 1, 350", "1, 128, 0.00002, 0.0001", "1, 1152921504606846976, 0.01, 3e8"})
+    void svgIsLegibleWhenShownSmall(long smallest, long largest, double least, double most) throws Exception {
+        Map<Long, Double> values = new TreeMap<>(Map.of(smallest, least, largest, most));
+        String title = "all_reduce_with_a_long_name, 1024 ranks, NVIDIA H200, NCCL 2.28.3, 2026-11-21";
+        String name = "a-file-whose-name-is-so-long-that-it-needs-two-lines-of-the-legend-2026-11-21";
+        String svg =
+                SvgPlot.of(title, List.of(new ResultFile(name, values, values), new ResultFile("b", values, values)));
+        Element root = DocumentBuilderFactory.newInstance()
+                .newDocumentBuilder()
+                .parse(new ByteArrayInputStream(svg.getBytes(StandardCharsets.UTF_8)))
+                .getDocumentElement();
+        assertEquals(SvgPlot.WIDTH + "", root.getAttribute("width"));
+        Matcher sizes = Pattern.compile("font(?:-size)?: ([0-9.]+)px").matcher(svg);
+        int found = 0;
+        for (; sizes.find(); found++) {
+            double height = Double.parseDouble(sizes.group(1)) * SHOWN;
+            assertTrue(height >= LEGIBLE, () -> sizes.group() + " is " + height + " pixels, at least " + LEGIBLE);
+        }
+        assertEquals(2, found);
+        List<Rectangle2D> boxes = new ArrayList<>();
+        NodeList texts = root.getElementsByTagName("text");
+        for (int i = 0; i < texts.getLength(); i++) {
+            Element text = (Element) texts.item(i);
+            double size = text.getAttribute("class").equals("title") ? SvgPlot.TITLE : SvgPlot.TEXT;
+            double width = text.getTextContent().length() * size * WIDE;
+            double x = Double.parseDouble(text.getAttribute("x"));
+            double left =
+                    switch (text.getAttribute("text-anchor")) {
+                        case "start" -> x;
+                        case "middle" -> x - width / 2;
+                        default -> x - width;
+                    };
+            double y = Double.parseDouble(text.getAttribute("y"));
+            Rectangle2D box = new Rectangle2D.Double(left, y - 0.8 * size, width, size);
+            assertTrue(
+                    left >= 0
+                            && left + width <= SvgPlot.WIDTH
+                            && box.getMaxY() <= Double.parseDouble(root.getAttribute("height")),
+                    () -> "'" + text.getTextContent() + "' leaves the picture: " + box);
+            assertTrue(
+                    boxes.stream().noneMatch(box::intersects),
+                    () -> "'" + text.getTextContent() + "' touches another text: " + box);
+            boxes.add(box);
+        }
+    }
+
+    @Test
+    void pngIsLegibleWhenShownSmall() {
+        Map<Long, Double> values = Map.of(8L, 1.0);
+        XYStyler styler = Plot.chart("y", List.of(new ResultFile("a", values, values)), ResultFile::bus)
+                .getStyler();
+        for (Font font : List.of(styler.getAxisTitleFont(), styler.getAxisTickLabelsFont(), styler.getLegendFont())) {
+            assertTrue(font.getSize() * SHOWN >= LEGIBLE, font::toString);
+        }
     }
 
     @Test

@@ -97,23 +97,23 @@ class SettingsTest {
                 "-p 2|-p must be 0 or 1: 2",
                 "-M 2|-M must be 0 or 1: 2",
                 "-I 2|-I must be 0 or 1: 2",
-                "-I 1 -G 1|-I times each iteration by itself, and -G launches all of them as one: -I 1, -G 1",
+                "-I 1 -G 1|-I cannot be combined with -G, which launches all iterations together: -I 1, -G 1",
                 "-I 1 -n 100001|with -I 1, -n must be at most 100000: 100001",
                 "-I 1 -K -1|-K must be at least 0 and less than -n: -1, -n 20",
                 "-I 1 -K 20|-K must be at least 0 and less than -n: 20, -n 20",
-                "-K 1|-K leaves iterations out of the summary of -I 1: -K 1, -I 0",
-                "-D 1|-D must be 0, NCCL's own implementation: 1 would be a kernel in CUDA C++ that calls NCCL's device API,"
-                        + " and nccl4j has none",
+                "-K 1|-K needs -I 1: -K 1, -I 0",
+                "-D 1|-D must be 0, NCCL's own implementation: 1 is a kernel in CUDA C++ that calls NCCL's device API,"
+                        + " which nccl4j lacks",
                 "-V 0|-V must be from 1 to 128: 0",
                 "-V 129|-V must be from 1 to 128: 129",
-                "-V 128|-V is the number of CTAs of another implementation than NCCL's own, and there is none: -V 128, -D 0",
+                "-V 128|-V must not be set: nccl4j lacks the implementations that have it: -V 128, -D 0",
                 "-T -1|-T, -G and -u must not be negative: -1, 0, 0",
                 "-G -1|-T, -G and -u must not be negative: 0, -1, 0",
                 "-u -1|-T, -G and -u must not be negative: 0, 0, -1",
                 "-r -2|-r must be a rank or -1: -2",
                 "--api low|--api must be raw or highlevel: low",
                 "--jit-warmup -1|--jit-warmup must not be negative: -1",
-                "-z 1 -G 1|-G captures the calls and can't wait for each: -z 1",
+                "-z 1 -G 1|-z must be 0 with -G, which can't wait for each call: 1",
                 "--spread 1.5|--spread must be from 0 to 1: 1.5",
                 "--algo ,|--algo: selection must name an algorithm: ','",
                 "--algo ring+|--algo: selection must have names of letters, digits and '_', with ',' for or, '+' for and, "
@@ -169,7 +169,7 @@ class SettingsTest {
         // By default more distant ranks receive more.
         assertEquals(0, settings("").traffic().bytes(0, 0, 2, 960));
         assertEquals(
-                "a matrix has its own sizes, so -b and -e must be the same: 8, 16",
+                "with a matrix, which contains the sizes, -b and -e must be equal: 8, 16",
                 assertThrows(IllegalArgumentException.class, () -> settings("-b 8 -e 16 --matrix " + file)
                                 .validate(Collective.ALLTOALLV))
                         .getMessage());

@@ -210,7 +210,7 @@ class SideBySideTest {
                                         1, program("eight", row(8, 1)), program("more", row(8, 1) + "\n" + row(16, 1))))
                         .getMessage());
         assertEquals(
-                "nothing to compare: of the sizes asked for, all_reduce has 0 bytes for each rank; choose larger ones with"
+                "nothing to compare: with these sizes, all_reduce has 0 bytes for each rank; choose larger sizes with"
                         + " -b and -e",
                 assertThrows(
                                 PerfException.class,

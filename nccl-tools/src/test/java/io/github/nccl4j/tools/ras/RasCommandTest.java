@@ -123,7 +123,7 @@ class RasCommandTest {
             Outcome refused = ras(service.address());
             assertEquals(
                     "nccl4j: NCCL " + release + " may crash the job if it is asked " + reason
-                            + ": --force asks nevertheless\n",
+                            + "; --force queries it nevertheless\n",
                     refused.err());
             assertEquals(1, refused.code());
             assertEquals(List.of("CLIENT PROTOCOL 2"), service.received);
@@ -142,7 +142,7 @@ class RasCommandTest {
     void unknownReleaseIsNotAsked() throws IOException {
         try (ServedLines service = service()) {
             String reason = "nccl4j: the release of NCCL at /" + service.address()
-                    + " can't be found out, and in some releases the question may crash the job: --force asks nevertheless\n";
+                    + " is unknown, and in some releases a query may crash the job; --force queries it nevertheless\n";
             assertEquals(new Outcome(1, "", reason), ras(service.address()));
             // One of two processes that listen can't be looked at.
             listen(1, service.port(), "2.32.3");

@@ -176,7 +176,7 @@ class StatusCommandTest {
             assertEquals(1, outcome.code(), outcome::toString);
             assertEquals(
                     "Rank 1 is 2 collectives behind in communicator abc, in which rank 0 waits in ncclAllGather of 8 int8"
-                            + " (operation 9) since 4.3 s [NCCL4J-0306]",
+                            + " (operation 9) for 4.3 s [NCCL4J-0306]",
                     lines.get(0).replace("4.2 s", "4.3 s"));
             assertEquals("2 of 2 ranks answered.", lines.get(1));
             assertTrue(

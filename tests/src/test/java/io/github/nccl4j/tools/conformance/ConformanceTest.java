@@ -127,7 +127,7 @@ class ConformanceTest {
         watch.start();
         rank.join();
         String text = out.toString(StandardCharsets.UTF_8);
-        assertTrue(text.matches("(?s).*\"rank 7\" is since \\d.*at: the call that never ends\n.*"), text);
+        assertTrue(text.matches("(?s).*\"rank 7\" has been for \\d.*at: the call that never ends\n.*"), text);
         assertTrue(text.contains("java.util.concurrent.CountDownLatch.await"), text);
     }
 
