@@ -292,7 +292,7 @@ final class Failures {
         endCall(false);
     }
 
-    /** What may have failed if NCCL reports an error of no call. */
+    /** Describes the work that may have failed, for an error that NCCL does not report from a call. */
     private static String work(OperationLog.Entry last) {
         return last.sequence() == 0 ? "the communicator, before any operation," : "the work up to " + last.describe();
     }

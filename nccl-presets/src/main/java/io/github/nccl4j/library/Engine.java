@@ -17,7 +17,7 @@ public enum Engine {
     /** AMD's RCCL: {@code librccl.so.1}. */
     RCCL,
 
-    /** The host engine of artifact {@code nccl-host}: host memory and Unix sockets, no GPU. For tests, not for speed. */
+    /** The host engine of artifact {@code nccl-host}: host memory, no GPU. */
     HOST;
 
     /** The name as the property spells it. */

@@ -401,10 +401,7 @@ public final class NativeLibrary {
                     return search.nccl();
                 }
                 Logger logger = System.getLogger("io.github.nccl4j");
-                logger.log(
-                        Level.WARNING,
-                        "{0}: running on the host engine (host memory and Unix sockets; for tests, not for speed)",
-                        choice.reason());
+                logger.log(Level.WARNING, "{0}: running on the host engine (host memory, no GPU)", choice.reason());
                 return List.of(hostEngine());
             default:
                 throw new IllegalArgumentException(

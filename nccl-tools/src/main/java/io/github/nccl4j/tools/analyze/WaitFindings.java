@@ -62,19 +62,19 @@ final class WaitFindings {
                 blockage.absentRanks(),
                 blockage.communicator().label(),
                 blockage.call().sequence(),
-                blockage.absentTitle() + " did not reach " + place(blockage) + ", in which " + others
-                        + (blockage.waiting().size() == 1 ? " waits" : " wait") + since(blockage),
+                blockage.absentTitle() + " did not reach " + place(blockage) + ", in which " + others + wait(blockage),
                 reason(blockage));
     }
 
-    private static String since(Blockage blockage) {
+    private static String wait(Blockage blockage) {
         long first = blockage.waiting().stream()
                 .map(record -> call(record, blockage))
                 .filter(call -> call != null && call.enqueued() > 0)
                 .mapToLong(Call::enqueued)
                 .min()
                 .orElse(0);
-        return first == 0 ? "" : " since " + Times.text(first);
+        boolean one = blockage.waiting().size() == 1;
+        return first == 0 ? one ? " waits" : " wait" : (one ? " has" : " have") + " waited since " + Times.text(first);
     }
 
     private static Call call(RankRecord record, Blockage blockage) {

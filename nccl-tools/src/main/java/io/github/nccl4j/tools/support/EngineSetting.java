@@ -84,8 +84,7 @@ public record EngineSetting(String engine, String library) {
         preventAutomaticChoice();
         NativeLibrary.EngineChoice choice = NativeLibrary.automaticEngine(localRanks);
         Optional<String> warning = choice.engine() == Engine.HOST
-                ? Optional.of("warning: " + choice.reason()
-                        + ": running on the host engine (host memory and Unix sockets; for tests, not for speed)")
+                ? Optional.of("warning: " + choice.reason() + ": running on the host engine (host memory, no GPU)")
                 : Optional.empty();
         return new Decision(new EngineSetting(choice.engine().toString(), null), warning);
     }

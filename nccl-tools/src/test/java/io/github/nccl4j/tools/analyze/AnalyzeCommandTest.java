@@ -213,7 +213,7 @@ class AnalyzeCommandTest {
         assertTrue(
                 lines.get(0)
                         .startsWith("Rank 2 did not reach all_reduce of 32 Double (operation 5) of communicator "
-                                + "'the default group', in which ranks 0 and 1 wait since "),
+                                + "'the default group', in which ranks 0 and 1 have waited since "),
                 out::toString);
         assertTrue(
                 lines.get(1).startsWith("  Rank 2's last operation is broadcast of 1000 Float (operation 4)"),

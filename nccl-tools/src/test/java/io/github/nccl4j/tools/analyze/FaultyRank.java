@@ -70,6 +70,14 @@ public final class FaultyRank {
         Runtime.getRuntime().halt(0);
     }
 
+    /** Waits for communicators that end in another thread: the next records must not contain theirs. */
+    private void awaitEnd() throws IOException, InterruptedException {
+        Path others = folder.resolve("others-of-rank-" + rank);
+        while (!FlightRecorder.dumpAll(others).isEmpty()) {
+            Thread.sleep(10);
+        }
+    }
+
     private boolean isCulprit() {
         return rank == CULPRIT;
     }
@@ -91,6 +99,7 @@ public final class FaultyRank {
                     fault + ": " + expected.getMessage().lines().findFirst().orElse(""));
         }
         communicator.abort();
+        awaitEnd();
         if (!fault.equals("killed")) {
             job.barrier("done-" + fault, LIMIT);
         }
