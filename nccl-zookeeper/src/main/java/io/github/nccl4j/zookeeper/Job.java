@@ -20,7 +20,7 @@ import org.apache.zookeeper.data.Stat;
  *
  * <p>The ID is that of the creation of {@code ranks}. A job is over when {@code ranks} has no children and is deleted, which the
  * ensemble refuses while there is a child; then all below another ID can be deleted. The last rank that closes its store does
- * that, and after a crash of all ranks the next job.
+ * that; after a crash of all ranks, the next rank of this job does, or rank 0 of another one.
  */
 final class Job {
     static final String BASE = "/nccl4j";
@@ -86,18 +86,26 @@ final class Job {
     }
 
     private boolean tryJoin(long wait) {
-        byte[] ranksOfAll = Text.bytes(describeRanks());
-        session.create(path, NOTHING, CreateMode.PERSISTENT);
-        session.create(ranks(), ranksOfAll, CreateMode.PERSISTENT);
+        // With parents: the job may be over, and be deleted, at any time before this rank has joined.
+        session.createWithParents(ranks(), Text.bytes(describeRanks()));
         Node found = session.read(ranks());
         if (found == null) {
             return false;
         }
-        requireSameJob(Text.text(found.data()));
+        String ofAll = Text.text(found.data());
+        boolean isSame = ofAll.equals(describeRanks());
+        if (found.stat().getNumChildren() == 0 && (found.stat().getCversion() > 0 || !isSame)) {
+            // Ranks had joined, and all have ended.
+            sweep(path);
+            return false;
+        }
+        if (!isSame) {
+            throw new RendezvousException("all ranks must expect the same: rank " + self.rank() + " (" + process
+                    + ") expects " + describeRanks() + ", the job '" + self.job() + "' has " + ofAll);
+        }
         tree = path + "/" + Long.toHexString(found.stat().getCzxid());
-        session.create(tree, NOTHING, CreateMode.PERSISTENT);
         for (String folder : List.of("processes", "keys", "gathers", "groups", "aborts", "marks")) {
-            session.create(folder(folder), NOTHING, CreateMode.PERSISTENT);
+            session.createWithParents(folder(folder), NOTHING);
         }
         session.marks(folder("marks"));
         attempt = nextAttempt();
@@ -134,13 +142,6 @@ final class Job {
 
     private String describeRanks() {
         return self.worldSize() + " ranks " + (self.hasLocalRank() ? "with" : "without") + " local ranks";
-    }
-
-    private void requireSameJob(String ofAll) {
-        if (!ofAll.equals(describeRanks())) {
-            throw new RendezvousException("all ranks must expect the same: rank " + self.rank() + " (" + process
-                    + ") expects " + describeRanks() + ", the job '" + self.job() + "' has " + ofAll);
-        }
     }
 
     private int nextAttempt() {

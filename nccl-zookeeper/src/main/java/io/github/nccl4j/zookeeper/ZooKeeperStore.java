@@ -57,7 +57,7 @@ import org.apache.zookeeper.data.Stat;
  * silent ranks, and the command {@code nccl4j status} can't ask the ranks.
  *
  * <p><b>Clean-up.</b> The last rank that closes its store deletes all nodes of the job. If no rank could, because all were
- * killed, a rank 0 that opens a store with the same secret does.
+ * killed, the next rank of a job with this name does, or rank 0 of another job with the same secret.
  *
  * <p><b>Security.</b> Without a {@linkplain Builder#secret secret}, any client of the ensemble can read and change all values. With
  * one, the ensemble lets only clients with the same secret use the nodes of the job (digest authentication). The connection is

@@ -336,9 +336,20 @@ class ZooKeeperStoreTest {
                 assertThrows(RendezvousException.class, () -> outside.session()
                         .deleteTree(store.job().ranks()));
             }
+            assertNoneIsOpen(store, store.job().ranks().replace("/ranks", ""));
             try (ZooKeeperStore other = ensemble.builder().secret(secret).open(Ensemble.rank(job, 1, 2))) {
                 assertEquals("value", new String(other.get("key", LIMIT), StandardCharsets.UTF_8));
             }
+        }
+    }
+
+    private static void assertNoneIsOpen(ZooKeeperStore store, String node) throws Exception {
+        assertEquals(
+                "digest",
+                store.session().client().getACL().forPath(node).get(0).getId().getScheme(),
+                node);
+        for (String child : store.session().children(node)) {
+            assertNoneIsOpen(store, node + "/" + child);
         }
     }
 
@@ -359,9 +370,26 @@ class ZooKeeperStoreTest {
             }
             assertEquals("value", new String(stays.get("key", Duration.ZERO), StandardCharsets.UTF_8));
         }
-        try (ZooKeeperStore again = ensemble.open(killed, 0, 1)) {
-            assertEquals(0, again.attempt());
-            assertThrows(RendezvousTimeoutException.class, () -> again.get("key", Duration.ZERO));
+    }
+
+    /** A job of the same name starts anew, also with another number of ranks. */
+    @Test
+    void jobStartsAnewWhenAllItsRanksHaveEnded() throws Exception {
+        String job = ensemble.job();
+        for (int size = 1; size <= 3; size++) {
+            int expected = size;
+            ensemble.run(job, size, store -> {
+                assertEquals(0, store.attempt());
+                assertThrows(RendezvousTimeoutException.class, () -> store.get("key", Duration.ZERO));
+                store.barrier("read", LIMIT);
+                store.set("key", bytes("value"));
+                store.barrier("set", LIMIT);
+                assertEquals(Collections.nCopies(expected, 0), store.attempts());
+                store.barrier("end", LIMIT);
+                // As processes that are killed.
+                store.session().close();
+                return null;
+            });
         }
     }
 
