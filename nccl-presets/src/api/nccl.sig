@@ -380,6 +380,7 @@ meth public abstract void run() throws {io.github.nccl4j.highlevel.CudaGraph$Bod
 
 CLSS public final io.github.nccl4j.highlevel.CudaLibraryException
 cons public init(java.lang.String,java.lang.Throwable)
+ anno 0 org.jspecify.annotations.NullUnmarked()
 meth public java.lang.String helpId()
 supr io.github.nccl4j.library.NcclException
 hfds serialVersionUID
@@ -608,7 +609,7 @@ meth public long recorded()
 meth public static java.util.List<java.nio.file.Path> dumpAll(java.nio.file.Path) throws java.io.IOException
 meth public void dump(java.nio.file.Path) throws java.io.IOException
 supr java.lang.Object
-hfds ALL,FOLDER,TOLD,communicator,log
+hfds ALL,FILES,FOLDER,TOLD,communicator,log,written
 
 CLSS public final static io.github.nccl4j.highlevel.FlightRecorder$Operation
  outer io.github.nccl4j.highlevel.FlightRecorder
@@ -725,6 +726,7 @@ hfds serialVersionUID
 CLSS public final io.github.nccl4j.highlevel.NcclLibrary
 innr public final static !enum Flavor
 meth public boolean provides(java.lang.String)
+meth public boolean sharesGpus()
 meth public io.github.nccl4j.highlevel.AlltoAllvForm alltoAllvForm()
 meth public io.github.nccl4j.highlevel.NcclLibrary$Flavor flavor()
 meth public io.github.nccl4j.highlevel.Version version()
@@ -846,14 +848,19 @@ hfds core,resource,type
 
 CLSS public final io.github.nccl4j.highlevel.Recovery
 intf java.lang.AutoCloseable
+meth public !varargs long broadcastState(long,io.github.nccl4j.highlevel.CudaStream,io.github.nccl4j.highlevel.DeviceBuffer<?>[])
+ anno 0 io.github.nccl4j.highlevel.Incubating()
+meth public boolean admit(java.time.Duration)
+ anno 0 io.github.nccl4j.highlevel.Incubating()
 meth public io.github.nccl4j.highlevel.Communicator communicator()
 meth public io.github.nccl4j.highlevel.Communicator recover(java.time.Duration)
+meth public io.github.nccl4j.launch.Rendezvous rendezvous(java.lang.String)
+ anno 0 io.github.nccl4j.highlevel.Incubating()
 meth public java.util.List<java.lang.Integer> members()
-meth public static io.github.nccl4j.highlevel.Recovery begin(io.github.nccl4j.launch.TcpStore,java.lang.String,io.github.nccl4j.highlevel.CommunicatorBuilder)
+meth public static io.github.nccl4j.highlevel.Recovery begin(io.github.nccl4j.launch.Store,java.lang.String,io.github.nccl4j.highlevel.CommunicatorBuilder)
 meth public void close()
 supr java.lang.Object
-hfds CREATE,SHRINK,SLICE,builder,communicator,members,name,round,store
-hcls Decision
+hfds MAX_ROUNDS,NOTICE,agreement,boundary,builder,changed,communicator,hasState,members,round,store
 
 CLSS public io.github.nccl4j.highlevel.ReduceOp
 fld public final static io.github.nccl4j.highlevel.ReduceOp AVG
@@ -1026,11 +1033,23 @@ hfds ERROR_CHECK_NANOSECONDS,FUTURES,LONGEST_PAUSE,SPINS,core,event,firstSeen,fr
 hcls Progress
 
 CLSS abstract interface io.github.nccl4j.highlevel.package-info
+ anno 0 org.jspecify.annotations.NullMarked()
 
 CLSS public abstract interface io.github.nccl4j.launch.Inquiry
 intf java.lang.AutoCloseable
 meth public abstract java.util.Map<java.lang.Integer,byte[]> ask(java.time.Duration)
 meth public abstract void close()
+
+CLSS public final io.github.nccl4j.launch.JobStatus
+cons public init(java.lang.String,int,java.util.List<io.github.nccl4j.launch.RankStatus>)
+meth public final boolean equals(java.lang.Object)
+meth public final int hashCode()
+meth public final java.lang.String toString()
+meth public int restart()
+meth public java.lang.String job()
+meth public java.util.List<io.github.nccl4j.launch.RankStatus> ranks()
+supr java.lang.Record
+hfds job,ranks,restart
 
 CLSS public final io.github.nccl4j.launch.LostRank
 cons public init(int,java.lang.String,java.lang.String)
@@ -1095,6 +1114,33 @@ meth public static io.github.nccl4j.launch.RankInfo$Source[] values()
 supr java.lang.Enum<io.github.nccl4j.launch.RankInfo$Source>
 hfds launcher
 
+CLSS public final io.github.nccl4j.launch.RankStatus
+cons public init(int,io.github.nccl4j.launch.RankStatus$State,java.lang.String,java.time.Duration,java.util.Map<java.lang.String,java.lang.String>,int)
+innr public final static !enum State
+meth public final boolean equals(java.lang.Object)
+meth public final int hashCode()
+meth public final java.lang.String toString()
+meth public int omitted()
+meth public int rank()
+meth public io.github.nccl4j.launch.RankStatus$State state()
+meth public java.lang.String process()
+meth public java.time.Duration silence()
+meth public java.util.Map<java.lang.String,java.lang.String> texts()
+supr java.lang.Record
+hfds omitted,process,rank,silence,state,texts
+
+CLSS public final static !enum io.github.nccl4j.launch.RankStatus$State
+ outer io.github.nccl4j.launch.RankStatus
+fld public final static io.github.nccl4j.launch.RankStatus$State ANSWERED
+fld public final static io.github.nccl4j.launch.RankStatus$State LEFT
+fld public final static io.github.nccl4j.launch.RankStatus$State LOST
+fld public final static io.github.nccl4j.launch.RankStatus$State MISSING
+fld public final static io.github.nccl4j.launch.RankStatus$State NO_ANSWER
+fld public final static io.github.nccl4j.launch.RankStatus$State SILENT
+meth public static io.github.nccl4j.launch.RankStatus$State valueOf(java.lang.String)
+meth public static io.github.nccl4j.launch.RankStatus$State[] values()
+supr java.lang.Enum<io.github.nccl4j.launch.RankStatus$State>
+
 CLSS public abstract interface io.github.nccl4j.launch.Rendezvous
 fld public final static int LONGEST_VALUE = 65536
 fld public final static java.time.Duration DEFAULT_TIMEOUT
@@ -1108,12 +1154,14 @@ meth public io.github.nccl4j.launch.RankInfo locate(io.github.nccl4j.launch.Rank
 meth public io.github.nccl4j.launch.Rendezvous scope(java.lang.String)
 meth public java.util.Optional<io.github.nccl4j.launch.Inquiry> inquiry(java.lang.String,java.util.function.Supplier<byte[]>)
 meth public java.util.Optional<io.github.nccl4j.launch.Membership> membership(java.lang.String,int,java.util.function.Consumer<io.github.nccl4j.launch.LostRank>)
+meth public java.util.Optional<io.github.nccl4j.launch.StatusEntry> status(java.lang.String,java.util.function.Supplier<java.lang.String>)
 meth public void abort(java.lang.String)
 meth public void barrier(java.lang.String,java.time.Duration)
 
 CLSS public io.github.nccl4j.launch.RendezvousException
 cons public init(java.lang.String)
 cons public init(java.lang.String,java.lang.Throwable)
+ anno 0 org.jspecify.annotations.NullUnmarked()
 meth public java.lang.String helpId()
 supr io.github.nccl4j.library.NcclException
 hfds serialVersionUID
@@ -1125,23 +1173,53 @@ meth public java.util.List<java.lang.Integer> missing()
 supr io.github.nccl4j.launch.RendezvousException
 hfds missing,serialVersionUID
 
+CLSS public abstract interface io.github.nccl4j.launch.StatusEntry
+intf java.lang.AutoCloseable
+meth public abstract void close()
+
+CLSS public abstract interface io.github.nccl4j.launch.Store
+intf io.github.nccl4j.launch.Rendezvous
+meth public abstract boolean delete(java.lang.String)
+meth public abstract byte[] get(java.lang.String,java.time.Duration)
+meth public abstract int attempt()
+meth public abstract io.github.nccl4j.launch.Rendezvous among(java.lang.String,java.util.List<java.lang.Integer>,java.util.List<java.lang.Integer>)
+meth public abstract java.util.List<java.lang.Integer> attempts()
+meth public abstract long add(java.lang.String,long)
+meth public abstract void await(java.util.Collection<java.lang.String>,java.time.Duration)
+meth public abstract void set(java.lang.String,byte[])
+
+CLSS public final io.github.nccl4j.launch.StoreObserver
+intf java.lang.AutoCloseable
+meth public java.lang.String address()
+meth public java.lang.String toString()
+meth public java.util.List<io.github.nccl4j.launch.JobStatus> look(java.time.Duration)
+meth public static io.github.nccl4j.launch.StoreObserver connect(java.lang.String,byte[],java.time.Duration)
+meth public static io.github.nccl4j.launch.StoreObserver connect(java.lang.String,java.time.Duration)
+meth public void close()
+supr java.lang.Object
+hfds address,client
+
 CLSS public final io.github.nccl4j.launch.TcpStore
 innr public final static Builder
-intf io.github.nccl4j.launch.Rendezvous
+intf io.github.nccl4j.launch.Store
 meth public boolean delete(java.lang.String)
 meth public byte[] broadcast(java.lang.String,int,java.util.function.Supplier<byte[]>,java.time.Duration)
 meth public byte[] get(java.lang.String,java.time.Duration)
+meth public int attempt()
 meth public int rank()
 meth public int size()
 meth public io.github.nccl4j.launch.Rendezvous among(java.lang.String,java.util.List<java.lang.Integer>)
+meth public io.github.nccl4j.launch.Rendezvous among(java.lang.String,java.util.List<java.lang.Integer>,java.util.List<java.lang.Integer>)
 meth public io.github.nccl4j.launch.Rendezvous scope(java.lang.String)
 meth public java.lang.String address()
 meth public java.lang.String toString()
 meth public java.time.Duration timeout()
 meth public java.util.List<byte[]> gather(java.lang.String,byte[],java.time.Duration)
+meth public java.util.List<java.lang.Integer> attempts()
 meth public java.util.List<java.lang.Integer> gone()
 meth public java.util.Optional<io.github.nccl4j.launch.Inquiry> inquiry(java.lang.String,java.util.function.Supplier<byte[]>)
 meth public java.util.Optional<io.github.nccl4j.launch.Membership> membership(java.lang.String,int,java.util.function.Consumer<io.github.nccl4j.launch.LostRank>)
+meth public java.util.Optional<io.github.nccl4j.launch.StatusEntry> status(java.lang.String,java.util.function.Supplier<java.lang.String>)
 meth public long add(java.lang.String,long)
 meth public static io.github.nccl4j.launch.TcpStore ofProcess(io.github.nccl4j.launch.RankInfo,java.time.Duration)
 meth public static io.github.nccl4j.launch.TcpStore open(io.github.nccl4j.launch.RankInfo)
@@ -1177,10 +1255,12 @@ supr java.lang.Object
 hfds server
 
 CLSS abstract interface io.github.nccl4j.launch.package-info
+ anno 0 org.jspecify.annotations.NullMarked()
 
 CLSS public io.github.nccl4j.library.DeviceBinding
 cons protected init()
 meth protected static long addressOf(org.bytedeco.javacpp.Pointer)
+ anno 0 org.jspecify.annotations.NullUnmarked()
 supr io.github.nccl4j.presets.nccl_device
 
 CLSS public final !enum io.github.nccl4j.library.Engine
@@ -1238,6 +1318,7 @@ supr java.lang.Object
 CLSS public io.github.nccl4j.library.LibraryBinding
 cons protected init()
 meth protected static long addressOf(org.bytedeco.javacpp.Pointer)
+ anno 0 org.jspecify.annotations.NullUnmarked()
 supr io.github.nccl4j.presets.nccl
 
 CLSS public final io.github.nccl4j.library.LibrarySearch
@@ -1309,6 +1390,7 @@ hfds engine,reason
 CLSS public abstract io.github.nccl4j.library.NcclException
 cons protected init(java.lang.String)
 cons protected init(java.lang.String,java.lang.Throwable)
+ anno 0 org.jspecify.annotations.NullUnmarked()
 meth public java.lang.String helpId()
 meth public java.lang.String toString()
 supr java.lang.RuntimeException
@@ -1338,6 +1420,7 @@ supr java.lang.Object
 hfds ENCODING,LOST
 
 CLSS abstract interface io.github.nccl4j.library.package-info
+ anno 0 org.jspecify.annotations.NullMarked()
 
 CLSS public io.github.nccl4j.presets.nccl
  anno 0 org.bytedeco.javacpp.annotation.Properties(java.lang.Class[] inherit=[], java.lang.String global="io.github.nccl4j.global.nccl", java.lang.String helper="io.github.nccl4j.library.LibraryBinding", java.lang.String target="io.github.nccl4j.nccl", java.lang.String[] names=[], org.bytedeco.javacpp.annotation.Platform[] value=[anno 0 org.bytedeco.javacpp.annotation.Platform(java.lang.String library="jninccl4j", java.lang.String[] cinclude=[], java.lang.String[] compiler=["cpp17"], java.lang.String[] define=[], java.lang.String[] exclude=["alltoallv.h"], java.lang.String[] executable=[], java.lang.String[] executablepath=[], java.lang.String[] extension=[], java.lang.String[] framework=[], java.lang.String[] frameworkpath=[], java.lang.String[] include=["<nccl.h>", "nccl4j_library.h", "nccl4j_dlpack.h", "alltoallv.h"], java.lang.String[] includepath=[], java.lang.String[] includeresource=[], java.lang.String[] link=[], java.lang.String[] linkpath=[], java.lang.String[] linkresource=[], java.lang.String[] not=[], java.lang.String[] pattern=[], java.lang.String[] pragma=[], java.lang.String[] preload=[], java.lang.String[] preloadpath=[], java.lang.String[] preloadresource=[], java.lang.String[] resource=[], java.lang.String[] resourcepath=[], java.lang.String[] value=["linux-x86_64", "linux-arm64"])])
@@ -1354,6 +1437,56 @@ meth public void map(org.bytedeco.javacpp.tools.InfoMap)
 supr java.lang.Object
 
 CLSS abstract interface io.github.nccl4j.presets.package-info
+ anno 0 org.jspecify.annotations.NullMarked()
+
+CLSS public final io.github.nccl4j.ras.RasClient
+fld public final static int DEFAULT_PORT = 28028
+intf java.lang.AutoCloseable
+meth public java.lang.String status(io.github.nccl4j.ras.RasFormat,java.time.Duration)
+meth public java.lang.String toString()
+meth public java.net.InetSocketAddress remoteAddress()
+meth public static io.github.nccl4j.ras.RasClient connect(java.lang.String,java.time.Duration)
+meth public static java.lang.String defaultAddress()
+meth public void close()
+meth public void monitor(io.github.nccl4j.ras.RasFormat,java.util.Set<io.github.nccl4j.ras.RasEvents>,java.util.function.Consumer<java.lang.String>)
+supr java.lang.Object
+hfds ATTEMPT_NANOS,GATHERINGS,GATHER_SECONDS,MAX_LINE_BYTES,MAX_REPORT_BYTES,MAX_TIMEOUT_SECONDS,NO_DEADLINE,PROTOCOL,asked,in,remote,service,socket
+
+CLSS public final !enum io.github.nccl4j.ras.RasDefect
+fld public final static io.github.nccl4j.ras.RasDefect CHANGED_PROCESSES
+fld public final static io.github.nccl4j.ras.RasDefect MISSING_RANKS
+fld public final static io.github.nccl4j.ras.RasDefect UNFINISHED_COMMUNICATOR
+fld public final static io.github.nccl4j.ras.RasDefect UNWRITTEN_STATUS
+meth public java.lang.String description()
+meth public static io.github.nccl4j.ras.RasDefect valueOf(java.lang.String)
+meth public static io.github.nccl4j.ras.RasDefect[] values()
+meth public static java.lang.String warning(int)
+meth public static java.util.List<io.github.nccl4j.ras.RasDefect> of(int)
+supr java.lang.Enum<io.github.nccl4j.ras.RasDefect>
+hfds condition,first,last,reports
+
+CLSS public final !enum io.github.nccl4j.ras.RasEvents
+fld public final static io.github.nccl4j.ras.RasEvents LIFECYCLE
+fld public final static io.github.nccl4j.ras.RasEvents TRACE
+meth public static io.github.nccl4j.ras.RasEvents valueOf(java.lang.String)
+meth public static io.github.nccl4j.ras.RasEvents[] values()
+supr java.lang.Enum<io.github.nccl4j.ras.RasEvents>
+
+CLSS public final io.github.nccl4j.ras.RasException
+meth public java.lang.String helpId()
+supr io.github.nccl4j.library.NcclException
+hfds serialVersionUID
+
+CLSS public final !enum io.github.nccl4j.ras.RasFormat
+fld public final static io.github.nccl4j.ras.RasFormat JSON
+fld public final static io.github.nccl4j.ras.RasFormat TEXT
+fld public final static io.github.nccl4j.ras.RasFormat VERBOSE_TEXT
+meth public static io.github.nccl4j.ras.RasFormat valueOf(java.lang.String)
+meth public static io.github.nccl4j.ras.RasFormat[] values()
+supr java.lang.Enum<io.github.nccl4j.ras.RasFormat>
+
+CLSS abstract interface io.github.nccl4j.ras.package-info
+ anno 0 org.jspecify.annotations.NullMarked()
 
 CLSS public abstract interface java.io.Serializable
 
@@ -1496,4 +1629,10 @@ meth public abstract !hasdefault org.bytedeco.javacpp.annotation.Platform[] valu
 
 CLSS public abstract interface org.bytedeco.javacpp.tools.InfoMapper
 meth public abstract void map(org.bytedeco.javacpp.tools.InfoMap)
+
+CLSS public abstract interface !annotation org.jspecify.annotations.NullMarked
+ anno 0 java.lang.annotation.Documented()
+ anno 0 java.lang.annotation.Retention(java.lang.annotation.RetentionPolicy value=RUNTIME)
+ anno 0 java.lang.annotation.Target(java.lang.annotation.ElementType[] value=[MODULE, PACKAGE, TYPE, METHOD, CONSTRUCTOR])
+intf java.lang.annotation.Annotation
 

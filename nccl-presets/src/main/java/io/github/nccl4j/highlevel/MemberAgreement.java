@@ -3,7 +3,7 @@ package io.github.nccl4j.highlevel;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.RendezvousTimeoutException;
-import io.github.nccl4j.launch.TcpStore;
+import io.github.nccl4j.launch.Store;
 import io.github.nccl4j.launch.wire.MessageText;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -26,11 +26,11 @@ final class MemberAgreement {
     private static final Duration ADMISSION_SLICE = Duration.ofSeconds(1);
     private static final String NONE = "-";
 
-    private final TcpStore store;
+    private final Store store;
     private final String name;
     private final Member self;
 
-    MemberAgreement(TcpStore store, String name) {
+    MemberAgreement(Store store, String name) {
         this.store = store;
         this.name = name;
         self = new Member(store.rank(), store.attempt());

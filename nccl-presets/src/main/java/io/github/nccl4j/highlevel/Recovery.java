@@ -7,7 +7,7 @@ import io.github.nccl4j.internal.threads.Timeouts;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.RendezvousTimeoutException;
-import io.github.nccl4j.launch.TcpStore;
+import io.github.nccl4j.launch.Store;
 import io.github.nccl4j.library.NcclException;
 import java.time.Duration;
 import java.util.List;
@@ -42,7 +42,7 @@ import java.util.stream.IntStream;
  * it; otherwise, or if that fails, they create a new one. Ranks keep their order.
  *
  * <p><b>Ranks that come back.</b> A process that joins the store as a rank that is lost takes its place ({@link
- * TcpStore#attempt}); its {@link #begin} waits until the members admit it, at their next call of {@link #admit} or {@link
+ * Store#attempt}); its {@link #begin} waits until the members admit it, at their next call of {@link #admit} or {@link
  * #recover}. All members see the same processes in the same round. The communicator grows if the library supports it (NCCL 2.29.2
  * and newer) and no rank is lost at the same time; otherwise the members create a new one. Ranks that were admitted follow
  * the others: {@link #members}. If one of them is lost before its communicator exists, the others continue without it.
@@ -51,8 +51,8 @@ import java.util.stream.IntStream;
  * completed an operation that failed at others. Therefore all ranks continue with the state of one of them, by {@link
  * #broadcastState}, or from a checkpoint on which they agree, for example by an all-reduce of the step number.
  *
- * <p><b>Which ranks may be lost.</b> Every rank, if no rank keeps the store: ranks that the nccl4j command starts, and
- * those with {@code NCCL4J_STORE_ADDRESS}. Otherwise the process of rank 0 keeps the store, and its loss cannot be
+ * <p><b>Which ranks may be lost.</b> Every rank, if no rank keeps the store: ranks that the nccl4j command starts, those
+ * with {@code NCCL4J_STORE_ADDRESS}, and those of a store on ZooKeeper. Otherwise the process of rank 0 keeps the store, and its loss cannot be
  * recovered from. A rank that is stopped for longer than the others wait counts as lost, and gets an exception when it
  * continues. With the default {@link
  * FailurePolicy}, failures arrive as the exceptions above; a policy that aborts makes shrinking impossible.
@@ -68,7 +68,7 @@ public final class Recovery implements AutoCloseable {
     /** Rounds of one call, each of which fails because another process was lost. */
     private static final int MAX_ROUNDS = 10;
 
-    private final TcpStore store;
+    private final Store store;
     private final CommunicatorBuilder builder;
     private final MemberAgreement agreement;
 
@@ -86,7 +86,7 @@ public final class Recovery implements AutoCloseable {
     /** False while the state of this process is not that of the others. */
     private boolean hasState;
 
-    private Recovery(TcpStore store, String name, CommunicatorBuilder builder) {
+    private Recovery(Store store, String name, CommunicatorBuilder builder) {
         this.store = store;
         this.builder = builder;
         agreement = new MemberAgreement(store, name);
@@ -100,7 +100,7 @@ public final class Recovery implements AutoCloseable {
     }
 
     /**
-     * Creates the communicator of all ranks of a store. Collective. If this process {@linkplain TcpStore#attempt has taken the
+     * Creates the communicator of all ranks of a store. Collective. If this process {@linkplain Store#attempt has taken the
      * place} of a lost one, waits instead until the other ranks admit it, up to the deadline of the builder.
      *
      * @param store the store of the ranks, used now and by each recovery; must stay open while the recovery is used
@@ -112,7 +112,7 @@ public final class Recovery implements AutoCloseable {
      * @throws RendezvousException if no rank is left that could admit this process
      * @throws NcclException as {@link CommunicatorBuilder#create(Rendezvous)}
      */
-    public static Recovery begin(TcpStore store, String name, CommunicatorBuilder builder) {
+    public static Recovery begin(Store store, String name, CommunicatorBuilder builder) {
         return new Recovery(
                 Objects.requireNonNull(store, "store"),
                 Objects.requireNonNull(name, "name"),

@@ -75,7 +75,7 @@ import java.util.function.Supplier;
  *
  * @since 0.1
  */
-public final class TcpStore implements Rendezvous {
+public final class TcpStore implements Store {
     /** Limit of the delay of the end of rank 0, in which the other ranks fetch values and reasons. */
     private static final Duration EXIT_TIMEOUT = Duration.ofSeconds(2);
 
@@ -319,7 +319,7 @@ public final class TcpStore implements Rendezvous {
     /**
      * Returns a rendezvous of some of the ranks, with keys of its own, as {@link #scope}; for example, for a
      * communicator of the ranks that survive a failure. Not collective; the ranks must pass the same name and the same
-     * list.
+     * list. Calls of the scope need the first process of each rank.
      *
      * @param name the name of the scope; not empty, without a slash
      * @param ranks distinct ranks of this store, including this rank; a rank's index is its rank in the scope
@@ -331,17 +331,7 @@ public final class TcpStore implements Rendezvous {
         return allRanks.among(name, ranks);
     }
 
-    /**
-     * As {@link #among(String, List)}, for ranks of which some have come back. Calls of the scope need these processes: they fail
-     * at once if one of them has ended, also if another process has taken its place.
-     *
-     * @param name the name of the scope; not empty, without a slash
-     * @param ranks distinct ranks of this store, including this rank; a rank's index is its rank in the scope
-     * @param attempts the {@link #attempt} of the process of each of these ranks
-     * @return a view; closing it does nothing
-     * @throws IllegalArgumentException as {@link #among(String, List)}, or if the lists differ in length, or the attempt of this
-     *     rank is another one
-     */
+    @Override
     public Rendezvous among(String name, List<Integer> ranks, List<Integer> attempts) {
         if (attempts.size() != ranks.size()) {
             throw new IllegalArgumentException(
@@ -382,45 +372,20 @@ public final class TcpStore implements Rendezvous {
 
     /* Keys. */
 
-    /**
-     * Sets the value of a key, or replaces it. Calls that wait for the key return. Not collective.
-     *
-     * @param key the key; not empty, without a slash
-     * @param value the value, at most {@value Rendezvous#LONGEST_VALUE} bytes
-     * @throws IllegalArgumentException if the key or the value can't be used
-     * @throws RendezvousTimeoutException if the store does not respond in time
-     * @throws RendezvousException if the store is full, a rank has aborted, the connection is lost, or this thread is interrupted
-     */
+    @Override
     public void set(String key, byte[] value) {
         Wire.Frame request = new Wire.Frame().text(Arguments.fullKey("", key)).bytes(Arguments.requireValue(value));
         session.request(Wire.Operation.SET, request, key, timeout);
     }
 
-    /**
-     * Waits until a key has a value. Not collective.
-     *
-     * @param key the key; not empty, without a slash
-     * @param timeout the time to wait
-     * @return the value
-     * @throws IllegalArgumentException if the key can't be used, or the timeout is negative
-     * @throws RendezvousTimeoutException if the key is not set in time
-     * @throws RendezvousException if a rank has aborted, the connection is lost, or this thread is interrupted
-     */
+    @Override
     public byte[] get(String key, Duration timeout) {
         Wire.Frame request =
                 new Wire.Frame().number64(Arguments.nanoseconds(timeout)).text(Arguments.fullKey("", key));
         return session.request(Wire.Operation.GET, request, key, timeout);
     }
 
-    /**
-     * Waits until all given keys have values. Not collective.
-     *
-     * @param keys the keys; not empty, without slashes
-     * @param timeout the time to wait
-     * @throws IllegalArgumentException if a key can't be used, or the timeout is negative
-     * @throws RendezvousTimeoutException if a key is not set in time; the message names it
-     * @throws RendezvousException if a rank has aborted, the connection is lost, or this thread is interrupted
-     */
+    @Override
     public void await(Collection<String> keys, Duration timeout) {
         Wire.Frame request =
                 new Wire.Frame().number64(Arguments.nanoseconds(timeout)).number32(keys.size());
@@ -428,32 +393,13 @@ public final class TcpStore implements Rendezvous {
         session.request(Wire.Operation.AWAIT, request, String.join("', '", keys), timeout);
     }
 
-    /**
-     * Adds a number to the value of a key, atomically. A key without a value counts as 0. Not collective. The value is
-     * the number in decimal digits, in ASCII.
-     *
-     * @param key the key; not empty, without a slash
-     * @param delta the number to add
-     * @return the sum
-     * @throws IllegalArgumentException if the key can't be used
-     * @throws RendezvousTimeoutException if the store does not respond in time
-     * @throws RendezvousException if the value is not a number, the sum exceeds 64 bits, the store is full, a rank has aborted,
-     *     the connection is lost, or this thread is interrupted
-     */
+    @Override
     public long add(String key, long delta) {
         Wire.Frame request = new Wire.Frame().text(Arguments.fullKey("", key)).number64(delta);
         return Counter.decode(session.request(Wire.Operation.ADD, request, key, timeout));
     }
 
-    /**
-     * Deletes a key and its value. Not collective.
-     *
-     * @param key the key; not empty, without a slash
-     * @return true if the key had a value
-     * @throws IllegalArgumentException if the key can't be used
-     * @throws RendezvousTimeoutException if the store does not respond in time
-     * @throws RendezvousException if the connection is lost, or this thread is interrupted
-     */
+    @Override
     public boolean delete(String key) {
         Wire.Frame request = new Wire.Frame().text(Arguments.fullKey("", key));
         return session.request(Wire.Operation.DELETE, request, key, timeout)[0] != 0;
@@ -470,25 +416,12 @@ public final class TcpStore implements Rendezvous {
         return session.gone(timeout);
     }
 
-    /**
-     * Returns the number of earlier processes of this rank. A process that joins as a rank that is lost, or that has closed
-     * its store, takes its place. Calls of all ranks then fail, because they need the first process of each rank; {@code
-     * Recovery} lets the other ranks admit the new one.
-     *
-     * @return 0 for the first process of this rank
-     */
+    @Override
     public int attempt() {
         return session.attempt();
     }
 
-    /**
-     * Returns which processes are connected. Not collective.
-     *
-     * @return by rank the {@link #attempt} of its process, or -1 if the process is lost or has closed its store; 0 also for a
-     *     rank that has never joined
-     * @throws RendezvousTimeoutException if the store does not respond in time
-     * @throws RendezvousException if the connection is lost, or this thread is interrupted
-     */
+    @Override
     public List<Integer> attempts() {
         return session.attempts(timeout);
     }

@@ -6,7 +6,8 @@
  *       torchrun, Open MPI, MPICH, Slurm, Kubernetes and other launchers.
  *   <li>{@link io.github.nccl4j.launch.Rendezvous}: exchange of small values between ranks, such as the unique id of a
  *       communicator.
- *   <li>{@link io.github.nccl4j.launch.TcpStore}: a rendezvous over TCP, with a server in the process of rank 0 or in a
+ *   <li>{@link io.github.nccl4j.launch.Store}: a rendezvous with keys, which knows the processes of each rank.
+ *   <li>{@link io.github.nccl4j.launch.TcpStore}: a store over TCP, with a server in the process of rank 0 or in a
  *       process of its own.
  * </ul>
  *

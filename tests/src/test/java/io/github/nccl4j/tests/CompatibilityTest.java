@@ -31,6 +31,7 @@ class CompatibilityTest {
             Path.of("../nccl-presets/src/main/java/io/github/nccl4j/presets"),
             Path.of("../nccl-spark/src/main/java/io/github/nccl4j/spark"),
             Path.of("../nccl-pytorch/src/main/java/io/github/nccl4j/pytorch"),
+            Path.of("../nccl-zookeeper/src/main/java/io/github/nccl4j/zookeeper"),
             Path.of("../nccl-micrometer/src/main/java/io/github/nccl4j/micrometer"));
 
     private static final Pattern PUBLIC_TYPE =

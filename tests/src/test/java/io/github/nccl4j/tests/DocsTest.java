@@ -26,6 +26,7 @@ class DocsTest {
             "java",
             "java jdk22",
             "java pytorch",
+            "java zookeeper",
             "xml",
             "yaml",
             "text",

@@ -70,7 +70,11 @@ class JarContentsTest {
                     "nccl-micrometer",
                     2,
                     OURS + "micrometer/" + NAME + "\\.(class|java)"),
-            new Rule(".*-sources\\.jar", "[a-z0-9_.-]+", 5, OURS + "(header|pytorch|spark|tools)/.*\\.(html|java|sh)"),
+            new Rule(
+                    ".*-sources\\.jar",
+                    "[a-z0-9_.-]+",
+                    5,
+                    OURS + "(header|pytorch|spark|tools|zookeeper)/.*\\.(html|java|sh)"),
             new Rule(
                     "nccl-" + VERSION + "\\.jar",
                     "nccl",
@@ -100,6 +104,11 @@ class JarContentsTest {
                     "nccl-spark_2.13",
                     5,
                     OURS + "spark/" + NAME + "\\.class"),
+            new Rule(
+                    "nccl-zookeeper-" + VERSION + "\\.jar",
+                    "nccl-zookeeper",
+                    5,
+                    OURS + "zookeeper/" + NAME + "\\.class"),
             new Rule(
                     "nccl4j-samples\\.jar",
                     "[a-z-]+",
@@ -133,6 +142,7 @@ class JarContentsTest {
                 "nccl-micrometer",
                 "nccl-pytorch",
                 "nccl-spark",
+                "nccl-zookeeper",
                 "samples",
                 "nccl-tools")) {
             Path target = Path.of("..", module, "target");

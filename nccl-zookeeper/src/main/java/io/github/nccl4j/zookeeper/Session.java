@@ -1,0 +1,488 @@
+package io.github.nccl4j.zookeeper;
+
+import io.github.nccl4j.launch.RendezvousException;
+import io.github.nccl4j.launch.RendezvousTimeoutException;
+import java.lang.System.Logger.Level;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.Set;
+import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.api.BackgroundCallback;
+import org.apache.curator.framework.api.CuratorEvent;
+import org.apache.curator.framework.api.transaction.CuratorOp;
+import org.apache.curator.framework.state.ConnectionState;
+import org.apache.zookeeper.CreateMode;
+import org.apache.zookeeper.KeeperException;
+import org.apache.zookeeper.KeeperException.Code;
+import org.apache.zookeeper.Watcher;
+import org.apache.zookeeper.data.Stat;
+
+/**
+ * The session of one rank: requests that Curator repeats on any server of the ensemble until they are answered or the session
+ * has ended, and one thread for what is done in the background. Thread-safe.
+ */
+final class Session implements AutoCloseable {
+    private static final System.Logger LOG = System.getLogger("io.github.nccl4j");
+
+    /** Limit for the end of the session when the process ends or the store is closed. */
+    private static final long CLOSE_SECONDS = 2;
+
+    private final CuratorFramework client;
+    private final String name;
+    private final Set<CompletableFuture<CuratorEvent>> pending = ConcurrentHashMap.newKeySet();
+    private final Watcher signalling = event -> signal();
+    private final ExecutorService worker;
+    private final Thread atExit = new Thread(this::end, "nccl4j-zookeeper-end");
+
+    /** Limit for the response to a request: a session that has no connection ends earlier. */
+    private long responseNanos;
+
+    private String marks = "";
+    private volatile boolean closing;
+    private volatile boolean closed;
+    private volatile String loss;
+    /** Number of the events that may end a wait. */
+    private long events;
+
+    /**
+     * Creates the session.
+     *
+     * @param client a client that has not been started
+     * @param name names the rank and the ensemble, such as "rank 2 at ZooKeeper zk1:2181,zk2:2181"
+     */
+    Session(CuratorFramework client, String name) {
+        this.client = client;
+        this.name = name;
+        worker = new ThreadPoolExecutor(1, 1, 0, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), task -> {
+            Thread thread = new Thread(task, "nccl4j-zookeeper");
+            thread.setDaemon(true);
+            return thread;
+        });
+    }
+
+    /** Connects to the ensemble. */
+    void start(Duration timeout, Duration wanted) {
+        responseNanos = 2 * wanted.toNanos();
+        client.getConnectionStateListenable().addListener((same, state) -> {
+            if (state == ConnectionState.LOST) {
+                lose();
+            }
+        });
+        client.start();
+        Runtime.getRuntime().addShutdownHook(atExit);
+        try {
+            if (!client.blockUntilConnected(Text.millis(timeout), TimeUnit.MILLISECONDS)) {
+                throw new RendezvousTimeoutException(
+                        name + " could not connect within " + Text.seconds(timeout.toNanos()), List.of());
+            }
+            long granted = client.getZookeeperClient().getZooKeeper().getSessionTimeout();
+            responseNanos = 2 * TimeUnit.MILLISECONDS.toNanos(granted);
+            if (granted != wanted.toMillis()) {
+                LOG.log(
+                        Level.WARNING,
+                        name + " has a session timeout of " + granted + " ms instead of " + wanted.toMillis()
+                                + " ms: the limits of the ensemble are 2 and 20 times its tickTime, unless it sets others");
+            }
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+            throw new RendezvousException(name + " was interrupted while it connected", interrupted);
+        } catch (RendezvousException failure) {
+            throw failure;
+        } catch (Exception failure) {
+            throw new RendezvousException(name + " could not connect: " + failure.getMessage(), failure);
+        }
+    }
+
+    /** Sets the node whose children mark changes that were made. */
+    void marks(String path) {
+        marks = path;
+    }
+
+    CuratorFramework client() {
+        return client;
+    }
+
+    /** The time in which the end of a process is noticed, and a half of it for the clock of the ensemble. */
+    long noticeNanos() {
+        return responseNanos * 3 / 4;
+    }
+
+    /** Does something in the background, one after another; nothing after the end of the session. */
+    void inBackground(Runnable task) {
+        try {
+            worker.execute(() -> {
+                try {
+                    task.run();
+                } catch (RendezvousException | IllegalStateException failure) {
+                    if (!closing && loss == null) {
+                        LOG.log(Level.WARNING, name + " failed in the background", failure);
+                    }
+                }
+            });
+        } catch (RejectedExecutionException ended) {
+            // The store is closed.
+        }
+    }
+
+    /* The state of the session. */
+
+    private void lose() {
+        synchronized (this) {
+            if (loss != null || closing) {
+                return;
+            }
+            loss = name
+                    + " has lost its session: no server responded within the session timeout, or the ensemble has ended it. "
+                    + "The other ranks count this rank as lost";
+            events++;
+            notifyAll();
+        }
+        LOG.log(Level.WARNING, loss + ", and it is not told of lost ranks any more");
+        failPending();
+        inBackground(client::close);
+    }
+
+    private void failPending() {
+        List<CompletableFuture<CuratorEvent>> all = new ArrayList<>(pending);
+        all.forEach(each -> each.completeExceptionally(new RendezvousException(describeEnd())));
+    }
+
+    private String describeEnd() {
+        return loss == null ? name + ": the store was closed" : loss;
+    }
+
+    /** Lets calls that wait end, and refuses further ones of callers. */
+    synchronized boolean beginClose() {
+        if (closing) {
+            return false;
+        }
+        closing = true;
+        events++;
+        notifyAll();
+        return true;
+    }
+
+    boolean isLost() {
+        return loss != null;
+    }
+
+    void requireNotClosed() {
+        if (closing) {
+            throw new IllegalStateException("the store is closed");
+        }
+    }
+
+    /** Called before and while a caller waits. */
+    void requireOpen() {
+        requireNotClosed();
+        requireSession();
+    }
+
+    private void requireSession() {
+        if (loss != null || closed) {
+            throw new RendezvousException(describeEnd());
+        }
+    }
+
+    @Override
+    public void close() {
+        beginClose();
+        end();
+        worker.shutdown();
+        try {
+            Runtime.getRuntime().removeShutdownHook(atExit);
+        } catch (IllegalStateException exiting) {
+            // The process ends: the hook does nothing any more.
+        }
+    }
+
+    /** Ends the session: the ensemble is told, so that it removes the nodes of this rank at once. */
+    private void end() {
+        closed = true;
+        CompletableFuture<Void> ended = CompletableFuture.runAsync(client::close, task -> {
+            Thread thread = new Thread(task, "nccl4j-zookeeper-close");
+            thread.setDaemon(true);
+            thread.start();
+        });
+        try {
+            ended.get(CLOSE_SECONDS, TimeUnit.SECONDS);
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+        } catch (ExecutionException | TimeoutException unreachable) {
+            // The session ends at its timeout.
+        }
+        failPending();
+    }
+
+    /* Waiting for events. */
+
+    synchronized void signal() {
+        events++;
+        notifyAll();
+    }
+
+    synchronized long events() {
+        return events;
+    }
+
+    /** Waits until there were other events than those seen before; returns false if the deadline has passed. */
+    synchronized boolean awaitEvent(long seen, long deadline, String subject) {
+        while (events == seen) {
+            long left = deadline - System.nanoTime();
+            if (left <= 0) {
+                return false;
+            }
+            try {
+                TimeUnit.NANOSECONDS.timedWait(this, left);
+            } catch (InterruptedException interrupted) {
+                Thread.currentThread().interrupt();
+                throw interrupted(subject, interrupted);
+            }
+        }
+        return true;
+    }
+
+    private RendezvousException interrupted(String subject, InterruptedException cause) {
+        return new RendezvousException(name + " was interrupted while it waited for '" + subject + "'", cause);
+    }
+
+    /* Requests. */
+
+    private interface Request {
+        void send(BackgroundCallback callback) throws Exception;
+    }
+
+    private CompletableFuture<CuratorEvent> send(Request request) {
+        requireSession();
+        CompletableFuture<CuratorEvent> response = new CompletableFuture<>();
+        pending.add(response);
+        response.whenComplete((event, failure) -> pending.remove(response));
+        try {
+            request.send((same, event) -> response.complete(event));
+        } catch (Exception failure) {
+            response.completeExceptionally(failure);
+        }
+        if (loss != null || closed) {
+            response.completeExceptionally(new RendezvousException(describeEnd()));
+        }
+        return response;
+    }
+
+    /** Waits for a response with one of some codes. */
+    private CuratorEvent await(CompletableFuture<CuratorEvent> response, String path, Code... allowed) {
+        CuratorEvent event;
+        try {
+            event = response.get(responseNanos, TimeUnit.NANOSECONDS);
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+            throw interrupted(path, interrupted);
+        } catch (TimeoutException silent) {
+            RendezvousTimeoutException late = new RendezvousTimeoutException(
+                    name + " got no response for " + path + " within " + Text.seconds(responseNanos), List.of());
+            late.initCause(silent);
+            throw late;
+        } catch (ExecutionException failure) {
+            Throwable cause = failure.getCause();
+            throw new RendezvousException(
+                    cause instanceof RendezvousException
+                            ? cause.getMessage()
+                            : name + " failed at " + path + ": " + cause,
+                    cause);
+        } finally {
+            response.cancel(false);
+        }
+        Code code = Code.get(event.getResultCode());
+        if (code == Code.OK || List.of(allowed).contains(code)) {
+            return event;
+        }
+        requireSession();
+        throw new RendezvousException(
+                switch (code) {
+                    case NOAUTH ->
+                        name + " may not use " + path
+                                + ": the secret of the ranks that created it must be that of this rank";
+                    case NONODE ->
+                        name + " found no " + path
+                                + ": it was removed, or the path in the connect string does not exist";
+                    default -> name + " failed at " + path + ": " + code;
+                },
+                KeeperException.create(code, path));
+    }
+
+    private static boolean is(CuratorEvent event, Code code) {
+        return event.getResultCode() == code.intValue();
+    }
+
+    /** Creates a node; returns false if it exists. */
+    boolean create(String path, byte[] data, CreateMode mode) {
+        return is(
+                await(
+                        send(callback -> client.create()
+                                .withMode(mode)
+                                .inBackground(callback)
+                                .forPath(path, data)),
+                        path,
+                        Code.NODEEXISTS),
+                Code.OK);
+    }
+
+    /** Creates a node that stays, and those above it; does nothing if it exists. */
+    void createWithParents(String path, byte[] data) {
+        await(
+                send(callback -> client.create()
+                        .creatingParentsIfNeeded()
+                        .withMode(CreateMode.PERSISTENT)
+                        .inBackground(callback)
+                        .forPath(path, data)),
+                path,
+                Code.NODEEXISTS);
+    }
+
+    /** Sets the data of a node; returns false if it does not exist. */
+    boolean write(String path, byte[] data) {
+        return is(
+                await(send(callback -> client.setData().inBackground(callback).forPath(path, data)), path, Code.NONODE),
+                Code.OK);
+    }
+
+    /** Data and state of a node. */
+    record Node(byte[] data, Stat stat) {}
+
+    private CompletableFuture<CuratorEvent> sendRead(String path) {
+        return send(callback -> client.getData().inBackground(callback).forPath(path));
+    }
+
+    /** Returns a node, or null if it does not exist. */
+    Node read(String path) {
+        CuratorEvent event = await(sendRead(path), path, Code.NONODE);
+        return is(event, Code.OK) ? new Node(event.getData(), event.getStat()) : null;
+    }
+
+    /** Returns the data of nodes that exist. */
+    List<byte[]> readAll(Collection<String> paths) {
+        List<CompletableFuture<CuratorEvent>> responses =
+                paths.stream().map(this::sendRead).toList();
+        List<byte[]> all = new ArrayList<>();
+        int i = 0;
+        for (String path : paths) {
+            all.add(await(responses.get(i++), path).getData());
+        }
+        return all;
+    }
+
+    /** Returns the state of a node, or null if it does not exist. The next change of that signals an event. */
+    Stat watch(String path) {
+        return await(
+                        send(callback -> client.checkExists()
+                                .usingWatcher(signalling)
+                                .inBackground(callback)
+                                .forPath(path)),
+                        path,
+                        Code.NONODE)
+                .getStat();
+    }
+
+    /** Returns the state of a node, or null if it does not exist. */
+    Stat stat(String path) {
+        return await(
+                        send(callback ->
+                                client.checkExists().inBackground(callback).forPath(path)),
+                        path,
+                        Code.NONODE)
+                .getStat();
+    }
+
+    /** Returns the children of a node; empty if it does not exist. */
+    List<String> children(String path) {
+        return children(
+                send(callback -> client.getChildren().inBackground(callback).forPath(path)), path);
+    }
+
+    /** As {@link #children(String)}; the next change of them signals an event. */
+    List<String> watchChildren(String path) {
+        return children(path, signalling);
+    }
+
+    List<String> children(String path, Watcher watcher) {
+        return children(
+                send(callback -> client.getChildren()
+                        .usingWatcher(watcher)
+                        .inBackground(callback)
+                        .forPath(path)),
+                path);
+    }
+
+    private List<String> children(CompletableFuture<CuratorEvent> response, String path) {
+        CuratorEvent event = await(response, path, Code.NONODE);
+        return is(event, Code.OK) ? event.getChildren() : List.of();
+    }
+
+    /** Deletes a node; returns false if it has children or does not exist. */
+    boolean delete(String path) {
+        return is(
+                await(
+                        send(callback -> client.delete().inBackground(callback).forPath(path)),
+                        path,
+                        Code.NONODE,
+                        Code.NOTEMPTY),
+                Code.OK);
+    }
+
+    /** Deletes a node and all below it. */
+    void deleteTree(String path) {
+        while (!delete(path)) {
+            List<String> children = children(path);
+            if (children.isEmpty() && stat(path) == null) {
+                return;
+            }
+            children.forEach(child -> deleteTree(path + "/" + child));
+        }
+    }
+
+    /** Returns when later reads see all that was written before this call. */
+    void sync(String path) {
+        await(send(callback -> client.sync().inBackground(callback).forPath(path)), path, Code.NONODE);
+    }
+
+    /**
+     * Makes some changes together, exactly once: a change of which the response was lost is recognised by its mark.
+     *
+     * @return false if a node exists, does not exist, or has another version
+     */
+    boolean change(String path, CuratorOp... changes) {
+        String mark = marks + "/" + UUID.randomUUID();
+        List<CuratorOp> all = new ArrayList<>(List.of(changes));
+        try {
+            all.add(client.transactionOp()
+                    .create()
+                    .withMode(CreateMode.EPHEMERAL)
+                    .forPath(mark));
+        } catch (Exception impossible) {
+            throw new IllegalStateException(impossible);
+        }
+        CuratorEvent event = await(
+                send(callback -> client.transaction().inBackground(callback).forOperations(all)),
+                path,
+                Code.NODEEXISTS,
+                Code.NONODE,
+                Code.BADVERSION,
+                Code.NOTEMPTY);
+        boolean done = is(event, Code.OK) || stat(mark) != null;
+        if (done) {
+            inBackground(() -> delete(mark));
+        }
+        return done;
+    }
+}

@@ -1,0 +1,89 @@
+package io.github.nccl4j.zookeeper;
+
+import io.github.nccl4j.launch.Rendezvous;
+import java.net.InetAddress;
+import java.net.URLEncoder;
+import java.net.UnknownHostException;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.List;
+import java.util.stream.Collectors;
+
+/** Checks of arguments, and texts of messages and of nodes. */
+final class Text {
+    private static final String SLASH = "/";
+
+    /** 73 years: its sum with {@link System#nanoTime()} can be compared without overflow. */
+    private static final long MAX_NANOSECONDS = Long.MAX_VALUE / 4;
+
+    private static final int MAX_NAMED = 16;
+
+    private Text() {}
+
+    static String require(String argument, String text) {
+        if (text.isEmpty()) {
+            throw new IllegalArgumentException(argument + " must not be empty");
+        }
+        if (text.contains(SLASH)) {
+            throw new IllegalArgumentException(argument + " must not contain a slash: " + text);
+        }
+        return text;
+    }
+
+    static byte[] requireValue(byte[] value) {
+        if (value.length > Rendezvous.LONGEST_VALUE) {
+            throw new IllegalArgumentException(
+                    "a value must have <= " + Rendezvous.LONGEST_VALUE + " bytes: " + value.length);
+        }
+        return value;
+    }
+
+    static long nanoseconds(Duration timeout) {
+        if (timeout.isNegative()) {
+            throw new IllegalArgumentException("timeout must be >= 0: " + timeout);
+        }
+        return timeout.compareTo(Duration.ofNanos(MAX_NANOSECONDS)) > 0 ? MAX_NANOSECONDS : timeout.toNanos();
+    }
+
+    /** Milliseconds that fit an int. */
+    static int millis(Duration time) {
+        return (int) Math.min(Integer.MAX_VALUE, nanoseconds(time) / 1_000_000);
+    }
+
+    static String seconds(long nanoseconds) {
+        long milliseconds = nanoseconds / 1_000_000;
+        return milliseconds % 1000 == 0 ? milliseconds / 1000 + " s" : milliseconds / 1000.0 + " s";
+    }
+
+    /** "rank 3", "ranks 3, 5", "ranks 1, 2, ..., and 4070 more" */
+    static String ranks(List<Integer> ranks) {
+        String named = ranks.stream().limit(MAX_NAMED).map(String::valueOf).collect(Collectors.joining(", "));
+        return (ranks.size() == 1 ? "rank " : "ranks ")
+                + named
+                + (ranks.size() > MAX_NAMED ? ", and " + (ranks.size() - MAX_NAMED) + " more" : "");
+    }
+
+    /** The name of a node for any text: a node must not be named "." and must not contain a slash. */
+    static String node(String text) {
+        return "-" + URLEncoder.encode(text, StandardCharsets.UTF_8);
+    }
+
+    static byte[] bytes(String text) {
+        return text.getBytes(StandardCharsets.UTF_8);
+    }
+
+    static String text(byte[] bytes) {
+        return new String(bytes, StandardCharsets.UTF_8);
+    }
+
+    /** The host and id of this process, such as "node0, process 4711". */
+    static String process() {
+        String host;
+        try {
+            host = InetAddress.getLocalHost().getHostName();
+        } catch (UnknownHostException nameless) {
+            host = "a host without a name";
+        }
+        return host + ", process " + ProcessHandle.current().pid();
+    }
+}

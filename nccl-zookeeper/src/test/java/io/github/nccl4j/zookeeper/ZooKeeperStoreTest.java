@@ -1,0 +1,571 @@
+package io.github.nccl4j.zookeeper;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.nccl4j.launch.LostRank;
+import io.github.nccl4j.launch.RankInfo;
+import io.github.nccl4j.launch.Rendezvous;
+import io.github.nccl4j.launch.RendezvousException;
+import io.github.nccl4j.launch.RendezvousTimeoutException;
+import io.github.nccl4j.launch.Store;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.apache.curator.test.InstanceSpec;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Ranks that meet at an ensemble of three servers. */
+@Timeout(value = 5, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class ZooKeeperStoreTest {
+    private static final Duration LIMIT = Ensemble.LIMIT;
+    private static Ensemble ensemble;
+
+    @BeforeAll
+    static void start() throws Exception {
+        ensemble = new Ensemble();
+    }
+
+    @AfterAll
+    static void stop() throws Exception {
+        ensemble.close();
+    }
+
+    private static byte[] bytes(String text) {
+        return text.getBytes(StandardCharsets.UTF_8);
+    }
+
+    private static List<String> texts(List<byte[]> values) {
+        return values.stream()
+                .map(value -> new String(value, StandardCharsets.UTF_8))
+                .toList();
+    }
+
+    /** The nodes of a job below the base. */
+    private static List<String> nodes() {
+        try (ZooKeeperStore observer = ensemble.open("observer", 0, 1)) {
+            return observer.session().children(Job.BASE).stream()
+                    .filter(node -> !node.equals(Text.node("observer-0")))
+                    .toList();
+        }
+    }
+
+    @Test
+    void ranksMeetAndLeaveNothing() throws Exception {
+        String job = ensemble.job();
+        List<List<String>> all = ensemble.run(job, 4, store -> {
+            List<String> results = new ArrayList<>();
+            for (int use = 0; use < 3; use++) {
+                results.addAll(texts(store.gather("value", bytes(store.rank() + "." + use), LIMIT)));
+            }
+            store.barrier("same", LIMIT);
+            byte[] fromTwo = store.broadcast("two", 2, () -> bytes("of " + store.rank()), LIMIT);
+            results.add(new String(fromTwo, StandardCharsets.UTF_8));
+            Rendezvous scope = store.scope("inner");
+            results.addAll(texts(scope.gather("value", bytes("s" + store.rank()), LIMIT)));
+            store.barrier("end", LIMIT);
+            return results;
+        });
+        List<String> expected = List.of(
+                "0.0", "1.0", "2.0", "3.0", "0.1", "1.1", "2.1", "3.1", "0.2", "1.2", "2.2", "3.2", "of 2", "s0", "s1",
+                "s2", "s3");
+        assertEquals(Collections.nCopies(4, expected), all);
+        assertEquals(
+                List.of(),
+                nodes().stream().filter(node -> node.startsWith(Text.node(job))).toList());
+    }
+
+    /** Nodes of gathers are deleted when all ranks have returned, not only at the end of the job. */
+    @Test
+    void gathersAreDeletedWhileTheJobRuns() throws Exception {
+        ensemble.run(ensemble.job(), 3, store -> {
+            for (int i = 0; i < 10; i++) {
+                store.barrier("step" + i, LIMIT);
+            }
+            Ensemble.await("end of all gathers", () -> store.session()
+                    .children(store.job().folder("gathers"))
+                    .isEmpty());
+            Ensemble.await(
+                    "end of all marks",
+                    () -> store.session().children(store.job().folder("marks")).isEmpty());
+            // Those of the last call are deleted after it.
+            store.set("seen-" + store.rank(), new byte[0]);
+            store.await(List.of("seen-0", "seen-1", "seen-2"), LIMIT);
+            return null;
+        });
+    }
+
+    /** More than a node holds. */
+    @Test
+    void longestValues() throws Exception {
+        int size = 20;
+        byte[] value = new byte[Rendezvous.LONGEST_VALUE];
+        ensemble.run(ensemble.job(), size, store -> {
+            byte[] mine = value.clone();
+            Arrays.fill(mine, (byte) store.rank());
+            List<byte[]> all = store.gather("long", mine, LIMIT);
+            for (int rank = 0; rank < size; rank++) {
+                byte[] expected = value.clone();
+                Arrays.fill(expected, (byte) rank);
+                assertArrayEquals(expected, all.get(rank));
+            }
+            store.barrier("end", LIMIT);
+            return null;
+        });
+    }
+
+    @Test
+    void keys() throws Exception {
+        ensemble.run(ensemble.job(), 3, store -> {
+            for (int i = 0; i < 20; i++) {
+                store.add("sum", store.rank() + 1L);
+            }
+            store.barrier("added", LIMIT);
+            assertEquals(120, store.add("sum", 0));
+            assertEquals("120", new String(store.get("sum", Duration.ZERO), StandardCharsets.US_ASCII));
+            if (store.rank() == 0) {
+                store.set("late", bytes("1"));
+                store.set("late", bytes("2"));
+            }
+            store.await(List.of("sum", "late"), LIMIT);
+            store.barrier("set", LIMIT);
+            assertEquals("2", new String(store.get("late", LIMIT), StandardCharsets.UTF_8));
+            store.barrier("read", LIMIT);
+            long deleted = store.delete("late") ? 1 : 0;
+            assertEquals(
+                    1,
+                    store.gather("deleted", new byte[] {(byte) deleted}, LIMIT).stream()
+                            .mapToInt(one -> one[0])
+                            .sum());
+            String none = assertThrows(RendezvousTimeoutException.class, () -> store.get("late", Duration.ofMillis(10)))
+                    .getMessage();
+            assertEquals("'late' was not set within 0.01 s", none);
+            store.set("text", bytes("x"));
+            assertTrue(assertThrows(RendezvousException.class, () -> store.add("text", 1))
+                    .getMessage()
+                    .contains("'x'"));
+            assertThrows(IllegalArgumentException.class, () -> store.set("a/b", new byte[0]));
+            store.barrier("end", LIMIT);
+            return null;
+        });
+    }
+
+    @Test
+    void missingRankIsNamed() throws Exception {
+        String job = ensemble.job();
+        List<Future<List<Integer>>> running = new ArrayList<>();
+        for (int rank = 0; rank < 2; rank++) {
+            int self = rank;
+            running.add(ensemble.submit(() -> {
+                try (ZooKeeperStore store = ensemble.open(job, self, 3)) {
+                    RendezvousTimeoutException late = assertThrows(
+                            RendezvousTimeoutException.class,
+                            () -> store.barrier("start", self == 0 ? LIMIT : Duration.ofSeconds(2)));
+                    assertEquals(
+                            "2 of 3 ranks arrived at 'start' within 2 s; missing: rank 2; never connected: rank 2",
+                            late.getMessage());
+                    return late.missing();
+                }
+            }));
+        }
+        for (Future<List<Integer>> rank : running) {
+            assertEquals(List.of(2), Ensemble.result(rank));
+        }
+    }
+
+    @Test
+    void wrongArgumentsAreRefused() throws Exception {
+        String job = ensemble.job();
+        RankInfo nameless = Ensemble.rank("", 0, 1);
+        assertTrue(assertThrows(
+                        IllegalArgumentException.class, () -> ensemble.builder().open(nameless))
+                .getMessage()
+                .contains("NCCL4J_JOB"));
+        assertThrows(IllegalArgumentException.class, () -> ensemble.builder().secret(new byte[15]));
+        assertThrows(IllegalArgumentException.class, () -> ensemble.builder().sessionTimeout(Duration.ZERO));
+        try (ZooKeeperStore store = ensemble.open(job, 1, 4)) {
+            String two = assertThrows(RendezvousException.class, () -> ensemble.open(job, 0, 5))
+                    .getMessage();
+            assertTrue(two.contains("expects 5 ranks with local ranks") && two.contains("has 4 ranks"), two);
+            assertThrows(IllegalArgumentException.class, () -> store.among("some", List.of(0, 2), List.of(0, 0)));
+            assertThrows(IllegalArgumentException.class, () -> store.among("some", List.of(1, 4), List.of(0, 0)));
+            assertThrows(IllegalArgumentException.class, () -> store.among("some", List.of(1, 1), List.of(0, 0)));
+            assertThrows(IllegalArgumentException.class, () -> store.among("some", List.of(1), List.of(1)));
+            assertThrows(IllegalArgumentException.class, () -> store.gather("", new byte[0], LIMIT));
+            assertThrows(
+                    IllegalArgumentException.class,
+                    () -> store.gather("key", new byte[Rendezvous.LONGEST_VALUE + 1], LIMIT));
+            assertThrows(IllegalArgumentException.class, () -> store.barrier("key", Duration.ofSeconds(-1)));
+        }
+    }
+
+    @Test
+    void unreachableEnsembleIsATimeout() {
+        RendezvousTimeoutException late =
+                assertThrows(RendezvousTimeoutException.class, () -> ZooKeeperStore.builder("127.0.0.1:1")
+                        .timeout(Duration.ofSeconds(1))
+                        .open(Ensemble.rank("none", 0, 1)));
+        assertTrue(late.getMessage().contains("127.0.0.1:1"), late.getMessage());
+    }
+
+    /** Both processes are named; the first one goes on. */
+    @Test
+    void secondProcessOfARankIsRefused() throws Exception {
+        String job = ensemble.job();
+        try (ZooKeeperStore first =
+                ensemble.builder().sessionTimeout(Ensemble.SHORT_SESSION).open(Ensemble.rank(job, 0, 1))) {
+            String refused = assertThrows(RendezvousException.class, () -> ensemble.builder()
+                            .sessionTimeout(Ensemble.SHORT_SESSION)
+                            .open(Ensemble.rank(job, 0, 1)))
+                    .getMessage();
+            assertEquals(3, refused.split("process " + ProcessHandle.current().pid(), -1).length, refused);
+            first.barrier("goes on", LIMIT);
+            assertEquals(List.of(0), first.attempts());
+        }
+    }
+
+    /** As the store's documentation says: a rank that returns is the next attempt, and scopes name it. */
+    @Test
+    void nextProcessTakesThePlaceOfOneThatHasEnded() throws Exception {
+        String job = ensemble.job();
+        try (ZooKeeperStore stays = ensemble.open(job, 0, 2)) {
+            ZooKeeperStore ends = ensemble.open(job, 1, 2);
+            assertEquals(List.of(0, 0), stays.attempts());
+            Future<String> waits =
+                    ensemble.submit(() -> assertThrows(RendezvousException.class, () -> stays.barrier("both", LIMIT))
+                            .getMessage());
+            ends.session().close();
+            String lost = Ensemble.result(waits);
+            assertTrue(
+                    lost.matches("'both': rank 1 \\(.*, process "
+                            + ProcessHandle.current().pid() + "\\) is lost"),
+                    lost);
+            assertEquals(List.of(0, -1), stays.attempts());
+            try (ZooKeeperStore back = ensemble.open(job, 1, 2)) {
+                assertEquals(1, back.attempt());
+                assertEquals(List.of(0, 1), stays.attempts());
+                Future<List<byte[]>> other = ensemble.submit(
+                        () -> stays.among("two", List.of(1, 0), List.of(1, 0)).gather("value", bytes("stays"), LIMIT));
+                Rendezvous both = back.among("two", List.of(1, 0), List.of(1, 0));
+                assertEquals(0, both.rank());
+                assertEquals(List.of("back", "stays"), texts(both.gather("value", bytes("back"), LIMIT)));
+                assertEquals(List.of("back", "stays"), texts(Ensemble.result(other)));
+                assertTrue(assertThrows(RendezvousException.class, () -> stays.barrier("all", LIMIT))
+                        .getMessage()
+                        .contains("rank 1 was lost, and "));
+                assertThrows(RendezvousException.class, () -> back.barrier("all", LIMIT));
+            }
+            assertTrue(assertThrows(RendezvousException.class, () -> stays.among("two", List.of(0, 1), List.of(0, 1))
+                            .barrier("end", LIMIT))
+                    .getMessage()
+                    .endsWith("has closed its store"));
+        }
+    }
+
+    @Test
+    void abortReachesRanksThatWaitAndThoseThatJoinLater() throws Exception {
+        String job = ensemble.job();
+        ZooKeeperStore one = ensemble.open(job, 1, 3);
+        Future<String> waits =
+                ensemble.submit(() -> assertThrows(RendezvousException.class, () -> one.get("never", LIMIT))
+                        .getMessage());
+        try (ZooKeeperStore two = ensemble.open(job, 2, 3)) {
+            two.abort("device 2 is broken");
+        }
+        assertEquals("device 2 is broken", Ensemble.result(waits));
+        // The last connected rank stays until rank 0 has joined.
+        Future<?> closes = ensemble.submit(() -> {
+            one.close();
+            return null;
+        });
+        try (ZooKeeperStore zero = ensemble.open(job, 0, 3)) {
+            assertEquals(
+                    "device 2 is broken",
+                    assertThrows(RendezvousException.class, () -> zero.barrier("start", LIMIT))
+                            .getMessage());
+        }
+        Ensemble.result(closes);
+    }
+
+    @Test
+    void abortOfAScopeLeavesOthers() throws Exception {
+        ensemble.run(ensemble.job(), 2, store -> {
+            if (store.rank() == 0) {
+                store.scope("broken").abort("the reason");
+            } else {
+                assertEquals(
+                        "the reason",
+                        assertThrows(RendezvousException.class, () -> store.scope("broken")
+                                        .barrier("start", LIMIT))
+                                .getMessage());
+            }
+            store.scope("other").barrier("start", LIMIT);
+            store.barrier("end", LIMIT);
+            return null;
+        });
+    }
+
+    @Test
+    void strangersCanNotUseAJobWithASecret() throws Exception {
+        String job = ensemble.job();
+        byte[] secret = bytes("0123456789abcdef");
+        try (ZooKeeperStore store = ensemble.builder().secret(secret).open(Ensemble.rank(job, 0, 2))) {
+            store.set("key", bytes("value"));
+            for (ZooKeeperStore.Builder stranger :
+                    List.of(ensemble.builder(), ensemble.builder().secret(bytes("fedcba9876543210")))) {
+                String refused = assertThrows(RendezvousException.class, () -> stranger.open(Ensemble.rank(job, 1, 2)))
+                        .getMessage();
+                assertTrue(refused.contains("secret"), refused);
+            }
+            try (ZooKeeperStore outside = ensemble.open(ensemble.job(), 0, 1)) {
+                String key = store.job().folder("keys") + "/" + Text.node("key");
+                assertThrows(RendezvousException.class, () -> outside.session().read(key));
+                assertThrows(RendezvousException.class, () -> outside.session().write(key, new byte[0]));
+                assertThrows(RendezvousException.class, () -> outside.session()
+                        .deleteTree(store.job().ranks()));
+            }
+            assertNoneIsOpen(store, store.job().ranks().replace("/ranks", ""));
+            try (ZooKeeperStore other = ensemble.builder().secret(secret).open(Ensemble.rank(job, 1, 2))) {
+                assertEquals("value", new String(other.get("key", LIMIT), StandardCharsets.UTF_8));
+            }
+        }
+    }
+
+    private static void assertNoneIsOpen(ZooKeeperStore store, String node) throws Exception {
+        assertEquals(
+                "digest",
+                store.session().client().getACL().forPath(node).get(0).getId().getScheme(),
+                node);
+        for (String child : store.session().children(node)) {
+            assertNoneIsOpen(store, node + "/" + child);
+        }
+    }
+
+    /** The nodes of a job whose ranks were all killed are deleted by the next job, those of a running one are not. */
+    @Test
+    void nextJobDeletesWhatAKilledOneHasLeft() throws Exception {
+        String killed = ensemble.job();
+        String running = ensemble.job();
+        ZooKeeperStore ends = ensemble.open(killed, 0, 1);
+        ends.set("key", bytes("value"));
+        ends.barrier("same", LIMIT);
+        String ranks = ends.job().ranks();
+        ends.session().close();
+        try (ZooKeeperStore stays = ensemble.open(running, 0, 1)) {
+            stays.set("key", bytes("value"));
+            try (ZooKeeperStore next = ensemble.open(ensemble.job(), 0, 1)) {
+                Ensemble.await("end of the job", () -> next.session().stat(ranks.replace("/ranks", "")) == null);
+            }
+            assertEquals("value", new String(stays.get("key", Duration.ZERO), StandardCharsets.UTF_8));
+        }
+    }
+
+    /** A job of the same name starts anew, also with another number of ranks. */
+    @Test
+    void jobStartsAnewWhenAllItsRanksHaveEnded() throws Exception {
+        String job = ensemble.job();
+        for (int size = 1; size <= 3; size++) {
+            int expected = size;
+            ensemble.run(job, size, store -> {
+                assertEquals(0, store.attempt());
+                assertThrows(RendezvousTimeoutException.class, () -> store.get("key", Duration.ZERO));
+                store.barrier("read", LIMIT);
+                store.set("key", bytes("value"));
+                store.barrier("set", LIMIT);
+                assertEquals(Collections.nCopies(expected, 0), store.attempts());
+                store.barrier("end", LIMIT);
+                // As processes that are killed.
+                store.session().close();
+                return null;
+            });
+        }
+    }
+
+    @Test
+    void membersLearnOfLostOnesButNotOfThoseThatLeave() throws Exception {
+        String job = ensemble.job();
+        List<LostRank> told = Collections.synchronizedList(new ArrayList<>());
+        List<LostRank> toldLater = Collections.synchronizedList(new ArrayList<>());
+        try (ZooKeeperStore zero = ensemble.open(job, 0, 4)) {
+            assertTrue(zero.membership("group", 10, told::add)
+                    .orElseThrow()
+                    .silent()
+                    .isEmpty());
+            assertThrows(IllegalArgumentException.class, () -> zero.membership("group", 10, told::add));
+            ZooKeeperStore one = ensemble.open(job, 1, 4);
+            one.membership("group", 11, lost -> {});
+            one.close();
+            ZooKeeperStore two = ensemble.open(job, 2, 4);
+            two.membership("group", 12, lost -> {}).orElseThrow().close();
+            two.session().close();
+            ZooKeeperStore three = ensemble.open(job, 3, 4);
+            three.membership("group", 13, lost -> {});
+            three.session().close();
+            Ensemble.await("loss", () -> !told.isEmpty());
+            zero.scope("inner").membership("group", 0, lost -> {});
+            try (ZooKeeperStore back = ensemble.open(job, 1, 4)) {
+                back.membership("group", 14, toldLater::add);
+                Ensemble.await("earlier loss", () -> !toldLater.isEmpty());
+            }
+        }
+        assertEquals(told, toldLater);
+        assertEquals(1, told.size());
+        assertTrue(
+                told.get(0)
+                        .toString()
+                        .matches("rank 13 \\(.+, process "
+                                + ProcessHandle.current().pid() + "\\) is lost: its session at ZooKeeper has ended"),
+                told::toString);
+    }
+
+    /** A session that the ensemble has ended: the other rank is told, and this one gets a clear exception. */
+    @Test
+    void expiredSessionIsALoss() throws Exception {
+        String job = ensemble.job();
+        List<LostRank> told = Collections.synchronizedList(new ArrayList<>());
+        try (ZooKeeperStore zero = ensemble.open(job, 0, 2);
+                ZooKeeperStore one = ensemble.open(job, 1, 2)) {
+            zero.membership("group", 0, told::add);
+            one.membership("group", 1, lost -> {});
+            Future<String> waits =
+                    ensemble.submit(() -> assertThrows(RendezvousException.class, () -> one.get("never", LIMIT))
+                            .getMessage());
+            Future<String> other =
+                    ensemble.submit(() -> assertThrows(RendezvousException.class, () -> zero.barrier("both", LIMIT))
+                            .getMessage());
+            ensemble.endSession(one);
+            assertTrue(Ensemble.result(waits).matches("rank 1 at ZooKeeper .* has lost its session.*"));
+            assertTrue(Ensemble.result(other).endsWith("is lost"));
+            Ensemble.await("loss", () -> !told.isEmpty());
+            assertTrue(assertThrows(RendezvousException.class, () -> one.set("key", new byte[0]))
+                    .getMessage()
+                    .contains("count this rank as lost"));
+            assertThrows(RendezvousException.class, () -> one.barrier("both", LIMIT));
+        }
+    }
+
+    /** Each server is killed in turn while the ranks wait; nobody is lost, and every call succeeds. */
+    @Test
+    void killedServersAreNoLoss() throws Exception {
+        String job = ensemble.job();
+        List<LostRank> told = Collections.synchronizedList(new ArrayList<>());
+        try (ZooKeeperStore zero = ensemble.open(job, 0, 2);
+                ZooKeeperStore one = ensemble.open(job, 1, 2)) {
+            zero.membership("group", 0, told::add);
+            one.membership("group", 1, told::add);
+            int round = 0;
+            for (InstanceSpec server : List.copyOf(ensemble.servers.getInstances())) {
+                String key = "round-" + round++;
+                Future<byte[]> waits = ensemble.submit(() -> one.get(key, LIMIT));
+                Future<?> arrives = ensemble.submit(() -> {
+                    one.barrier(key, LIMIT);
+                    return null;
+                });
+                ensemble.servers.killServer(server);
+                zero.set(key, bytes(key));
+                zero.add("sum", 1);
+                assertEquals(key, new String(Ensemble.result(waits), StandardCharsets.UTF_8));
+                zero.barrier(key, LIMIT);
+                Ensemble.result(arrives);
+                ensemble.servers.restartServer(server);
+                Ensemble.await("a leader", () -> ensemble.leader() != null);
+            }
+            assertEquals("3", new String(one.get("sum", Duration.ZERO), StandardCharsets.UTF_8));
+            assertEquals(List.of(0, 0), one.attempts());
+        }
+        assertEquals(List.of(), told);
+    }
+
+    /** One server does not respond any more, without a word: the rank goes on with another one. */
+    @Test
+    void rankGoesOnWithoutTheServerThatItCanNotReach() throws Exception {
+        String job = ensemble.job();
+        try (Links links = new Links(ensemble.servers.getInstances().stream()
+                        .map(InstanceSpec::getPort)
+                        .toList());
+                ZooKeeperStore zero = ensemble.open(job, 0, 2);
+                ZooKeeperStore one = ZooKeeperStore.builder(links.addresses())
+                        .timeout(LIMIT)
+                        .sessionTimeout(Duration.ofSeconds(6))
+                        .open(Ensemble.rank(job, 1, 2))) {
+            one.set("before", new byte[0]);
+            Future<byte[]> waits = ensemble.submit(() -> one.get("after", LIMIT));
+            int silenced = links.silenceUsed();
+            assertEquals(1, silenced);
+            one.add("sum", 1);
+            zero.set("after", bytes("value"));
+            assertEquals("value", new String(Ensemble.result(waits), StandardCharsets.UTF_8));
+            Future<?> arrives = ensemble.submit(() -> {
+                one.barrier("both", LIMIT);
+                return null;
+            });
+            zero.barrier("both", LIMIT);
+            Ensemble.result(arrives);
+            assertEquals("1", new String(zero.get("sum", Duration.ZERO), StandardCharsets.UTF_8));
+            assertEquals(List.of(0, 0), zero.attempts());
+        }
+    }
+
+    @Test
+    void closedStoreIsRefusedAndEndsWaits() throws Exception {
+        ZooKeeperStore store = ensemble.open(ensemble.job(), 0, 2);
+        Future<?> waits = ensemble.submit(() -> store.get("never", LIMIT));
+        Future<?> gathers = ensemble.submit(() -> store.gather("all", new byte[0], LIMIT));
+        Ensemble.await(
+                "gather",
+                () -> store.session().children(store.job().folder("gathers")).size() == 1);
+        store.close();
+        store.close();
+        assertThrows(ExecutionException.class, () -> Ensemble.result(waits));
+        assertThrows(ExecutionException.class, () -> Ensemble.result(gathers));
+        assertThrows(IllegalStateException.class, () -> store.set("key", new byte[0]));
+        assertThrows(IllegalStateException.class, () -> store.barrier("key", LIMIT));
+        assertThrows(IllegalStateException.class, () -> store.membership("group", 0, lost -> {}));
+        assertThrows(IllegalStateException.class, store::attempts);
+    }
+
+    @Test
+    void interruptedThreadKeepsItsStatus() throws Exception {
+        try (Store store = ensemble.open(ensemble.job(), 0, 2)) {
+            Future<Boolean> waits = ensemble.submit(() -> {
+                Thread.currentThread().interrupt();
+                assertThrows(RendezvousException.class, () -> store.barrier("start", LIMIT));
+                return Thread.interrupted();
+            });
+            assertTrue(Ensemble.result(waits));
+        }
+    }
+
+    @Test
+    void closedStoresLeaveNoThread() throws Exception {
+        for (int i = 0; i < 3; i++) {
+            ensemble.run(ensemble.job(), 2, store -> {
+                store.barrier("start", LIMIT);
+                return null;
+            });
+        }
+        Ensemble.await("end of the threads", () -> clientThreads().isEmpty());
+        assertFalse(Thread.getAllStackTraces().keySet().isEmpty());
+    }
+
+    private static List<String> clientThreads() {
+        return Thread.getAllStackTraces().keySet().stream()
+                .map(Thread::getName)
+                .filter(name -> name.startsWith("nccl4j-zookeeper")
+                        || name.startsWith("Curator")
+                        || name.contains("-SendThread"))
+                .toList();
+    }
+}
