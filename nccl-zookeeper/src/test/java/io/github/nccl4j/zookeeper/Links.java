@@ -12,7 +12,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Collectors;
 
-/** The links of one rank to some servers, each of which can be silenced: bytes are then read and dropped, as in a cut network. */
+/** The links of one rank to some servers, each of which can be silenced: the rank then receives nothing, but the server does. */
 final class Links implements AutoCloseable {
     private final List<Link> links = new ArrayList<>();
 
@@ -47,8 +47,8 @@ final class Links implements AutoCloseable {
                     sockets.add(near);
                     Socket far = new Socket(InetAddress.getLoopbackAddress(), port);
                     sockets.add(far);
-                    start(() -> copy(near, far));
-                    start(() -> copy(far, near));
+                    start(() -> copy(near, far, false));
+                    start(() -> copy(far, near, true));
                 }
             });
         }
@@ -69,14 +69,14 @@ final class Links implements AutoCloseable {
             thread.start();
         }
 
-        private void copy(Socket from, Socket to) throws IOException {
+        private void copy(Socket from, Socket to, boolean canBeSilent) throws IOException {
             try (from;
                     to) {
                 InputStream in = from.getInputStream();
                 OutputStream out = to.getOutputStream();
                 byte[] some = new byte[1 << 16];
                 for (int count = in.read(some); count > 0; count = in.read(some)) {
-                    if (!silent) {
+                    if (!silent || !canBeSilent) {
                         out.write(some, 0, count);
                     }
                 }

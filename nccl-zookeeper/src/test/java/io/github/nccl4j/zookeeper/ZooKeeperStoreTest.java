@@ -21,6 +21,8 @@ import java.util.List;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import org.apache.curator.framework.api.transaction.CuratorOp;
+import org.apache.curator.framework.imps.CuratorFrameworkState;
 import org.apache.curator.test.InstanceSpec;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -300,6 +302,26 @@ class ZooKeeperStoreTest {
     }
 
     @Test
+    void ranksMustPassTheSameRanks() throws Exception {
+        ensemble.run(ensemble.job(), 3, store -> {
+            if (store.rank() == 0) {
+                Rendezvous two = store.among("some", List.of(0, 1), List.of(0, 0));
+                assertThrows(RendezvousTimeoutException.class, () -> two.barrier("start", Duration.ofSeconds(1)));
+            }
+            store.barrier("first", LIMIT);
+            if (store.rank() == 1) {
+                Rendezvous three = store.among("some", List.of(0, 1, 2), List.of(0, 0, 0));
+                assertEquals(
+                        "ranks must make the same call with key 'some/start': rank 1 with ranks 0, 1, 2, others with ranks 0, 1",
+                        assertThrows(RendezvousException.class, () -> three.barrier("start", LIMIT))
+                                .getMessage());
+            }
+            store.barrier("end", LIMIT);
+            return null;
+        });
+    }
+
+    @Test
     void abortOfAScopeLeavesOthers() throws Exception {
         ensemble.run(ensemble.job(), 2, store -> {
             if (store.rank() == 0) {
@@ -376,15 +398,14 @@ class ZooKeeperStoreTest {
     @Test
     void jobStartsAnewWhenAllItsRanksHaveEnded() throws Exception {
         String job = ensemble.job();
-        for (int size = 1; size <= 3; size++) {
-            int expected = size;
+        for (int size : List.of(1, 2, 2, 3)) {
             ensemble.run(job, size, store -> {
                 assertEquals(0, store.attempt());
                 assertThrows(RendezvousTimeoutException.class, () -> store.get("key", Duration.ZERO));
                 store.barrier("read", LIMIT);
                 store.set("key", bytes("value"));
                 store.barrier("set", LIMIT);
-                assertEquals(Collections.nCopies(expected, 0), store.attempts());
+                assertEquals(Collections.nCopies(size, 0), store.attempts());
                 store.barrier("end", LIMIT);
                 // As processes that are killed.
                 store.session().close();
@@ -435,24 +456,26 @@ class ZooKeeperStoreTest {
     void expiredSessionIsALoss() throws Exception {
         String job = ensemble.job();
         List<LostRank> told = Collections.synchronizedList(new ArrayList<>());
-        try (ZooKeeperStore zero = ensemble.open(job, 0, 2);
-                ZooKeeperStore one = ensemble.open(job, 1, 2)) {
-            zero.membership("group", 0, told::add);
-            one.membership("group", 1, lost -> {});
+        try (ZooKeeperStore stays = ensemble.open(job, 1, 2);
+                ZooKeeperStore ends = ensemble.open(job, 0, 2)) {
+            stays.membership("group", 1, told::add);
+            ends.membership("group", 0, lost -> {});
             Future<String> waits =
-                    ensemble.submit(() -> assertThrows(RendezvousException.class, () -> one.get("never", LIMIT))
+                    ensemble.submit(() -> assertThrows(RendezvousException.class, () -> ends.get("never", LIMIT))
                             .getMessage());
             Future<String> other =
-                    ensemble.submit(() -> assertThrows(RendezvousException.class, () -> zero.barrier("both", LIMIT))
+                    ensemble.submit(() -> assertThrows(RendezvousException.class, () -> stays.barrier("both", LIMIT))
                             .getMessage());
-            ensemble.endSession(one);
-            assertTrue(Ensemble.result(waits).matches("rank 1 at ZooKeeper .* has lost its session.*"));
+            ensemble.endSession(ends);
+            assertTrue(Ensemble.result(waits).matches("rank 0 at ZooKeeper .* has lost its session.*"));
             assertTrue(Ensemble.result(other).endsWith("is lost"));
             Ensemble.await("loss", () -> !told.isEmpty());
-            assertTrue(assertThrows(RendezvousException.class, () -> one.set("key", new byte[0]))
+            assertTrue(assertThrows(RendezvousException.class, () -> ends.set("key", new byte[0]))
                     .getMessage()
                     .contains("count this rank as lost"));
-            assertThrows(RendezvousException.class, () -> one.barrier("both", LIMIT));
+            assertThrows(RendezvousException.class, () -> ends.barrier("both", LIMIT));
+            Ensemble.await(
+                    "end of the client", () -> ends.session().client().getState() == CuratorFrameworkState.STOPPED);
         }
     }
 
@@ -488,7 +511,34 @@ class ZooKeeperStoreTest {
         assertEquals(List.of(), told);
     }
 
-    /** One server does not respond any more, without a word: the rank goes on with another one. */
+    /** Without a majority of the servers, calls wait as long as the session lives. */
+    @Test
+    void callsWaitForAMajority() throws Exception {
+        String job = ensemble.job();
+        try (ZooKeeperStore store = ensemble.open(job, 0, 1)) {
+            List<InstanceSpec> two =
+                    List.copyOf(ensemble.servers.getInstances()).subList(0, 2);
+            for (InstanceSpec server : two) {
+                ensemble.servers.killServer(server);
+            }
+            Future<Long> adds;
+            try {
+                Ensemble.await(
+                        "end of the connection",
+                        () -> !store.session().client().getZookeeperClient().isConnected());
+                adds = ensemble.submit(() -> store.add("sum", 1));
+            } finally {
+                for (InstanceSpec server : two) {
+                    ensemble.servers.restartServer(server);
+                }
+            }
+            assertEquals(1, Ensemble.result(adds));
+            assertEquals(2, store.add("sum", 1));
+            assertEquals(0, store.attempt());
+        }
+    }
+
+    /** One server does not respond any more: the rank goes on with another one, and repeats no change that was made. */
     @Test
     void rankGoesOnWithoutTheServerThatItCanNotReach() throws Exception {
         String job = ensemble.job();
@@ -504,6 +554,10 @@ class ZooKeeperStoreTest {
             Future<byte[]> waits = ensemble.submit(() -> one.get("after", LIMIT));
             int silenced = links.silenceUsed();
             assertEquals(1, silenced);
+            String key = one.job().folder("keys") + "/" + Text.node("created");
+            CuratorOp creation = one.session().client().transactionOp().create().forPath(key, bytes("once"));
+            assertTrue(one.session().change(key, creation));
+            assertFalse(one.session().change(key, creation));
             one.add("sum", 1);
             zero.set("after", bytes("value"));
             assertEquals("value", new String(Ensemble.result(waits), StandardCharsets.UTF_8));
