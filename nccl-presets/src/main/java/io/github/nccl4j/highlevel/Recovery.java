@@ -52,10 +52,10 @@ import java.util.stream.IntStream;
  * #broadcastState}, or from a checkpoint on which they agree, for example by an all-reduce of the step number.
  *
  * <p><b>Which ranks may be lost.</b> Every rank, if no rank keeps the store: ranks that the nccl4j command starts, those
- * with {@code NCCL4J_STORE_ADDRESS}, and those of a store on ZooKeeper. Otherwise the process of rank 0 keeps the store, and its loss cannot be
- * recovered from. A rank that is stopped for longer than the others wait counts as lost, and gets an exception when it
- * continues. With the default {@link
- * FailurePolicy}, failures arrive as the exceptions above; a policy that aborts makes shrinking impossible.
+ * with {@code NCCL4J_STORE_ADDRESS}, and those of a store on ZooKeeper. Otherwise the process of rank 0 keeps the store, and
+ * its loss cannot be recovered from. A rank that is stopped for longer than the others wait counts as lost, and gets an
+ * exception when it continues. With the default {@link FailurePolicy}, failures arrive as the exceptions above; a policy that
+ * aborts makes shrinking impossible.
  *
  * <p><b>Threads.</b> One thread at a time, as for the communicator.
  *

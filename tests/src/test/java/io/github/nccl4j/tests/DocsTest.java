@@ -34,6 +34,7 @@ class DocsTest {
             "sh gate",
             "sh gpu",
             "sh cluster",
+            "python cluster",
             "sh install",
             "sh maintainer",
             "sh checkout",
