@@ -12,6 +12,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import org.bytedeco.javacpp.Loader;
 import org.bytedeco.javacpp.PointerScope;
 import org.bytedeco.pytorch.FileStore;
 import org.bytedeco.pytorch.GlooDeviceVector;
@@ -54,6 +55,8 @@ public final class GlooComparison {
      * @param out receives the line with the result
      */
     static void run(int ranks, int width, int rounds, PrintStream out) throws Exception {
+        // JavaCPP unpacks the natives; a rank that loads them while another one unpacks is killed by SIGBUS.
+        Loader.load(torch.class);
         Path file = Files.createTempFile("gloo", null);
         Files.delete(file);
         try {
