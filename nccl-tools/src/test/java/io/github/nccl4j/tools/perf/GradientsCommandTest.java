@@ -76,5 +76,10 @@ class GradientsCommandTest {
         Path picture = folder.resolve("gradients.svg");
         run(0, "plot " + file + " -o " + picture);
         assertTrue(Files.readString(picture).contains("<polyline"));
+        assertEquals(
+                7,
+                Plot.chart("bus bandwidth (GB/s)", lines, ResultFile::bus)
+                        .getSeriesMap()
+                        .size());
     }
 }
