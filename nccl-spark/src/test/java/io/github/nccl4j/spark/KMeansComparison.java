@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.Callable;
+import java.util.stream.IntStream;
 import org.apache.spark.SparkConf;
 import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.api.java.JavaSparkContext;
@@ -37,7 +38,13 @@ final class KMeansComparison {
         try (JavaSparkContext spark = new JavaSparkContext(conf)) {
             List<double[]> list = KMeansOverRanks.points(count, dimensions, clusters);
             double[][] first = list.subList(0, clusters).toArray(double[][]::new);
-            JavaRDD<double[]> points = spark.parallelize(list, tasks).cache();
+            // Made by the tasks: parallelize would send the points along with each task.
+            JavaRDD<double[]> points = spark.parallelize(
+                            IntStream.range(0, tasks).boxed().toList(), tasks)
+                    .flatMap(part -> KMeansOverRanks.points(count, dimensions, clusters)
+                            .subList(part * count / tasks, (part + 1) * count / tasks)
+                            .iterator())
+                    .cache();
             JavaRDD<Vector> vectors = points.map(Vectors::dense).cache();
             points.count();
             vectors.count();
