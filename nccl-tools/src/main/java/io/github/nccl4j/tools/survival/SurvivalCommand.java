@@ -281,38 +281,46 @@ public final class SurvivalCommand implements Callable<Integer> {
                         case BUSY -> "and the others without processors";
                     },
                     moment);
-            long longest = 0;
-            for (int rank = 0; rank < size; rank++) {
-                if (rank == victim && incident == Incident.KILL && !returns
-                        || incident == Incident.STOP && rank == victim) {
-                    continue;
-                }
-                Survivor.Report report = Survivor.Report.read(folder, rank);
-                System.out.println("  rank " + rank + ": " + report);
-                if (incident.isPause()) {
-                    if (!report.right()) {
-                        wrong.add("rank " + rank + " did not continue");
-                    }
-                    longest = Math.max(longest, report.millis());
-                } else if (rank == victim) {
-                    if (!report.right()) {
-                        wrong.add("rank " + rank + " did not come back");
-                    }
-                    slowest.comeBack = Math.max(slowest.comeBack, report.millis());
-                } else {
-                    wrong.addAll(faults(rank, report, victim));
-                    slowest.exception = Math.max(slowest.exception, report.millis());
-                }
-            }
-            slowest.call = Math.max(slowest.call, longest);
-            if (incident == Incident.PAUSE && longest < PAUSE.toMillis() / 2) {
-                wrong.add("no rank noticed the pause: the longest call took " + longest + " ms");
-            }
+            wrong.addAll(readReports(folder, size, victim, slowest));
             if (code != 0) {
                 wrong.add("exit code " + code);
             }
         } finally {
             delete(folder);
+        }
+        return wrong;
+    }
+
+    /** Prints the reports of the ranks; returns the faults. */
+    private Set<String> readReports(Path folder, int size, int victim, Slowest slowest) throws IOException {
+        Incident incident = incident();
+        boolean isGone = incident == Incident.STOP || incident == Incident.KILL && !returns;
+        Set<String> wrong = new TreeSet<>();
+        long longest = 0;
+        for (int rank = 0; rank < size; rank++) {
+            if (rank == victim && isGone) {
+                continue;
+            }
+            Survivor.Report report = Survivor.Report.read(folder, rank);
+            System.out.println("  rank " + rank + ": " + report);
+            if (incident.isPause()) {
+                if (!report.right()) {
+                    wrong.add("rank " + rank + " did not continue");
+                }
+                longest = Math.max(longest, report.millis());
+            } else if (rank == victim) {
+                if (!report.right()) {
+                    wrong.add("rank " + rank + " did not come back");
+                }
+                slowest.comeBack = Math.max(slowest.comeBack, report.millis());
+            } else {
+                wrong.addAll(faults(rank, report, victim));
+                slowest.exception = Math.max(slowest.exception, report.millis());
+            }
+        }
+        slowest.call = Math.max(slowest.call, longest);
+        if (incident == Incident.PAUSE && longest < PAUSE.toMillis() / 2) {
+            wrong.add("no rank noticed the pause: the longest call took " + longest + " ms");
         }
         return wrong;
     }
