@@ -239,7 +239,7 @@ class MemberAgreementTest {
     void processWithoutLivingMembersEnds() {
         store.connect(0, -1).connect(1, -1).connect(2, 1).connect(3, -1);
         assertEquals(
-                "rank 2, attempt 1, can't be admitted to 'r': its last ranks 0, 1, 2, 3 have ended",
+                "rank 2, attempt 1, can't be admitted to 'r': all its members have ended, ranks 0, 1, 2, 3",
                 assertThrows(RendezvousException.class, () -> of(2, 1).awaitAdmission(Means.GROW, LONG, LONG.toNanos()))
                         .getMessage());
         store.connect(0, 0).connect(1, 0);
@@ -247,7 +247,7 @@ class MemberAgreementTest {
         decide(1, members(0, 1), Means.GROW, true);
         store.connect(0, -1).connect(1, 1).connect(3, 0);
         assertEquals(
-                "rank 2, attempt 1, can't be admitted to 'r': its last ranks 0, 1 have ended",
+                "rank 2, attempt 1, can't be admitted to 'r': all its members have ended, ranks 0, 1",
                 assertThrows(RendezvousException.class, () -> of(2, 1).awaitAdmission(Means.GROW, LONG, LONG.toNanos()))
                         .getMessage());
         assertEquals(Map.of(), store.keys("r-waits"));
