@@ -114,6 +114,25 @@ class MemberAgreementTest {
         assertEquals(decision(Means.SHRINK, members(0)), decision);
     }
 
+    @Test
+    void memberThatIsLateIsWaitedFor() {
+        CompletableFuture<Decision> patient = CompletableFuture.supplyAsync(
+                () -> of(0, 0).agree(1, members(0, 1), Means.SHRINK, true, LONG, Long.MAX_VALUE));
+        while (store.keys("r-1-alive-0").isEmpty()) {
+            Thread.onSpinWait();
+        }
+        says(1, "1", Means.SHRINK);
+        assertEquals(decision(Means.CREATE, members(0, 1)), patient.join());
+    }
+
+    @Test
+    void memberThatEndedIsNotWaitedFor() {
+        store.connect(1, -1);
+        assertEquals(
+                decision(Means.SHRINK, members(0)),
+                of(0, 0).agree(1, members(0, 1), Means.SHRINK, true, LONG, Long.MAX_VALUE));
+    }
+
     /** Also while another one's patience is long. */
     @Test
     void decisionOfAnotherEndsTheWait() {
