@@ -1,4 +1,4 @@
-// rasreport.h: what a process knows of its ranks, the message that tells it to another process, and the reports on a job.
+// rasreport.h: the state of the ranks of a process, the message with it for another process, and the reports on a job.
 #pragma once
 
 #include <array>
