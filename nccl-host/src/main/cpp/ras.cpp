@@ -71,7 +71,7 @@ Fd listenerAt(const addrinfo& address) {
   return listens ? std::move(fd) : Fd();
 }
 
-/** Listens for clients. Invalid if the address can't be used: as in NCCL, the job goes on. */
+/** Listens for clients. Invalid if the address can't be used: as in NCCL, the job continues. */
 Fd listenForClients(const std::string& host, const std::string& port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
