@@ -71,7 +71,7 @@ Fd listenerAt(const addrinfo& address) {
   return listens ? std::move(fd) : Fd();
 }
 
-/** Listens for clients. Invalid if the address can't be used: as in NCCL, the job continues. */
+/** Listens for clients. Returns an invalid descriptor if the address is unusable, which is no error in NCCL either. */
 Fd listenForClients(const std::string& host, const std::string& port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -118,7 +118,7 @@ class Service {
   Service() = default;
   Service(const Service&) = delete;
 
-  /** Returns false if the service is not enabled, or the system has no thread or socket for it: the job goes on. */
+  /** Returns false if the service is not enabled, or the system has no thread or socket for it. */
   bool add(const Comm& comm) {
     std::lock_guard<std::mutex> life(life_);
     if (!thread_.joinable() && !(isEnabled() && start())) return false;

@@ -49,7 +49,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-/** If the line begins with the word, whatever its case, stores the rest. */
+/** If the line begins with the word, in upper or lower case, stores the rest. */
 bool startsWith(const std::string& line, const char* word, std::string& rest) {
   std::string prefix = word;
   if (lower(line.substr(0, prefix.size())) != prefix) return false;
