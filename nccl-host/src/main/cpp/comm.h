@@ -26,6 +26,7 @@
 #include "faults.h"
 #include "lifecycle.h"
 #include "operators.h"
+#include "ras.h"
 #include "socket.h"
 #include "stream.h"
 #include "windowtable.h"
@@ -217,6 +218,8 @@ class Comm {
 
   /** The unused id that ncclCommGetUniqueId created at this rank. Needs `operation`. */
   std::unique_ptr<ncclUniqueId> growId;
+
+  RasPresence ras;
 
   /** Sends a control message; returns false if it was not sent. */
   bool sendControl(Peer& peer, ControlKind kind, int code, const std::string& text) noexcept;
