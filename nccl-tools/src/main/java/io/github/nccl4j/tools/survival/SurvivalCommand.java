@@ -46,7 +46,7 @@ import picocli.CommandLine.Spec;
             ""
         })
 public final class SurvivalCommand implements Callable<Integer> {
-    /** What happens to the victim. */
+    /** The fault of the victim: a death or a pause. */
     enum Incident {
         KILL,
         STOP,

@@ -49,7 +49,7 @@ final class Survivor {
     /** The file with the process id of the victim, written at the moment of the incident. */
     static final String PID = "pid";
 
-    /** What the victim adds to its number after its pause, so that all ranks end their loops in the same call. */
+    /** The victim adds this to its number after its pause, so that all ranks end their loops in the same call. */
     private static final int PAUSED = 1 << 20;
 
     /** Objects that the garbage collector must copy or mark in a full collection. */
