@@ -14,6 +14,7 @@
 
 #include <nccl4j_profiler_interface.h>
 
+#include "old_systems.h"
 #include "task.h"
 
 namespace host {
