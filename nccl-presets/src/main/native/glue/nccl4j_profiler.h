@@ -181,6 +181,12 @@ inline State& state() { return instance; }
 
 constexpr int kEvents = kCollective | kMessage | kKernelChannel | kCopyEngine;
 
+/**
+ * From this version on, NCCL counts kernels on the host only while it reports them, but always on the GPU: after a change, it
+ * would take the times of other kernels. Therefore kernels are always reported, and dropped here while nothing is recorded.
+ */
+constexpr int kCountsReportedKernelsOnly = 7;
+
 /** Tells NCCL which events the two plugins want. Needs the mutex. */
 inline void setMasks() {
   State& s = state();
@@ -188,6 +194,7 @@ inline void setMasks() {
     int version = s.versions[i];
     int theirs = __atomic_load_n(&s.chains[version].mask, __ATOMIC_RELAXED);
     int all = (s.wanted.load(std::memory_order_relaxed) | theirs) & static_cast<int>(knownEvents(version));
+    if (version >= kCountsReportedKernelsOnly) all |= kKernelChannel;
     if (__atomic_load_n(s.masks[i], __ATOMIC_RELAXED) != all) __atomic_store_n(s.masks[i], all, __ATOMIC_RELAXED);
   }
 }
@@ -413,7 +420,8 @@ struct Interface {
     State& s = state();
     bool chained = chainTable() != nullptr;
     void* theirs = chained ? startOther(communicator, *event, type) : nullptr;
-    bool recorded = (static_cast<uint64_t>(s.wanted.load(std::memory_order_relaxed)) & type) != 0;
+    // A kernel belongs to its operation, also if the recording has ended meanwhile.
+    bool recorded = type == kKernelChannel || (static_cast<uint64_t>(s.wanted.load(std::memory_order_relaxed)) & type) != 0;
     uint64_t number = recorded ? record(communicator, *event, type, chained) : 0;
     if (theirs != nullptr) {
       // Also if it is 0: the other plugin may use a handle again.

@@ -37,7 +37,9 @@ final class InspectorFile {
             out.write(line(operation));
             out.newLine();
         } catch (IOException e) {
-            throw new UncheckedIOException(e);
+            // One message is enough: the next operation would fail as well.
+            closed = true;
+            throw new UncheckedIOException("the profile ends here: " + e.getMessage(), e);
         }
     }
 

@@ -164,6 +164,7 @@ class ProfilerPluginTest {
                 record(0);
                 printf("mask %x\\n", mask);
                 if (start(context, collective(8, nullptr, nullptr))) abort();
+                stopKernel(kernel(context, operation, 2, 7000), 8000);
                 table->finalize(context);
                 print();
               } else if (scenario == "full") {
@@ -326,10 +327,12 @@ class ProfilerPluginTest {
     @ValueSource(ints = {4, 5, 6, 7})
     void recordsEventsOfEveryVersion(int version) throws IOException {
         String mask = version < 6 ? "mask 46" : "mask 1046";
+        // From v7 on, NCCL must always report kernels.
+        String off = version < 7 ? "mask 0" : "mask 40";
         List<String> lines = new ArrayList<>(List.of(
-                "nccl4j mask 0",
+                "nccl4j " + off,
                 mask,
-                "mask 0",
+                off,
                 "communicator 1 1234 driver 8 ranks 3 nodes rank 5 v" + version,
                 "operation 1 of 1 type 1 AllReduce ncclFloat32 RING LL128 number 7 count 1024 tag "
                         + (version == 7 ? 99 : 0) + " peer 3 2 16",
@@ -343,7 +346,7 @@ class ProfilerPluginTest {
             lines.add("operation 3 of 1 type 3 AllGather ncclInt8 COPY_ENGINE UC number 3 count 12 tag "
                     + (version == 7 ? 97 : 0) + " peer 0 0 0");
         }
-        lines.add("end 1");
+        lines.addAll(List.of("start 1 channel 2 at 7000", "stop 1 channel 2 at 8000", "end 1"));
         assertEquals(lines, run(version, "records"));
     }
 
@@ -379,7 +382,7 @@ class ProfilerPluginTest {
                         "end 1"),
                 both);
         List<String> alone = run(version, "other", library.toString());
-        assertEquals("mask 1f", alone.get(0));
+        assertEquals(version < 7 ? "mask 1f" : "mask 5f", alone.get(0));
         assertEquals("other: 1 communicators, 5 events, 5 stops, 1 states, 1 finalized, 0 open, 0 wrong", alone.get(1));
         assertEquals(4, alone.size(), alone::toString);
     }

@@ -304,11 +304,13 @@ public final class ProfileAssembler {
     }
 
     private boolean isOver(Operation operation, long now) {
-        if (operation.starts > 0) {
-            return operation.starts == operation.stops && now - operation.lastRecord > PAUSE;
+        if (operation.starts > 0 && operation.starts == operation.stops) {
+            return now - operation.lastRecord > PAUSE;
         }
+        // Without a record of its kernel, or of the end of a channel: such records may have been dropped.
         Communicator communicator = communicators.get(operation.communicator);
-        return communicator == null || communicator.lastDone > operation.id && now - operation.launched > NO_KERNEL;
+        long last = Math.max(operation.launched, operation.lastRecord);
+        return communicator == null || communicator.lastDone > operation.id && now - last > NO_KERNEL;
     }
 
     private String shared(ByteBuffer records, int at) {
