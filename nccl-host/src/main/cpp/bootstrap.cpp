@@ -333,6 +333,9 @@ uint64_t processToken() {
   return token;
 }
 
-void connectRanks(Comm& comm, const ncclUniqueId& id) { Bootstrap(comm, id).run(); }
+void connectRanks(Comm& comm, const ncclUniqueId& id) {
+  Bootstrap(comm, id).run();
+  comm.ras.begin(comm);
+}
 
 }  // namespace host

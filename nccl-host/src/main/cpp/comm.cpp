@@ -287,6 +287,7 @@ bool Comm::openLane(Peer& peer) {
 }
 
 void Comm::leave(ControlKind kind) {
+  ras.end();
   for (Peer& peer : peers) sendControl(peer, kind, ncclSuccess, "");
   closeSockets();
   windows.clear();

@@ -27,6 +27,7 @@
 #include "lifecycle.h"
 #include "operators.h"
 #include "profiler.h"
+#include "ras.h"
 #include "socket.h"
 #include "stream.h"
 #include "windowtable.h"
@@ -220,6 +221,8 @@ class Comm {
 
   /** The unused id that ncclCommGetUniqueId created at this rank. Needs `operation`. */
   std::unique_ptr<ncclUniqueId> growId;
+
+  RasPresence ras;
 
   /** Sends a control message; returns false if it was not sent. */
   bool sendControl(Peer& peer, ControlKind kind, int code, const std::string& text) noexcept;

@@ -174,10 +174,11 @@ struct Unit {
     }
   }
 
-  /** Records the launch events of this rank's operations. */
+  /** Counts the collectives, and records the launch events of this rank's operations. */
   void recordLaunches() const {
     for (const Part& part : parts) {
       for (const Operation& collective : part.operations) {
+        part.comm->ras.countLaunch(collective.call);
         if (collective.launchEvent != nullptr) recordLaunch(collective.launchEvent, streams, commsOf(parts));
       }
     }
@@ -282,6 +283,9 @@ bool runDirectly(const CommRef& comm, const StreamRef& stream, Operation* operat
   DirectCall call(comm, stream);
   if (!call.begun()) return false;
   checkMessagesToOneself(*comm, operations, count);
+  for (const Operation* operation = operations; operation != operations + count; operation++) {
+    comm->ras.countLaunch(operation->call);
+  }
   Work work = workOf(comm, comm->epoch, operations, count);
   if (stream->isDefault()) {
     Inside inside(*comm);

@@ -10,7 +10,6 @@ import io.github.nccl4j.internal.operation.OperationLog;
 import io.github.nccl4j.internal.threads.Gate;
 import io.github.nccl4j.internal.threads.VirtualThreads;
 import io.github.nccl4j.launch.LostRank;
-import io.github.nccl4j.library.Engine;
 import io.github.nccl4j.library.NcclException;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
@@ -345,19 +344,13 @@ final class Failures {
         RankStatusQuery.Result called = queryRankStatus(limit);
         Gate.Pass inside = core.device().isCuda() ? core.inLibrary() : null;
         String carrier = inside == null ? "" : VirtualThreads.ofCarrier(inside.holder());
+        String ras = RasQuery.report(core.library().versionCode());
         String recorded = recorded(
                 description + ": not done after " + limit + (called.text().isEmpty() ? "" : ". " + called.text()));
         return report(function, description, null)
-                .tail(lines(carrier, called.text(), core.peers().describeSilent(), ras(), recorded))
+                .tail(lines(carrier, called.text(), core.peers().describeSilent(), ras, recorded))
                 .silent(called.silent())
                 .timedOut(limit);
-    }
-
-    /** Returns the report of NCCL's RAS service, if the program opted in. The host engine has no RAS service. */
-    private String ras() {
-        return core.library().engine() == Engine.HOST
-                ? ""
-                : RasQuery.report(core.library().versionCode());
     }
 
     /** Asks the other ranks for their status, unless the timeout was shorter than the query may take. */

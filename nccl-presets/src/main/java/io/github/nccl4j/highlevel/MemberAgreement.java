@@ -282,9 +282,8 @@ final class MemberAgreement {
         List<Integer> attempts = store.attempts();
         if (members.stream().noneMatch(member -> member.isConnected(attempts))) {
             throw new RendezvousException("rank " + self.rank + ", attempt " + self.attempt + ", can't be admitted to '"
-                    + name + "': its last "
-                    + MessageText.ranks(members.stream().map(Member::rank).toList())
-                    + " have ended");
+                    + name + "': all its members have ended, "
+                    + MessageText.ranks(members.stream().map(Member::rank).toList()));
         }
     }
 

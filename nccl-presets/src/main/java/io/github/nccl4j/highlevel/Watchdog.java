@@ -50,7 +50,10 @@ final class Watchdog {
         /** When a lost rank was first observed, or 0. */
         private long loss;
 
-        private boolean lossHandled;
+        private boolean lossReported;
+        /** True once a call was ended because of the loss. */
+        private boolean lossEndedCall;
+
         private boolean handled;
         /** True if there were calls since the last check. */
         private boolean active;
@@ -124,19 +127,24 @@ final class Watchdog {
             }
         }
 
-        /** Ends a call that may wait for a lost rank; reports the loss if no thread waits. */
+        /** Ends a call that may wait for a lost rank; reports the loss if no thread waits, after which a call may begin to. */
         private void checkRanks(CommunicatorCore core, long now) {
-            if (lossHandled || !core.calls().mayWaitForLostRank()) {
+            if (!core.calls().mayWaitForLostRank()) {
+                loss = 0;
+                lossReported = false;
+                lossEndedCall = false;
                 return;
             }
             loss = loss == 0 ? now : loss;
             if (inside != null) {
-                if (now - Math.max(since, loss) >= LOSS_PATIENCE) {
-                    lossHandled = true;
+                if (!lossEndedCall && now - Math.max(since, loss) >= LOSS_PATIENCE) {
+                    lossEndedCall = true;
                     handle("lost rank", core.failures()::endCallOfLostRank);
                 }
-            } else if (now - loss >= LOSS_PATIENCE && !core.failures().hasWaiters()) {
-                lossHandled = true;
+            } else if (!lossReported
+                    && now - loss >= LOSS_PATIENCE
+                    && !core.failures().hasWaiters()) {
+                lossReported = true;
                 if (core.failures().isUnreported()) {
                     handle("lost rank", core.failures()::reportLostRank);
                 }
@@ -144,7 +152,7 @@ final class Watchdog {
         }
 
         private boolean isUrgent() {
-            return active || loss != 0 && !lossHandled;
+            return active || loss != 0 && !(inside != null ? lossEndedCall : lossReported);
         }
 
         private void checkErrors(CommunicatorCore core, long now) {

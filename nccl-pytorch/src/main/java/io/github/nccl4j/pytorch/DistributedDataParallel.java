@@ -66,7 +66,12 @@ import org.bytedeco.pytorch.global.torch.ScalarType;
  * @since 0.1
  */
 public final class DistributedDataParallel implements AutoCloseable {
-    /** The size of a bucket unless the builder is given another: 25 MiB. */
+    /**
+     * The size of a bucket unless the builder is given another: 25 MiB. Measured by {@code nccl4j gradients} on two H100s, buckets
+     * of 16 to 64 MiB leave about the same time between the end of a backward pass and the averages, as a mean of models from
+     * 97 to 1544 MiB and of passes of a half and of two exchanges. Smaller buckets are better after a long pass, larger ones
+     * after a short pass.
+     */
     public static final long DEFAULT_BUCKET_BYTES = 25L << 20;
 
     private final Device device;

@@ -64,7 +64,7 @@ final class TaskRendezvous implements Rendezvous {
                 // Spark looks only while it waits.
                 throw new InterruptedException();
             }
-            return TaskWatch.await(task, what, timeout, () -> task.allGather(own), ignored -> {});
+            return TaskWatch.awaitExchange(task, what, timeout, () -> task.allGather(own));
         } catch (RuntimeException e) {
             throw e;
         } catch (InterruptedException e) {

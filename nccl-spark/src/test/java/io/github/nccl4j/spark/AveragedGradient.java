@@ -69,7 +69,7 @@ public final class AveragedGradient {
         return all;
     }
 
-    private static List<Point> points() {
+    static List<Point> points() {
         Random random = new Random(1);
         return IntStream.range(0, POINTS)
                 .mapToObj(i -> {

@@ -109,6 +109,20 @@ class NcclRddTest {
         assertEquals(State.CLOSED, COMMUNICATORS.get(1).state());
     }
 
+    /** Spark sleeps for a second in each exchange; without an interrupt, this call would end with the limit. */
+    @Test
+    void anExchangeIsWoken() {
+        List<String> woken = NcclRdd.of(twoPartitions())
+                .mapPartitions((communicator, rows) -> List.of(TaskWatch.awaitExchange(
+                                TaskContext.get(), "an interrupt", Duration.ofSeconds(100), () -> {
+                                    assertThrows(InterruptedException.class, () -> Thread.sleep(LONG.toMillis()));
+                                    return "woken";
+                                }))
+                        .iterator())
+                .collect();
+        assertEquals(List.of("woken", "woken"), woken);
+    }
+
     @Test
     void resultsMayBeComputedWhenTheyAreConsumed() {
         List<Integer> sums = NcclRdd.of(twoPartitions())

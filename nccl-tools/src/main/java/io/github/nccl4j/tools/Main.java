@@ -5,6 +5,7 @@ import io.github.nccl4j.tools.conformance.ConformanceCommand;
 import io.github.nccl4j.tools.launch.CommandErrors;
 import io.github.nccl4j.tools.launch.LauncherWatch;
 import io.github.nccl4j.tools.launch.OutputWatch;
+import io.github.nccl4j.tools.perf.GradientsCommand;
 import io.github.nccl4j.tools.perf.PerfCommand;
 import io.github.nccl4j.tools.perf.PlotCommand;
 import io.github.nccl4j.tools.ras.RasCommand;
@@ -78,6 +79,7 @@ public final class Main implements Callable<Integer> {
         commands.put("status", StatusCommand::new);
         commands.put("ras", RasCommand::new);
         commands.put("perf", PerfCommand::new);
+        commands.put("gradients", GradientsCommand::new);
         commands.put("plot", PlotCommand::new);
         commands.put("startup", StartupCommand::new);
         commands.put("conformance", ConformanceCommand::new);

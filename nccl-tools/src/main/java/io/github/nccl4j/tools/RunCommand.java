@@ -47,6 +47,16 @@ final class RunCommand implements Callable<Integer> {
                             + "Default: the number of ranks for such a sample, otherwise 0.")
     private Integer maxRestarts;
 
+    @Option(
+            names = "--spares",
+            paramLabel = "S",
+            scope = ScopeType.INHERIT,
+            defaultValue = "0",
+            description =
+                    "Start S more processes, which wait. Each takes the place of a rank that fails, at once and before any "
+                            + "restart, if the sample takes ranks back. Default: ${DEFAULT-VALUE}.")
+    private int spares;
+
     @Spec
     private CommandSpec spec;
 
@@ -57,6 +67,10 @@ final class RunCommand implements Callable<Integer> {
     /** The number of restarts, or null for that of the sample. */
     Integer maxRestarts() {
         return maxRestarts;
+    }
+
+    int spares() {
+        return spares;
     }
 
     /** Called without a sample. */

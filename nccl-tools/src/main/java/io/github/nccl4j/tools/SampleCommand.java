@@ -48,6 +48,7 @@ final class SampleCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws Exception {
+        launch.setSpares(spares());
         launch.setMaxRestarts(maxRestarts());
         List<String> own = ownArguments();
         List<String> ofRank = new ArrayList<>(List.of("" + launch.initTimeout().toSeconds()));
@@ -58,6 +59,24 @@ final class SampleCommand implements Callable<Integer> {
                 ofRank,
                 (self, initTimeout) -> SampleRank.run(self, initTimeout, sample.name(), sample.className(), own),
                 size -> rank -> sample.mayLoseLastRank() && rank == size - 1 && size > 1);
+    }
+
+    private int spares() {
+        int chosen = run.spares();
+        if (chosen < 0) {
+            throw new ParameterException(spec.commandLine(), "--spares must be at least 0: " + chosen);
+        }
+        if (chosen > 0 && !sample.takesRanksBack()) {
+            throw new ParameterException(
+                    spec.commandLine(),
+                    "--spares must be 0, because " + sample.name() + " does not take ranks back: " + chosen);
+        }
+        if (chosen > 0 && launch.self().isPresent()) {
+            throw new ParameterException(
+                    spec.commandLine(),
+                    "--spares must be 0 under another launcher, which has started this rank: " + chosen);
+        }
+        return chosen;
     }
 
     /** By default, each rank may fail once if the sample takes it back. */

@@ -45,6 +45,12 @@ class MainTest {
                 "run 01 -n 99999999999 | Invalid value for option '--ranks': '99999999999' is not an int",
                 "startup -n 2147483647 | RANKS",
                 "perf all_reduce -np 2147483647 | RANKS",
+                "gradients -np 2 -w 0 | -w must be from 1 to 4096: 0",
+                "gradients -np 2 -w 4097 | -w must be from 1 to 4096: 4097",
+                "gradients -np 2 -b 1M,2 | -b must be at least 4: 2",
+                "gradients -np 2 -n 0 | -n must be at least 1: 0",
+                "gradients -np 2 --backward 0 | --backward must be above 0, and at most 1000: 0.0",
+                "gradients -np 2 -J /nonexistent/x | -J: no such folder: /nonexistent",
                 "perf all_reduce -np 1 -t 2147483647 -g 2 | -t times -g must be at most 4096: 2147483647, 2",
                 "perf all_reduce -np 1 -e 9000000G | -e must be at most 1048576G: 9663676416000000",
                 "perf all_reduce -np 1 -y 2 | -y must be 0 or 1: 2",
@@ -90,7 +96,7 @@ class MainTest {
                         + message.replace("NAMES", Samples.names())
                                 .replace(
                                         "COMMANDS",
-                                        "run, list, check-header, doctor, analyze, status, ras, perf, plot, startup, conformance, survival, store")
+                                        "run, list, check-header, doctor, analyze, status, ras, perf, gradients, plot, startup, conformance, survival, store")
                                 .replace("RANKS", tooManyRanks()),
                 err.toString().lines().findFirst().orElse(""));
         assertEquals("", out.toString());

@@ -99,6 +99,11 @@ class SamplesTest {
             assertTrue(output.contains("# Out of bounds values : 0 OK"), text);
             return;
         }
+        if (arguments.startsWith("gradients")) {
+            assertTrue(output.stream().anyMatch(line -> line.contains("; " + ranks + " ranks, host memory;")), text);
+            assertTrue(output.contains("# Out of bounds values : 0 OK"), text);
+            return;
+        }
         String head = "\\[0] # " + ranks + " ranks?, rank 0 on host memory";
         assertTrue(output.stream().anyMatch(line -> line.matches(head)), text);
         if (arguments.startsWith("run 01")) {
@@ -163,10 +168,32 @@ class SamplesTest {
         }
     }
 
+    /** A spare takes the place of each rank that is killed, and the last one is not needed. */
+    @Test
+    void sparesReplaceKilledRanks() throws Exception {
+        List<String> output = outputOfSuccess("run 11-elastic-training --engine host -n 3 --max-restarts 0 --spares 4");
+        String text = String.join("\n", output);
+        for (int rank = 0; rank < 3; rank++) {
+            assertTrue(
+                    text.contains("[" + rank + "] rank " + rank
+                            + " was killed and came back: 200 steps, the weights are those"
+                            + " of an undisturbed run, every bit checked"),
+                    text);
+            assertTrue(
+                    text.matches("(?s).*nccl4j: rank " + rank
+                            + " \\(pid \\d+\\) was killed by signal 9 \\(SIGKILL\\); spare \\d \\(pid \\d+\\) takes"
+                            + " its place, spares left: \\d\n.*"),
+                    text);
+        }
+        assertTrue(output.stream().noneMatch(line -> line.startsWith("[spare")), text);
+    }
+
     @ParameterizedTest
     @CsvSource(
             delimiter = '|',
             value = {
+                "run 11 -n 2 --spares -1 | --spares must be at least 0: -1",
+                "run 01 -n 2 --spares 1 | --spares must be 0, because 01-all-reduce does not take ranks back: 1",
                 "run 11 -n 2 --max-restarts -1 | --max-restarts must be at least 0: -1",
                 "run 01 -n 2 --max-restarts 1 | --max-restarts must be 0, because 01-all-reduce does not take ranks back: 1",
             })

@@ -7,6 +7,7 @@ import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.RendezvousTimeoutException;
 import io.github.nccl4j.launch.Store;
+import io.github.nccl4j.library.SystemText;
 import io.github.nccl4j.zookeeper.Job.Process;
 import io.github.nccl4j.zookeeper.Session.Node;
 import java.time.Duration;
@@ -109,6 +110,19 @@ public final class ZooKeeperStore implements Store {
      */
     public static Builder builder(String ensemble) {
         return new Builder(Objects.requireNonNull(ensemble, "ensemble"));
+    }
+
+    /**
+     * Returns a builder with the settings of the environment: the addresses in {@code NCCL4J_ZOOKEEPER}, as for {@link
+     * #builder(String)}; the seconds of the {@linkplain Builder#sessionTimeout session timeout} in {@code
+     * NCCL4J_ZOOKEEPER_SESSION_TIMEOUT}, if it is set; and the {@linkplain Builder#secret secret} in {@code NCCL4J_STORE_SECRET} or
+     * in the file that {@code NCCL4J_STORE_SECRET_FILE} names, if one of them is set.
+     *
+     * @return a builder
+     * @throws IllegalArgumentException if {@code NCCL4J_ZOOKEEPER} is not set, or a value can't be used
+     */
+    public static Builder fromEnvironment() {
+        return EnvironmentSettings.builder(SystemText.environment());
     }
 
     /** Settings of a store. A builder can open several stores. Not thread-safe. */

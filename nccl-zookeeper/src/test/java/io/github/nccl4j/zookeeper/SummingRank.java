@@ -32,7 +32,7 @@ final class SummingRank {
 
     /**
      * As a process: {@code SummingRank ENSEMBLE RANK SIZE STEPS}. Before each step but the first it waits for the key "go-STEP-RANK"
-     * of the test, and it sets "done-STEP-RANK-ATTEMPT" after it.
+     * of the test, and it sets "done-STEP-RANK-ATTEMPT" after it. It prints the time and the message of each loss, and the state at the end.
      */
     public static void main(String[] arguments) throws Exception {
         int rank = Integer.parseInt(arguments[1]);
@@ -53,7 +53,7 @@ final class SummingRank {
                         }
                         return true;
                     },
-                    message -> System.out.println(message.replace('\n', ' ')));
+                    message -> System.out.println(System.currentTimeMillis() + " " + message.replace('\n', ' ')));
             System.out.println("state " + state);
         }
     }

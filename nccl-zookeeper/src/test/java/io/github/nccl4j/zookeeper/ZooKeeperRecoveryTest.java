@@ -23,12 +23,14 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.IntStream;
 import org.apache.curator.test.InstanceSpec;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -46,6 +48,11 @@ class ZooKeeperRecoveryTest {
 
     /** Recoveries in the gate; 20 with -Dnccl4j.test.zookeeper.recoveries=20. */
     private static final int RECOVERIES = Integer.getInteger("nccl4j.test.zookeeper.recoveries", 4);
+
+    /** Processes that are killed in the gate; 40 with -Dnccl4j.test.zookeeper.kills=40. */
+    private static final int KILLS = Integer.getInteger("nccl4j.test.zookeeper.kills", 2);
+
+    private static final long SEED = Long.getLong("nccl4j.test.zookeeper.seed", 1);
 
     /**
      * Each rank is lost in turn and comes back, over and over. In each cycle the leader is killed once: in half of the cycles while
@@ -214,55 +221,89 @@ class ZooKeeperRecoveryTest {
         return Communicator.builder().device(Device.host()).deadline(SummingRank.PATIENCE);
     }
 
-    /** Rank 0 is killed while the others wait for it; they recover when its session ends, and admit the next process. */
+    /**
+     * Ranks are killed while the others wait for them, each in turn and then at random. The others recover when the session of the
+     * killed one ends, and admit the next process.
+     */
     @Test
-    void killedProcessIsNamedAndComesBack() throws Exception {
-        int steps = 8;
+    void killedProcessesAreNamedAndComeBack() throws Exception {
+        Random random = new Random(SEED);
+        int size = RANKS + 1;
+        int steps = 1 + 2 * KILLS;
+        // One line for each kill that a process survives.
+        List<List<Kill>> survived = new ArrayList<>();
         try (Ensemble ensemble = new Ensemble();
-                Ranks ranks = new Ranks(ensemble, steps);
+                Ranks ranks = new Ranks(ensemble, size, steps);
                 ZooKeeperStore test = ensemble.open(ensemble.job(), 0, 1)) {
-            for (int rank = 0; rank < RANKS; rank++) {
-                ranks.start(rank);
+            int[] attempts = new int[size];
+            int[] current = new int[size];
+            for (int rank = 0; rank < size; rank++) {
+                current[rank] = ranks.start(rank);
+                survived.add(new ArrayList<>());
             }
-            ranks.awaitDone(0, "0-0", "1-0", "2-0");
-            ranks.go(1, 0, 1, 2);
-            ranks.awaitDone(1, "0-0", "1-0", "2-0");
-            // These wait for rank 0.
-            ranks.go(2, 1, 2);
-            Process killed = ranks.processes.get(0);
-            killed.destroyForcibly().waitFor();
-            ranks.awaitDone(2, "1-0", "2-0");
-            ranks.start(0);
-            Ensemble.await("candidate", () -> test.session().stat(ranks.key("sums-waits-0-1")) != null);
-            ranks.go(3, 1, 2);
-            for (int step = 4; step < steps; step++) {
-                ranks.awaitDone(step - 1, "0-1", "1-0", "2-0");
-                ranks.go(step, 0, 1, 2);
+            for (int kill = 0; kill < KILLS; kill++) {
+                int victim = kill < size ? kill : random.nextInt(size);
+                int[] others =
+                        IntStream.range(0, size).filter(rank -> rank != victim).toArray();
+                int step = 2 * kill;
+                ranks.awaitDone(step, attempts, IntStream.range(0, size).toArray());
+                // These wait for the victim, or are about to.
+                ranks.go(step + 1, others);
+                Thread.sleep(random.nextInt(100));
+                Process killed = ranks.processes.get(current[victim]);
+                Kill one = new Kill(victim, killed.pid(), System.currentTimeMillis());
+                killed.destroyForcibly().waitFor();
+                ranks.awaitDone(step + 1, attempts, others);
+                attempts[victim]++;
+                current[victim] = ranks.start(victim);
+                survived.add(new ArrayList<>());
+                for (int other : others) {
+                    survived.get(current[other]).add(one);
+                }
+                String waits = "sums-waits-" + victim + "-" + attempts[victim];
+                Ensemble.await(waits, () -> test.session().stat(ranks.key(waits)) != null);
+                ranks.go(step + 2, others);
             }
-            for (int rank = 1; rank < RANKS; rank++) {
-                List<String> lines = ranks.output(rank);
-                // By the host engine or by the store, whichever is first.
-                String loss = lines.get(0);
-                assertTrue(loss.matches(".*rank 0 \\(.*(pid|process) " + killed.pid() + "\\).*"), loss);
-                assertEquals(List.of("state " + SummingRank.expected(steps)), lines.subList(1, lines.size()));
+            long slowest = 0;
+            for (int process : current) {
+                List<String> lines = ranks.output(process);
+                List<Kill> kills = survived.get(process);
+                assertEquals("state " + SummingRank.expected(steps), lines.get(lines.size() - 1));
+                assertEquals(kills.size(), lines.size() - 1, () -> kills + ": " + lines);
+                for (int i = 0; i < kills.size(); i++) {
+                    String loss = lines.get(i);
+                    // By the host engine, with the rank in the communicator, or by the store, whichever is first.
+                    assertTrue(
+                            loss.matches(".*rank \\d \\(.*(pid|process) " + kills.get(i).pid + "\\).*"),
+                            kills.get(i) + ": " + loss);
+                    slowest = Math.max(
+                            slowest, Long.parseLong(loss.substring(0, loss.indexOf(' '))) - kills.get(i).millis);
+                }
             }
-            assertEquals(List.of("state " + SummingRank.expected(steps)), ranks.output(RANKS));
+            System.out.println("killed " + KILLS + " times on ZooKeeper, seed " + SEED + ", slowest exception after "
+                    + slowest + " ms");
+            assertTrue(slowest < MAX_LATE_MILLIS, slowest + " ms");
             Ensemble.await("end of the job", () -> test.session().stat(ranks.job()) == null);
         }
     }
+
+    /** The moment at which the process of a rank was killed. */
+    private record Kill(int rank, long pid, long millis) {}
 
     /** Ranks as processes, which wait for the test before each step. */
     private static final class Ranks implements AutoCloseable {
         private static final String JOB = Job.BASE + "/" + Text.node("processes-0");
 
         private final Ensemble ensemble;
+        private final int size;
         private final int steps;
         private final List<Process> processes = new ArrayList<>();
         private final List<Future<List<String>>> outputs = new ArrayList<>();
         private final ZooKeeperStore reader;
 
-        Ranks(Ensemble ensemble, int steps) {
+        Ranks(Ensemble ensemble, int size, int steps) {
             this.ensemble = ensemble;
+            this.size = size;
             this.steps = steps;
             reader = ensemble.open("reader", 0, 1);
         }
@@ -271,7 +312,8 @@ class ZooKeeperRecoveryTest {
             return JOB;
         }
 
-        Process start(int rank) throws IOException {
+        /** Starts a process of a rank; returns its index. */
+        int start(int rank) throws IOException {
             List<String> command = List.of(
                     Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                     "-XX:TieredStopAtLevel=1",
@@ -282,7 +324,7 @@ class ZooKeeperRecoveryTest {
                     SummingRank.class.getName(),
                     ensemble.addresses(),
                     "" + rank,
-                    "" + RANKS,
+                    "" + size,
                     "" + steps);
             Process process = ChildProcesses.start(new ProcessBuilder(command).redirectError(new File("/dev/null")));
             processes.add(process);
@@ -291,7 +333,7 @@ class ZooKeeperRecoveryTest {
                     return reader.lines().toList();
                 }
             }));
-            return process;
+            return processes.size() - 1;
         }
 
         String key(String key) {
@@ -302,10 +344,10 @@ class ZooKeeperRecoveryTest {
             return JOB + "/" + tree + "/keys/" + Text.node(key);
         }
 
-        /** Waits until some processes, RANK-ATTEMPT, have done a step. */
-        void awaitDone(int step, String... done) throws InterruptedException {
-            for (String process : done) {
-                String key = "done-" + step + "-" + process;
+        /** Waits until the processes of some ranks have done a step. */
+        void awaitDone(int step, int[] attempts, int... some) throws InterruptedException {
+            for (int rank : some) {
+                String key = "done-" + step + "-" + rank + "-" + attempts[rank];
                 Ensemble.await(key, () -> reader.session().stat(key(key)) != null);
             }
         }

@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -59,12 +60,31 @@ final class SelfTest implements Check {
         if (gpus == 0) {
             return List.of(test("without a GPU, 2 ranks on the host engine", 2, Choice.HOST));
         }
-        return List.of(
-                gpus == 1 ? test("1 rank on the only GPU", 1, choice) : test("2 ranks on GPUs 0 and 1", 2, choice));
+        return onGpus(flavor, library.first("version"));
+    }
+
+    /** Also runs the library's own diagnostics. */
+    private List<Finding> onGpus(String flavor, String version) {
+        List<String> lines = new ArrayList<>();
+        Map<String, String> diagnostics = Diagnostics.environment(flavor, version);
+        List<Finding> findings = new ArrayList<>();
+        findings.add(
+                gpus == 1
+                        ? test("1 rank on the only GPU", 1, choice, diagnostics, lines)
+                        : test("2 ranks on GPUs 0 and 1", 2, choice, diagnostics, lines));
+        Diagnostics.finding(flavor, version, lines).ifPresent(findings::add);
+        return findings;
     }
 
     private Finding test(String description, int count, Choice library) {
+        return test(description, count, library, Map.of(), new ArrayList<>());
+    }
+
+    /** Adds the output of the ranks to {@code lines}. */
+    private Finding test(
+            String description, int count, Choice library, Map<String, String> additional, List<String> lines) {
         Map<String, String> environment = new HashMap<>(library.environment());
+        additional.forEach(environment::putIfAbsent);
         environment.putIfAbsent("NCCL_DEBUG", System.getenv().getOrDefault("NCCL_DEBUG", "WARN"));
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         int code;
@@ -81,7 +101,7 @@ final class SelfTest implements Check {
             return Finding.problem(
                     "self-test.interrupted", description + ": interrupted", "The test did not end.", "Run it again");
         }
-        List<String> lines = bytes.toString(StandardCharsets.UTF_8).lines().toList();
+        lines.addAll(bytes.toString(StandardCharsets.UTF_8).lines().toList());
         if (code == 0) {
             return Finding.ok("self-test.passed", description + ": every element of the all-reduces was right")
                     .with(lines.stream()

@@ -83,6 +83,7 @@ public abstract class LaunchOptions {
     private IntFunction<IntPredicate> expendableRanks = size -> rank -> false;
 
     private int maxRestarts;
+    private int spares;
 
     /** For subclasses. */
     protected LaunchOptions() {}
@@ -200,6 +201,15 @@ public abstract class LaunchOptions {
     }
 
     /**
+     * Sets how many processes are started in advance, to take the places of ranks that fail. Default: none.
+     *
+     * @param count as {@link Launcher#spares}
+     */
+    public void setSpares(int count) {
+        spares = count;
+    }
+
+    /**
      * Finds the rank of this process, after checking the options.
      *
      * @return the rank, or empty if this process is to launch the ranks
@@ -287,6 +297,7 @@ public abstract class LaunchOptions {
                         isPrefixed())
                 .expendable(expendableRanks.apply(count))
                 .maxRestarts(maxRestarts)
+                .spares(spares)
                 .run();
     }
 
@@ -296,7 +307,7 @@ public abstract class LaunchOptions {
         requireAtLeastOne("--timeout", timeout);
         requireAtLeastOne("--init-timeout", initTimeout);
         if (!oversubscribe && !LauncherWatch.isRank()) {
-            int processes = requestedProcesses() == null ? 1 : requestedProcesses();
+            int processes = (requestedProcesses() == null ? 1 : requestedProcesses()) + spares;
             Capacity.ofMachine().shortage(processes, ranksPerProcess()).ifPresent(shortage -> {
                 throw new ParameterException(commandLine(), shortage + "; use --oversubscribe to start them anyway");
             });

@@ -6,15 +6,16 @@ import java.io.PrintStream;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Comparator;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
-import java.util.function.IntFunction;
+import java.util.function.Function;
 import java.util.function.IntPredicate;
 import java.util.stream.Collectors;
 
@@ -28,7 +29,8 @@ import java.util.stream.Collectors;
  * The same happens when this JVM exits. When this JVM is killed, {@link LauncherWatch} and {@link ChildProcesses} end the ranks.
  *
  * <p>With {@link #maxRestarts}, a rank that fails is started again, alone and with the same variables, while the others continue:
- * it can join the store in its own place.
+ * it can join the store in its own place. With {@link #spares}, a process that was started in advance takes the place of the rank
+ * at once, before any restart.
  *
  * <p>A launcher runs once. {@link #run()} may be called from any thread.
  */
@@ -58,6 +60,10 @@ public final class Launcher {
     private final Object outputLock = new Object();
     private IntPredicate expendable = rank -> false;
     private int maxRestarts;
+    private int spares;
+    /** The spares that wait; used by the thread that runs. */
+    private final Deque<RankProcess> waiting = new ArrayDeque<>();
+
     private volatile boolean stopping;
 
     /**
@@ -143,6 +149,24 @@ public final class Launcher {
     }
 
     /**
+     * Sets how many processes this launcher starts in advance, for programs that take ranks back. Each has the variables of a
+     * rank except {@code RANK} and {@code LOCAL_RANK}, and {@code NCCL4J_SPARE}, its number. When a rank fails that {@link
+     * #maxRestarts} would start again, one of them takes its place: it gets the rank as a line of its standard input. When the
+     * ranks have ended, the input of the others ends, and they must end, too. By default none.
+     *
+     * @param count the number, at least 0
+     * @return this launcher
+     * @throws IllegalArgumentException if it is negative
+     */
+    public Launcher spares(int count) {
+        if (count < 0) {
+            throw new IllegalArgumentException("the number of spares must be at least 0: " + count);
+        }
+        spares = count;
+        return this;
+    }
+
+    /**
      * Starts the ranks and waits for all of them.
      *
      * @return 0 if every rank exited with 0; {@link #TIMED_OUT}; or the exit code of the first rank that failed (128 + signal
@@ -155,9 +179,12 @@ public final class Launcher {
         Runtime.getRuntime().addShutdownHook(hook);
         try (TcpStoreServer store = TcpStoreServer.start(InetAddress.getLoopbackAddress(), 0)) {
             int port = freePort();
-            IntFunction<Map<String, String>> variables = rank -> variables(rank, port, store.address());
+            Function<Role, Map<String, String>> variables = role -> variables(role, port, store.address());
             for (int rank = 0; rank < ranks; rank++) {
-                start(rank, variables.apply(rank));
+                start(Role.rank(rank), variables);
+            }
+            for (int spare = 0; spare < spares; spare++) {
+                start(Role.spare(spare), variables);
             }
             Outcome outcome = awaitAll(variables);
             // Ctrl-C also reaches the ranks: do not report the first of them that ends as a failure.
@@ -167,7 +194,7 @@ public final class Launcher {
                 rank.finishOutput(OUTPUT_IDLE_MILLIS);
             }
             if (outcome.message() != null && !interrupted) {
-                err.println("nccl4j: " + outcome.message());
+                report(outcome.message());
             }
             return outcome.code();
         } finally {
@@ -178,28 +205,36 @@ public final class Launcher {
 
     private record Outcome(int code, String message) {}
 
-    private void start(int rank, Map<String, String> variables) throws IOException {
+    private void start(Role role, Function<Role, Map<String, String>> variables) throws IOException {
         synchronized (started) {
             if (stopping) {
                 return;
             }
-            String prefix = "[" + rank + "] ";
-            started.add(RankProcess.start(
-                    rank,
+            RankProcess process = RankProcess.start(
+                    role,
                     command,
-                    variables,
-                    new RankProcess.Output(out, prefixed || rank > 0 ? prefix : ""),
-                    new RankProcess.Output(err, prefix),
+                    variables.apply(role),
+                    new RankProcess.Output(out, now -> prefixed || !now.equals(Role.rank(0)) ? now.prefix() : ""),
+                    new RankProcess.Output(err, Role::prefix),
                     outputLock,
-                    exits::add));
+                    exits::add);
+            started.add(process);
+            if (role.isSpare()) {
+                waiting.add(process);
+            }
         }
     }
 
-    private Map<String, String> variables(int rank, int port, String store) {
+    private Map<String, String> variables(Role role, int port, String store) {
         Map<String, String> variables = new HashMap<>(environment);
-        variables.put("RANK", Integer.toString(rank));
+        String number = Integer.toString(role.number());
+        if (role.isSpare()) {
+            variables.put(Spare.VARIABLE, number);
+        } else {
+            variables.put("RANK", number);
+            variables.put("LOCAL_RANK", number);
+        }
         variables.put("WORLD_SIZE", Integer.toString(ranks));
-        variables.put("LOCAL_RANK", Integer.toString(rank));
         variables.put("LOCAL_WORLD_SIZE", Integer.toString(ranks));
         variables.put("MASTER_ADDR", "127.0.0.1");
         variables.put("MASTER_PORT", Integer.toString(port));
@@ -213,9 +248,10 @@ public final class Launcher {
         }
     }
 
-    private Outcome awaitAll(IntFunction<Map<String, String>> variables) throws IOException, InterruptedException {
+    private Outcome awaitAll(Function<Role, Map<String, String>> variables) throws IOException, InterruptedException {
         long deadline = limit == null ? Long.MAX_VALUE : System.nanoTime() + limit.toNanos();
         int restarts = 0;
+        int replaced = 0;
         for (int ended = 0; ended < ranks; ) {
             RankExit exit =
                     limit == null ? exits.take() : exits.poll(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
@@ -223,23 +259,53 @@ public final class Launcher {
                 return new Outcome(
                         TIMED_OUT, "timed out after " + limit.toSeconds() + " s; still running: " + runningRanks());
             }
-            if (isWorthRestart(exit) && restarts < maxRestarts && !stopping) {
-                restarts++;
-                err.println("nccl4j: " + exit.describe() + "; starting it again, restart " + restarts + " of at most "
-                        + maxRestarts);
-                start(exit.rank(), variables.apply(exit.rank()));
+            if (exit.role().isSpare()) {
+                waiting.removeIf(spare -> spare.role().equals(exit.role()));
+                report(exit.describe() + "; spares left: " + waiting.size());
                 continue;
             }
+            if (isWorthRestart(exit) && !stopping) {
+                if (replace(exit)) {
+                    replaced++;
+                    continue;
+                }
+                if (restarts < maxRestarts) {
+                    restarts++;
+                    report(exit.describe() + "; starting it again, restart " + restarts + " of at most " + maxRestarts);
+                    start(exit.role(), variables);
+                    continue;
+                }
+            }
             ended++;
-            if (exit.isSigkill() && expendable.test(exit.rank())) {
-                err.println("nccl4j: " + exit.describe() + "; the other ranks continue");
+            if (exit.isSigkill() && expendable.test(exit.role().number())) {
+                report(exit.describe() + "; the other ranks continue");
             } else if (exit.isFailure()) {
                 RankExit cause = cause(exit);
                 return new Outcome(
-                        cause.code(), cause.describe() + (restarts == 0 ? "" : "; restarts before that: " + restarts));
+                        cause.code(),
+                        cause.describe()
+                                + (replaced == 0 ? "" : "; spares used before that: " + replaced)
+                                + (restarts == 0 ? "" : "; restarts before that: " + restarts));
             }
         }
         return new Outcome(0, null);
+    }
+
+    private void report(String message) {
+        err.println("nccl4j: " + message);
+    }
+
+    /** Lets a spare take the place of a rank; returns false if none is left. */
+    private boolean replace(RankExit exit) {
+        for (RankProcess spare = waiting.poll(); spare != null; spare = waiting.poll()) {
+            String name = spare.role().describe();
+            if (spare.takePlace(exit.role().number())) {
+                report(exit.describe() + "; " + name + " (pid "
+                        + spare.process().pid() + ") takes its place, spares left: " + waiting.size());
+                return true;
+            }
+        }
+        return false;
     }
 
     /** False also for ranks that were asked to end: Ctrl-C reaches them, too. */
@@ -251,19 +317,22 @@ public final class Launcher {
     private RankExit cause(RankExit first) throws InterruptedException {
         long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(CAUSE_MILLIS);
         RankExit exit = first;
-        while (exit != null && !exit.isKilled()) {
+        while (exit != null && (!exit.isKilled() || exit.role().isSpare())) {
             exit = exits.poll(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
         }
         return exit == null ? first : exit;
     }
 
     private String runningRanks() {
-        List<RankProcess> alive = started.stream().filter(RankProcess::isAlive).toList();
+        List<Integer> alive = started.stream()
+                .filter(RankProcess::isAlive)
+                .map(RankProcess::role)
+                .filter(role -> !role.isSpare())
+                .map(Role::number)
+                .sorted()
+                .toList();
         return (alive.size() == 1 ? "rank " : "ranks ")
-                + alive.stream()
-                        .sorted(Comparator.comparingInt(RankProcess::rank))
-                        .map(rank -> Integer.toString(rank.rank()))
-                        .collect(Collectors.joining(", "));
+                + alive.stream().map(rank -> Integer.toString(rank)).collect(Collectors.joining(", "));
     }
 
     /** Ends the ranks that still run. Idempotent; a concurrent second call returns when the first is done. */
@@ -273,12 +342,14 @@ public final class Launcher {
                 return;
             }
             stopping = true;
-            List<ProcessHandle> alive = started.stream()
-                    .filter(RankProcess::isAlive)
-                    .flatMap(RankProcess::tree)
-                    .toList();
+            List<RankProcess> alive =
+                    started.stream().filter(RankProcess::isAlive).toList();
             if (!alive.isEmpty()) {
-                alive.forEach(ProcessHandle::destroy);
+                Map<Boolean, List<RankProcess>> spare = alive.stream()
+                        .collect(Collectors.partitioningBy(
+                                process -> process.role().isSpare()));
+                spare.get(true).forEach(RankProcess::dismiss);
+                spare.get(false).stream().flatMap(RankProcess::tree).toList().forEach(ProcessHandle::destroy);
                 awaitExits(GRACE_MILLIS);
             }
             // All ranks, because a rank that has ended may have left descendants.

@@ -9,7 +9,7 @@ import java.io.InputStream;
 /**
  * Ends a rank and its child processes when its launcher ends.
  *
- * <p>The launcher holds the other end of each rank's standard input and never writes to it. When the launcher ends, even by
+ * <p>The launcher holds the other end of each rank's standard input, and writes to it only to make a {@link Spare} a rank. When the launcher ends, even by
  * {@code kill -9}, the kernel closes that end, and the rank reads end-of-file. The guard of {@link ChildProcesses} kills ranks
  * that are stopped or have no memory left.
  *
@@ -42,9 +42,15 @@ public final class LauncherWatch {
         return isLaunched() || System.getProperty(OUTER) != null;
     }
 
-    /** Starts the watch if a {@link Launcher} started this JVM. Call first in {@code main}. */
+    /**
+     * Starts the watch if a {@link Launcher} started this JVM. Call first in {@code main}. In a spare, returns when the spare
+     * has become a rank.
+     */
     public static void start() {
         if (isLaunched()) {
+            if (Spare.isSpare()) {
+                Spare.awaitPlace();
+            }
             DaemonThreads.start("launcher-watch", LauncherWatch::awaitLauncherEnd);
         }
     }

@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.function.Supplier;
 
 /**
  * Copies an output stream of a rank and puts a prefix before each line. A line is written in one piece, even if it arrives in
@@ -20,17 +21,24 @@ final class LinePrefixer implements Runnable {
     private final InputStream in;
     private final PrintStream out;
     private final Object lock;
-    private final byte[] prefix;
+    private final Supplier<String> prefix;
     private final ByteArrayOutputStream line = new ByteArrayOutputStream();
     private final ByteArrayOutputStream completeLines = new ByteArrayOutputStream();
     private volatile boolean writing;
 
-    /** All prefixers whose output may appear on the same terminal share {@code lock}. */
-    LinePrefixer(InputStream in, PrintStream out, Object lock, String prefix) {
+    /**
+     * Creates a prefixer.
+     *
+     * @param in the output of the rank
+     * @param out receives the lines
+     * @param lock shared by all prefixers whose output may appear on the same terminal
+     * @param prefix the prefix of the next line
+     */
+    LinePrefixer(InputStream in, PrintStream out, Object lock, Supplier<String> prefix) {
         this.in = in;
         this.out = out;
         this.lock = lock;
-        this.prefix = prefix.getBytes(StandardCharsets.UTF_8);
+        this.prefix = prefix;
     }
 
     /** True while bytes that were read are not written yet; a slow reader of the output can prolong this. */
@@ -74,7 +82,7 @@ final class LinePrefixer implements Runnable {
     }
 
     private void endLine() {
-        completeLines.writeBytes(prefix);
+        completeLines.writeBytes(prefix.get().getBytes(StandardCharsets.UTF_8));
         completeLines.writeBytes(line.toByteArray());
         completeLines.write('\n');
         line.reset();

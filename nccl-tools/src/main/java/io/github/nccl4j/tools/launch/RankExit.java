@@ -4,13 +4,13 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * The end of a rank's process. Immutable.
+ * The end of the process of a rank or spare. Immutable.
  *
- * @param rank the rank
+ * @param role its role at the end
  * @param pid its process id
  * @param code its exit code, as returned by {@link Process#exitValue()}: 128 + signal number after a fatal signal
  */
-record RankExit(int rank, long pid, int code) {
+record RankExit(Role role, long pid, int code) {
 
     private static final int SIGNAL_BASE = 128;
     private static final int KILL = 9;
@@ -54,7 +54,7 @@ record RankExit(int rank, long pid, int code) {
     }
 
     String describe() {
-        String process = "rank " + rank + " (pid " + pid + ")";
+        String process = role.describe() + " (pid " + pid + ")";
         if (!isKilled()) {
             return process + " exited with code " + code;
         }

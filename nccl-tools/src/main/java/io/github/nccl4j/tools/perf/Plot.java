@@ -122,6 +122,13 @@ final class Plot {
                     .toArray();
             double[] numbers =
                     points.values().stream().mapToDouble(Double::doubleValue).toArray();
+            if (points.isEmpty()) {
+                // A series without points is refused, and to leave it out would change the colors of the others.
+                sizes = new double[] {
+                    Math.log(files.get(0).micros().keySet().iterator().next()) / Math.log(2)
+                };
+                numbers = new double[] {Double.NaN};
+            }
             chart.addSeries(String.join("\n", legend(file)), sizes, numbers).setMarker(SeriesMarkers.CIRCLE);
         }
         return chart;

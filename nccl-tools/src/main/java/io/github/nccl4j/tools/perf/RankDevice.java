@@ -24,7 +24,12 @@ record RankDevice(int rank, long pid, String host, int device, String bus, Strin
                 hostName(),
                 device.isHost() ? 0 : device.index(),
                 device.isHost() ? "-" : Cuda.bus(device.index()),
-                device.isHost() ? "host memory" : Cuda.name(device.index()));
+                name(device));
+    }
+
+    /** The name of a device's model. */
+    static String name(Device device) {
+        return device.isHost() ? "host memory" : Cuda.name(device.index());
     }
 
     private static String hostName() {

@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
@@ -54,10 +55,16 @@ record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) 
         return new ResultFile(name.endsWith(".json") ? name.substring(0, name.length() - 5) : name, micros, bus);
     }
 
-    /** As {@link #read}, and for a file of {@code --against} reads the results of both programs: medians of their runs. */
+    /**
+     * As {@link #read}. For a file of {@code --against}, reads the results of both programs: medians of their runs; for one of
+     * {@code nccl4j gradients}, a line for each way over the sizes of buckets.
+     */
     static List<ResultFile> readAll(Path file, boolean inPlace) throws IOException {
         try {
             JsonObject json = parse(file);
+            if (json.has("gradients")) {
+                return gradients(json);
+            }
             if (json.has("theirs")) {
                 return List.of(
                         side(json, "theirs_us", inPlace, "nccl-tests"), side(json, "ours_us", inPlace, "nccl4j"));
@@ -75,6 +82,12 @@ record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) 
     static List<String> subject(Path file) throws IOException {
         JsonObject json = parse(file);
         List<String> subject = new ArrayList<>();
+        if (json.has("gradients")) {
+            long mebibytes = json.get("bytes").getAsLong() >> 20;
+            subject.add(json.get("gradients").getAsInt() + " gradients of " + mebibytes + " MiB by size of buckets");
+            subject.add(json.get("ranks").getAsInt() + " ranks");
+            subject.add(json.get("device").getAsString());
+        }
         JsonArray devices = json.has("config") ? json.getAsJsonObject("config").getAsJsonArray("devices") : null;
         if (json.has("collective")) {
             subject.add(json.get("collective").getAsString());
@@ -136,6 +149,38 @@ record ResultFile(String name, Map<Long, Double> micros, Map<Long, Double> bus) 
             }
         }
         return new ResultFile(collective.label() + ", " + ranks + " ranks, " + program, micros, bus);
+    }
+
+    /** As many lines as there are colors. Ways without buckets have the same values at the least and at the largest size. */
+    private static List<ResultFile> gradients(JsonObject json) {
+        TreeSet<Long> sizes = new TreeSet<>();
+        for (JsonElement element : results(json)) {
+            sizes.add(element.getAsJsonObject().get("size").getAsLong());
+        }
+        sizes.remove(0L);
+        List<ResultFile> lines = new ArrayList<>();
+        for (GradientExchange.Way way : GradientExchange.Way.values()) {
+            ResultFile alone = new ResultFile(way.label, new TreeMap<>(), new TreeMap<>());
+            ResultFile behind = new ResultFile(way.label + ", after a backward pass", new TreeMap<>(), new TreeMap<>());
+            for (JsonElement element : results(json)) {
+                JsonObject result = element.getAsJsonObject();
+                long size = result.get("size").getAsLong();
+                if (result.get("way").getAsString().equals(way.label)) {
+                    for (long at : size > 0 ? List.of(size) : List.of(sizes.first(), sizes.last())) {
+                        alone.micros.put(at, result.get("time").getAsDouble());
+                        alone.bus.put(at, result.get("bus_bw").getAsDouble());
+                        behind.micros.put(at, result.get("behind_us").getAsDouble());
+                    }
+                }
+            }
+            if (way != GradientExchange.Way.VIEWS) {
+                lines.add(alone);
+                if (way != GradientExchange.Way.ONE_GROUP) {
+                    lines.add(behind);
+                }
+            }
+        }
+        return lines;
     }
 
     private static List<Double> numbers(JsonObject result, String key) {

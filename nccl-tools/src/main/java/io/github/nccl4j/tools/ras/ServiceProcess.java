@@ -95,7 +95,7 @@ final class ServiceProcess {
     private static int releaseOf(Path process) {
         int oldest = Integer.MAX_VALUE;
         try (Stream<String> maps = Files.lines(process.resolve("maps"))) {
-            for (String copy : LibraryCopies.of(maps)) {
+            for (String copy : LibraryCopies.withHostEngine(maps)) {
                 // The path as the process sees it.
                 oldest = Math.min(oldest, releaseIn(process.resolve("root" + copy)));
             }

@@ -42,6 +42,7 @@ public final class HelpIds {
             Map.entry("self-test.late", "NCCL4J-0130"),
             Map.entry("self-test.start", "NCCL4J-0131"),
             Map.entry("self-test.interrupted", "NCCL4J-0132"),
+            Map.entry("diagnostics.reported", "NCCL4J-0133"),
             // analyze
             Map.entry("call.function", "NCCL4J-0201"),
             Map.entry("call.missing", "NCCL4J-0202"),

@@ -12,6 +12,10 @@ public final class LibraryCopies {
     private static final Pattern LIBRARY =
             Pattern.compile(".* (/\\S.*/(?:libnccl|librccl)\\.so[.\\d]*)( \\(deleted\\))?");
 
+    /** Matches also the host engine. */
+    private static final Pattern LIBRARY_OR_ENGINE =
+            Pattern.compile(".* (/\\S.*/(?:libnccl|librccl|libnccl4j_host)\\.so[.\\d]*)( \\(deleted\\))?");
+
     private LibraryCopies() {}
 
     /**
@@ -20,7 +24,20 @@ public final class LibraryCopies {
      * @param maps the lines
      */
     public static List<String> of(Stream<String> maps) {
-        return maps.map(LIBRARY::matcher)
+        return matching(LIBRARY, maps);
+    }
+
+    /**
+     * As {@link #of}, with the host engine.
+     *
+     * @param maps the lines
+     */
+    public static List<String> withHostEngine(Stream<String> maps) {
+        return matching(LIBRARY_OR_ENGINE, maps);
+    }
+
+    private static List<String> matching(Pattern library, Stream<String> maps) {
+        return maps.map(library::matcher)
                 .filter(Matcher::matches)
                 .map(line -> line.group(1))
                 .distinct()

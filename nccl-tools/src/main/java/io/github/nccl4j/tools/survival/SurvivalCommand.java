@@ -5,20 +5,25 @@ import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.tools.Main;
 import io.github.nccl4j.tools.launch.ChildProcesses;
 import io.github.nccl4j.tools.launch.LaunchOptions;
+import io.github.nccl4j.tools.launch.Signals;
+import io.github.nccl4j.tools.support.DaemonThreads;
 import io.github.nccl4j.tools.support.FreeGpuMemory;
 import io.github.nccl4j.tools.support.Leftovers;
 import io.github.nccl4j.tools.support.RankDevices;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Random;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.Callable;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -32,19 +37,39 @@ import picocli.CommandLine.Spec;
         name = "survival",
         sortOptions = false,
         description = {
-            "Kills one rank during a loop of all-reduces or exchanges; each round chooses a rank and a moment.",
+            "Kills one rank during a loop of all-reduces or exchanges; each round chooses a rank and a moment. With --pause, the "
+                    + "rank only pauses.",
             "",
             "The other ranks must get an exception, create a communicator without the killed rank, and complete an all-reduce with "
-                    + "the right result. Afterwards, no process, file, socket or GPU memory may be left. The exit code is 1 if a "
-                    + "round failed.",
+                    + "the right result. After a pause, all ranks must continue without an exception. Afterwards, no process, file, "
+                    + "socket or GPU memory may be left. The exit code is 1 if a round failed.",
             ""
         })
 public final class SurvivalCommand implements Callable<Integer> {
-    /** Ways in which the victim fails. */
-    enum Death {
+    /** What happens to the victim. */
+    enum Incident {
         KILL,
-        STOP
+        STOP,
+        /** SIGSTOP and, after {@link #PAUSE}, SIGCONT. */
+        PAUSE,
+        /** Pauses of the garbage collector, of {@link #PAUSE} in all. */
+        COLLECT,
+        /** For {@link #PAUSE}, threads of the launcher take all processors. */
+        BUSY;
+
+        boolean isPause() {
+            return this == PAUSE || this == COLLECT || this == BUSY;
+        }
     }
+
+    static final Duration PAUSE = Duration.ofSeconds(2);
+
+    private static final Map<String, Incident> PAUSES =
+            Map.of("stop", Incident.PAUSE, "gc", Incident.COLLECT, "busy", Incident.BUSY);
+    private static final int BUSY_THREADS_PER_PROCESSOR = 8;
+
+    private static final String RANDOM = "random";
+    private static final String IN_TURN = "in-turn";
 
     /** The launcher keeps the store, which reports a killed rank at once. */
     private static final long KILLED_MILLIS = 1000;
@@ -101,6 +126,27 @@ public final class SurvivalCommand implements Callable<Integer> {
     private boolean returns;
 
     @Option(
+            names = "--spare",
+            description =
+                    "With --return: a process that waits takes the place of the killed rank, instead of a new one.")
+    private boolean spare;
+
+    @Option(
+            names = "--pause",
+            paramLabel = "HOW",
+            description =
+                    "The rank is not lost, but pauses: 'stop' stops it for 2 s (SIGSTOP, SIGCONT), 'gc' makes its garbage "
+                            + "collector pause for 2 s in all, and 'busy' takes all processors for 2 s, with 8 threads on each.")
+    private String pause;
+
+    @Option(
+            names = "--victim",
+            paramLabel = "V",
+            defaultValue = RANDOM,
+            description = "The rank of each round: 'random' or 'in-turn'. Default: ${DEFAULT-VALUE}.")
+    private String victims;
+
+    @Option(
             names = "--seed",
             paramLabel = "N",
             description = "Seed of the random ranks and moments. Default: the time.")
@@ -118,10 +164,13 @@ public final class SurvivalCommand implements Callable<Integer> {
             throw new ParameterException(
                     spec.commandLine(), "-r, -d and -c must be at least 1: " + rounds + ", " + deadline + ", " + count);
         }
-        if (returns && stop) {
-            throw new ParameterException(
-                    spec.commandLine(), "--return cannot be combined with --stop: a stopped rank is not started again");
-        }
+        refuse(returns && stop, "--return cannot be combined with --stop: a stopped rank is not started again");
+        refuse(spare && !returns, "--spare needs --return");
+        refuse(
+                pause != null && (returns || stop || exchange),
+                "--pause cannot be combined with --return, --stop or --exchange");
+        refuse(pause != null && !PAUSES.containsKey(pause), "--pause must be stop, gc or busy: " + pause);
+        refuse(!List.of(RANDOM, IN_TURN).contains(victims), "--victim must be random or in-turn: " + victims);
         Optional<RankInfo> self = launch.self();
         if (self.isPresent()) {
             Survivor.Task task = Survivor.Task.ofProcess()
@@ -137,6 +186,12 @@ public final class SurvivalCommand implements Callable<Integer> {
         return runRounds(size) ? 0 : 1;
     }
 
+    private void refuse(boolean wrong, String message) {
+        if (wrong) {
+            throw new ParameterException(spec.commandLine(), message);
+        }
+    }
+
     private boolean runRounds(int size) throws IOException, InterruptedException {
         NcclLibrary library = NcclLibrary.get();
         int gpus = RankDevices.countOfProcesses(size);
@@ -144,61 +199,16 @@ public final class SurvivalCommand implements Callable<Integer> {
         System.out.println(library + System.lineSeparator() + size + " ranks, " + rounds + " rounds, deadline "
                 + deadline + " s, seed " + start);
         Random random = new Random(start);
-        Death death = stop ? Death.STOP : Death.KILL;
-        long limit = stop ? deadline * 1000L + SLACK_MILLIS : KILLED_MILLIS;
         List<Long> freeBefore = FreeGpuMemory.free(gpus);
         Set<String> filesBefore = Leftovers.now();
         int failed = 0;
-        long slowest = 0;
-        long slowestReturn = 0;
+        Slowest slowest = new Slowest();
         for (int round = 1; round <= rounds; round++) {
-            int victim = random.nextInt(size);
+            int chosen = random.nextInt(size);
+            int victim = victims.equals(IN_TURN) ? (round - 1) % size : chosen;
             int moment = random.nextInt(500);
             long began = System.nanoTime();
-            Path folder = Files.createTempDirectory("survival");
-            Set<String> wrong = new TreeSet<>();
-            try {
-                Survivor.Task task = new Survivor.Task(
-                        victim, death, moment, Duration.ofSeconds(deadline), count, exchange, returns, folder);
-                launch.setMaxRestarts(returns ? 1 : 0);
-                int code = launch.launch(Main.class, task.options(), rank -> rank == victim);
-                System.out.printf(
-                        Locale.ROOT,
-                        "round %d: rank %d %s %d ms into the loop%n",
-                        round,
-                        victim,
-                        stop ? "stopped" : "killed",
-                        moment);
-                for (int rank = 0; rank < size; rank++) {
-                    if (rank == victim && !returns) {
-                        continue;
-                    }
-                    Survivor.Report report = Survivor.Report.read(folder, rank);
-                    System.out.println("  rank " + rank + ": " + report);
-                    if (rank == victim) {
-                        if (!report.right()) {
-                            wrong.add("rank " + rank + " did not come back");
-                        }
-                        slowestReturn = Math.max(slowestReturn, report.millis());
-                        continue;
-                    }
-                    if (!report.right()) {
-                        wrong.add("rank " + rank + " did not recover");
-                    } else if (report.millis() > limit) {
-                        wrong.add("rank " + rank + " got its exception after " + report.millis()
-                                + " ms, expected at most " + limit);
-                    }
-                    if (report.right() && !report.names(victim)) {
-                        wrong.add("the exception of rank " + rank + " does not name rank " + victim);
-                    }
-                    slowest = Math.max(slowest, report.millis());
-                }
-                if (code != 0) {
-                    wrong.add("exit code " + code);
-                }
-            } finally {
-                delete(folder);
-            }
+            Set<String> wrong = runRound(round, size, victim, moment, slowest);
             long processes = ChildProcesses.descendants().count();
             if (processes > 0) {
                 wrong.add(processes + " processes are left");
@@ -221,9 +231,149 @@ public final class SurvivalCommand implements Callable<Integer> {
                 failed++;
             }
         }
-        System.out.println(rounds + " rounds, " + failed + " failed, slowest exception after " + slowest + " ms"
-                + (returns ? ", slowest return after " + slowestReturn + " ms" : "") + ", seed " + start);
+        String times = pause == null
+                ? "slowest exception after " + slowest.exception + " ms"
+                        + (returns ? ", slowest return after " + slowest.comeBack + " ms" : "")
+                : "longest call " + slowest.call + " ms";
+        System.out.println(rounds + " rounds, " + failed + " failed, " + times + ", seed " + start);
         return failed == 0;
+    }
+
+    /** The slowest times of all rounds, in milliseconds. */
+    private static final class Slowest {
+        private long exception;
+        private long comeBack;
+        private long call;
+    }
+
+    private Incident incident() {
+        if (pause != null) {
+            return PAUSES.get(pause);
+        }
+        return stop ? Incident.STOP : Incident.KILL;
+    }
+
+    /** Runs a round; returns the faults. */
+    private Set<String> runRound(int round, int size, int victim, int moment, Slowest slowest)
+            throws IOException, InterruptedException {
+        Incident incident = incident();
+        Path folder = Files.createTempDirectory("survival");
+        Set<String> wrong = new TreeSet<>();
+        try {
+            Survivor.Task task = new Survivor.Task(
+                    victim, incident, moment, Duration.ofSeconds(deadline), count, exchange, returns, folder);
+            launch.setMaxRestarts(returns && !spare ? 1 : 0);
+            launch.setSpares(spare ? 1 : 0);
+            Thread pauses = DaemonThreads.start("pause", () -> pause(incident, folder));
+            int code = launch.launch(Main.class, task.options(), rank -> rank == victim);
+            pauses.interrupt();
+            pauses.join();
+            System.out.printf(
+                    Locale.ROOT,
+                    "round %d: rank %d %s %d ms into the loop%n",
+                    round,
+                    victim,
+                    switch (incident) {
+                        case KILL -> "killed";
+                        case STOP -> "stopped";
+                        case PAUSE -> "stopped for " + PAUSE.toSeconds() + " s";
+                        case COLLECT -> "paused by its garbage collector";
+                        case BUSY -> "and the others without processors";
+                    },
+                    moment);
+            wrong.addAll(readReports(folder, size, victim, slowest));
+            if (code != 0) {
+                wrong.add("exit code " + code);
+            }
+        } finally {
+            delete(folder);
+        }
+        return wrong;
+    }
+
+    /** Prints the reports of the ranks; returns the faults. */
+    private Set<String> readReports(Path folder, int size, int victim, Slowest slowest) throws IOException {
+        Incident incident = incident();
+        boolean isGone = incident == Incident.STOP || incident == Incident.KILL && !returns;
+        Set<String> wrong = new TreeSet<>();
+        long longest = 0;
+        for (int rank = 0; rank < size; rank++) {
+            if (rank == victim && isGone) {
+                continue;
+            }
+            Survivor.Report report = Survivor.Report.read(folder, rank);
+            System.out.println("  rank " + rank + ": " + report);
+            if (incident.isPause()) {
+                if (!report.right()) {
+                    wrong.add("rank " + rank + " did not continue");
+                }
+                longest = Math.max(longest, report.millis());
+            } else if (rank == victim) {
+                if (!report.right()) {
+                    wrong.add("rank " + rank + " did not come back");
+                }
+                slowest.comeBack = Math.max(slowest.comeBack, report.millis());
+            } else {
+                wrong.addAll(faults(rank, report, victim));
+                slowest.exception = Math.max(slowest.exception, report.millis());
+            }
+        }
+        slowest.call = Math.max(slowest.call, longest);
+        if (incident == Incident.PAUSE && longest < PAUSE.toMillis() / 2) {
+            wrong.add("no rank noticed the pause: the longest call took " + longest + " ms");
+        }
+        return wrong;
+    }
+
+    /** The faults of a rank that has lost the victim. */
+    private Set<String> faults(int rank, Survivor.Report report, int victim) {
+        Set<String> wrong = new TreeSet<>();
+        long limit = stop ? deadline * 1000L + SLACK_MILLIS : KILLED_MILLIS;
+        if (!report.right()) {
+            wrong.add("rank " + rank + " did not recover");
+        } else if (report.millis() > limit) {
+            wrong.add(
+                    "rank " + rank + " got its exception after " + report.millis() + " ms, expected at most " + limit);
+        }
+        if (report.right() && !report.names(victim)) {
+            wrong.add("the exception of rank " + rank + " does not name rank " + victim);
+        }
+        return wrong;
+    }
+
+    /** Waits for the moment that the victim has chosen; then continues it after the pause, or takes all processors. */
+    private static void pause(Incident incident, Path folder) {
+        if (!Set.of(Incident.PAUSE, Incident.BUSY).contains(incident)) {
+            return;
+        }
+        try {
+            Path pid = folder.resolve(Survivor.PID);
+            while (!Files.exists(pid)) {
+                Thread.sleep(1);
+            }
+            if (incident == Incident.PAUSE) {
+                Thread.sleep(PAUSE.toMillis());
+                Signals.send("CONT", Long.parseLong(Files.readString(pid)));
+                return;
+            }
+            long end = System.nanoTime() + PAUSE.toNanos();
+            int threads = Runtime.getRuntime().availableProcessors() * BUSY_THREADS_PER_PROCESSOR;
+            List<Thread> busy = IntStream.range(0, threads)
+                    .mapToObj(thread -> DaemonThreads.start("busy-" + thread, () -> {
+                        while (System.nanoTime() < end) {
+                            Thread.onSpinWait();
+                        }
+                    }))
+                    .toList();
+            for (Thread thread : busy) {
+                thread.join();
+            }
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        } catch (InterruptedException e) {
+            // The ranks have ended.
+            Thread.currentThread().interrupt();
+        }
     }
 
     /** The driver may need a moment to free the memory of a killed process. */

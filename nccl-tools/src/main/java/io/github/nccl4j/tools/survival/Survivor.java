@@ -17,17 +17,24 @@ import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.TcpStore;
 import io.github.nccl4j.library.Engine;
+import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.tools.conformance.ProgressWatch;
 import io.github.nccl4j.tools.launch.Signals;
 import io.github.nccl4j.tools.support.DaemonThreads;
+import io.github.nccl4j.tools.survival.SurvivalCommand.Incident;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.management.GarbageCollectorMXBean;
+import java.lang.management.ManagementFactory;
+import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /** One rank of a round of {@link SurvivalCommand}, in a process of its own. */
@@ -38,6 +45,15 @@ final class Survivor {
     private static final int STALLED = 3;
 
     private static final int WARM_CALLS = 5;
+
+    /** The file with the process id of the victim, written at the moment of the incident. */
+    static final String PID = "pid";
+
+    /** What the victim adds to its number after its pause, so that all ranks end their loops in the same call. */
+    private static final int PAUSED = 1 << 20;
+
+    /** Objects that the garbage collector must copy or mark in a full collection. */
+    private static final int LIVE_OBJECTS = 5_000_000;
 
     /** The value of all elements of a survivor's state, and its step. */
     private static final long STATE = 41;
@@ -56,7 +72,7 @@ final class Survivor {
     /** The task of the ranks of a round. */
     record Task(
             int victim,
-            SurvivalCommand.Death death,
+            Incident incident,
             int moment,
             Duration deadline,
             int count,
@@ -67,7 +83,7 @@ final class Survivor {
 
         /** For the JVM of a rank. */
         List<String> options() {
-            return List.of("-D" + PROPERTY + "=" + victim + "," + death + "," + moment + "," + deadline.toSeconds()
+            return List.of("-D" + PROPERTY + "=" + victim + "," + incident + "," + moment + "," + deadline.toSeconds()
                     + "," + count + "," + exchange + "," + returns + "," + folder);
         }
 
@@ -76,7 +92,7 @@ final class Survivor {
                 String[] parts = text.split(",", 8);
                 return new Task(
                         Integer.parseInt(parts[0]),
-                        SurvivalCommand.Death.valueOf(parts[1]),
+                        Incident.valueOf(parts[1]),
                         Integer.parseInt(parts[2]),
                         Duration.ofSeconds(Long.parseLong(parts[3])),
                         Integer.parseInt(parts[4]),
@@ -155,6 +171,10 @@ final class Survivor {
             comeBack(store, recovery, numbers, stream);
             return 0;
         }
+        if (task.incident.isPause()) {
+            pause(store, recovery, numbers, stream);
+            return 0;
+        }
         NcclResultException lost = null;
         for (int call = 0; lost == null; call++) {
             try {
@@ -169,7 +189,7 @@ final class Survivor {
                 lost = failure;
             }
             if (call == WARM_CALLS && self.rank() == task.victim) {
-                dieLater(store);
+                later(() -> die(store));
             }
         }
         long millis = sinceDeath(store);
@@ -200,6 +220,70 @@ final class Survivor {
                 .write(task.folder, self.rank());
         endTogether(store.among("end", left), left);
         return 0;
+    }
+
+    /** Sums until the victim has paused; no rank may get an exception. */
+    private void pause(TcpStore store, Recovery recovery, DeviceBuffer<Int64> numbers, CudaStream stream) {
+        AtomicBoolean paused = new AtomicBoolean();
+        long expected = expected(recovery.members());
+        long longest = 0;
+        String exception = "no exception";
+        boolean right;
+        int call = 0;
+        try {
+            long sum;
+            do {
+                long own = self.rank() + 1L + (paused.get() ? PAUSED : 0);
+                long start = System.nanoTime();
+                sum = sum(recovery.communicator(), numbers, stream, own);
+                longest = Math.max(longest, System.nanoTime() - start);
+                if (call++ == WARM_CALLS && self.rank() == task.victim) {
+                    later(() -> pauseHere(paused));
+                }
+            } while (sum == expected);
+            right = sum == expected + PAUSED;
+            store.barrier("end", patience);
+        } catch (NcclException failure) {
+            right = false;
+            exception = failure.getClass().getSimpleName() + ": "
+                    + failure.getMessage().replace('\n', ' ');
+        }
+        new Report(
+                        right,
+                        TimeUnit.NANOSECONDS.toMillis(longest),
+                        exception,
+                        call + " calls, the longest in that time; all-reduce " + text(right))
+                .write(task.folder, self.rank());
+    }
+
+    private void pauseHere(AtomicBoolean paused) throws IOException, InterruptedException {
+        writePid();
+        if (task.incident == Incident.PAUSE) {
+            // The command continues this process.
+            Signals.send("STOP", ProcessHandle.current().pid());
+        } else if (task.incident == Incident.COLLECT) {
+            collectGarbage();
+        } else {
+            Thread.sleep(SurvivalCommand.PAUSE.toMillis());
+        }
+        paused.set(true);
+    }
+
+    /** Makes the garbage collector pause for a time in all. */
+    private static void collectGarbage() {
+        Object[] live = new Object[LIVE_OBJECTS];
+        Arrays.setAll(live, i -> new Object[1]);
+        long before = collectionMillis();
+        while (collectionMillis() - before < SurvivalCommand.PAUSE.toMillis()) {
+            System.gc();
+        }
+        Reference.reachabilityFence(live);
+    }
+
+    private static long collectionMillis() {
+        return ManagementFactory.getGarbageCollectorMXBeans().stream()
+                .mapToLong(GarbageCollectorMXBean::getCollectionTime)
+                .sum();
     }
 
     private static String text(boolean right) {
@@ -238,8 +322,8 @@ final class Survivor {
     /** One of the survivors ends the rank that was stopped. */
     private void endTogether(Rendezvous survivors, List<Integer> left) {
         survivors.barrier("end", patience);
-        if (task.death == SurvivalCommand.Death.STOP && self.rank() == left.get(0)) {
-            ProcessHandle.of(Long.parseLong(read("pid"))).ifPresent(ProcessHandle::destroyForcibly);
+        if (task.incident == Incident.STOP && self.rank() == left.get(0)) {
+            ProcessHandle.of(Long.parseLong(read(PID))).ifPresent(ProcessHandle::destroyForcibly);
         }
     }
 
@@ -263,7 +347,11 @@ final class Survivor {
 
     /** The sum of the ranks' numbers, if all elements have it, else -1. */
     private long sum(Communicator communicator, DeviceBuffer<Int64> numbers, CudaStream stream) {
-        numbers.fill(self.rank() + 1L);
+        return sum(communicator, numbers, stream, self.rank() + 1L);
+    }
+
+    private long sum(Communicator communicator, DeviceBuffer<Int64> numbers, CudaStream stream, long own) {
+        numbers.fill(own);
         communicator.allReduce(numbers, ReduceOp.SUM, stream);
         communicator.work(stream).await();
         return common(numbers);
@@ -287,22 +375,38 @@ final class Survivor {
         }
     }
 
-    private void dieLater(TcpStore store) {
-        DaemonThreads.start("death", () -> {
-            long pid = ProcessHandle.current().pid();
+    /** The incident of a victim. */
+    @FunctionalInterface
+    private interface Event {
+        void run() throws IOException, InterruptedException;
+    }
+
+    private void later(Event event) {
+        DaemonThreads.start("incident", () -> {
             try {
                 Thread.sleep(task.moment);
-                Files.writeString(task.folder.resolve("pid"), Long.toString(pid));
+                event.run();
             } catch (IOException | InterruptedException e) {
                 throw new IllegalStateException(e);
             }
-            store.set(
-                    "died",
-                    ByteBuffer.allocate(Long.BYTES)
-                            .putLong(System.currentTimeMillis())
-                            .array());
-            kill(ProcessHandle.current().pid(), task.death.name());
         });
+    }
+
+    private void die(TcpStore store) throws IOException {
+        writePid();
+        store.set(
+                "died",
+                ByteBuffer.allocate(Long.BYTES)
+                        .putLong(System.currentTimeMillis())
+                        .array());
+        kill(ProcessHandle.current().pid(), task.incident.name());
+    }
+
+    /** The file appears with its content. */
+    private void writePid() throws IOException {
+        Path file = Files.writeString(
+                task.folder.resolve("new-" + PID), "" + ProcessHandle.current().pid());
+        Files.move(file, task.folder.resolve(PID));
     }
 
     private String read(String name) {

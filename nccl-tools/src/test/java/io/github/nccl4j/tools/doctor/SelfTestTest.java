@@ -58,6 +58,64 @@ class SelfTestTest {
         assertEquals("line 29", finding.details().get(19));
     }
 
+    private List<Finding> runOnTwoGpus(String version, String... output) {
+        SelfTest.Ranks ranks = (count, environment, limit, out) -> {
+            started.add(environment.get("NCCL_RUN_DIAGNOSTICS") + " " + environment.get("NCCL_RUN_RAS_DIAGNOSTICS"));
+            out.print(String.join("\n", output));
+            return 0;
+        };
+        return new SelfTest(ranks, LIBRARY, TestMachine.probe("flavor|NCCL\nversion|" + version), 2, LIMIT).run();
+    }
+
+    /** As the sources of NCCL 2.32 format it. No GPU has printed these lines. */
+    private static final String[] DIAGNOSTICS = {
+        "[0] node042:12345 NCCL DIAG [OK]   p2p: verified P2P access in both directions between every GPU pair (2 peer accesses)",
+        "[0] node042:12345 NCCL DIAG === RAS Diagnostics ===",
+        "[0] node042:12345 NCCL DIAG [OK]   GPU inventory: 8x NVIDIA H100 per node consistent across 2 ranks in comm 0x1234",
+        "[0] node042:12345 NCCL DIAG [INFO] CUDA driver version: unavailable across 2 ranks in comm 0x1234",
+        "[0] node042:12345 NCCL DIAG RAS diagnostics completed in 12.3 ms across 2 ranks",
+    };
+
+    @Test
+    void theDiagnosticsOfNcclAreToldInTheirWords() {
+        Finding finding = runOnTwoGpus("2.32.3", DIAGNOSTICS).get(1);
+        assertEquals("diagnostics.passed", finding.id());
+        assertEquals(
+                List.of(
+                        "p2p: verified P2P access in both directions between every GPU pair (2 peer accesses)",
+                        "GPU inventory: 8x NVIDIA H100 per node consistent across 2 ranks in comm 0x1234",
+                        "CUDA driver version: unavailable across 2 ranks in comm 0x1234"),
+                finding.details());
+        assertEquals(List.of("1 1"), started);
+    }
+
+    @Test
+    void whatTheDiagnosticsReportIsAWarning() {
+        String[] output = DIAGNOSTICS.clone();
+        output[0] =
+                "[1] node042:12346 NCCL DIAG [INFO] p2p: destination buffer unavailable srcRank=1 reason=noDescriptor";
+        Finding finding = runOnTwoGpus("2.31.2", output).get(1);
+        assertEquals("diagnostics.reported", finding.id());
+        assertEquals(Finding.Level.WARNING, finding.level());
+        assertEquals("NCCL4J-0133", finding.helpId());
+        assertEquals(
+                "NCCL's own diagnostics report: p2p: destination buffer unavailable srcRank=1 reason=noDescriptor",
+                finding.text());
+        assertEquals(3, finding.details().size());
+    }
+
+    @Test
+    void diagnosticsWithoutAResultAreNoProblem() {
+        assertEquals(
+                "diagnostics.none", runOnTwoGpus("2.32.3", "[0] table").get(1).id());
+    }
+
+    @Test
+    void olderReleasesHaveNoDiagnostics() {
+        assertEquals(1, runOnTwoGpus("2.30.7", DIAGNOSTICS).size());
+        assertEquals(List.of("null null"), started);
+    }
+
     @Test
     void timeoutIsReported() {
         Finding finding = run("flavor|NCCL", 2, 124, "");

@@ -206,6 +206,97 @@ class LauncherTest {
         assertEquals("the number of restarts must be at least 0: -1", refused.getMessage());
     }
 
+    private static final String BECOME_RANK = "if [ -n \"$NCCL4J_SPARE\" ]; then [ -z \"$RANK$LOCAL_RANK\" ] || exit 9;"
+            + " echo waits; read RANK || { echo not needed; exit 0; }; fi; echo life of $RANK; ";
+
+    /** Rank 1 fails twice, each time in another way. One spare more than that is not needed. */
+    @Test
+    void sparesTakeThePlacesOfFailedRanks(@TempDir Path folder) throws Exception {
+        String script = BECOME_RANK + "cd '" + folder + "';"
+                + "if [ $RANK != 1 ]; then while [ ! -e third ]; do sleep 0.01; done; exit 0; fi;"
+                + "if [ -e second ]; then : > third; exit 0; fi;"
+                + "if [ -e first ]; then : > second; exit 3; fi;"
+                + ": > first; kill -9 $$";
+        assertEquals(0, restarting(0, script).spares(3).run());
+        assertEquals(2, errLines().size(), () -> errLines().toString());
+        String first = errLines().get(0);
+        assertTrue(
+                first.matches(
+                        "nccl4j: rank 1 \\(pid \\d+\\) was killed by signal 9 \\(SIGKILL\\); spare 0 \\(pid \\d+\\)"
+                                + " takes its place, spares left: 2"),
+                first);
+        String second = errLines().get(1);
+        assertTrue(
+                second.matches("nccl4j: rank 1 \\(pid \\d+\\) exited with code 3; spare 1 \\(pid \\d+\\) takes its"
+                        + " place, spares left: 1"),
+                second);
+        List<String> lines = outLines().stream().sorted().toList();
+        assertEquals(
+                List.of(
+                        "[0] life of 0",
+                        "[1] life of 1",
+                        "[1] life of 1",
+                        "[1] life of 1",
+                        "[2] life of 2",
+                        "[spare 0] waits",
+                        "[spare 1] waits",
+                        "[spare 2] not needed",
+                        "[spare 2] waits"),
+                lines);
+    }
+
+    @Test
+    void restartsFollowTheLastSpare() throws Exception {
+        String script = BECOME_RANK + "[ $RANK = 2 ] && exit 4; exec sleep 1000";
+        assertEquals(4, restarting(1, script).spares(1).run());
+        assertEquals(3, errLines().size(), () -> errLines().toString());
+        assertTrue(errLines().get(0).contains(" takes its place, spares left: 0"), errLines()::toString);
+        assertTrue(errLines().get(1).contains("starting it again, restart 1 of at most 1"), errLines()::toString);
+        assertTrue(
+                errLines()
+                        .get(2)
+                        .matches(
+                                "nccl4j: rank 2 \\(pid \\d+\\) exited with code 4; spares used before that: 1; restarts"
+                                        + " before that: 1"),
+                errLines()::toString);
+    }
+
+    /** Spare 0 is lost before it is needed, and spare 2 does not end by itself. */
+    @Test
+    void sparesThatFailDoNotEndTheRun(@TempDir Path folder) throws Exception {
+        MarkedProcesses marked = new MarkedProcesses();
+        String script =
+                "cd '" + folder + "'; case \"$NCCL4J_SPARE\" in 0) : > lost; exit 5;; 2) exec sleep 1000;; esac;"
+                        + BECOME_RANK + "while [ ! -e lost ]; do sleep 0.01; done; sleep 0.2;"
+                        + "[ $RANK = 0 ] && [ -z \"$NCCL4J_SPARE\" ] && exit 6; exit 0";
+        Launcher launcher = new Launcher(
+                        List.of("/bin/sh", "-c", script),
+                        2,
+                        Map.of(MarkedProcesses.VARIABLE, marked.value()),
+                        Duration.ofMinutes(1),
+                        new PrintStream(out, true, StandardCharsets.UTF_8),
+                        new PrintStream(err, true, StandardCharsets.UTF_8))
+                .spares(3);
+        assertEquals(0, launcher.run());
+        assertEquals(2, errLines().size(), () -> errLines().toString());
+        assertTrue(
+                errLines().get(0).matches("nccl4j: spare 0 \\(pid \\d+\\) exited with code 5; spares left: 2"),
+                errLines()::toString);
+        assertTrue(
+                errLines().get(1).matches("nccl4j: rank 0 .* spare 1 \\(pid \\d+\\) takes its place, spares left: 1"),
+                errLines()::toString);
+        assertEquals(List.of(), marked.running());
+    }
+
+    @Test
+    void negativeSparesAreRefused() {
+        Launcher launcher = restarting(0, "true");
+        assertEquals(
+                "the number of spares must be at least 0: -1",
+                assertThrows(IllegalArgumentException.class, () -> launcher.spares(-1))
+                        .getMessage());
+    }
+
     @Test
     void outputLinesAreCompleteAndInOrder() throws Exception {
         int count = 20_000;
@@ -257,6 +348,8 @@ class LauncherTest {
         "KILL, stopped, 0",
         "TERM, child, 2",
         "TERM, stopped, 0",
+        "KILL, spare, 1",
+        "TERM, spare, 1",
         "INT, wait, 0"
     })
     void ranksEndWithTheirLauncher(String signal, String what, int children) throws Exception {

@@ -20,7 +20,7 @@ class LinePrefixerTest {
     private final PrintStream out = new PrintStream(written, false, StandardCharsets.UTF_8);
 
     private String prefixed(InputStream in) {
-        new LinePrefixer(in, out, this, "[3] ").run();
+        new LinePrefixer(in, out, this, () -> "[3] ").run();
         return written.toString(StandardCharsets.UTF_8);
     }
 
@@ -113,7 +113,7 @@ class LinePrefixerTest {
                 return "a\nb".getBytes(StandardCharsets.UTF_8);
             }
         };
-        prefixer[0] = new LinePrefixer(pieces(bytes), watching, this, "");
+        prefixer[0] = new LinePrefixer(pieces(bytes), watching, this, () -> "");
         prefixer[0].run();
         // At the first read, at the first write, at the second read, and at the write of the rest.
         assertEquals(List.of(false, true, false, true), writing);

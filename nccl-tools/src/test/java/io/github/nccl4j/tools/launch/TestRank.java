@@ -36,7 +36,7 @@ public final class TestRank {
             case "killed-second" -> killedSecond(chosen, Path.of(args[2]));
             case "lines" -> lines(Integer.parseInt(args[1]));
             case "child" -> child();
-            case "wait" -> waitLong();
+            case "wait", "spare" -> waitLong();
             case "memory" -> exhaustMemory();
             case "stopped" -> stopped();
             case "launch" -> exit(launch(args[1]));
@@ -201,10 +201,11 @@ public final class TestRank {
         return new Launcher(
                         JavaCommand.of(List.of("-Xmx32m"), TestRank.class.getName(), List.of(scenario)),
                         2,
-                        Map.of(),
+                        Map.of("NCCL4J_ENGINE", "host"),
                         Duration.ofMinutes(2),
                         System.out,
                         System.err)
+                .spares(scenario.equals("spare") ? 1 : 0)
                 .run();
     }
 }

@@ -27,6 +27,10 @@ class EnduranceOptionsTest {
                 "Main | survival -n 1 | -n must be at least 2, since one is killed: 1",
                 "Main | survival -n two | Invalid value for option '--ranks': 'two' is not an int",
                 "Main | survival -n 2 -c -1 | -r, -d and -c must be at least 1: 20, 10, -1",
+                "Main | survival -n 2 --spare | --spare needs --return",
+                "Main | survival -n 2 --pause gc --stop | --pause cannot be combined with --return, --stop or --exchange",
+                "Main | survival -n 2 --pause long | --pause must be stop, gc or busy: long",
+                "Main | survival -n 2 --victim 1 | --victim must be random or in-turn: 1",
                 "Soak | -n 2147483647 | at most 64 ranks per processor are allowed: 2147483647 ranks,",
                 "Soak | -n 2 -s 0 | -n must be at least 2, -s at least 1, --lose and --warm at least 0: 2, 0, 0, 20",
             })

@@ -10,6 +10,8 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The commands do on the host engine what they are to do on GPUs. */
 @Tag("alone")
@@ -42,6 +44,33 @@ class EnduranceTest {
                 outcome.output().matches("(?s).* NcclRemoteException: nccl(Send|Recv) of 1000 int64 .*"),
                 outcome.output());
         assertTrue(outcome.output().contains("\n1 rounds, 0 failed, slowest exception after "), outcome.output());
+    }
+
+    /** Rank 0 is the victim of the first round. */
+    @Test
+    void aSpareTakesThePlaceOfTheKilledRank() {
+        ChildJvm.Outcome outcome = survival("-r", "2", "--count", "1000", "--victim", "in-turn", "--return", "--spare");
+        assertEquals(0, outcome.exitCode(), outcome.output());
+        for (int rank = 0; rank < 2; rank++) {
+            assertTrue(
+                    outcome.output()
+                            .matches("(?s).*nccl4j: rank " + rank
+                                    + " \\(pid \\d+\\) was killed by signal 9 \\(SIGKILL\\); spare 0 \\(pid \\d+\\)"
+                                    + " takes its place, spares left: 0\nround " + (rank + 1) + ": rank " + rank
+                                    + " killed .*"),
+                    outcome.output());
+        }
+        assertTrue(outcome.output().contains("\n2 rounds, 0 failed, slowest exception after "), outcome.output());
+    }
+
+    /** The command itself fails if no call of a rank takes as long as a pause. */
+    @ParameterizedTest
+    @ValueSource(strings = {"stop", "gc", "busy"})
+    void aPauseIsNoDeath(String pause) {
+        ChildJvm.Outcome outcome = survival("-r", "1", "--pause", pause);
+        assertEquals(0, outcome.exitCode(), outcome.output());
+        assertTrue(outcome.output().contains("\n1 rounds, 0 failed, longest call "), outcome.output());
+        assertTrue(outcome.output().contains(" no exception; "), outcome.output());
     }
 
     /** Nothing but the communicator's deadline ends the others' waiting. */

@@ -231,6 +231,25 @@ class LostRankTest {
         });
     }
 
+    /** A call that begins only after the report waits for the lost rank as well. */
+    @Test
+    void callAfterTheReportEnds() throws Exception {
+        CompletableFuture<NcclException> told = new CompletableFuture<>();
+        FailurePolicy policy = (communicator, failure) -> told.complete(failure);
+        whenTheLastIsLost(
+                () -> Communicator.builder().onFailure(policy).deadline(Duration.ofSeconds(20)), communicator -> {
+                    waiting.countDown();
+                    if (communicator.rank() == 0) {
+                        assertNamed(told.get(Job.LONG.toSeconds(), TimeUnit.SECONDS));
+                        try (DeviceBuffer<Int32> numbers = Device.host().allocate(ElementType.INT32, 1)) {
+                            assertNamed(assertThrows(
+                                    NcclRemoteException.class,
+                                    () -> communicator.allReduce(numbers, ReduceOp.SUM, STREAM)));
+                        }
+                    }
+                });
+    }
+
     @Test
     void policyAborts() throws Exception {
         whenTheLastIsLost(() -> Communicator.builder().onFailure(FailurePolicy.ABORT), communicator -> {

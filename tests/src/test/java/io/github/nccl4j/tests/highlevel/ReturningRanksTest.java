@@ -264,7 +264,8 @@ class ReturningRanksTest {
                                 RendezvousException.class,
                                 () -> Recovery.begin(back, "sums", ReturningRanks.settings()))
                         .getMessage();
-                assertEquals("rank 1, attempt 1, can't be admitted to 'sums': its last rank 1 have ended", none);
+                assertEquals(
+                        "rank 1, attempt 1, can't be admitted to 'sums': all its members have ended, rank 1", none);
                 assertFalse(exists(back, waits(1, 1)));
             }
             try (TcpStore back = ranks.open(1)) {

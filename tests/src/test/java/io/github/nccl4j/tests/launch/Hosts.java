@@ -71,14 +71,47 @@ final class Hosts implements AutoCloseable {
         ip("-n " + prefix + "host" + host + " address add " + address + " dev eth0");
     }
 
+    /** The address of a host. */
+    static String address(int host) {
+        return "10.77.0." + (host + 1);
+    }
+
+    /** Pulls the plug of a host: nothing arrives in either direction, and no end of a connection is reported. */
+    void unplug(int host) throws IOException {
+        ip("-n " + prefix + "network link set port" + host + " down");
+    }
+
+    void plugIn(int host) throws IOException {
+        ip("-n " + prefix + "network link set port" + host + " up");
+    }
+
+    /** Drops what a host sends to another one; what it receives still arrives. */
+    void dropWhatIsSent(int from, int to) throws IOException {
+        ip("-n " + prefix + "host" + from + " route add blackhole " + address(to) + "/32");
+    }
+
+    /** Delays and loses packets that a host sends; skips the test if the kernel can't. */
+    void disturb(int host, String netem) throws IOException {
+        Programs.require("tc", "iproute2");
+        try {
+            run("tc", "-n " + prefix + "host" + host + " qdisc add dev eth0 root netem " + netem);
+        } catch (IOException refused) {
+            throw new TestAbortedException("needs netem in the kernel: " + refused.getMessage());
+        }
+    }
+
     private static void ip(String arguments) throws IOException {
-        List<String> command = new ArrayList<>(List.of("ip"));
+        run("ip", arguments);
+    }
+
+    private static void run(String program, String arguments) throws IOException {
+        List<String> command = new ArrayList<>(List.of(program));
         command.addAll(List.of(arguments.split(" ")));
         Process process = ChildProcesses.start(new ProcessBuilder(command).redirectErrorStream(true));
         String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
         try {
             if (process.waitFor() != 0) {
-                throw new IOException("ip " + arguments + ": " + output.strip());
+                throw new IOException(program + " " + arguments + ": " + output.strip());
             }
         } catch (InterruptedException interrupted) {
             throw new IOException(interrupted);

@@ -1,0 +1,253 @@
+// ras.cpp: the thread of the status service, and its life.
+
+#include "ras.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "bootstrap.h"
+#include "comm.h"
+#include "processors.h"
+#include "rasclient.h"
+#include "settings.h"
+
+namespace host {
+namespace {
+
+constexpr char kDefaultAddress[] = "localhost:28028";
+
+/** Limits for connections at the same time; others wait. Clients leave room for the processes of the job. */
+constexpr size_t kMaxConnections = 128;
+constexpr size_t kMaxClients = 64;
+
+/** Seconds without accepting connections after the system refused one. */
+constexpr double kAcceptPause = 0.1;
+
+const char* addressSetting() {
+  const char* text = getenv("NCCL_RAS_ADDR");
+  return text == nullptr ? "" : text;
+}
+
+/** Unlike in NCCL, off unless the environment has an address; see docs/host-engine.md. */
+bool isEnabled() {
+  return Setting{"NCCL_RAS_ENABLE", *addressSetting() == '\0' ? 0.0 : 1.0, Unit::Switch}.value() != 0;
+}
+
+/** The host and the port of "HOST:PORT" or "[IPV6]:PORT". */
+std::pair<std::string, std::string> splitAddress(const std::string& address) {
+  size_t colon = address.rfind(':');
+  std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);
+  std::string host = address.substr(0, std::min(colon, address.size()));
+  bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  double number = 0;
+  if (host.empty() || (!bracketed && host.find(':') != std::string::npos) || port.empty() || port.size() > 5 ||
+      port.find_first_not_of("0123456789") != std::string::npos || !parseNumber(port.c_str(), number) || number < 1 ||
+      number > 65535) {
+    fail(ncclInvalidArgument, "NCCL_RAS_ADDR must be HOST:PORT, with a port from 1 to 65535: '%s'", address.c_str());
+  }
+  return {host, port};
+}
+
+Fd listenerAt(const addrinfo& address) {
+  Fd fd(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  int on = 1;
+  // All processes of the user listen at the same port.
+  bool listens = fd.valid() && setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+                 setsockopt(fd.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0 &&
+                 bind(fd.get(), address.ai_addr, address.ai_addrlen) == 0 && listen(fd.get(), 4096) == 0;
+  return listens ? std::move(fd) : Fd();
+}
+
+/** Listens for clients. Invalid if the address can't be used: as in NCCL, the job goes on. */
+Fd listenForClients(const std::string& host, const std::string& port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return Fd();
+  std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, freeaddrinfo);
+  for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
+    Fd fd = listenerAt(*address);
+    if (fd.valid()) return fd;
+  }
+  return Fd();
+}
+
+/** As acceptFrom, without a check of the user: clients may be on other machines. */
+bool acceptClient(const Fd& listener, Fd& out) {
+  out = Fd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (out.valid() || errno == EINTR || errno == ECONNABORTED) return true;
+  if (errno == EAGAIN) return false;
+  failErrno("cannot accept a client");
+}
+
+RankStatus statusOf(const Comm& comm) {
+  RankStatus status;
+  status.hash = comm.hash;
+  status.rank = comm.rank;
+  status.ranks = comm.ranks;
+  status.device = comm.device;
+  State state = comm.lifecycle.state();
+  if (state == State::Creating) {
+    status.initState = comm.lifecycle.error() == ncclSuccess ? ncclInProgress : comm.lifecycle.error();
+  } else {
+    status.asyncError = comm.lifecycle.error();
+  }
+  status.finalized = state == State::Finalized;
+  status.destroyed = state == State::Destroyed;
+  status.aborted = state == State::Aborted;
+  for (size_t call = 0; call < kCountedCalls; call++) status.launched[call] = comm.ras.launched(call);
+  return status;
+}
+
+/** The service of a process. */
+class Service {
+ public:
+  Service() = default;
+  Service(const Service&) = delete;
+
+  /** Returns false if the service is not enabled, or the system has no thread or socket for it: the job goes on. */
+  bool add(const Comm& comm) {
+    std::lock_guard<std::mutex> life(life_);
+    if (!thread_.joinable() && !(isEnabled() && start())) return false;
+    std::vector<Member> members;
+    for (const Peer& peer : comm.peers) {
+      members.emplace_back();
+      members.back().process = peer.process;
+      members.back().pid = peer.pid;
+    }
+    std::lock_guard<std::mutex> lock(mutex_);
+    comms_[&comm] = std::move(members);
+    return true;
+  }
+
+  void remove(const Comm& comm) {
+    std::lock_guard<std::mutex> life(life_);
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (comms_.erase(&comm) == 0 || !comms_.empty()) return;
+    }
+    stopping_ = true;
+    raiseEvent(wake_);
+    thread_.join();
+    closeSockets();
+  }
+
+  /** In a child of fork(), which has no thread, closes what it inherited. */
+  void closeSockets() {
+    wake_.reset();
+    processes_.reset();
+    clients_.reset();
+  }
+
+ private:
+  bool start() {
+    const char* set = addressSetting();
+    auto [host, port] = splitAddress(*set == '\0' ? kDefaultAddress : set);
+    clients_ = listenForClients(host, port);
+    stopping_ = false;
+    try {
+      processes_ = listenAt(rasSocketName(processToken()));
+      wake_ = newEvent();
+      SignalsBlocked blocked;
+      thread_ = std::thread([this] { run(); });
+      return true;
+    } catch (const std::exception&) {
+      closeSockets();
+      return false;
+    }
+  }
+
+  std::vector<RankReport> ownRanks() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<RankReport> ranks;
+    for (const auto& [comm, members] : comms_) ranks.push_back({statusOf(*comm), members});
+    return ranks;
+  }
+
+  void run() {
+    std::list<RasClient> clients;
+    double acceptAgain = 0;
+    while (!stopping_) {
+      double deadline = now() + 1000;
+      std::vector<pollfd> polled{{wake_.get(), POLLIN, 0}};
+      if (acceptAgain > now()) {
+        deadline = acceptAgain;
+      } else {
+        if (clients.size() < kMaxConnections) polled.push_back({processes_.get(), POLLIN, 0});
+        if (clients.size() < kMaxClients && clients_.valid()) polled.push_back({clients_.get(), POLLIN, 0});
+      }
+      for (const RasClient& client : clients) {
+        client.addDescriptors(polled);
+        deadline = std::min(deadline, client.deadline());
+      }
+      try {
+        pollAll(polled, static_cast<int>(std::max(deadline - now(), 0.0) * 1000) + 1);
+        accept(clients);
+      } catch (const std::exception&) {
+        acceptAgain = now() + kAcceptPause;
+      }
+      for (RasClient& client : clients) client.advance();
+      clients.remove_if([](const RasClient& client) { return client.ended(); });
+    }
+  }
+
+  void accept(std::list<RasClient>& clients) {
+    Fd fd;
+    while (clients.size() < kMaxConnections && acceptFrom(processes_, fd)) {
+      if (fd.valid()) clients.emplace_back(std::move(fd), encode(ownRanks()));
+    }
+    while (clients.size() < kMaxClients && clients_.valid() && acceptClient(clients_, fd)) {
+      if (fd.valid()) clients.emplace_back(std::move(fd), [this] { return ownRanks(); });
+    }
+  }
+
+  std::mutex life_;   // for the start and the end of the thread, which does not take it
+  std::mutex mutex_;  // for comms_
+  std::map<const Comm*, std::vector<Member>> comms_;
+  std::thread thread_;
+  std::atomic<bool> stopping_{false};
+  Fd wake_;
+  Fd processes_;  // asks the other processes of the job
+  Fd clients_;    // invalid if the address can't be used
+};
+
+/** The service of this process. Never destroyed: threads of the program may outlive static destructors. */
+Service& service() {
+  static std::mutex& mutex = *new std::mutex;
+  static Service* instance = nullptr;
+  static pid_t owner = 0;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (owner != currentProcess()) {
+    // The locks of a parent's service may be held for ever.
+    if (instance != nullptr) instance->closeSockets();
+    instance = new Service;
+    owner = currentProcess();
+  }
+  return *instance;
+}
+
+}  // namespace
+
+void RasPresence::begin(const Comm& comm) {
+  if (service().add(comm)) comm_ = &comm;
+}
+
+void RasPresence::end() {
+  const Comm* comm = comm_.exchange(nullptr);
+  if (comm != nullptr) service().remove(*comm);
+}
+
+}  // namespace host

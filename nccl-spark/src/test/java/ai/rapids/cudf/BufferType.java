@@ -1,0 +1,7 @@
+package ai.rapids.cudf;
+
+/** Stand-in for the enum of this name. */
+public enum BufferType {
+    VALIDITY,
+    DATA
+}
