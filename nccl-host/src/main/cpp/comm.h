@@ -26,6 +26,7 @@
 #include "faults.h"
 #include "lifecycle.h"
 #include "operators.h"
+#include "profiler.h"
 #include "ras.h"
 #include "socket.h"
 #include "stream.h"
@@ -100,6 +101,7 @@ struct CommSettings {
   bool blocking = true;
   int rmaContexts = 1;
   int rmaSignals = 1;  // per context
+  std::string name;    // for a profiler
 };
 
 class Comm {
@@ -119,7 +121,8 @@ class Comm {
   const bool sharesMemory;        // on connections to lower ranks
   /** True if the ranks of this communicator, which are all on this machine, are more than its usable processors. */
   const bool crowded;
-  std::unique_ptr<Faults> faults;  // NULL if the rank has none
+  std::unique_ptr<Faults> faults;      // NULL if the rank has none
+  std::unique_ptr<Profiler> profiler;  // NULL if there is no plugin
 
   ncclComm_t handle() const;
 

@@ -110,6 +110,7 @@ CommSettings settingsOf(const ncclConfig_t* given, const CommSettings& inherited
   CommSettings settings;
   // As in NCCL, a configuration that leaves the field unset makes a communicator that blocks, whatever the parent does.
   settings.blocking = config.blocking == NCCL_CONFIG_UNDEF_INT || config.blocking != 0;
+  if (config.commName != nullptr) settings.name = config.commName;
   if (config.numRmaCtx != NCCL_CONFIG_UNDEF_INT) settings.rmaContexts = config.numRmaCtx;
   if (config.numRmaSig != NCCL_CONFIG_UNDEF_INT) settings.rmaSignals = config.numRmaSig;
   return settings;

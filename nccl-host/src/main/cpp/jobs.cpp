@@ -34,6 +34,7 @@ void runJob(InitJob& job) {
     if (job.comm->lifecycle.is(State::Aborted)) fail(ncclInternalError, "the init of a communicator was aborted by ncclCommAbort");
     applyFaults(*job.comm);
     job.connect(*job.comm);
+    job.comm->profiler = Profiler::open(*job.comm);
   } catch (const Failure& failure) {
     job.comm->breakDown(failure.code(), failure.text());
     throw;

@@ -59,6 +59,19 @@ Kind kindOf(const Operation& operation) {
                                                     : Kind::Collective;
 }
 
+std::unique_ptr<Task> withProfile(const ProfiledOperation& profiled, std::unique_ptr<Task> task) {
+  if (profiled.operation != nullptr) task->profiled.push_back(profiled);
+  return task;
+}
+
+/** Reports an operation to the profiler of its communicator, before it runs. */
+void profileLaunch(Comm& comm, Operation& operation) {
+  if (!comm.profiler) return;
+  void* group = comm.profiler->beginLaunch();
+  comm.profiler->launched(operation, group);
+  comm.profiler->endLaunch(group);
+}
+
 /** Makes tasks of operations of one communicator. */
 Work workOf(const CommRef& comm, uint64_t epoch, Operation* operations, size_t count) {
   Work work;
@@ -79,13 +92,20 @@ Work workOf(const CommRef& comm, uint64_t epoch, Operation* operations, size_t c
       switch (kind) {
         case Kind::Registration: work.add(makeRegistration(*comm, std::move(*operation))); break;
         case Kind::OneSided: oneSided.push_back(std::move(*operation)); break;
-        case Kind::Collective: work.add(makeCollective(*comm, std::move(*operation))); break;
+        case Kind::Collective: work.add(withProfile(operation->profiled, makeCollective(*comm, std::move(*operation)))); break;
         case Kind::Message: messages.push_back(std::move(*operation)); break;
       }
     }
     if (!oneSided.empty()) work.add(makeOneSided(*comm, std::exchange(oneSided, {})));
   }
-  if (!messages.empty()) work.add(makePointToPoint(*comm, std::move(messages)));
+  if (!messages.empty()) {
+    std::vector<ProfiledOperation> profiled;
+    for (const Operation& message : messages) {
+      if (message.profiled.operation != nullptr) profiled.push_back(message.profiled);
+    }
+    work.add(makePointToPoint(*comm, std::move(messages)));
+    work.last().profiled = std::move(profiled);
+  }
   return work;
 }
 
@@ -412,6 +432,7 @@ std::vector<Unit> unitsOf(std::vector<QueuedOperation> operations) {
 
 ncclResult_t launch(const CommRef& comm, const StreamRef& stream, Operation&& operation) {
   bool inProgress = !comm->blocking;
+  profileLaunch(*comm, operation);
   if (runDirectly(comm, stream, &operation, 1)) return inProgress ? ncclInProgress : ncclSuccess;
   Unit unit;
   unit.add({comm, stream, std::move(operation)});
@@ -431,6 +452,7 @@ ncclResult_t launch(std::vector<QueuedOperation> operations) {
   bool inProgress = std::any_of(operations.begin(), operations.end(), [](const QueuedOperation& queued) {
     return !queued.comm->blocking;
   });
+  for (QueuedOperation& queued : operations) profileLaunch(*queued.comm, queued.operation);
   if (runDirectly(operations)) return inProgress ? ncclInProgress : ncclSuccess;
   // In order of execution. The registrations of all communicators form one unit: a thread may have several ranks.
   std::vector<Unit> units(1);

@@ -83,15 +83,16 @@ class Runner {
         comm().readNewControl([&] { return "during " + what(); });
         const Failure* failure = comm().peerFailure();
         if (failure != nullptr && !task().onlyTakes()) throw Failure(*failure);
-        task().start();
+        start();
       }
       while (task_ != nullptr) {
         moved |= transfer();
         if (!task().complete() || !allSent()) return moved;
         moved = true;
         task().finish();
+        for (ProfiledOperation& one : task().profiled) comm().profiler->kernelStops(one);
         task_ = next_ < work_.tasks.size() ? work_.tasks[next_++].get() : nullptr;
-        if (task_ != nullptr) task().start();
+        if (task_ != nullptr) start();
       }
       // A later failure of a peer concerns the next work.
       release();
@@ -233,6 +234,11 @@ class Runner {
       notBefore_ += fault.kind == FaultKind::Hang ? HUGE_VAL : fault.seconds;
     }
     notBefore_ += started_;
+  }
+
+  void start() {
+    for (ProfiledOperation& one : task().profiled) comm().profiler->kernelStarts(one);
+    task().start();
   }
 
   bool transfer() {

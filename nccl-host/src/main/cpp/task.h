@@ -56,6 +56,8 @@ struct Operation {
 
   std::vector<Fault> faults;  // to apply before the operation begins
 
+  ProfiledOperation profiled;
+
   ConfigWords config = {};           // of a configurable call
   cudaEvent_t launchEvent = nullptr;  // of this rank alone; recorded at the launch of the operation
 
@@ -110,6 +112,8 @@ class Task {
   virtual bool arrived(const Peer&) const { return false; }
   /** True if the work may complete although a rank is gone: it only consumes data that has arrived. */
   virtual bool onlyTakes() const { return false; }
+  /** The operations of the task that a profiler observes; usually empty. */
+  std::vector<ProfiledOperation> profiled;
   /** The name, as "AllReduce". */
   virtual std::string name() const = 0;
   /** The name with arguments. */
@@ -143,6 +147,7 @@ struct Work {
   std::vector<Fault> faults;  // to apply before the first task begins
   const Comm* child = nullptr;  // created by this work: an abort of the child ends the work
 
+  Task& last() { return *(tasks.empty() ? task : tasks.back()); }
   void add(std::unique_ptr<Task> next) { (task ? tasks.emplace_back() : task) = std::move(next); }
 };
 

@@ -162,6 +162,7 @@ public final class Communicator implements AutoCloseable {
         core = new CommunicatorCore(library, device, blocking, owner, settings, name, new CoreListener());
         derived = new DerivedCommunicators(this);
         Jfr.initialize();
+        Profiler.startBySetting();
         streams = new CommunicatorStreams(core);
         windows = new CommunicatorWindows(core);
         checks = new OperationChecks(core, windows);

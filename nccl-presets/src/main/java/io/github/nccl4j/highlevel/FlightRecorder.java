@@ -9,18 +9,23 @@ import io.github.nccl4j.library.NcclException;
 import io.github.nccl4j.library.SystemText;
 import java.io.IOException;
 import java.lang.System.Logger.Level;
+import java.lang.ref.WeakReference;
 import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.time.Instant;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.Comparator;
+import java.util.Deque;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.Set;
 import java.util.WeakHashMap;
+import java.util.stream.Stream;
 
 /**
  * The record of a communicator's last operations, for diagnosing a failure or a hang. It contains the operations that
@@ -64,12 +69,19 @@ public final class FlightRecorder {
     private static final int TOLD = 4;
     private static final Object FILES = new Object();
     private static final Set<FlightRecorder> ALL = Collections.newSetFromMap(new WeakHashMap<>());
+    private static final int ENDED_KEPT = 64;
+
+    /** Those of communicators that ended last: the profiler reports operations some milliseconds later. */
+    private static final Deque<WeakReference<FlightRecorder>> ENDED = new ArrayDeque<>();
 
     private final CommunicatorInfo communicator;
     private final OperationLog log;
 
     /** True once a failure has written the file. Guarded by the lock of the files. */
     private boolean written;
+
+    /** The time at which the communicator was created, of System.nanoTime. */
+    private long begun;
 
     FlightRecorder(CommunicatorInfo communicator) {
         this.communicator = communicator;
@@ -224,15 +236,40 @@ public final class FlightRecorder {
 
     /** Called when the communicator has been created. */
     void begin() {
+        begun = System.nanoTime();
         synchronized (ALL) {
             ALL.add(this);
+        }
+    }
+
+    /**
+     * The log of the communicator of this process that has these properties and was created next after a time of {@link
+     * System#nanoTime}; null if there is none.
+     */
+    static OperationLog logOf(String name, int rank, int size, long after) {
+        synchronized (ALL) {
+            Stream<FlightRecorder> ended =
+                    ENDED.stream().map(WeakReference::get).filter(Objects::nonNull);
+            return Stream.concat(ALL.stream(), ended)
+                    .filter(recorder -> recorder.begun - after >= 0
+                            && recorder.communicator.name().equals(name)
+                            && recorder.communicator.expectedRank() == rank
+                            && recorder.communicator.expectedSize() == size)
+                    .min(Comparator.comparingLong(recorder -> recorder.begun - after))
+                    .map(recorder -> recorder.log)
+                    .orElse(null);
         }
     }
 
     /** Called when the communicator has ended. */
     void end() {
         synchronized (ALL) {
-            ALL.remove(this);
+            if (ALL.remove(this)) {
+                if (ENDED.size() == ENDED_KEPT) {
+                    ENDED.removeFirst();
+                }
+                ENDED.addLast(new WeakReference<>(this));
+            }
         }
     }
 

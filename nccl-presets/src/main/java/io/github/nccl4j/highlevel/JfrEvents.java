@@ -2,7 +2,9 @@ package io.github.nccl4j.highlevel;
 
 import io.github.nccl4j.internal.operation.OperationKind;
 import io.github.nccl4j.internal.operation.OperationLog;
+import java.time.Duration;
 import jdk.jfr.Category;
+import jdk.jfr.DataAmount;
 import jdk.jfr.Description;
 import jdk.jfr.Event;
 import jdk.jfr.FlightRecorderListener;
@@ -11,6 +13,8 @@ import jdk.jfr.Name;
 import jdk.jfr.Recording;
 import jdk.jfr.RecordingState;
 import jdk.jfr.StackTrace;
+import jdk.jfr.Timespan;
+import jdk.jfr.Timestamp;
 
 /** Events for JDK Flight Recorder; used only while {@link Jfr#recording}. */
 final class JfrEvents {
@@ -93,6 +97,68 @@ final class JfrEvents {
     static final class CreationEvent extends CommunicatorEvent {
         @Label("Function")
         String function;
+    }
+
+    /** Operation as NCCL's profiler interface reports it. The event itself is made some milliseconds later. */
+    @Name("nccl4j.Kernel")
+    @Label("NCCL Kernel")
+    @Category("nccl4j")
+    @StackTrace(false)
+    static final class KernelEvent extends Event {
+        @Label("Communicator")
+        @Description("The name, or NCCL's id of the communicator in hexadecimal digits")
+        String communicator;
+
+        @Label("Rank")
+        int rank;
+
+        @Label("Size")
+        int size;
+
+        @Label("Function")
+        String function;
+
+        @Label("Sequence")
+        @Description("The number of the nccl4j.Operation event, 0 if not known")
+        long sequence;
+
+        @Label("Number")
+        @Description("NCCL's number of the operation among those of its function, from 0")
+        long number;
+
+        @Label("Bytes")
+        @DataAmount
+        long bytes;
+
+        @Label("Algorithm")
+        String algorithm;
+
+        @Label("Protocol")
+        String protocol;
+
+        @Label("Channels")
+        int channels;
+
+        @Label("Tag")
+        long tag;
+
+        @Label("Launched")
+        @Timestamp(Timestamp.MILLISECONDS_SINCE_EPOCH)
+        long launched;
+
+        @Label("Queued")
+        @Description("From the launch to the start of the kernel, -1 if not known")
+        @Timespan(Timespan.NANOSECONDS)
+        long queued;
+
+        @Label("Kernel Time")
+        @Description("On the GPU's clock, -1 if not known")
+        @Timespan(Timespan.NANOSECONDS)
+        long kernelTime;
+
+        @Label("Bus Bandwidth")
+        @Description("In 10^9 bytes per second")
+        double busBandwidth;
     }
 
     /** Failure of a communicator. */
@@ -184,6 +250,29 @@ final class JfrEvents {
             event.of(communicator);
             event.commit();
         }
+    }
+
+    static void recordKernel(ProfiledOperation operation) {
+        KernelEvent event = new KernelEvent();
+        if (!event.shouldCommit()) {
+            return;
+        }
+        event.communicator = operation.name().isEmpty() ? Long.toHexString(operation.communicator()) : operation.name();
+        event.rank = operation.rank();
+        event.size = operation.size();
+        event.function = operation.function();
+        event.sequence = operation.sequence().orElse(0);
+        event.number = operation.number();
+        event.bytes = operation.bytes();
+        event.algorithm = operation.algorithm();
+        event.protocol = operation.protocol();
+        event.channels = operation.channels();
+        event.tag = operation.tag();
+        event.launched = operation.launched().toEpochMilli();
+        event.queued = operation.queued().map(Duration::toNanos).orElse(-1L);
+        event.kernelTime = operation.kernelTime().map(Duration::toNanos).orElse(-1L);
+        event.busBandwidth = operation.busBandwidth().orElse(0);
+        event.commit();
     }
 
     static void recordFailure(CommunicatorInfo communicator, Throwable failure) {

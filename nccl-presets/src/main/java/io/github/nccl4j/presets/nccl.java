@@ -36,7 +36,8 @@ import org.bytedeco.javacpp.tools.InfoMapper;
                         // Not the default jninccl, which is a library of JavaCPP Presets CUDA: JavaCPP loads only one
                         // library of a name.
                         library = "jninccl4j",
-                        include = {"<nccl.h>", "nccl4j_library.h", "nccl4j_dlpack.h", "alltoallv.h"},
+                        include = {"<nccl.h>", "nccl4j_library.h", "nccl4j_dlpack.h", "nccl4j_profiler.h", "alltoallv.h"
+                        },
                         // Parsed, but not compiled: C permits only one declaration of ncclAlltoAllv.
                         exclude = "alltoallv.h"),
         target = "io.github.nccl4j.nccl",
@@ -60,7 +61,7 @@ public class nccl implements InfoMapper {
 
     private static void sources(InfoMap map) {
         // Compiled, but not parsed.
-        map.put(new Info("nccl4j_library.h", "nccl4j_dlpack.h").skip());
+        map.put(new Info("nccl4j_library.h", "nccl4j_dlpack.h", "nccl4j_profiler.h").skip());
         // Since 2.30.3 some functions depend on this macro, which only NCCL's own build defines.
         map.put(new Info("NCCL_OS_LINUX").define(true));
         // Attributes and macros of NVIDIA's header that have no meaning in Java.

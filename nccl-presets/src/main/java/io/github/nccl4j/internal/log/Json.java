@@ -33,6 +33,12 @@ public final class Json {
         return this;
     }
 
+    /** Begins an object in a field; {@link #end} ends it. */
+    public Json object(String name) {
+        name(name);
+        return begin();
+    }
+
     public <T> Json list(String name, List<T> elements, BiConsumer<Json, T> fields) {
         name(name);
         text.append('[');

@@ -125,6 +125,16 @@ public record OperationKind(int code, String function, Shape shape, Peer peer, b
         return PLAIN[code & CONFIGURED - 1];
     }
 
+    /** The kind of a C function without a configuration; {@link #NONE} if there is no such kind. */
+    public static OperationKind of(String function) {
+        for (OperationKind kind : PLAIN) {
+            if (kind.function.equals(function)) {
+                return kind;
+            }
+        }
+        return NONE;
+    }
+
     public static boolean isConfigured(int code) {
         return code >= CONFIGURED;
     }

@@ -57,6 +57,9 @@ public final class OperationLog {
 
     private long transfersRecorded;
 
+    /** Number of calls with elements by the code of the operation, as NCCL counts them. Written by the holder of the pass. */
+    private final long[] calls = new long[OperationKind.CONFIGURED];
+
     /**
      * Wall-clock time in milliseconds since 1970 by the number of operations recorded until then, as far back as the
      * log reaches. Guarded by this.
@@ -146,6 +149,9 @@ public final class OperationLog {
         if (!collective) {
             transfersBegun++;
         }
+        if (count != 0) {
+            calls[code & OperationKind.CONFIGURED - 1]++;
+        }
         int details = code << OPERATION | type << TYPE;
         // Orders these stores after those of the previous operation.
         VarHandle.storeStoreFence();
@@ -231,6 +237,40 @@ public final class OperationLog {
             doneSequence[slot] = earlier;
             doneTime[slot] = time;
         }
+    }
+
+    /**
+     * Returns the sequence number of a call with elements. May be called from any thread.
+     *
+     * @param kind the operation, with or without a configuration
+     * @param number the number of the call among those of the operation, from 1
+     * @return the sequence number; 0 if the log does not have the call any more
+     */
+    public long sequenceOf(OperationKind kind, long number) {
+        for (int attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+            long last = recorded();
+            VarHandle.fullFence();
+            long later = calls[kind.code()] - number;
+            VarHandle.fullFence();
+            if (recorded() == last) {
+                return find(kind, last, later);
+            }
+        }
+        return 0;
+    }
+
+    /** Searches backwards for a call with a number of later calls of the same operation. */
+    private long find(OperationKind kind, long last, long later) {
+        long left = later;
+        long first = Math.max(1, last - doneSequence.length + 2);
+        for (long sequence = last; left >= 0 && sequence >= first; sequence--) {
+            int at = at(sequence);
+            int code = (int) words[at + HEAD] >>> OPERATION & 0x7f & OperationKind.CONFIGURED - 1;
+            if (code == kind.code() && words[at + COUNT] != 0 && left-- == 0) {
+                return sequence;
+            }
+        }
+        return 0;
     }
 
     /**

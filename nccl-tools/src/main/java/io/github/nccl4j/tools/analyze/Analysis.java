@@ -11,6 +11,7 @@ import java.util.Set;
  * The analysis of a job. Immutable.
  *
  * @param job the records
+ * @param profile the files of the profiler
  * @param unreadable a message for each file that could not be read
  * @param findings the findings, the most likely cause first
  * @param stragglers the ranks that came last to collectives
@@ -19,6 +20,7 @@ import java.util.Set;
  */
 record Analysis(
         Job job,
+        Profile profile,
         List<String> unreadable,
         List<Finding> findings,
         List<Lateness.Straggler> stragglers,
@@ -78,6 +80,7 @@ record Analysis(
         findings.sort(Comparator.comparingInt(finding -> BY_WEIGHT.indexOf(finding.id())));
         return new Analysis(
                 job,
+                folder.profile(),
                 folder.unreadable(),
                 List.copyOf(findings),
                 lateness.stragglers(),

@@ -18,7 +18,7 @@ final class HtmlPage {
     private final Analysis analysis;
     private final Lanes lanes;
 
-    /** The distinct texts of the operations, which are few. */
+    /** The distinct texts of the operations and kernels. */
     private final Map<String, Integer> texts = new LinkedHashMap<>();
 
     private HtmlPage(Analysis analysis) {
@@ -81,8 +81,8 @@ final class HtmlPage {
     }
 
     /**
-     * The operations of a rank, seven numbers each: communicator, text, sequence number, number of the collective, start and end in
-     * milliseconds after the beginning (-1 if unknown), 1 if done.
+     * The operations of a rank, eight numbers each: communicator, text, sequence number, number of the collective, start and end in
+     * milliseconds after the beginning (-1 if unknown), 1 if done, text of the kernel (-1 if unknown).
      */
     private List<Integer> calls(Lanes.Lane lane) {
         List<Integer> numbers = new ArrayList<>();
@@ -94,16 +94,24 @@ final class HtmlPage {
                 }
                 for (Call call : record.calls()) {
                     numbers.add(communicator);
-                    numbers.add(texts.computeIfAbsent(call.arguments(), one -> texts.size()));
+                    numbers.add(text(call.arguments()));
                     numbers.add((int) call.sequence());
                     numbers.add((int) call.number());
                     numbers.add(milliseconds(call.enqueued()));
                     numbers.add(milliseconds(call.done()));
                     numbers.add(call.isDone() ? 1 : 0);
+                    numbers.add(analysis.profile()
+                            .of(record, call)
+                            .map(kernel -> text(kernel.describe()))
+                            .orElse(-1));
                 }
             }
         }
         return numbers;
+    }
+
+    private int text(String text) {
+        return texts.computeIfAbsent(text, one -> texts.size());
     }
 
     private int milliseconds(long time) {

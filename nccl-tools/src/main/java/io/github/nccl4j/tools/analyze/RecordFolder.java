@@ -15,12 +15,13 @@ import java.util.List;
 import java.util.stream.Stream;
 
 /**
- * The records in a folder: files of nccl4j's recorder and dumps of torch.
+ * The records in a folder: files of nccl4j's recorder and profiler, and dumps of torch.
  *
  * @param records the records, in the order of the names of their files
+ * @param profile the files of the profiler, which may be none
  * @param unreadable a message for each file that should be a record and can't be read
  */
-record RecordFolder(List<RankRecord> records, List<String> unreadable) {
+record RecordFolder(List<RankRecord> records, Profile profile, List<String> unreadable) {
     private static final int BEGINNING = 4096;
 
     /** Protocol 2 and later: the first byte of a pickle. */
@@ -38,8 +39,13 @@ record RecordFolder(List<RankRecord> records, List<String> unreadable) {
             files = all.filter(Files::isRegularFile).sorted().toList();
         }
         List<RankRecord> records = new ArrayList<>();
+        Profile profile = new Profile();
         List<String> unreadable = new ArrayList<>();
         for (Path file : files) {
+            if (Profile.isProfile(file.getFileName().toString())) {
+                readProfile(file, profile, unreadable);
+                continue;
+            }
             try (InputStream in = Files.newInputStream(file)) {
                 byte[] beginning = in.readNBytes(BEGINNING);
                 read(file, beginning, records);
@@ -52,7 +58,15 @@ record RecordFolder(List<RankRecord> records, List<String> unreadable) {
                     folder + " has no records: set -Dnccl4j.recorder.dump or NCCL4J_RECORDER_DUMP to a folder, or"
                             + " call FlightRecorder.dumpAll on each rank");
         }
-        return new RecordFolder(List.copyOf(records), List.copyOf(unreadable));
+        return new RecordFolder(List.copyOf(records), profile, List.copyOf(unreadable));
+    }
+
+    private static void readProfile(Path file, Profile profile, List<String> unreadable) {
+        try (BufferedReader content = open(file)) {
+            profile.read(file, content);
+        } catch (IOException damaged) {
+            unreadable.add(damaged.getMessage());
+        }
     }
 
     /** A file that should be a record, but has none. */
@@ -93,7 +107,7 @@ record RecordFolder(List<RankRecord> records, List<String> unreadable) {
     }
 
     /** Opens a text that a crash may have cut within a character. */
-    private static Reader open(Path file) throws IOException {
+    private static BufferedReader open(Path file) throws IOException {
         return new BufferedReader(new InputStreamReader(
                 Files.newInputStream(file),
                 StandardCharsets.UTF_8

@@ -43,6 +43,7 @@ final class TextReport {
         clocks();
         stragglers();
         communicators();
+        kernels();
         return text.toString();
     }
 
@@ -99,6 +100,29 @@ final class TextReport {
                     Times.seconds(one.median()),
                     Times.seconds(one.longest()),
                     Times.seconds(one.total())));
+        }
+    }
+
+    private void kernels() {
+        List<Profile.Summary> all = analysis.profile().summaries();
+        if (all.isEmpty()) {
+            return;
+        }
+        line("");
+        line("Kernels                         bytes    count  median us  longest us  bus GB/s");
+        for (Profile.Summary one : all.subList(0, Math.min(MAX_LISTED, all.size()))) {
+            line(String.format(
+                    Locale.ROOT,
+                    "  %-20s %14d %8d %10.1f %11.1f %9.2f",
+                    one.function(),
+                    one.bytes(),
+                    one.count(),
+                    one.median() / 1000.0,
+                    one.longest() / 1000.0,
+                    one.busBandwidth()));
+        }
+        if (all.size() > MAX_LISTED) {
+            line("  and " + (all.size() - MAX_LISTED) + " more");
         }
     }
 

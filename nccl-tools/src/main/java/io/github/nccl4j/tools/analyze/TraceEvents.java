@@ -5,10 +5,11 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Optional;
 
 /**
  * The operations in the trace event format of Chrome: each rank is a process, each of its communicators a thread. Operations without
- * a time get their number in milliseconds.
+ * a time get their number in milliseconds. The kernels of a profile are in a thread of their own, below that of their communicator.
  */
 final class TraceEvents {
     private final Analysis analysis;
@@ -53,6 +54,11 @@ final class TraceEvents {
                 for (Call call : record.calls()) {
                     event(lane.rank(), thread, record, call);
                 }
+                kernels(
+                        lane.rank(),
+                        communicators.size() + thread,
+                        communicators.get(thread).label(),
+                        record);
             }
         }
         for (Finding finding : analysis.findings()) {
@@ -64,6 +70,28 @@ final class TraceEvents {
             }
         }
         json.endArray().endObject();
+    }
+
+    private void kernels(int rank, int thread, String label, RankRecord record) throws IOException {
+        boolean named = false;
+        for (Call call : record.calls()) {
+            Optional<Kernel> found = analysis.profile().of(record, call);
+            if (found.isEmpty()) {
+                continue;
+            }
+            if (!named) {
+                named = true;
+                name("thread_name", rank, thread, "kernels of communicator " + label);
+            }
+            Kernel kernel = found.get();
+            double start = kernel.launched() + kernel.queued() / 1000.0 - lanes.begin();
+            begin("X", call.arguments(), rank, thread).name("ts").value(Math.max(0, start));
+            json.name("dur").value(kernel.duration() / 1000.0).name("cat").value("kernel");
+            json.name("args").beginObject().name("operation").value(call.sequence());
+            json.name("algorithm").value(kernel.algorithm()).name("channels").value(kernel.channels());
+            json.name("queued us").value(kernel.queued() / 1000.0);
+            json.name("bus GB/s").value(kernel.busBandwidth()).endObject().endObject();
+        }
     }
 
     private JsonWriter begin(String phase, String name, int process, int thread) throws IOException {

@@ -1,5 +1,6 @@
 package io.github.nccl4j.tools.perf;
 
+import io.github.nccl4j.highlevel.ProfiledOperation;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -95,11 +96,20 @@ enum Collective {
 
     /** The ratio of the bus bandwidth, which is that of the busiest link, to the algorithm bandwidth. */
     double busFactor(int ranks) {
-        return switch (this) {
-            case ALL_REDUCE -> 2.0 * (ranks - 1) / ranks;
-            case ALL_GATHER, REDUCE_SCATTER, ALLTOALL, ALLTOALLV, GATHER, SCATTER -> (ranks - 1.0) / ranks;
-            case BROADCAST, REDUCE, SENDRECV, HYPERCUBE -> 1;
-        };
+        return ProfiledOperation.busFactor(
+                switch (this) {
+                    case ALL_REDUCE -> "ncclAllReduce";
+                    case ALL_GATHER -> "ncclAllGather";
+                    case REDUCE_SCATTER -> "ncclReduceScatter";
+                    case ALLTOALL -> "ncclAlltoAll";
+                    case ALLTOALLV -> "ncclAlltoAllv";
+                    case GATHER -> "ncclGather";
+                    case SCATTER -> "ncclScatter";
+                    case BROADCAST -> "ncclBroadcast";
+                    case REDUCE -> "ncclReduce";
+                    case SENDRECV, HYPERCUBE -> "ncclSend";
+                },
+                ranks);
     }
 
     /** The data that a rank sends; offsets refer to its send buffer. */

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import io.github.nccl4j.tools.launch.ChildProcesses;
@@ -14,7 +15,9 @@ import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -255,6 +258,98 @@ class AnalyzeCommandTest {
                         .getAsJsonObject()
                         .getAsJsonArray("traceEvents")
                         .size());
+    }
+
+    /** A line as the profiler writes it. */
+    private static String kernel(int rank, String id, String name, String function, int sequence, long nanoseconds) {
+        return String.format(
+                Locale.ROOT,
+                "{\"header\": {\"id\": \"%s\", \"comm_name\": \"%s\", \"rank\": %d, \"n_ranks\": 2, \"nnodes\": 1}, \"metadata\": "
+                        + "{\"hostname\": \"node0\", \"pid\": %d}, \"coll_perf\": {\"coll\": \"%s\", \"coll_sn\": 0, "
+                        + "\"coll_msg_size_bytes\": 4096, \"coll_busbw_gbs\": %.4f}, \"nccl4j\": {\"sequence\": %d, "
+                        + "\"launched_us\": %d, \"queued_ns\": 2500, \"kernel_ns\": %d, \"algorithm\": \"RING\", "
+                        + "\"protocol\": \"LL\", \"channels\": 4, \"tag\": 7}}\n",
+                id,
+                name,
+                rank,
+                100 + rank,
+                function,
+                4096.0 / nanoseconds,
+                sequence,
+                MadeRecord.BEGIN.plusSeconds(sequence).toEpochMilli() * 1000,
+                nanoseconds);
+    }
+
+    private List<JsonObject> kernelsOfTrace() throws IOException {
+        Path trace = folder.resolve("trace");
+        assertEquals(0, analyze(folder.toString(), "--perfetto", trace.toString()), out::toString);
+        List<JsonObject> kernels = new ArrayList<>();
+        for (JsonElement event : JsonParser.parseString(Files.readString(trace))
+                .getAsJsonObject()
+                .getAsJsonArray("traceEvents")) {
+            JsonElement category = event.getAsJsonObject().get("cat");
+            if (category != null && category.getAsString().equals("kernel")) {
+                kernels.add(event.getAsJsonObject());
+            }
+        }
+        return kernels;
+    }
+
+    @Test
+    void profileIsShownBesideTheRecords() throws IOException {
+        rank(0).done(SUM).done(SUM).write(folder);
+        rank(1).done(SUM).done(SUM).write(folder);
+        rank(2).done(SUM).done(SUM).write(folder);
+        // A line of Inspector itself, one of another function, and one that a crash has cut.
+        Files.writeString(
+                folder.resolve("node0-pid100.log"),
+                "{\"header\": {}, \"metadata\": {}, \"coll_perf\": {}}\n"
+                        + kernel(0, "0x1", "unknown", "AllReduce", 1, 10_000)
+                        + kernel(0, "0x1", "unknown", "Broadcast", 2, 99_000)
+                        + "{\"header\": {\"id\"");
+        Files.writeString(
+                folder.resolve("node0-pid101.log"),
+                kernel(1, "0x1", "unknown", "AllReduce", 1, 30_000)
+                        + kernel(1, "0x1", "unknown", "AllReduce", 2, 20_000));
+        List<JsonObject> kernels = kernelsOfTrace();
+        String words = out.toString().replaceAll(" +", " ");
+        assertTrue(words.contains("\n ncclAllReduce 4096 3 20.0 30.0 0.20\n"), words);
+        assertTrue(words.contains("\n ncclBroadcast 4096 1 99.0 99.0 0.04\n"), words);
+        assertEquals(3, kernels.size(), kernels::toString);
+        JsonObject first = kernels.get(0);
+        assertEquals(0, first.get("pid").getAsInt());
+        assertEquals(2.5, first.get("ts").getAsDouble(), 1e-6);
+        assertEquals(10, first.get("dur").getAsDouble(), 1e-6);
+        assertEquals("RING LL", first.getAsJsonObject("args").get("algorithm").getAsString());
+        assertEquals(1_000_002.5, kernels.get(2).get("ts").getAsDouble(), 1e-6);
+        Path page = folder.resolve("page.html");
+        assertEquals(0, analyze(folder.toString(), "--html", page.toString()), out::toString);
+        String text = Files.readString(page);
+        assertTrue(text.contains("\"kernel 10.0 us, queued 2.5 us, RING LL, 4 channels, 0.4 GB/s, tag 7\""), text);
+        assertFalse(text.contains("kernel 99.0 us"), text);
+    }
+
+    @Test
+    void profileOfTwoCommunicatorsWithoutNamesIsNotMixedUp() throws IOException {
+        rank(0).done(SUM).write(folder);
+        rank(1).done(SUM).write(folder);
+        rank(2).done(SUM).write(folder);
+        Files.writeString(
+                folder.resolve("node0-pid100.log"),
+                kernel(0, "0x1", "unknown", "AllReduce", 1, 10_000)
+                        + kernel(0, "0x2", "unknown", "AllReduce", 1, 11_000));
+        assertEquals(List.of(), kernelsOfTrace());
+    }
+
+    @Test
+    void damagedProfileIsNamed() throws IOException {
+        rank(0).done(SUM).write(folder);
+        rank(1).done(SUM).write(folder);
+        rank(2).done(SUM).write(folder);
+        Files.writeString(folder.resolve("node0-pid100.log"), "Hello\n{}\n");
+        assertEquals(1, analyze(folder.toString()), out::toString);
+        assertTrue(
+                out.toString().contains("node0-pid100.log has a line that the profiler did not write"), out::toString);
     }
 
     /** Opens the page in a browser and returns the document after its program has run. */

@@ -146,7 +146,8 @@ class HostEngineTest {
                 .map(line -> line.replaceAll(".*\\[(.*)]", "$1"))
                 .collect(Collectors.toSet());
         libraries.removeIf(library -> library.startsWith("ld-linux"));
-        libraries.removeAll(Set.of("libstdc++.so.6", "libgcc_s.so.1", "libc.so.6", "libm.so.6", "libpthread.so.0"));
+        libraries.removeAll(
+                Set.of("libstdc++.so.6", "libgcc_s.so.1", "libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2"));
         assertEquals(Set.of(), libraries);
     }
 
