@@ -299,9 +299,11 @@ public final class Profiler {
     private static void readForever() {
         for (int pass = 0; ; pass++) {
             read();
+            // Not within the other lock, which a subscriber may want.
+            boolean pending = hasPending();
             synchronized (LOCK) {
                 // Kernels may end after the recording.
-                if (!recording && (!hasPending() || System.nanoTime() - stopped > LINGER)) {
+                if (!recording && (!pending || System.nanoTime() - stopped > LINGER)) {
                     thread = null;
                     return;
                 }

@@ -135,7 +135,9 @@ class ProfilerTest {
 
     @Test
     void manyOperationsLeaveNothing() {
-        assertTrue(run(jvm(), "many").contains("Statistics[operations=40000, incomplete=0, pending=0, dropped=0]"));
+        List<String> output = run(jvm(), "many");
+        assertTrue(
+                output.contains("Statistics[operations=40000, incomplete=0, pending=0, dropped=0]"), output.toString());
     }
 
     @Test
