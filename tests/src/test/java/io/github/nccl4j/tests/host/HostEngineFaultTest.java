@@ -83,10 +83,11 @@ class HostEngineFaultTest {
                 linesOfRanks(faulty("delay=0.4,rank=2,op=4; delay=0.5,rank=0,call=AllReduce,op=all"), "calls");
         for (String line : lines) {
             assertLine(line, 4, nccl.ncclSuccess);
-            assertTrue(millis(line) >= 1000, line);
+            // Less than the second of rank 0: its clock may have started earlier.
+            assertTrue(millis(line) > 750, line);
         }
         // The last call is a broadcast, for which the other ranks do not wait.
-        assertTrue(millis(lines.get(2)) >= 1400, lines.get(2));
+        assertTrue(millis(lines.get(2)) > 1150, lines.get(2));
     }
 
     @Test

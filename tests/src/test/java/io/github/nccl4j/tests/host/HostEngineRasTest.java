@@ -23,6 +23,8 @@ import java.io.StringWriter;
 import java.net.InetAddress;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -32,6 +34,7 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -70,6 +73,21 @@ class HostEngineRasTest {
 
     private long pid(int rank) {
         return ranks.get(rank).process().pid();
+    }
+
+    /** Stops a rank, and waits until all its threads are stopped. */
+    private void stop(int rank) throws IOException, InterruptedException {
+        Signals.send("STOP", pid(rank));
+        List<Path> threads;
+        try (Stream<Path> all = Files.list(Path.of("/proc/" + pid(rank) + "/task"))) {
+            threads = all.toList();
+        }
+        for (Path thread : threads) {
+            while (Files.readAllLines(thread.resolve("status")).stream()
+                    .noneMatch(line -> line.startsWith("State:\tT"))) {
+                Thread.sleep(1);
+            }
+        }
     }
 
     private String status(RasFormat format, Duration timeout) {
@@ -119,7 +137,7 @@ class HostEngineRasTest {
     @Test
     void aStoppedRankIsNamedAfterTheTimeout() throws Exception {
         start("wait");
-        Signals.send("STOP", pid(1));
+        stop(1);
         String text = status(RasFormat.TEXT, SECOND);
         assertContains(
                 "INCOMPLETE\n  1 process of the job gave no answer within the timeout\n  Process " + pid(1), text);
@@ -172,8 +190,8 @@ class HostEngineRasTest {
     void eventsTellOfProcesses() throws Exception {
         start("wait");
         // Rank 0 answers, and stays.
-        Signals.send("STOP", pid(1));
-        Signals.send("STOP", pid(2));
+        stop(1);
+        stop(2);
         BlockingQueue<String> lines = new LinkedBlockingQueue<>();
         CompletableFuture<Void> monitoring;
         try (RasClient client = RasClient.connect(address, LONG)) {
