@@ -609,7 +609,7 @@ meth public long recorded()
 meth public static java.util.List<java.nio.file.Path> dumpAll(java.nio.file.Path) throws java.io.IOException
 meth public void dump(java.nio.file.Path) throws java.io.IOException
 supr java.lang.Object
-hfds ALL,FILES,FOLDER,TOLD,communicator,log,written
+hfds ALL,ENDED,ENDED_KEPT,FILES,FOLDER,TOLD,begun,communicator,log,written
 
 CLSS public final static io.github.nccl4j.highlevel.FlightRecorder$Operation
  outer io.github.nccl4j.highlevel.FlightRecorder
@@ -845,6 +845,71 @@ meth public io.github.nccl4j.highlevel.ElementType<{io.github.nccl4j.highlevel.P
 meth public void close()
 supr io.github.nccl4j.highlevel.ReduceOp
 hfds core,resource,type
+
+CLSS public final io.github.nccl4j.highlevel.ProfiledOperation
+ anno 0 io.github.nccl4j.highlevel.Incubating()
+cons public init(long,java.lang.String,int,int,int,java.lang.String,java.util.OptionalLong,long,long,java.lang.String,long,int,java.lang.String,java.lang.String,int,int,long,java.time.Instant,java.util.Optional<java.time.Duration>,java.util.Optional<java.time.Duration>)
+meth public final boolean equals(java.lang.Object)
+meth public final int hashCode()
+meth public final java.lang.String toString()
+meth public int channels()
+meth public int nodes()
+meth public int peer()
+meth public int rank()
+meth public int size()
+meth public int warps()
+meth public java.lang.String algorithm()
+meth public java.lang.String function()
+meth public java.lang.String name()
+meth public java.lang.String protocol()
+meth public java.lang.String type()
+meth public java.time.Instant launched()
+meth public java.util.Optional<java.time.Duration> kernelTime()
+meth public java.util.Optional<java.time.Duration> queued()
+meth public java.util.OptionalDouble algorithmBandwidth()
+meth public java.util.OptionalDouble busBandwidth()
+meth public java.util.OptionalLong sequence()
+meth public long bytes()
+meth public long communicator()
+meth public long count()
+meth public long number()
+meth public long tag()
+meth public static double busFactor(java.lang.String,int)
+supr java.lang.Record
+hfds algorithm,bytes,channels,communicator,count,function,kernelTime,launched,name,nodes,number,peer,protocol,queued,rank,sequence,size,tag,type,warps
+
+CLSS public final io.github.nccl4j.highlevel.Profiler
+ anno 0 io.github.nccl4j.highlevel.Incubating()
+innr public abstract interface static Subscription
+innr public final static Statistics
+meth public static boolean isRecording()
+meth public static io.github.nccl4j.highlevel.Profiler$Statistics statistics()
+meth public static io.github.nccl4j.highlevel.Profiler$Subscription subscribe(java.util.function.Consumer<io.github.nccl4j.highlevel.ProfiledOperation>)
+meth public static io.github.nccl4j.highlevel.Profiler$Subscription writeTo(java.nio.file.Path)
+meth public static void flush()
+meth public static void prepare()
+meth public static void start()
+meth public static void stop()
+supr java.lang.Object
+hfds ASSEMBLER,BATCH,CREATIONS,FILES,LINGER,LOCK,LOGS,OLDEST,PAUSE,PLUGIN,PROPERTY,READING,SUBSCRIBERS,SWEEP_EVERY,batch,prepared,published,recording,settingRead,stopped,thread,wallOffset
+
+CLSS public final static io.github.nccl4j.highlevel.Profiler$Statistics
+ outer io.github.nccl4j.highlevel.Profiler
+cons public init(long,long,int,long)
+meth public final boolean equals(java.lang.Object)
+meth public final int hashCode()
+meth public final java.lang.String toString()
+meth public int pending()
+meth public long dropped()
+meth public long incomplete()
+meth public long operations()
+supr java.lang.Record
+hfds dropped,incomplete,operations,pending
+
+CLSS public abstract interface static io.github.nccl4j.highlevel.Profiler$Subscription
+ outer io.github.nccl4j.highlevel.Profiler
+intf java.lang.AutoCloseable
+meth public abstract void close()
 
 CLSS public final io.github.nccl4j.highlevel.Recovery
 intf java.lang.AutoCloseable
@@ -1423,7 +1488,7 @@ CLSS abstract interface io.github.nccl4j.library.package-info
  anno 0 org.jspecify.annotations.NullMarked()
 
 CLSS public io.github.nccl4j.presets.nccl
- anno 0 org.bytedeco.javacpp.annotation.Properties(java.lang.Class[] inherit=[], java.lang.String global="io.github.nccl4j.global.nccl", java.lang.String helper="io.github.nccl4j.library.LibraryBinding", java.lang.String target="io.github.nccl4j.nccl", java.lang.String[] names=[], org.bytedeco.javacpp.annotation.Platform[] value=[anno 0 org.bytedeco.javacpp.annotation.Platform(java.lang.String library="jninccl4j", java.lang.String[] cinclude=[], java.lang.String[] compiler=["cpp17"], java.lang.String[] define=[], java.lang.String[] exclude=["alltoallv.h"], java.lang.String[] executable=[], java.lang.String[] executablepath=[], java.lang.String[] extension=[], java.lang.String[] framework=[], java.lang.String[] frameworkpath=[], java.lang.String[] include=["<nccl.h>", "nccl4j_library.h", "nccl4j_dlpack.h", "alltoallv.h"], java.lang.String[] includepath=[], java.lang.String[] includeresource=[], java.lang.String[] link=[], java.lang.String[] linkpath=[], java.lang.String[] linkresource=[], java.lang.String[] not=[], java.lang.String[] pattern=[], java.lang.String[] pragma=[], java.lang.String[] preload=[], java.lang.String[] preloadpath=[], java.lang.String[] preloadresource=[], java.lang.String[] resource=[], java.lang.String[] resourcepath=[], java.lang.String[] value=["linux-x86_64", "linux-arm64"])])
+ anno 0 org.bytedeco.javacpp.annotation.Properties(java.lang.Class[] inherit=[], java.lang.String global="io.github.nccl4j.global.nccl", java.lang.String helper="io.github.nccl4j.library.LibraryBinding", java.lang.String target="io.github.nccl4j.nccl", java.lang.String[] names=[], org.bytedeco.javacpp.annotation.Platform[] value=[anno 0 org.bytedeco.javacpp.annotation.Platform(java.lang.String library="jninccl4j", java.lang.String[] cinclude=[], java.lang.String[] compiler=["cpp17"], java.lang.String[] define=[], java.lang.String[] exclude=["alltoallv.h"], java.lang.String[] executable=[], java.lang.String[] executablepath=[], java.lang.String[] extension=[], java.lang.String[] framework=[], java.lang.String[] frameworkpath=[], java.lang.String[] include=["<nccl.h>", "nccl4j_library.h", "nccl4j_dlpack.h", "nccl4j_profiler.h", "alltoallv.h"], java.lang.String[] includepath=[], java.lang.String[] includeresource=[], java.lang.String[] link=[], java.lang.String[] linkpath=[], java.lang.String[] linkresource=[], java.lang.String[] not=[], java.lang.String[] pattern=[], java.lang.String[] pragma=[], java.lang.String[] preload=[], java.lang.String[] preloadpath=[], java.lang.String[] preloadresource=[], java.lang.String[] resource=[], java.lang.String[] resourcepath=[], java.lang.String[] value=["linux-x86_64", "linux-arm64"])])
 cons public init()
 intf org.bytedeco.javacpp.tools.InfoMapper
 meth public void map(org.bytedeco.javacpp.tools.InfoMap)

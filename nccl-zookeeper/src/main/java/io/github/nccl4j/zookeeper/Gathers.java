@@ -100,8 +100,8 @@ final class Gathers {
         }
     }
 
-    /** Other processes have other uses of a key. */
-    private static String name(String key, List<Process> members) {
+    /** The name of the node of a key. Other processes have other uses of it. */
+    static String name(String key, List<Process> members) {
         String later = members.stream()
                 .filter(member -> member.attempt() > 0)
                 .map(Process::toString)

@@ -15,7 +15,7 @@ import org.apache.zookeeper.data.Stat;
  * <pre>
  * /nccl4j/JOB-RESTART/ranks/RANK-ATTEMPT      an ephemeral node for each connected process
  * /nccl4j/JOB-RESTART/ID/processes/...        a node for each process that has ever joined, with its host and id
- * /nccl4j/JOB-RESTART/ID/keys, gathers, groups, aborts, marks
+ * /nccl4j/JOB-RESTART/ID/keys, gathers, groups, inquiries, aborts, marks
  * </pre>
  *
  * <p>The ID is that of the creation of {@code ranks}. A job is over when {@code ranks} has no children and is deleted, which the
@@ -113,21 +113,11 @@ final class Job {
             awaitEnd(new Process(self.rank(), attempt - 1), wait);
         }
         String node = "/" + process();
-        boolean joined;
-        try {
-            joined = session.change(
-                    ranks() + node,
-                    session.client().transactionOp().create().forPath(folder("processes") + node, Text.bytes(process)),
-                    session.client()
-                            .transactionOp()
-                            .create()
-                            .withMode(CreateMode.EPHEMERAL)
-                            .forPath(ranks() + node, NOTHING));
-        } catch (RendezvousException | IllegalStateException failure) {
-            throw failure;
-        } catch (Exception impossible) {
-            throw new IllegalStateException(impossible);
-        }
+        boolean joined = session.change(
+                ranks() + node,
+                operations -> List.of(
+                        operations.create().forPath(folder("processes") + node, Text.bytes(process)),
+                        operations.create().withMode(CreateMode.EPHEMERAL).forPath(ranks() + node, NOTHING)));
         if (!joined) {
             return false;
         }

@@ -1,5 +1,6 @@
 package io.github.nccl4j.zookeeper;
 
+import io.github.nccl4j.launch.Inquiry;
 import io.github.nccl4j.launch.LostRank;
 import io.github.nccl4j.launch.Membership;
 import io.github.nccl4j.launch.Rendezvous;
@@ -10,13 +11,14 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 
 /** A scope of a store: all or some of its processes, and a prefix for their keys. */
 final class NodeScope implements Rendezvous {
     private static final int MAX_REASON_CHARS = 2000;
 
     private final Gathers gathers;
-    private final Session session;
+    private final Inquiries inquiries;
     private final Roster roster;
     private final String prefix;
     /** The processes, by the rank in this scope. */
@@ -24,9 +26,9 @@ final class NodeScope implements Rendezvous {
 
     private final int rank;
 
-    NodeScope(Gathers gathers, Session session, Roster roster, String prefix, List<Process> members, int rank) {
+    NodeScope(Gathers gathers, Inquiries inquiries, Roster roster, String prefix, List<Process> members, int rank) {
         this.gathers = gathers;
-        this.session = session;
+        this.inquiries = inquiries;
         this.roster = roster;
         this.prefix = prefix;
         this.members = members;
@@ -88,7 +90,7 @@ final class NodeScope implements Rendezvous {
     private NodeScope with(String name, List<Process> chosen) {
         return new NodeScope(
                 gathers,
-                session,
+                inquiries,
                 roster,
                 fullKey("the name of a scope", name) + "/",
                 chosen,
@@ -97,13 +99,16 @@ final class NodeScope implements Rendezvous {
 
     @Override
     public Optional<Membership> membership(String group, int number, Consumer<LostRank> onLoss) {
-        session.requireNotClosed();
         return Optional.of(roster.enter(fullKey("the name of a group", group), number, onLoss));
     }
 
     @Override
+    public Optional<Inquiry> inquiry(String topic, Supplier<byte[]> answer) {
+        return inquiries.open(fullKey("a topic", topic), members, rank, answer);
+    }
+
+    @Override
     public void abort(String reason) {
-        session.requireNotClosed();
         try {
             roster.abort(prefix, reason.substring(0, Math.min(reason.length(), MAX_REASON_CHARS)));
         } catch (RendezvousException unreachable) {

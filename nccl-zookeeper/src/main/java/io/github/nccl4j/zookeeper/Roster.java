@@ -127,6 +127,7 @@ final class Roster {
     /* Aborts. */
 
     void abort(String prefix, String reason) {
+        session.requireNotClosed();
         String node = Text.node(prefix);
         aborts.putIfAbsent(node, reason);
         session.create(job.folder("aborts") + "/" + node, Text.bytes(reason), CreateMode.PERSISTENT);
@@ -152,6 +153,7 @@ final class Roster {
     /* Groups. */
 
     Membership enter(String name, int number, Consumer<LostRank> onLoss) {
+        session.requireNotClosed();
         if (number < 0) {
             throw new IllegalArgumentException("number must be >= 0: " + number);
         }

@@ -22,6 +22,7 @@ import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.api.BackgroundCallback;
 import org.apache.curator.framework.api.CuratorEvent;
 import org.apache.curator.framework.api.transaction.CuratorOp;
+import org.apache.curator.framework.api.transaction.TransactionOp;
 import org.apache.curator.framework.state.ConnectionState;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
@@ -372,21 +373,34 @@ final class Session implements AutoCloseable {
 
     /** Returns the data of nodes that exist. */
     List<byte[]> readAll(Collection<String> paths) {
+        return readAll(paths, new Code[0]);
+    }
+
+    /** Returns the data of nodes; null for a node that does not exist. */
+    List<byte[]> readFound(Collection<String> paths) {
+        return readAll(paths, Code.NONODE);
+    }
+
+    private List<byte[]> readAll(Collection<String> paths, Code... allowed) {
         List<CompletableFuture<CuratorEvent>> responses =
                 paths.stream().map(this::sendRead).toList();
         List<byte[]> all = new ArrayList<>();
         int i = 0;
         for (String path : paths) {
-            all.add(await(responses.get(i++), path).getData());
+            all.add(await(responses.get(i++), path, allowed).getData());
         }
         return all;
     }
 
     /** Returns the state of a node, or null if it does not exist. The next change of that signals an event. */
     Stat watch(String path) {
+        return stat(path, signalling);
+    }
+
+    Stat stat(String path, Watcher watcher) {
         return await(
                         send(callback -> client.checkExists()
-                                .usingWatcher(signalling)
+                                .usingWatcher(watcher)
                                 .inBackground(callback)
                                 .forPath(path)),
                         path,
@@ -456,15 +470,21 @@ final class Session implements AutoCloseable {
         await(send(callback -> client.sync().inBackground(callback).forPath(path)), path, Code.NONODE);
     }
 
+    /** Changes that are made together. */
+    interface Changes {
+        List<CuratorOp> of(TransactionOp operations) throws Exception;
+    }
+
     /**
      * Makes some changes together, exactly once: a change of which the response was lost is recognised by its mark.
      *
-     * @return false if a node exists, does not exist, or has another version
+     * @return false if a node exists, does not exist, has another version, or has children
      */
-    boolean change(String path, CuratorOp... changes) {
+    boolean change(String path, Changes changes) {
         String mark = marks + "/" + UUID.randomUUID();
-        List<CuratorOp> all = new ArrayList<>(List.of(changes));
+        List<CuratorOp> all;
         try {
+            all = new ArrayList<>(changes.of(client.transactionOp()));
             all.add(client.transactionOp()
                     .create()
                     .withMode(CreateMode.EPHEMERAL)

@@ -1,5 +1,6 @@
 package io.github.nccl4j.zookeeper;
 
+import io.github.nccl4j.launch.Inquiry;
 import io.github.nccl4j.launch.LostRank;
 import io.github.nccl4j.launch.Membership;
 import io.github.nccl4j.launch.RankInfo;
@@ -17,11 +18,11 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.api.ACLProvider;
-import org.apache.curator.framework.api.transaction.CuratorOp;
 import org.apache.curator.retry.RetryForever;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.ZooDefs;
@@ -54,8 +55,7 @@ import org.apache.zookeeper.data.Stat;
  *
  * <p><b>Broadcasts.</b> The root waits for the other ranks.
  *
- * <p><b>Not supported.</b> {@link #inquiry} and {@link #status} return nothing: {@code NcclTimeoutException} does not name
- * silent ranks, and the command {@code nccl4j status} can't ask the ranks.
+ * <p><b>Not supported.</b> {@link #status} returns nothing: the command {@code nccl4j status} can't ask the ranks.
  *
  * <p><b>Clean-up.</b> The last rank that closes its store deletes all nodes of the job. If no rank could, because all were
  * killed, the next rank of a job with this name does, or rank 0 of another job with the same secret.
@@ -95,7 +95,8 @@ public final class ZooKeeperStore implements Store {
         List<Process> first = IntStream.range(0, self.worldSize())
                 .mapToObj(rank -> new Process(rank, 0))
                 .toList();
-        allRanks = new NodeScope(new Gathers(session, job, roster), session, roster, "", first, self.rank());
+        allRanks = new NodeScope(
+                new Gathers(session, job, roster), new Inquiries(session, job), roster, "", first, self.rank());
         if (self.rank() == 0) {
             session.inBackground(job::sweepOthers);
         }
@@ -294,6 +295,11 @@ public final class ZooKeeperStore implements Store {
         return allRanks.membership(group, number, onLoss);
     }
 
+    @Override
+    public Optional<Inquiry> inquiry(String topic, Supplier<byte[]> answer) {
+        return allRanks.inquiry(topic, answer);
+    }
+
     /**
      * As {@link Rendezvous#abort}. Fails current and future calls of all ranks, including those of all scopes.
      *
@@ -367,23 +373,18 @@ public final class ZooKeeperStore implements Store {
             session.requireOpen();
             Node old = session.read(path);
             long sum = sum(key, old == null ? 0 : number(key, old.data()), delta);
-            if (session.change(path, counted(path, old, Text.bytes(Long.toString(sum))))) {
+            byte[] value = Text.bytes(Long.toString(sum));
+            if (session.change(
+                    path,
+                    operations -> List.of(
+                            old == null
+                                    ? operations.create().forPath(path, value)
+                                    : operations
+                                            .setData()
+                                            .withVersion(old.stat().getVersion())
+                                            .forPath(path, value)))) {
                 return sum;
             }
-        }
-    }
-
-    private CuratorOp counted(String path, Node old, byte[] sum) {
-        try {
-            return old == null
-                    ? session.client().transactionOp().create().forPath(path, sum)
-                    : session.client()
-                            .transactionOp()
-                            .setData()
-                            .withVersion(old.stat().getVersion())
-                            .forPath(path, sum);
-        } catch (Exception impossible) {
-            throw new IllegalStateException(impossible);
         }
     }
 
@@ -417,17 +418,10 @@ public final class ZooKeeperStore implements Store {
             if (found == null) {
                 return false;
             }
-            CuratorOp delete;
-            try {
-                delete = session.client()
-                        .transactionOp()
-                        .delete()
-                        .withVersion(found.getVersion())
-                        .forPath(path);
-            } catch (Exception impossible) {
-                throw new IllegalStateException(impossible);
-            }
-            if (session.change(path, delete)) {
+            if (session.change(
+                    path,
+                    operations -> List.of(
+                            operations.delete().withVersion(found.getVersion()).forPath(path)))) {
                 return true;
             }
         }

@@ -21,7 +21,6 @@ import java.util.List;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
-import org.apache.curator.framework.api.transaction.CuratorOp;
 import org.apache.curator.framework.imps.CuratorFrameworkState;
 import org.apache.curator.test.InstanceSpec;
 import org.junit.jupiter.api.AfterAll;
@@ -555,7 +554,7 @@ class ZooKeeperStoreTest {
             int silenced = links.silenceUsed();
             assertEquals(1, silenced);
             String key = one.job().folder("keys") + "/" + Text.node("created");
-            CuratorOp creation = one.session().client().transactionOp().create().forPath(key, bytes("once"));
+            Session.Changes creation = operations -> List.of(operations.create().forPath(key, bytes("once")));
             assertTrue(one.session().change(key, creation));
             assertFalse(one.session().change(key, creation));
             one.add("sum", 1);
