@@ -45,7 +45,7 @@ final class Inquiries {
     /** Time in which the answers to a question are given to others that ask, in nanoseconds. */
     private static final long FRESH = 2_000_000_000;
 
-    /** What a call may take longer than its timeout, in nanoseconds. */
+    /** Time by which a call may exceed its timeout, in nanoseconds. */
     private static final long GRACE = 500_000_000;
 
     private static final byte[] NOTHING = {};
