@@ -9,9 +9,9 @@ import java.io.InputStream;
 /**
  * Ends a rank and its child processes when its launcher ends.
  *
- * <p>The launcher holds the other end of each rank's standard input, and writes to it only to make a {@link Spare} a rank. When the launcher ends, even by
- * {@code kill -9}, the kernel closes that end, and the rank reads end-of-file. The guard of {@link ChildProcesses} kills ranks
- * that are stopped or have no memory left.
+ * <p>The launcher holds the other end of each rank's standard input, and writes to it only to make a {@link Spare} a rank. When
+ * the launcher ends, even by {@code kill -9}, the kernel closes that end, and the rank reads end-of-file. The guard of {@link
+ * ChildProcesses} kills ranks that are stopped or have no memory left.
  *
  * <p>Thread-safe.
  */

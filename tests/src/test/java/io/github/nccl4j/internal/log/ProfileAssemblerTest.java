@@ -1,10 +1,10 @@
-package io.github.nccl4j.tests;
+package io.github.nccl4j.internal.log;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
-import io.github.nccl4j.internal.log.ProfileAssembler;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -32,7 +32,7 @@ class ProfileAssemblerTest {
 
     private void launch(int communicator, long id, long time, int channels) {
         ByteBuffer record = record(3, communicator, id, time, id, channels);
-        assembler.add(record.put(56, "AllReduce".getBytes(java.nio.charset.StandardCharsets.UTF_8)), 1);
+        assembler.add(record.put(56, "AllReduce".getBytes(StandardCharsets.UTF_8)), 1);
     }
 
     private void starts(long id, int channel, long time, long gpu) {
