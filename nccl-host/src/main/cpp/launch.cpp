@@ -92,7 +92,11 @@ Work workOf(const CommRef& comm, uint64_t epoch, Operation* operations, size_t c
       switch (kind) {
         case Kind::Registration: work.add(makeRegistration(*comm, std::move(*operation))); break;
         case Kind::OneSided: oneSided.push_back(std::move(*operation)); break;
-        case Kind::Collective: work.add(withProfile(operation->profiled, makeCollective(*comm, std::move(*operation)))); break;
+        case Kind::Collective: {
+          ProfiledOperation profiled = operation->profiled;
+          work.add(withProfile(profiled, makeCollective(*comm, std::move(*operation))));
+          break;
+        }
         case Kind::Message: messages.push_back(std::move(*operation)); break;
       }
     }
