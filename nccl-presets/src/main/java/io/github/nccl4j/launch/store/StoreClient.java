@@ -42,8 +42,8 @@ final class StoreClient extends Connection {
     private boolean abandoned;
 
     private EventLoop.Timer beat;
-    /** Time of the last frame from the store, of {@link System#nanoTime()}. */
-    private volatile long lastHeard;
+    /** The silence of the store. */
+    private final Silence silence = new Silence();
 
     private boolean silent;
 
@@ -138,7 +138,7 @@ final class StoreClient extends Connection {
     @Override
     void handleFrame(ByteBuffer frame) throws IOException {
         if (joined.isDone()) {
-            lastHeard = System.nanoTime();
+            silence.end(System.nanoTime());
             Wire.read(frame, this::handleResponse);
         } else if (proven) {
             Wire.read(frame, this::handleJoined);
@@ -177,7 +177,7 @@ final class StoreClient extends Connection {
         // The longest response holds one value of each rank.
         long longest = self.worldSize() * (Integer.BYTES + (long) Arguments.LONGEST_VALUE) + Wire.MAX_JOIN;
         setMaxFrameBytes((int) Math.min(longest, MAX_ARRAY_BYTES));
-        lastHeard = System.nanoTime();
+        silence.end(System.nanoTime());
         joined.complete(this);
         return null;
     }
@@ -230,20 +230,15 @@ final class StoreClient extends Connection {
     }
 
     private void beat(long due) {
-        long now = System.nanoTime();
-        if (now - due > heartbeat.interval()) {
-            // After a pause of this process the responses of the pause have yet to be read.
-            lastHeard = now;
-        }
-        long silence = now - lastHeard;
-        if (heartbeat.patience() > 0 && silence > heartbeat.patience()) {
-            close(new IOException("it was silent for " + MessageText.seconds(silence)));
+        long nanos = silence.check(due, System.nanoTime());
+        if (heartbeat.patience() > 0 && nanos > heartbeat.patience()) {
+            close(new IOException("it was silent for " + MessageText.seconds(nanos)));
             return;
         }
-        boolean isSilent = silence > Heartbeat.SILENT_AFTER * heartbeat.interval();
+        boolean isSilent = nanos > Heartbeat.SILENT_AFTER * heartbeat.interval();
         if (isSilent != silent) {
             silent = isSilent;
-            listener.handleSilence(isSilent ? silence : 0);
+            listener.handleSilence(isSilent ? nanos : 0);
         }
         request(Wire.Operation.HEARTBEAT, new Wire.Frame());
         scheduleBeat();
@@ -251,8 +246,8 @@ final class StoreClient extends Connection {
 
     /** Nanoseconds since the last frame of the store, if the store is silent; otherwise 0. From any thread. */
     long silence() {
-        long silence = System.nanoTime() - lastHeard;
-        return heartbeat.interval() > 0 && silence > Heartbeat.SILENT_AFTER * heartbeat.interval() ? silence : 0;
+        long nanos = silence.nanos();
+        return heartbeat.interval() > 0 && nanos > Heartbeat.SILENT_AFTER * heartbeat.interval() ? nanos : 0;
     }
 
     /** Sends a request whose response does not matter; the future completes when the request is sent. From any thread. */
