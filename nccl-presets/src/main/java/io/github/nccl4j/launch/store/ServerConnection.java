@@ -244,9 +244,13 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
      * @param keeperIsLost true if the rank that keeps the store ends while it is a member of a group
      */
     void sendCloseNotice(String reason, boolean keeperIsLost) {
+        sendCloseNotice(reason, keeperIsLost ? Wire.KEEPER_LOST : Wire.FAILED);
+    }
+
+    private void sendCloseNotice(String reason, byte status) {
         send(new Wire.Frame()
                 .number32(Wire.CLOSE_NOTICE)
-                .number8(keeperIsLost ? Wire.KEEPER_LOST : Wire.FAILED)
+                .number8(status)
                 .text(reason)
                 .toBytes());
     }
@@ -363,7 +367,7 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
         }
         if (patience > 0 && nanos > patience) {
             String reason = "it was silent for " + MessageText.seconds(nanos);
-            sendCloseNotice("rank " + rank + " was declared lost: " + reason, false);
+            sendCloseNotice("rank " + rank + " was declared lost: " + reason, Wire.DECLARED_LOST);
             close(new SilenceException(reason));
         }
     }
