@@ -51,6 +51,7 @@ final class Session implements AutoCloseable {
     /** Limit for the response to a request: a session that has no connection ends earlier. */
     private long responseNanos;
 
+    private volatile Runnable onLoss = () -> {};
     private String marks = "";
     private volatile boolean closing;
     private volatile boolean closed;
@@ -109,6 +110,11 @@ final class Session implements AutoCloseable {
         }
     }
 
+    /** Sets what is done in the background when the session is lost. */
+    void onLoss(Runnable action) {
+        onLoss = action;
+    }
+
     /** Sets the node whose children mark changes that were made. */
     void marks(String path) {
         marks = path;
@@ -155,6 +161,7 @@ final class Session implements AutoCloseable {
         }
         LOG.log(Level.WARNING, consequence.isEmpty() ? loss : loss + ", and it is not told of lost ranks any more");
         failPending();
+        inBackground(onLoss);
         inBackground(client::close);
     }
 

@@ -10,7 +10,10 @@ import java.time.Duration;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/** Checks of arguments, and texts of messages and of nodes. */
+/**
+ * Checks of arguments, and texts of messages and of nodes. Checks and messages are those of the TCP store, whose module does not export
+ * its own.
+ */
 final class Text {
     private static final String SLASH = "/";
 

@@ -55,7 +55,7 @@ public final class StatusCommand implements Callable<Integer> {
     @Option(
             names = "--store",
             paramLabel = "ADDRESS",
-            description = "The address of the store: HOST:PORT, or zookeeper://HOST:PORT,HOST:PORT.")
+            description = "The store: HOST:PORT or zookeeper://HOST:PORT,...")
     private String store;
 
     @Option(
