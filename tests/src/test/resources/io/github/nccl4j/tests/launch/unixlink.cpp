@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -26,10 +28,15 @@ F* next(const char* name) {
   return reinterpret_cast<F*>(dlsym(RTLD_NEXT, name));
 }
 
-/** The inode number of the network namespace of a process; 0 if the process has ended. */
+/** The inode number of the network namespace of a process. It stays known when the process has ended: its link is cut. */
 ino_t hostOf(const std::string& process) {
+  static std::mutex lock;
+  static std::map<std::string, ino_t> known;
+  std::lock_guard<std::mutex> guard(lock);
+  ino_t& host = known[process];
   struct stat found;
-  return stat(("/proc/" + process + "/ns/net").c_str(), &found) == 0 ? found.st_ino : 0;
+  if (host == 0 && stat(("/proc/" + process + "/ns/net").c_str(), &found) == 0) host = found.st_ino;
+  return host;
 }
 
 bool isUnplugged(ino_t host) {
@@ -39,8 +46,6 @@ bool isUnplugged(ino_t host) {
 
 bool isCut(int fd) {
   static const ino_t own = hostOf("self");
-  // The end of a process on another host is not noticed behind a cut link.
-  static bool wasCut = false;
   int saved = errno;
   int domain = 0;
   socklen_t length = sizeof domain;
@@ -50,12 +55,7 @@ bool isCut(int fd) {
   if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_UNIX &&
       getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peerLength) == 0 && peer.pid > 0) {
     ino_t other = hostOf(std::to_string(peer.pid));
-    if (other == 0) {
-      cut = wasCut;
-    } else if (other != own) {
-      cut = isUnplugged(own) || isUnplugged(other);
-      wasCut |= cut;
-    }
+    cut = other != own && (isUnplugged(own) || isUnplugged(other));
   }
   errno = saved;
   return cut;
