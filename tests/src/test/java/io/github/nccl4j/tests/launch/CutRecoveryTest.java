@@ -48,7 +48,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 @Tag("alone")
 class CutRecoveryTest {
     private static final Duration LIMIT = Duration.ofSeconds(60);
-    private static final Disturbance DISTURBANCE = new Disturbance(50, 20, 5);
+    private static final Disturbance DISTURBANCE = new Disturbance(50, 20, 1);
 
     @TempDir
     Path folder;
