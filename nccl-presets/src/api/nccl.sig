@@ -1132,6 +1132,12 @@ intf java.lang.AutoCloseable
 meth public abstract java.util.Map<java.lang.Integer,java.time.Duration> silent()
 meth public abstract void close()
 
+CLSS public abstract interface io.github.nccl4j.launch.ObserverProvider
+fld public final static java.lang.String SEPARATOR = "://"
+meth public abstract io.github.nccl4j.launch.StoreObserver connect(java.lang.String,byte[],java.time.Duration)
+meth public abstract io.github.nccl4j.launch.StoreObserver connect(java.lang.String,java.time.Duration)
+meth public abstract java.lang.String scheme()
+
 CLSS public final io.github.nccl4j.launch.RankInfo
 cons public init(int,int,int,int,java.lang.String,int,java.lang.String,int,io.github.nccl4j.launch.RankInfo$Source)
 fld public final static int DEFAULT_PORT = 29500
@@ -1253,16 +1259,13 @@ meth public abstract long add(java.lang.String,long)
 meth public abstract void await(java.util.Collection<java.lang.String>,java.time.Duration)
 meth public abstract void set(java.lang.String,byte[])
 
-CLSS public final io.github.nccl4j.launch.StoreObserver
+CLSS public abstract interface io.github.nccl4j.launch.StoreObserver
 intf java.lang.AutoCloseable
-meth public java.lang.String address()
-meth public java.lang.String toString()
-meth public java.util.List<io.github.nccl4j.launch.JobStatus> look(java.time.Duration)
+meth public abstract java.lang.String address()
+meth public abstract java.util.List<io.github.nccl4j.launch.JobStatus> look(java.time.Duration)
+meth public abstract void close()
 meth public static io.github.nccl4j.launch.StoreObserver connect(java.lang.String,byte[],java.time.Duration)
 meth public static io.github.nccl4j.launch.StoreObserver connect(java.lang.String,java.time.Duration)
-meth public void close()
-supr java.lang.Object
-hfds address,client
 
 CLSS public final io.github.nccl4j.launch.TcpStore
 innr public final static Builder

@@ -1,6 +1,12 @@
 #Signature file v4.1
 #Version 1.0
 
+CLSS public abstract interface io.github.nccl4j.launch.ObserverProvider
+fld public final static java.lang.String SEPARATOR = "://"
+meth public abstract io.github.nccl4j.launch.StoreObserver connect(java.lang.String,byte[],java.time.Duration)
+meth public abstract io.github.nccl4j.launch.StoreObserver connect(java.lang.String,java.time.Duration)
+meth public abstract java.lang.String scheme()
+
 CLSS public abstract interface io.github.nccl4j.launch.Rendezvous
 fld public final static int LONGEST_VALUE = 65536
 fld public final static java.time.Duration DEFAULT_TIMEOUT
@@ -29,6 +35,15 @@ meth public abstract long add(java.lang.String,long)
 meth public abstract void await(java.util.Collection<java.lang.String>,java.time.Duration)
 meth public abstract void set(java.lang.String,byte[])
 
+CLSS public final io.github.nccl4j.zookeeper.ZooKeeperObserverProvider
+cons public init()
+intf io.github.nccl4j.launch.ObserverProvider
+meth public io.github.nccl4j.launch.StoreObserver connect(java.lang.String,byte[],java.time.Duration)
+meth public io.github.nccl4j.launch.StoreObserver connect(java.lang.String,java.time.Duration)
+meth public java.lang.String scheme()
+supr java.lang.Object
+hfds SCHEME
+
 CLSS public final io.github.nccl4j.zookeeper.ZooKeeperStore
 fld public final static java.time.Duration DEFAULT_SESSION_TIMEOUT
 innr public final static Builder
@@ -45,6 +60,7 @@ meth public java.util.List<byte[]> gather(java.lang.String,byte[],java.time.Dura
 meth public java.util.List<java.lang.Integer> attempts()
 meth public java.util.Optional<io.github.nccl4j.launch.Inquiry> inquiry(java.lang.String,java.util.function.Supplier<byte[]>)
 meth public java.util.Optional<io.github.nccl4j.launch.Membership> membership(java.lang.String,int,java.util.function.Consumer<io.github.nccl4j.launch.LostRank>)
+meth public java.util.Optional<io.github.nccl4j.launch.StatusEntry> status(java.lang.String,java.util.function.Supplier<java.lang.String>)
 meth public long add(java.lang.String,long)
 meth public static io.github.nccl4j.zookeeper.ZooKeeperStore$Builder builder(java.lang.String)
 meth public static io.github.nccl4j.zookeeper.ZooKeeperStore$Builder fromEnvironment()

@@ -21,4 +21,6 @@ module io.github.nccl4j {
     exports io.github.nccl4j.nccl_device;
     exports io.github.nccl4j.presets;
     exports io.github.nccl4j.ras;
+
+    uses io.github.nccl4j.launch.ObserverProvider;
 }

@@ -170,8 +170,10 @@ final class Failures {
                 .failed(nccl.ncclRemoteError);
     }
 
-    private static String describe(List<LostRank> lost) {
-        return lost.stream().map(rank -> "The store reports: " + rank).collect(Collectors.joining("\n"));
+    private String describe(List<LostRank> lost) {
+        return lost.stream()
+                .map(rank -> rank.rank() == core.rank() ? "This rank is lost: " + rank : "The store reports: " + rank)
+                .collect(Collectors.joining("\n"));
     }
 
     private static List<Integer> numbers(List<LostRank> lost) {

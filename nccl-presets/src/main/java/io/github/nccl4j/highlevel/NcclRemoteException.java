@@ -15,6 +15,10 @@ import java.util.List;
  * The store reports: rank 2 (10.0.0.7, process 4711) is lost: its connection to the store has ended
  * </pre>
  *
+ * <p>With a patience ({@code NCCL4J_STORE_PATIENCE}), a rank whose connection to the store is silent for longer, because a link is cut or
+ * the rank was stopped, counts as lost for the others. It gets this exception, too, which then says "This rank is lost", and
+ * can't continue with the others.
+ *
  * <p>Instances are immutable.
  *
  * @since 0.1
@@ -33,7 +37,7 @@ public final class NcclRemoteException extends NcclResultException {
     /**
      * Returns the ranks of the communicator that the store reported as lost, until this exception was created.
      *
-     * @return the ranks in ascending order; empty if the ranks did not meet at a store, or the store did not report the
+     * @return the ranks in ascending order, this rank if it is cut off from the store; empty if the ranks did not meet at a store, or the store did not report the
      *     loss
      */
     public List<Integer> lostRanks() {

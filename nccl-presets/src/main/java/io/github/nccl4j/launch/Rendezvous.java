@@ -186,8 +186,8 @@ public interface Rendezvous extends AutoCloseable {
      * @param topic the topic; not empty, without a slash; without a text at this rank
      * @param text the supplier of the text, called in a background thread when an observer asks; must not block. The
      *     texts of a rank share 16 KiB
-     * @return the entry, which the caller closes; empty if this rendezvous can't be observed. A {@link TcpStore} can be
-     *     observed; the default implementation can't
+     * @return the entry, which the caller closes; empty if this rendezvous can't be observed. A {@link TcpStore} and
+     *     {@code ZooKeeperStore} of the artifact {@code nccl-zookeeper} can be observed; the default implementation can't
      * @throws IllegalArgumentException if the topic can't be used, or has a text
      * @throws IllegalStateException if this rendezvous is closed
      */

@@ -1,11 +1,9 @@
 package io.github.nccl4j.launch;
 
-import io.github.nccl4j.launch.env.Endpoint;
-import io.github.nccl4j.launch.store.ObserverClient;
-import io.github.nccl4j.launch.store.Secret;
-import io.github.nccl4j.library.SystemText;
 import java.time.Duration;
 import java.util.List;
+import java.util.ServiceLoader;
+import java.util.ServiceLoader.Provider;
 
 /**
  * An observer of the jobs of a store. It asks every rank for its status without being a rank. The command {@code nccl4j
@@ -20,49 +18,56 @@ import java.util.List;
  * <p>A background thread of each rank answers, even while the rank's other threads are blocked. No call of the job
  * waits for an observer. An observer proves that it has the secret of the store, as ranks do.
  *
+ * <p><b>Kinds of stores.</b> An address without a scheme is that of a {@link TcpStore}. Another kind of store has an address with a
+ * scheme, such as "zookeeper://zk1:2181,zk2:2181", and needs an artifact with an {@link ObserverProvider} on the class path.
+ *
  * <p><b>Threads.</b> One thread at a time, except that any thread may call {@link #close}, which ends a look.
  *
  * @since 0.1
  */
-public final class StoreObserver implements AutoCloseable {
-    private final ObserverClient client;
-    private final String address;
-
-    private StoreObserver(ObserverClient client, String address) {
-        this.client = client;
-        this.address = address;
-    }
-
+public interface StoreObserver extends AutoCloseable {
     /**
      * Connects to a store, with the secret of the environment.
      *
-     * @param address the host, and the port of the store (default {@value RankInfo#DEFAULT_PORT}), such as "node0:29500"
+     * @param address the host, and the port of the store (default {@value RankInfo#DEFAULT_PORT}), such as "node0:29500"; or an
+     *     address with a scheme
      * @param timeout the time to wait for the store
      * @return the observer, to be closed by the caller
-     * @throws IllegalArgumentException if the address or the secret in the environment can't be used
+     * @throws IllegalArgumentException if the address or the secret in the environment can't be used, or no provider on the class path
+     *     has the scheme
      * @throws RendezvousTimeoutException if the store does not respond in time
      * @throws RendezvousException if no store listens there, or it refuses this process
      */
-    public static StoreObserver connect(String address, Duration timeout) {
-        return connect(address, Secret.of(SystemText.environment()), timeout);
+    static StoreObserver connect(String address, Duration timeout) {
+        int length = address.indexOf(ObserverProvider.SEPARATOR);
+        return length < 0
+                ? TcpObserver.connect(address, timeout)
+                : provider(address.substring(0, length)).connect(address, timeout);
     }
 
     /**
      * As {@link #connect(String, Duration)}, with a secret of the program.
      *
-     * @param address the host and the port of the store
+     * @param address the address of the store
      * @param secret the secret, at least 16 bytes
      * @param timeout the time to wait for the store
      * @return the observer, to be closed by the caller
      */
-    public static StoreObserver connect(String address, byte[] secret, Duration timeout) {
-        return connect(address, new Secret(secret, "the secret"), timeout);
+    static StoreObserver connect(String address, byte[] secret, Duration timeout) {
+        int length = address.indexOf(ObserverProvider.SEPARATOR);
+        return length < 0
+                ? TcpObserver.connect(address, secret, timeout)
+                : provider(address.substring(0, length)).connect(address, secret, timeout);
     }
 
-    private static StoreObserver connect(String address, Secret secret, Duration timeout) {
-        String host = Endpoint.host(address);
-        int port = Endpoint.port("the address of a store", address, RankInfo.DEFAULT_PORT);
-        return new StoreObserver(ObserverClient.connect(host, port, secret, timeout), Endpoint.format(host, port));
+    private static ObserverProvider provider(String scheme) {
+        return ServiceLoader.load(ObserverProvider.class, StoreObserver.class.getClassLoader()).stream()
+                .map(Provider::get)
+                .filter(provider -> provider.scheme().equals(scheme))
+                .findFirst()
+                .orElseThrow(() -> new IllegalArgumentException("a store with an address " + scheme
+                        + ObserverProvider.SEPARATOR + "... can be observed only with the artifact nccl-" + scheme
+                        + " and its dependencies on the class path"));
     }
 
     /**
@@ -73,24 +78,12 @@ public final class StoreObserver implements AutoCloseable {
      * @throws RendezvousTimeoutException if the store does not respond in time
      * @throws RendezvousException if the connection ends, or the store closes
      */
-    public List<JobStatus> look(Duration timeout) {
-        return client.look(timeout);
-    }
+    List<JobStatus> look(Duration timeout);
 
     /** {@return the address of the store, such as "node0:29500"} */
-    public String address() {
-        return address;
-    }
+    String address();
 
     /** Ends the connection. Closing again does nothing. */
     @Override
-    public void close() {
-        client.close();
-    }
-
-    /** {@return a description, such as "observer of the store at node0:29500"} */
-    @Override
-    public String toString() {
-        return "observer of the store at " + address;
-    }
+    void close();
 }

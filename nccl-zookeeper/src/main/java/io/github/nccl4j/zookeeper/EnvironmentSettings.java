@@ -29,6 +29,11 @@ final class EnvironmentSettings {
         if (!seconds.isEmpty()) {
             builder.sessionTimeout(Duration.ofSeconds(positive(SESSION_TIMEOUT, seconds)));
         }
+        return withSecret(builder, environment);
+    }
+
+    /** Sets the secret, if there is one. */
+    static ZooKeeperStore.Builder withSecret(ZooKeeperStore.Builder builder, Map<String, String> environment) {
         String text = environment.getOrDefault(SECRET, "");
         String file = environment.getOrDefault(SECRET_FILE, "");
         if (!text.isEmpty() && !file.isEmpty()) {

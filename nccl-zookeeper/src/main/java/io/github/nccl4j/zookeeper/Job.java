@@ -15,7 +15,7 @@ import org.apache.zookeeper.data.Stat;
  * <pre>
  * /nccl4j/JOB-RESTART/ranks/RANK-ATTEMPT      an ephemeral node for each connected process
  * /nccl4j/JOB-RESTART/ID/processes/...        a node for each process that has ever joined, with its host and id
- * /nccl4j/JOB-RESTART/ID/keys, gathers, groups, inquiries, aborts, marks
+ * /nccl4j/JOB-RESTART/ID/keys, gathers, groups, inquiries, status, aborts, marks
  * </pre>
  *
  * <p>The ID is that of the creation of {@code ranks}. A job is over when {@code ranks} has no children and is deleted, which the
@@ -104,7 +104,7 @@ final class Job {
                     + ") expects " + describeRanks() + ", the job '" + self.job() + "' has " + ofAll);
         }
         tree = path + "/" + Long.toHexString(found.stat().getCzxid());
-        for (String folder : List.of("processes", "keys", "gathers", "groups", "aborts", "marks")) {
+        for (String folder : List.of("processes", "keys", "gathers", "groups", "status", "aborts", "marks")) {
             session.createWithParents(folder(folder), NOTHING);
         }
         session.marks(folder("marks"));
@@ -128,6 +128,11 @@ final class Job {
             return false;
         }
         return true;
+    }
+
+    /** Returns the number of ranks of a job from the data of its node {@code ranks}. */
+    static int size(String description) {
+        return Integer.parseInt(description.substring(0, description.indexOf(' ')));
     }
 
     private String describeRanks() {
@@ -158,8 +163,17 @@ final class Job {
 
     /** The host and id of a process that has joined. */
     String describe(Process one) {
-        String text = data(one);
-        return text.endsWith(CLOSED) ? text.substring(0, text.length() - CLOSED.length()) : text;
+        return withoutEnd(data(one));
+    }
+
+    /** True if a process whose node has this text has closed its store. */
+    static boolean hasClosed(String text) {
+        return text.endsWith(CLOSED);
+    }
+
+    /** The host and id in the text of the node of a process. */
+    static String withoutEnd(String text) {
+        return hasClosed(text) ? text.substring(0, text.length() - CLOSED.length()) : text;
     }
 
     private String data(Process one) {
@@ -173,7 +187,7 @@ final class Job {
         if (next != null) {
             return "rank " + one.rank + " was lost, and " + describe(next) + " has taken its place";
         }
-        return text.endsWith(CLOSED)
+        return hasClosed(text)
                 ? "rank " + one.rank + " (" + describe(one) + ") has closed its store"
                 : "rank " + one.rank + " (" + text + ") is lost";
     }

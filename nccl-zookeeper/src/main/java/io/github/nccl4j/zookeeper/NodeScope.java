@@ -5,6 +5,7 @@ import io.github.nccl4j.launch.LostRank;
 import io.github.nccl4j.launch.Membership;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
+import io.github.nccl4j.launch.StatusEntry;
 import io.github.nccl4j.zookeeper.Job.Process;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -19,6 +20,7 @@ final class NodeScope implements Rendezvous {
 
     private final Gathers gathers;
     private final Inquiries inquiries;
+    private final StatusAnswers status;
     private final Roster roster;
     private final String prefix;
     /** The processes, by the rank in this scope. */
@@ -26,9 +28,17 @@ final class NodeScope implements Rendezvous {
 
     private final int rank;
 
-    NodeScope(Gathers gathers, Inquiries inquiries, Roster roster, String prefix, List<Process> members, int rank) {
+    NodeScope(
+            Gathers gathers,
+            Inquiries inquiries,
+            StatusAnswers status,
+            Roster roster,
+            String prefix,
+            List<Process> members,
+            int rank) {
         this.gathers = gathers;
         this.inquiries = inquiries;
+        this.status = status;
         this.roster = roster;
         this.prefix = prefix;
         this.members = members;
@@ -91,6 +101,7 @@ final class NodeScope implements Rendezvous {
         return new NodeScope(
                 gathers,
                 inquiries,
+                status,
                 roster,
                 fullKey("the name of a scope", name) + "/",
                 chosen,
@@ -105,6 +116,11 @@ final class NodeScope implements Rendezvous {
     @Override
     public Optional<Inquiry> inquiry(String topic, Supplier<byte[]> answer) {
         return inquiries.open(fullKey("a topic", topic), members, rank, answer);
+    }
+
+    @Override
+    public Optional<StatusEntry> status(String topic, Supplier<String> text) {
+        return Optional.of(status.add(fullKey("a topic", topic), text));
     }
 
     @Override

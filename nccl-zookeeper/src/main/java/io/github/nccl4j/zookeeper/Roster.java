@@ -45,6 +45,7 @@ final class Roster {
         this.session = session;
         this.job = job;
         this.size = size;
+        session.onLoss(() -> groups.values().forEach(Group::report));
     }
 
     /** The processes that have joined, and those that are connected. */
@@ -182,6 +183,7 @@ final class Roster {
     /** A group of which this rank is a member. Its nodes are NUMBER-RANK-ATTEMPT, and are deleted by members that leave. */
     private final class Group implements Membership {
         private final String name;
+        private final int number;
         private final String path;
         private final String node;
         private final Consumer<LostRank> onLoss;
@@ -190,6 +192,7 @@ final class Roster {
 
         Group(String name, int number, Consumer<LostRank> onLoss) {
             this.name = name;
+            this.number = number;
             this.onLoss = onLoss;
             path = job.folder("groups") + "/" + Text.node(name);
             node = path + "/" + number + "-" + job.process();
@@ -199,8 +202,17 @@ final class Roster {
             session.createWithParents(node, NOTHING);
         }
 
-        /** Tells of members whose process has ended before they left. */
+        /** Tells of members whose process has ended before they left, and of this one if it has lost its session. */
         void report() {
+            if (session.isLost()) {
+                if (lost.add(job.process())) {
+                    report(new LostRank(
+                            number,
+                            "this process",
+                            "its session at ZooKeeper has ended, and the other ranks count it as lost"));
+                }
+                return;
+            }
             State now = state;
             if (now.present().size() == now.joined().size()) {
                 return;

@@ -31,8 +31,8 @@ import org.apache.zookeeper.Watcher;
 import org.apache.zookeeper.data.Stat;
 
 /**
- * The session of one rank: requests that Curator repeats on any server of the ensemble until they are answered or the session
- * has ended, and one thread for what is done in the background. Thread-safe.
+ * The session of one rank, or of an observer: requests that Curator repeats on any server of the ensemble until they are answered
+ * or the session has ended, and one thread for what is done in the background. Thread-safe.
  */
 final class Session implements AutoCloseable {
     private static final System.Logger LOG = System.getLogger("io.github.nccl4j");
@@ -42,6 +42,7 @@ final class Session implements AutoCloseable {
 
     private final CuratorFramework client;
     private final String name;
+    private final String consequence;
     private final Set<CompletableFuture<CuratorEvent>> pending = ConcurrentHashMap.newKeySet();
     private final Watcher signalling = event -> signal();
     private final ExecutorService worker;
@@ -50,6 +51,7 @@ final class Session implements AutoCloseable {
     /** Limit for the response to a request: a session that has no connection ends earlier. */
     private long responseNanos;
 
+    private volatile Runnable onLoss = () -> {};
     private String marks = "";
     private volatile boolean closing;
     private volatile boolean closed;
@@ -62,10 +64,12 @@ final class Session implements AutoCloseable {
      *
      * @param client a client that has not been started
      * @param name names the rank and the ensemble, such as "rank 2 at ZooKeeper zk1:2181,zk2:2181"
+     * @param consequence the text after that of the loss of the session
      */
-    Session(CuratorFramework client, String name) {
+    Session(CuratorFramework client, String name, String consequence) {
         this.client = client;
         this.name = name;
+        this.consequence = consequence;
         worker = new ThreadPoolExecutor(1, 1, 0, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), task -> {
             Thread thread = new Thread(task, "nccl4j-zookeeper");
             thread.setDaemon(true);
@@ -104,6 +108,11 @@ final class Session implements AutoCloseable {
         } catch (Exception failure) {
             throw new RendezvousException(name + " could not connect: " + failure.getMessage(), failure);
         }
+    }
+
+    /** Sets what is done in the background when the session is lost. */
+    void onLoss(Runnable action) {
+        onLoss = action;
     }
 
     /** Sets the node whose children mark changes that were made. */
@@ -145,13 +154,14 @@ final class Session implements AutoCloseable {
                 return;
             }
             loss = name
-                    + " has lost its session: no server responded within the session timeout, or the ensemble has ended it. "
-                    + "The other ranks count this rank as lost";
+                    + " has lost its session: no server responded within the session timeout, or the ensemble has ended it"
+                    + consequence;
             events++;
             notifyAll();
         }
-        LOG.log(Level.WARNING, loss + ", and it is not told of lost ranks any more");
+        LOG.log(Level.WARNING, consequence.isEmpty() ? loss : loss + ", and it is not told of lost ranks any more");
         failPending();
+        inBackground(onLoss);
         inBackground(client::close);
     }
 
@@ -313,7 +323,7 @@ final class Session implements AutoCloseable {
                 switch (code) {
                     case NOAUTH ->
                         name + " may not use " + path
-                                + ": the secret of the ranks that created it must be that of this rank";
+                                + ": the secret of the ranks that created it must be that of this process";
                     case NONODE ->
                         name + " found no " + path
                                 + ": it was removed, or the path in the connect string does not exist";

@@ -2,6 +2,7 @@ package io.github.nccl4j.zookeeper;
 
 import io.github.nccl4j.launch.Rendezvous;
 import java.net.InetAddress;
+import java.net.URLDecoder;
 import java.net.URLEncoder;
 import java.net.UnknownHostException;
 import java.nio.charset.StandardCharsets;
@@ -9,7 +10,10 @@ import java.time.Duration;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/** Checks of arguments, and texts of messages and of nodes. */
+/**
+ * Checks of arguments, and texts of messages and of nodes. Checks and messages are those of the TCP store, whose module does not export
+ * its own.
+ */
 final class Text {
     private static final String SLASH = "/";
 
@@ -66,6 +70,11 @@ final class Text {
     /** The name of a node for any text: a node must not be named "." and must not contain a slash. */
     static String node(String text) {
         return "-" + URLEncoder.encode(text, StandardCharsets.UTF_8);
+    }
+
+    /** The text of which {@link #node} has made a name. */
+    static String ofNode(String node) {
+        return URLDecoder.decode(node.substring(1), StandardCharsets.UTF_8);
     }
 
     static byte[] bytes(String text) {

@@ -7,6 +7,7 @@ import io.github.nccl4j.launch.RankInfo;
 import io.github.nccl4j.launch.Rendezvous;
 import io.github.nccl4j.launch.RendezvousException;
 import io.github.nccl4j.launch.RendezvousTimeoutException;
+import io.github.nccl4j.launch.StatusEntry;
 import io.github.nccl4j.launch.Store;
 import io.github.nccl4j.library.SystemText;
 import io.github.nccl4j.zookeeper.Job.Process;
@@ -55,7 +56,8 @@ import org.apache.zookeeper.data.Stat;
  *
  * <p><b>Broadcasts.</b> The root waits for the other ranks.
  *
- * <p><b>Not supported.</b> {@link #status} returns nothing: the command {@code nccl4j status} can't ask the ranks.
+ * <p><b>Observers.</b> The command {@code nccl4j status} and {@link io.github.nccl4j.launch.StoreObserver} ask the ranks at the
+ * address "zookeeper://zk1:2181,zk2:2181,zk3:2181". A rank that is stopped does not answer, and is lost when its session ends.
  *
  * <p><b>Clean-up.</b> The last rank that closes its store deletes all nodes of the job. If no rank could, because all were
  * killed, the next rank of a job with this name does, or rank 0 of another job with the same secret.
@@ -95,8 +97,10 @@ public final class ZooKeeperStore implements Store {
         List<Process> first = IntStream.range(0, self.worldSize())
                 .mapToObj(rank -> new Process(rank, 0))
                 .toList();
+        StatusAnswers status = new StatusAnswers(session, job);
         allRanks = new NodeScope(
-                new Gathers(session, job, roster), new Inquiries(session, job), roster, "", first, self.rank());
+                new Gathers(session, job, roster), new Inquiries(session, job), status, roster, "", first, self.rank());
+        status.answerSoon();
         if (self.rank() == 0) {
             session.inBackground(job::sweepOthers);
         }
@@ -202,13 +206,26 @@ public final class ZooKeeperStore implements Store {
                 throw new IllegalArgumentException(
                         "the job must have a name, by which its ranks meet at ZooKeeper: set NCCL4J_JOB for " + self);
             }
-            Session session = new Session(client(), "rank " + self.rank() + " at ZooKeeper " + ensemble);
+            Session session = new Session(
+                    client(),
+                    "rank " + self.rank() + " at ZooKeeper " + ensemble,
+                    ". The other ranks count this rank as lost");
+            return start(session, () -> new ZooKeeperStore(self, this, session));
+        }
+
+        /** Connects an observer. */
+        ZooKeeperObserver observe(String address) {
+            Session session = new Session(client(), "the observer of ZooKeeper " + ensemble, "");
+            return start(session, () -> new ZooKeeperObserver(session, address));
+        }
+
+        private <T> T start(Session session, Supplier<T> user) {
             boolean done = false;
             try {
                 session.start(timeout, sessionTimeout);
-                ZooKeeperStore store = new ZooKeeperStore(self, this, session);
+                T made = user.get();
                 done = true;
-                return store;
+                return made;
             } finally {
                 if (!done) {
                     session.close();
@@ -298,6 +315,11 @@ public final class ZooKeeperStore implements Store {
     @Override
     public Optional<Inquiry> inquiry(String topic, Supplier<byte[]> answer) {
         return allRanks.inquiry(topic, answer);
+    }
+
+    @Override
+    public Optional<StatusEntry> status(String topic, Supplier<String> text) {
+        return allRanks.status(topic, text);
     }
 
     /**

@@ -204,6 +204,8 @@ class ZooKeeperRecoveryTest {
                 assertTrue(ended.await(SummingRank.PATIENCE.toSeconds() / 2, TimeUnit.SECONDS));
                 long late = (System.nanoTime() - start) / 1_000_000;
                 assertTrue(late < MAX_LATE_MILLIS, late + " ms");
+                Ensemble.await("loss of the session", () -> other.session().isLost());
+                assertIsLost(communicator);
                 communicator.abort();
             } finally {
                 other.close();
@@ -214,6 +216,20 @@ class ZooKeeperRecoveryTest {
                     message.contains("The store reports: rank 1 (")
                             && message.contains(process + ") is lost: its session at ZooKeeper has ended"),
                     message);
+        }
+    }
+
+    /** The rank is told of its own loss, after which the other one does not wait for it. */
+    private static void assertIsLost(Communicator communicator) throws InterruptedException {
+        String text = "This rank is lost: rank 1 (this process) is lost: its session at ZooKeeper has ended";
+        try (CudaStream stream = CudaStream.nonBlocking(Device.host());
+                DeviceBuffer<Int64> buffer = Device.host().allocate(ElementType.INT64, 1)) {
+            NcclRemoteException lost = assertThrows(NcclRemoteException.class, () -> {
+                communicator.allReduce(buffer, ReduceOp.SUM, stream);
+                communicator.work(stream).await();
+            });
+            assertTrue(lost.getMessage().contains(text), lost.getMessage());
+            assertEquals(List.of(1), lost.lostRanks());
         }
     }
 

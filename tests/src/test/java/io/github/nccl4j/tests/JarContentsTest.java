@@ -22,6 +22,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 class JarContentsTest {
     private static final String OURS = "io/github/nccl4j/";
     private static final String NAME = "[A-Za-z0-9_$-]+";
+    private static final String OBSERVERS = "META-INF/services/io\\.github\\.nccl4j\\.launch\\.ObserverProvider";
     private static final String ABOUT = "META-INF/(MANIFEST\\.MF|maven/io\\.github\\.nccl4j/%s/pom\\.(xml|properties))";
 
     /** What a jar may hold, and how much of it must be there. */
@@ -74,7 +75,8 @@ class JarContentsTest {
                     ".*-sources\\.jar",
                     "[a-z0-9_.-]+",
                     5,
-                    OURS + "(header|pytorch|spark|tools|zookeeper)/.*\\.(html|java|sh)"),
+                    OURS + "(header|pytorch|spark|tools|zookeeper)/.*\\.(html|java|sh)",
+                    OBSERVERS),
             new Rule(
                     "nccl-" + VERSION + "\\.jar",
                     "nccl",
@@ -108,7 +110,8 @@ class JarContentsTest {
                     "nccl-zookeeper-" + VERSION + "\\.jar",
                     "nccl-zookeeper",
                     5,
-                    OURS + "zookeeper/" + NAME + "\\.class"),
+                    OURS + "zookeeper/" + NAME + "\\.class",
+                    OBSERVERS),
             new Rule(
                     "nccl4j-samples\\.jar",
                     "[a-z-]+",

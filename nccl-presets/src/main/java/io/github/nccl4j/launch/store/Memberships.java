@@ -2,6 +2,7 @@ package io.github.nccl4j.launch.store;
 
 import io.github.nccl4j.launch.LostRank;
 import io.github.nccl4j.launch.Membership;
+import io.github.nccl4j.launch.store.StoreClient.End;
 import io.github.nccl4j.launch.wire.Notice;
 import io.github.nccl4j.launch.wire.Wire;
 import java.lang.System.Logger.Level;
@@ -41,7 +42,7 @@ final class Memberships {
             throw new IllegalArgumentException("number must be >= 0: " + number);
         }
         store.requireOpen();
-        Entry entry = new Entry(group, onLoss);
+        Entry entry = new Entry(group, number, onLoss);
         if (open.putIfAbsent(group, entry) != null) {
             throw new IllegalArgumentException("a rank must be a member of a group once: " + group);
         }
@@ -70,18 +71,21 @@ final class Memberships {
         }
     }
 
-    /**
-     * Handles the end of the connection. In its thread.
-     *
-     * @param reason the reason of the end
-     * @param isLoss true unless the store or this rank has closed it
-     */
-    void handleEnd(String reason, boolean isLoss) {
+    /** Handles the end of the connection. In its thread. */
+    void handleEnd(String reason, End how) {
+        if (how == End.CLOSED) {
+            return;
+        }
         boolean isWatched = false;
         for (Entry entry : new ArrayList<>(open.values())) {
-            isWatched |= isLoss && !entry.loseKeeper(reason);
+            if (how == End.DECLARED_LOST || !entry.loseKeeper(reason)) {
+                isWatched = true;
+                if (how != End.BROKEN) {
+                    entry.loseSelf(reason);
+                }
+            }
         }
-        if (isWatched) {
+        if (isWatched && how == End.BROKEN) {
             System.getLogger("io.github.nccl4j")
                     .log(
                             Level.WARNING,
@@ -92,6 +96,7 @@ final class Memberships {
 
     private final class Entry implements Membership {
         private final String group;
+        private final int number;
         private final Consumer<LostRank> onLoss;
         private final Set<Integer> lost = new HashSet<>();
         /** Time of the last heartbeat of each silent member, of {@link System#nanoTime()}. */
@@ -99,8 +104,9 @@ final class Memberships {
 
         private Notice keeper;
 
-        Entry(String group, Consumer<LostRank> onLoss) {
+        Entry(String group, int number, Consumer<LostRank> onLoss) {
             this.group = group;
+            this.number = number;
             this.onLoss = onLoss;
         }
 
@@ -131,6 +137,15 @@ final class Memberships {
                     gone.process(),
                     "it keeps the store, and the connection to the store has ended (" + reason + ")"));
             return true;
+        }
+
+        /** Reports this member: the others are told that it is lost. */
+        void loseSelf(String reason) {
+            report(new LostRank(
+                    number,
+                    "this process",
+                    "its connection to " + store.name() + " has ended (" + reason
+                            + "), and the other ranks count it as lost"));
         }
 
         private void report(LostRank rank) {

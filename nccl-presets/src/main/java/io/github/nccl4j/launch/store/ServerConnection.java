@@ -51,7 +51,7 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
     /** Nanoseconds of silence after which the rank is lost; 0 if it never is. */
     private long patience;
 
-    private long lastHeard;
+    private final Silence silence = new Silence();
     private boolean silent;
 
     ServerConnection(StoreServer server, SocketChannel channel) {
@@ -244,9 +244,13 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
      * @param keeperIsLost true if the rank that keeps the store ends while it is a member of a group
      */
     void sendCloseNotice(String reason, boolean keeperIsLost) {
+        sendCloseNotice(reason, keeperIsLost ? Wire.KEEPER_LOST : Wire.FAILED);
+    }
+
+    private void sendCloseNotice(String reason, byte status) {
         send(new Wire.Frame()
                 .number32(Wire.CLOSE_NOTICE)
-                .number8(keeperIsLost ? Wire.KEEPER_LOST : Wire.FAILED)
+                .number8(status)
                 .text(reason)
                 .toBytes());
     }
@@ -277,7 +281,7 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
 
     @Override
     public long silence() {
-        return silent ? System.nanoTime() - lastHeard : 0;
+        return silent ? silence.nanos() : 0;
     }
 
     @Override
@@ -330,14 +334,14 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
             throw new IOException("interval and patience must be from 0 to " + Arguments.MAX_NANOSECONDS + " ns: "
                     + interval + ", " + patience);
         }
-        lastHeard = System.nanoTime();
+        silence.end(System.nanoTime());
         if (interval > 0) {
             server.startChecks();
         }
     }
 
     private void markHeard() {
-        lastHeard = System.nanoTime();
+        silence.end(System.nanoTime());
         if (silent) {
             silent = false;
             log(Level.INFO, "continues");
@@ -345,25 +349,25 @@ final class ServerConnection extends Connection implements MemberGroups.Member, 
         }
     }
 
-    /** Begins to count the silence anew. */
-    void restartSilence(long now) {
-        lastHeard = now;
-    }
-
-    /** Reports that the rank is silent, and closes the connection if its patience is over. */
-    void checkSilence(long now) {
-        long silence = now - lastHeard;
-        if (interval == 0 || silence <= Heartbeat.SILENT_AFTER * interval) {
+    /**
+     * Reports that the rank is silent, and closes the connection if its patience is over.
+     *
+     * @param due the time at which this check was due
+     * @param now the time
+     */
+    void checkSilence(long due, long now) {
+        long nanos = silence.check(due, now);
+        if (interval == 0 || nanos <= Heartbeat.SILENT_AFTER * interval) {
             return;
         }
         if (!silent) {
             silent = true;
-            log(Level.WARNING, "has been silent for " + MessageText.seconds(silence));
-            job.groups().markSilent(this, silence);
+            log(Level.WARNING, "has been silent for " + MessageText.seconds(nanos));
+            job.groups().markSilent(this, nanos);
         }
-        if (patience > 0 && silence > patience) {
-            String reason = "it was silent for " + MessageText.seconds(silence);
-            sendCloseNotice("rank " + rank + " was declared lost: " + reason, false);
+        if (patience > 0 && nanos > patience) {
+            String reason = "it was silent for " + MessageText.seconds(nanos);
+            sendCloseNotice("rank " + rank + " was declared lost: " + reason, Wire.DECLARED_LOST);
             close(new SilenceException(reason));
         }
     }

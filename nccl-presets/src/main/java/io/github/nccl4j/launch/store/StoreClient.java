@@ -38,14 +38,24 @@ final class StoreClient extends Connection {
     /** True if the store asked for the status before there was a listener. It asks again only after an answer. */
     private boolean askedBeforeStart;
 
-    private boolean closedByStore;
-    private boolean abandoned;
+    private End end = End.BROKEN;
 
     private EventLoop.Timer beat;
-    /** Time of the last frame from the store, of {@link System#nanoTime()}. */
-    private volatile long lastHeard;
+    /** The silence of the store. */
+    private final Silence silence = new Silence();
 
     private boolean silent;
+
+    /** The ways in which the connection of a rank can end. */
+    enum End {
+        /** The store or this rank has closed it. */
+        CLOSED,
+        /** The store was silent for longer than the patience. */
+        SILENT,
+        /** The store has told the other ranks that this one is lost. */
+        DECLARED_LOST,
+        BROKEN
+    }
 
     /** Receiver of the unrequested messages of the store. Called in the thread of the connection. */
     interface Listener {
@@ -57,12 +67,8 @@ final class StoreClient extends Connection {
         /** The store has been silent for a time; 0 if it is no longer silent. */
         void handleSilence(long nanos);
 
-        /**
-         * The connection has ended.
-         *
-         * @param isLoss true unless the store or this rank has closed it
-         */
-        void handleEnd(String reason, boolean isLoss);
+        /** The connection has ended. */
+        void handleEnd(String reason, End how);
     }
 
     private StoreClient(
@@ -108,7 +114,7 @@ final class StoreClient extends Connection {
     /** Closes the connection or the attempt to connect. From any thread. */
     void abandon() {
         loop().execute(() -> {
-            abandoned = true;
+            end = End.CLOSED;
             if (channel().isOpen()) {
                 close(new IOException("closed by this rank"));
             }
@@ -138,7 +144,7 @@ final class StoreClient extends Connection {
     @Override
     void handleFrame(ByteBuffer frame) throws IOException {
         if (joined.isDone()) {
-            lastHeard = System.nanoTime();
+            silence.end(System.nanoTime());
             Wire.read(frame, this::handleResponse);
         } else if (proven) {
             Wire.read(frame, this::handleJoined);
@@ -177,7 +183,7 @@ final class StoreClient extends Connection {
         // The longest response holds one value of each rank.
         long longest = self.worldSize() * (Integer.BYTES + (long) Arguments.LONGEST_VALUE) + Wire.MAX_JOIN;
         setMaxFrameBytes((int) Math.min(longest, MAX_ARRAY_BYTES));
-        lastHeard = System.nanoTime();
+        silence.end(System.nanoTime());
         joined.complete(this);
         return null;
     }
@@ -185,7 +191,11 @@ final class StoreClient extends Connection {
     private Void handleResponse(ByteBuffer frame) throws IOException {
         int number = frame.getInt();
         if (number == Wire.CLOSE_NOTICE) {
-            closedByStore = frame.get() != Wire.KEEPER_LOST;
+            end = switch (frame.get()) {
+                case Wire.KEEPER_LOST -> End.BROKEN;
+                case Wire.DECLARED_LOST -> End.DECLARED_LOST;
+                default -> End.CLOSED;
+            };
             throw new IOException(Wire.text(frame));
         }
         if (number == Wire.QUESTION) {
@@ -219,40 +229,41 @@ final class StoreClient extends Connection {
                 listener.handleQuestion();
             }
             if (heartbeat.interval() > 0 && !isClosed()) {
-                scheduleBeat();
+                scheduleBeat(0);
             }
         });
     }
 
-    private void scheduleBeat() {
-        long due = System.nanoTime() + heartbeat.interval();
+    /** Schedules the next heartbeat: after the interval, or earlier when the patience with a store that is silent ends. */
+    private void scheduleBeat(long silentNanos) {
+        long wait = heartbeat.interval();
+        if (heartbeat.patience() > 0) {
+            wait = Math.min(wait, heartbeat.patience() - silentNanos + 1);
+        }
+        long due = System.nanoTime() + wait;
         beat = loop().schedule(due, () -> beat(due));
     }
 
     private void beat(long due) {
-        long now = System.nanoTime();
-        if (now - due > heartbeat.interval()) {
-            // After a pause of this process the responses of the pause have yet to be read.
-            lastHeard = now;
-        }
-        long silence = now - lastHeard;
-        if (heartbeat.patience() > 0 && silence > heartbeat.patience()) {
-            close(new IOException("it was silent for " + MessageText.seconds(silence)));
+        long nanos = silence.check(due, System.nanoTime());
+        if (heartbeat.patience() > 0 && nanos > heartbeat.patience()) {
+            end = End.SILENT;
+            close(new IOException("it was silent for " + MessageText.seconds(nanos)));
             return;
         }
-        boolean isSilent = silence > Heartbeat.SILENT_AFTER * heartbeat.interval();
+        boolean isSilent = nanos > Heartbeat.SILENT_AFTER * heartbeat.interval();
         if (isSilent != silent) {
             silent = isSilent;
-            listener.handleSilence(isSilent ? silence : 0);
+            listener.handleSilence(isSilent ? nanos : 0);
         }
         request(Wire.Operation.HEARTBEAT, new Wire.Frame());
-        scheduleBeat();
+        scheduleBeat(nanos);
     }
 
     /** Nanoseconds since the last frame of the store, if the store is silent; otherwise 0. From any thread. */
     long silence() {
-        long silence = System.nanoTime() - lastHeard;
-        return heartbeat.interval() > 0 && silence > Heartbeat.SILENT_AFTER * heartbeat.interval() ? silence : 0;
+        long nanos = silence.nanos();
+        return heartbeat.interval() > 0 && nanos > Heartbeat.SILENT_AFTER * heartbeat.interval() ? nanos : 0;
     }
 
     /** Sends a request whose response does not matter; the future completes when the request is sent. From any thread. */
@@ -309,7 +320,7 @@ final class StoreClient extends Connection {
             response.completeExceptionally(why);
         }
         if (listener != null) {
-            listener.handleEnd(endReason, !abandoned && !closedByStore);
+            listener.handleEnd(endReason, end);
         }
     }
 }

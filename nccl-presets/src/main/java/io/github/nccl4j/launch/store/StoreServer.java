@@ -316,15 +316,9 @@ public final class StoreServer implements EventLoop.Handler {
 
     private void checkSilence(long due) {
         long now = System.nanoTime();
-        // After a pause of this process the heartbeats of the pause have yet to be read.
-        boolean wasPaused = now - due > CHECK_NANOS;
         for (StoreJob job : List.copyOf(jobs.values())) {
             for (ServerConnection connection : List.copyOf(job.joined())) {
-                if (wasPaused) {
-                    connection.restartSilence(now);
-                } else {
-                    connection.checkSilence(now);
-                }
+                connection.checkSilence(due, now);
             }
         }
         scheduleCheck();

@@ -109,8 +109,8 @@ public final class StoreSession implements AutoCloseable {
         }
 
         @Override
-        public void handleEnd(String reason, boolean isLoss) {
-            memberships.handleEnd(reason, isLoss);
+        public void handleEnd(String reason, StoreClient.End how) {
+            memberships.handleEnd(reason, how);
         }
     }
 

@@ -74,6 +74,9 @@ public final class Wire {
     /** Status of a close notice: the rank whose process keeps the store ends while it is a member of a group. */
     public static final byte KEEPER_LOST = 4;
 
+    /** Status of a close notice: the store has told the other ranks that this one is lost. */
+    public static final byte DECLARED_LOST = 5;
+
     /** The operations of requests; their order is that of their codes on the wire. */
     public enum Operation {
         SET,

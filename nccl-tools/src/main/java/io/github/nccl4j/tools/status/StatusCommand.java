@@ -27,9 +27,12 @@ import picocli.CommandLine.Spec;
                     + "and device, and the number of collectives by which it is behind the other ranks. No rank waits for another "
                     + "to answer.",
             "",
-            "Without --store, the command asks the store at NCCL4J_STORE_ADDRESS, or at MASTER_ADDR and MASTER_PORT. If these are "
-                    + "not set, it asks the store of the job that this user runs on this machine. It reads the secret, as the ranks "
-                    + "do, from NCCL4J_STORE_SECRET or NCCL4J_STORE_SECRET_FILE.",
+            "Without --store, the command asks the store at NCCL4J_STORE_ADDRESS, at NCCL4J_ZOOKEEPER, or at MASTER_ADDR and "
+                    + "MASTER_PORT. If these are not set, it asks the store of the job that this user runs on this machine. It "
+                    + "reads the secret, as the ranks do, from NCCL4J_STORE_SECRET or NCCL4J_STORE_SECRET_FILE.",
+            "",
+            "A store on ZooKeeper needs the artifact nccl-zookeeper with its dependencies on the class path, which "
+                    + "NCCL4J_CLASSPATH extends.",
             "",
             "The exit code is 0 if all ranks answered and none is behind, 1 if there is a finding, and 2 if there is no store or no job.",
             ""
@@ -49,7 +52,10 @@ public final class StatusCommand implements Callable<Integer> {
             description = "Show this help.")
     private boolean help;
 
-    @Option(names = "--store", paramLabel = "HOST:PORT", description = "The address of the store.")
+    @Option(
+            names = "--store",
+            paramLabel = "ADDRESS",
+            description = "The store: HOST:PORT or zookeeper://HOST:PORT,...")
     private String store;
 
     @Option(

@@ -21,6 +21,10 @@ final class StoreFinder {
         if (!text.isEmpty()) {
             return text;
         }
+        String ensemble = environment.getOrDefault("NCCL4J_ZOOKEEPER", "").strip();
+        if (!ensemble.isEmpty()) {
+            return "zookeeper://" + ensemble;
+        }
         String master = environment.getOrDefault("MASTER_ADDR", "").strip();
         if (master.isEmpty()) {
             return null;

@@ -36,6 +36,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
 
 /** One rank of a round of {@link SurvivalCommand}, in a process of its own. */
 final class Survivor {
@@ -52,8 +53,11 @@ final class Survivor {
     /** The victim adds this to its number after its pause, so that all ranks end their loops in the same call. */
     private static final int PAUSED = 1 << 20;
 
-    /** Objects that the garbage collector must copy or mark in a full collection. */
-    private static final int LIVE_OBJECTS = 5_000_000;
+    /**
+     * Objects that the garbage collector must copy or mark in a full collection: so few that the last pause of several exceeds their
+     * sum little, also on a machine without a free processor.
+     */
+    private static final int LIVE_OBJECTS = 2_000_000;
 
     /** The value of all elements of a survivor's state, and its step. */
     private static final long STATE = 41;
@@ -225,6 +229,7 @@ final class Survivor {
     /** Sums until the victim has paused; no rank may get an exception. */
     private void pause(TcpStore store, Recovery recovery, DeviceBuffer<Int64> numbers, CudaStream stream) {
         AtomicBoolean paused = new AtomicBoolean();
+        AtomicLong collected = new AtomicLong();
         long expected = expected(recovery.members());
         long longest = 0;
         String exception = "no exception";
@@ -238,7 +243,7 @@ final class Survivor {
                 sum = sum(recovery.communicator(), numbers, stream, own);
                 longest = Math.max(longest, System.nanoTime() - start);
                 if (call++ == WARM_CALLS && self.rank() == task.victim) {
-                    later(() -> pauseHere(paused));
+                    later(() -> pauseHere(paused, collected));
                 }
             } while (sum == expected);
             right = sum == expected + PAUSED;
@@ -252,32 +257,34 @@ final class Survivor {
                         right,
                         TimeUnit.NANOSECONDS.toMillis(longest),
                         exception,
-                        call + " calls, the longest in that time; all-reduce " + text(right))
+                        call + " calls, the longest in that time; all-reduce " + text(right)
+                                + (collected.get() == 0 ? "" : "; collections of " + collected + " ms"))
                 .write(task.folder, self.rank());
     }
 
-    private void pauseHere(AtomicBoolean paused) throws IOException, InterruptedException {
+    private void pauseHere(AtomicBoolean paused, AtomicLong collected) throws IOException, InterruptedException {
         writePid();
         if (task.incident == Incident.PAUSE) {
             // The command continues this process.
             Signals.send("STOP", ProcessHandle.current().pid());
         } else if (task.incident == Incident.COLLECT) {
-            collectGarbage();
+            collected.set(collectGarbage());
         } else {
             Thread.sleep(SurvivalCommand.PAUSE.toMillis());
         }
         paused.set(true);
     }
 
-    /** Makes the garbage collector pause for a time in all. */
-    private static void collectGarbage() {
+    /** Makes the garbage collector pause for a time in all, with the pauses while objects are allocated; returns that time. */
+    private static long collectGarbage() {
+        long before = collectionMillis();
         Object[] live = new Object[LIVE_OBJECTS];
         Arrays.setAll(live, i -> new Object[1]);
-        long before = collectionMillis();
         while (collectionMillis() - before < SurvivalCommand.PAUSE.toMillis()) {
             System.gc();
         }
         Reference.reachabilityFence(live);
+        return collectionMillis() - before;
     }
 
     private static long collectionMillis() {

@@ -228,10 +228,25 @@ class StatusCommandTest {
         }
     }
 
+    /** The artifact is not on the class path of these tests. */
+    @Test
+    void missingArtifactOfAKindOfStoreIsNamed() {
+        Outcome outcome = status("--store", "zookeeper://zk1:2181,zk2:2181");
+        assertEquals(2, outcome.code());
+        assertTrue(
+                outcome.err()
+                        .startsWith("a store with an address zookeeper://... can be observed only with the artifact"
+                                + " nccl-zookeeper and its dependencies on the class path"),
+                outcome::toString);
+    }
+
     @Test
     void findsStoreByVariables(@TempDir Path proc) throws IOException {
         assertEquals("node0:7", StoreFinder.address(Map.of("NCCL4J_STORE_ADDRESS", "node0:7", "MASTER_ADDR", "x")));
         assertEquals("node0:29500", StoreFinder.address(Map.of("MASTER_ADDR", "node0")));
+        assertEquals(
+                "zookeeper://zk1:2181,zk2:2181/jobs",
+                StoreFinder.address(Map.of("NCCL4J_ZOOKEEPER", "zk1:2181,zk2:2181/jobs", "MASTER_ADDR", "node0")));
         assertEquals("[::1]:8", StoreFinder.address(Map.of("MASTER_ADDR", "::1", "MASTER_PORT", "8")));
         assertEquals(
                 "node0:9",

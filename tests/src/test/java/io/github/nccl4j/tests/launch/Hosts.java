@@ -4,23 +4,68 @@ import io.github.nccl4j.tools.launch.ChildProcesses;
 import io.github.nccl4j.tools.support.Programs;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import org.opentest4j.TestAbortedException;
 
 /** Several hosts on one network, as network namespaces of this host. */
 final class Hosts implements AutoCloseable {
+    private static final Path FILES = Path.of("/var/run/netns");
+    private static final String NETWORK = "network";
+
     private final String prefix = "nccl4j-" + ProcessHandle.current().pid() + "-";
     private final List<String> made = new ArrayList<>();
+    /** By the host, if the links are disturbed and the kernel can't do that. */
+    private final List<DisturbedLink> links = new ArrayList<>();
 
     private Hosts() {}
 
     /** Creates hosts with the addresses 10.77.0.1, 10.77.0.2, ... and fd77::1, fd77::2, ... */
     static Hosts connected(int count) throws IOException {
+        return made(hosts -> hosts.make(count, null, null));
+    }
+
+    /**
+     * As {@link #connected}, with links that disturb what each host sends: by netem, or by a program on a kernel without it. Skips the
+     * test if neither can be done.
+     *
+     * @param folder the folder for the program
+     */
+    static Hosts disturbed(int count, Disturbance disturbance, Path folder) throws IOException {
+        boolean hasNetem = hasNetem();
+        System.out.println(disturbance + (hasNetem ? " by netem" : " by a program, because the kernel has no netem"));
+        if (!hasNetem) {
+            Path program = DisturbedLink.compile(folder);
+            return made(hosts -> hosts.make(count, disturbance, program));
+        }
+        return made(hosts -> {
+            hosts.make(count, null, null);
+            for (int host = 0; host < count; host++) {
+                run("tc", "-n " + hosts.name(host) + " qdisc add dev eth0 root netem " + disturbance.netem());
+            }
+        });
+    }
+
+    /** True if the program tc and the kernel can disturb packets. */
+    private static boolean hasNetem() throws IOException {
+        try (Hosts alone = connected(1)) {
+            run("tc", "-n " + alone.name(0) + " qdisc add dev eth0 root netem delay 1ms");
+            return true;
+        } catch (IOException refused) {
+            return false;
+        }
+    }
+
+    private interface Making {
+        void run(Hosts hosts) throws IOException;
+    }
+
+    private static Hosts made(Making making) throws IOException {
         Hosts hosts = new Hosts();
         boolean done = false;
         try {
-            hosts.make(count);
+            making.run(hosts);
             done = true;
             return hosts;
         } finally {
@@ -40,13 +85,18 @@ final class Hosts implements AutoCloseable {
         }
     }
 
-    private void make(int count) throws IOException {
-        String network = namespace("network");
+    /** A null program means that the links are not disturbed, or by the kernel. */
+    private void make(int count, Disturbance disturbance, Path program) throws IOException {
+        String network = namespace(NETWORK);
         ip("-n " + network + " link add bridge type bridge");
         ip("-n " + network + " link set bridge up");
         for (int i = 0; i < count; i++) {
             String host = namespace("host" + i);
-            ip("link add eth0 netns " + host + " type veth peer name port" + i + " netns " + network);
+            if (program == null) {
+                ip("link add eth0 netns " + host + " type veth peer name port" + i + " netns " + network);
+            } else {
+                links.add(DisturbedLink.start(program, host, network, "port" + i, disturbance, i + 1));
+            }
             ip("-n " + network + " link set port" + i + " master bridge up");
             ip("-n " + host + " address add 10.77.0." + (i + 1) + "/24 dev eth0");
             ip("-n " + host + " address add fd77::" + (i + 1) + "/64 dev eth0 nodad");
@@ -63,12 +113,26 @@ final class Hosts implements AutoCloseable {
 
     /** The prefix of a command line that runs a command on a host. */
     String[] on(int host) {
-        return new String[] {"ip", "netns", "exec", prefix + "host" + host};
+        return new String[] {"ip", "netns", "exec", name(host)};
+    }
+
+    private String name(int host) {
+        return prefix + "host" + host;
+    }
+
+    /** The file of the namespace of a host. */
+    Path file(int host) {
+        return FILES.resolve(name(host));
+    }
+
+    /** The file of the namespace of the network. */
+    Path networkFile() {
+        return FILES.resolve(prefix + NETWORK);
     }
 
     /** Adds an address to a host. */
     void addAddress(int host, String address) throws IOException {
-        ip("-n " + prefix + "host" + host + " address add " + address + " dev eth0");
+        ip("-n " + name(host) + " address add " + address + " dev eth0");
     }
 
     /** The address of a host. */
@@ -78,26 +142,28 @@ final class Hosts implements AutoCloseable {
 
     /** Pulls the plug of a host: nothing arrives in either direction, and no end of a connection is reported. */
     void unplug(int host) throws IOException {
+        if (!links.isEmpty()) {
+            links.get(host).cut();
+            return;
+        }
         ip("-n " + prefix + "network link set port" + host + " down");
     }
 
-    void plugIn(int host) throws IOException {
-        ip("-n " + prefix + "network link set port" + host + " up");
+    /** Unplugs all hosts; returns the number of frames that were lost before, or -1 if the kernel has disturbed them. */
+    long unplugAll() throws IOException {
+        if (links.isEmpty()) {
+            return -1;
+        }
+        long lost = 0;
+        for (DisturbedLink link : links) {
+            lost += link.cut();
+        }
+        return lost;
     }
 
     /** Drops what a host sends to another one; what it receives still arrives. */
     void dropWhatIsSent(int from, int to) throws IOException {
-        ip("-n " + prefix + "host" + from + " route add blackhole " + address(to) + "/32");
-    }
-
-    /** Delays and loses packets that a host sends; skips the test if the kernel can't. */
-    void disturb(int host, String netem) throws IOException {
-        Programs.require("tc", "iproute2");
-        try {
-            run("tc", "-n " + prefix + "host" + host + " qdisc add dev eth0 root netem " + netem);
-        } catch (IOException refused) {
-            throw new TestAbortedException("needs netem in the kernel: " + refused.getMessage());
-        }
+        ip("-n " + name(from) + " route add blackhole " + address(to) + "/32");
     }
 
     private static void ip(String arguments) throws IOException {
@@ -120,6 +186,7 @@ final class Hosts implements AutoCloseable {
 
     @Override
     public void close() throws IOException {
+        links.forEach(DisturbedLink::close);
         for (String namespace : made) {
             ip("netns delete " + namespace);
         }
