@@ -41,7 +41,7 @@ final class StoreClient extends Connection {
     private boolean closedByStore;
     private boolean abandoned;
 
-    private EventLoop.Timer beat;
+    private TimerQueue.Timer beat;
     /** Time of the last frame from the store, of {@link System#nanoTime()}. */
     private volatile long lastHeard;
 
@@ -226,7 +226,7 @@ final class StoreClient extends Connection {
 
     private void scheduleBeat() {
         long due = System.nanoTime() + heartbeat.interval();
-        beat = loop().schedule(due, () -> beat(due));
+        beat = loop().timers().schedule(due, () -> beat(due));
     }
 
     private void beat(long due) {
@@ -267,7 +267,7 @@ final class StoreClient extends Connection {
         if (isClosed() || hasSentAll()) {
             sent.complete(null);
         } else {
-            loop().schedule(System.nanoTime() + SEND_POLL_NANOS, () -> awaitSent(sent));
+            loop().timers().schedule(System.nanoTime() + SEND_POLL_NANOS, () -> awaitSent(sent));
         }
     }
 
@@ -302,7 +302,7 @@ final class StoreClient extends Connection {
 
     @Override
     void handleEnd(IOException why) {
-        loop().cancel(beat);
+        loop().timers().cancel(beat);
         endReason = MessageText.reason(why);
         joined.completeExceptionally(why);
         for (CompletableFuture<ByteBuffer> response : pending.values()) {
