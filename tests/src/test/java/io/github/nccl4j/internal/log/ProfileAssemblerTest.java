@@ -311,6 +311,21 @@ class ProfileAssemblerTest {
         assertEquals(" 0 rank 0 from 0 to 0", seen.get(1500));
     }
 
+    /** Texts that differ in their second half only. */
+    @Test
+    void textsAreComparedAsAWhole() {
+        communicator(1, 0);
+        for (String name : List.of("ReduceScatter", "ReduceSc", "ReduceScan")) {
+            assembler.add(text(record(3, 1, 1, 0, 0, 0), 56, name), 1);
+        }
+        assertEquals(
+                List.of(
+                        "ReduceScatter 0 rank 0 from 0 to 0",
+                        "ReduceSc 0 rank 0 from 0 to 0",
+                        "ReduceScan 0 rank 0 from 0 to 0"),
+                seen);
+    }
+
     @Test
     void equalTextsAreOneObject() {
         List<String> names = new ArrayList<>();
