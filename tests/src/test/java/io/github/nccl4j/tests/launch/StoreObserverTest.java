@@ -102,7 +102,9 @@ class StoreObserverTest {
             assertEquals(0, ranks.get(0).omitted());
             assertEquals(Map.of(), ranks.get(1).texts());
             assertEquals(1, ranks.get(1).omitted());
-            assertEquals(List.of("a", "b"), ranks.get(2).texts().keySet().stream().sorted().toList());
+            assertEquals(
+                    List.of("a", "b"),
+                    ranks.get(2).texts().keySet().stream().sorted().toList());
             stores.get(2).status("c", () -> "");
             ranks = onlyJob(observer, Job.LONG);
             assertEquals(1, ranks.get(2).omitted());
