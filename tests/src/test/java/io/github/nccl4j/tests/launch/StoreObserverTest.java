@@ -115,7 +115,7 @@ class StoreObserverTest {
 
     @Test
     void closedObserverDoesNotLook() {
-        job.openAll(1);
+        job.openAll(2);
         StoreObserver observer = observe();
         assertEquals("127.0.0.1:" + job.port(), observer.address());
         assertEquals("observer of the store at 127.0.0.1:" + job.port(), observer.toString());
