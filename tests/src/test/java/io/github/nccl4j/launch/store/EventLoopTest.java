@@ -10,6 +10,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.ServerSocketChannel;
@@ -129,11 +130,14 @@ class EventLoopTest {
         EventLoop first = EventLoop.acquireForClient();
         assertSame(first, EventLoop.acquireForClient());
         EventLoop.releaseByClient();
-        CompletableFuture<Boolean> runs = new CompletableFuture<>();
-        first.execute(() -> runs.complete(true));
-        assertTrue(get(runs));
+        assertSame(first, EventLoop.acquireForClient());
+        EventLoop.releaseByClient();
+        CompletableFuture<Thread> runs = new CompletableFuture<>();
+        first.execute(() -> runs.complete(Thread.currentThread()));
+        assertTrue(get(runs).isAlive());
         EventLoop.releaseByClient();
         first.awaitEnd(TimeUnit.SECONDS.toMillis(LIMIT_SECONDS));
+        assertFalse(get(runs).isAlive());
         EventLoop next = EventLoop.acquireForClient();
         assertNotSame(first, next);
         EventLoop.releaseByClient();
@@ -142,7 +146,7 @@ class EventLoopTest {
     /* Connections. */
 
     /** Records its frames; the content "fail" closes it. */
-    private static final class Recorder extends Connection {
+    private static class Recorder extends Connection {
         private final List<String> frames = Collections.synchronizedList(new ArrayList<>());
         private final CompletableFuture<IOException> end = new CompletableFuture<>();
 
@@ -226,11 +230,10 @@ class EventLoopTest {
             write(ByteBuffer.wrap(both, i, 1));
             settle();
         }
-        write(ByteBuffer.wrap(both, 20, both.length - 20));
-        awaitFrames(connection, List.of("hello", longest));
-        ByteBuffer three = ByteBuffer.allocate(100);
-        three.put(frame("a")).put(frame("")).put(frame("b")).flip();
-        write(three);
+        // The rest of a frame, and more frames.
+        ByteBuffer rest = ByteBuffer.allocate(2 * MAX_FRAME);
+        rest.put(both, 20, both.length - 20).put(frame("a")).put(frame("")).put(frame("b"));
+        write(rest.flip());
         awaitFrames(connection, List.of("hello", longest, "a", "", "b"));
         assertFalse(connection.isClosed());
     }
@@ -298,13 +301,51 @@ class EventLoopTest {
     @Test
     void endOfTheLoopEndsConnections() throws Exception {
         Recorder connection = connect();
+        CompletableFuture<Boolean> late = new CompletableFuture<>();
+        connection.end.whenComplete((why, none) -> loop.execute(() -> late.complete(true)));
         loop.close();
         assertEquals("the store's thread has ended", get(connection.end).getMessage());
+        // A caller may wait for a task that the end itself has caused.
+        assertTrue(get(late));
+    }
+
+    /** It reads from then on. */
+    @Test
+    void connectionThatConnectsIsTold() throws Exception {
+        try (ServerSocketChannel listener =
+                ServerSocketChannel.open().bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0))) {
+            SocketChannel channel = SocketChannel.open();
+            channels.add(channel);
+            channel.configureBlocking(false);
+            boolean done = channel.connect(listener.getLocalAddress());
+            CompletableFuture<Boolean> connected = new CompletableFuture<>();
+            Recorder connection = new Recorder(loop, channel) {
+                @Override
+                void handleConnect() {
+                    connected.complete(true);
+                }
+            };
+            loop.execute(() -> {
+                try {
+                    connection.start(done ? SelectionKey.OP_READ : SelectionKey.OP_CONNECT);
+                } catch (IOException failure) {
+                    connected.completeExceptionally(failure);
+                }
+            });
+            assertTrue(done || get(connected));
+            peer = listener.accept();
+            channels.add(peer);
+            write(frame("hello"));
+            awaitFrames(connection, List.of("hello"));
+        }
     }
 
     @Test
     void acceptedConnectionDoesNotConnect() throws Exception {
         Recorder connection = connect();
+        assertSame(loop, connection.loop());
+        assertSame(channels.get(1), connection.channel());
+        assertTrue(connection.channel().getOption(StandardSocketOptions.TCP_NODELAY));
         assertEquals(
                 "this connection must not connect: it was accepted",
                 assertThrows(IOException.class, connection::handleConnect).getMessage());
@@ -372,5 +413,8 @@ class EventLoopTest {
         assertTrue(why.startsWith("output that the peer does not read must have <= 4194304 bytes: "), why);
         long queued = Long.parseLong(why.replaceFirst(".*: ", ""));
         assertTrue(queued > 4 << 20 && queued <= (5 << 20) + Integer.BYTES, why);
+        settle();
+        // What is left is given up.
+        assertTrue(connection.hasSentAll());
     }
 }
