@@ -135,6 +135,13 @@ class RasServiceTest {
     }
 
     @Test
+    void addressAndHelpHaveDefaults() {
+        String set = System.getenv().getOrDefault("NCCL_RAS_ADDR", "").strip();
+        assertEquals(set.isEmpty() ? "localhost:28028" : set, RasClient.defaultAddress());
+        assertEquals("NCCL4J-0015", new RasException("message", null).helpId());
+    }
+
+    @Test
     void timeoutHasALimit() throws IOException {
         try (ServedLines service = service("");
                 RasClient client = client(service)) {

@@ -110,9 +110,11 @@ class InspectorFileTest {
     void operationWithoutKernelIsOmitted() throws IOException {
         List<String> lines = written(
                 operation("ncclAllReduce", "", OptionalLong.of(1), 4, Optional.empty()),
-                operation("ncclAllGather", "", OptionalLong.of(2), 4, Optional.of(KERNEL)));
-        assertEquals(1, lines.size());
+                operation("ncclAllGather", "", OptionalLong.of(2), 4, Optional.of(KERNEL)),
+                operation("ncclAlltoAll", "", OptionalLong.of(3), 4, Optional.of(KERNEL)));
+        assertEquals(2, lines.size());
         assertTrue(lines.get(0).contains("\"coll\": \"AllGather\""), lines.get(0));
+        assertTrue(lines.get(1).contains("\"coll\": \"AlltoAll\""), lines.get(1));
     }
 
     @Test
