@@ -22,8 +22,35 @@ import java.util.concurrent.atomic.AtomicBoolean;
 final class EventLoop implements Executor {
     private static final int INPUT_BYTES = 1 << 16;
 
-    private static EventLoop clientLoop;
-    private static int clients;
+    private static final Shared OF_CLIENTS = new Shared("nccl4j-store-client");
+
+    /** A loop that exists while it has users. Thread-safe. */
+    static final class Shared {
+        private final String name;
+        private EventLoop loop;
+        private int users;
+
+        Shared(String name) {
+            this.name = name;
+        }
+
+        /** Returns the loop. Each caller calls {@link #release} once. */
+        synchronized EventLoop acquire() throws IOException {
+            if (users == 0) {
+                loop = new EventLoop(name);
+            }
+            users++;
+            return loop;
+        }
+
+        synchronized void release() {
+            users--;
+            if (users == 0) {
+                loop.close();
+                loop = null;
+            }
+        }
+    }
 
     /** Serves a channel; the attachment of the channel's key. */
     interface Handler {
@@ -49,20 +76,12 @@ final class EventLoop implements Executor {
     }
 
     /** Returns the loop that all clients of this process share. Each caller calls {@link #releaseByClient} once. */
-    static synchronized EventLoop acquireForClient() throws IOException {
-        if (clients == 0) {
-            clientLoop = new EventLoop("nccl4j-store-client");
-        }
-        clients++;
-        return clientLoop;
+    static EventLoop acquireForClient() throws IOException {
+        return OF_CLIENTS.acquire();
     }
 
-    static synchronized void releaseByClient() {
-        clients--;
-        if (clients == 0) {
-            clientLoop.close();
-            clientLoop = null;
-        }
+    static void releaseByClient() {
+        OF_CLIENTS.release();
     }
 
     /** Runs a task in the loop's thread, after the tasks that were added before. From any thread. */

@@ -15,6 +15,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -126,21 +127,23 @@ class EventLoopTest {
     }
 
     @Test
-    void clientsShareALoopWhileOneNeedsIt() throws Exception {
-        EventLoop first = EventLoop.acquireForClient();
-        assertSame(first, EventLoop.acquireForClient());
-        EventLoop.releaseByClient();
-        assertSame(first, EventLoop.acquireForClient());
-        EventLoop.releaseByClient();
+    void usersShareALoopWhileOneNeedsIt() throws Exception {
+        EventLoop.Shared shared = new EventLoop.Shared("test-shared");
+        EventLoop first = shared.acquire();
+        assertSame(first, shared.acquire());
+        shared.release();
+        assertSame(first, shared.acquire());
+        shared.release();
         CompletableFuture<Thread> runs = new CompletableFuture<>();
         first.execute(() -> runs.complete(Thread.currentThread()));
         assertTrue(get(runs).isAlive());
-        EventLoop.releaseByClient();
+        shared.release();
         first.awaitEnd(TimeUnit.SECONDS.toMillis(LIMIT_SECONDS));
         assertFalse(get(runs).isAlive());
-        EventLoop next = EventLoop.acquireForClient();
+        EventLoop next = shared.acquire();
         assertNotSame(first, next);
-        EventLoop.releaseByClient();
+        shared.release();
+        next.awaitEnd(TimeUnit.SECONDS.toMillis(LIMIT_SECONDS));
     }
 
     /* Connections. */
@@ -156,7 +159,7 @@ class EventLoopTest {
 
         @Override
         void handleFrame(ByteBuffer frame) throws IOException {
-            String text = new String(frame.array());
+            String text = new String(frame.array(), StandardCharsets.UTF_8);
             frames.add(text);
             if (text.equals("fail")) {
                 throw new IOException("failed");
@@ -203,7 +206,7 @@ class EventLoopTest {
     private static ByteBuffer frame(String text) {
         return ByteBuffer.allocate(Integer.BYTES + text.length())
                 .putInt(text.length())
-                .put(text.getBytes())
+                .put(text.getBytes(StandardCharsets.UTF_8))
                 .flip();
     }
 
